@@ -1,0 +1,24 @@
+//! The seam through which every middleware is reached.
+//!
+//! A *driver* speaks to one kind of system (MQTT, ZeroMQ, ...). It opens *fleets*: one worker
+//! thread's share of the clients of one system. The engine owns time, the message header,
+//! counting and the schedule; a driver moves bytes and says what it can do. A driver never
+//! paces, stamps, counts, prints or retries behind the engine's back.
+
+pub mod clock;
+pub mod header;
+pub mod payload;
+pub mod seam;
+pub mod settings;
+
+pub use clock::{Clock, Nanos};
+pub use header::{Header, Kind};
+pub use payload::{Filler, Payload};
+pub use seam::{
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Fleet,
+    FleetConfig, Publish, Refusal, Secret, Subscription, Target, Tls, TopicId, Traits, Will,
+    WireBytes,
+};
+pub use settings::{
+    Batching, Durability, Mapping, OnFull, Reliability, Session, Settings, Transport, Unsupported,
+};

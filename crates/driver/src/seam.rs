@@ -1,0 +1,381 @@
+//! The seam proper: [`Driver`], [`Fleet`], and the [`Events`] a fleet reports.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Clock, Nanos};
+use crate::payload::Payload;
+use crate::settings::{Mapping, Settings, Unsupported};
+
+/// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
+pub trait Driver: Send + Sync {
+    /// Its name in study files, `systems/*.toml` and results, for example `mqtt`.
+    fn name(&self) -> &'static str;
+
+    /// What every setting of `settings` becomes on a system like `target`, in the order of
+    /// [`Settings::NAMES`]; or, for all those that it cannot honour, why not.
+    ///
+    /// Called before anything is started (the target then holds what is known from the system's
+    /// file: features, not yet a port). It must be pure.
+    ///
+    /// # Errors
+    /// One entry for each setting that cannot be honoured. Never falls back in silence.
+    fn resolve(
+        &self,
+        settings: &Settings,
+        target: &Target,
+    ) -> Result<Vec<Mapping>, Vec<Unsupported>>;
+
+    /// How the system behaves under `settings`, as far as the engine must know.
+    fn traits(&self, settings: &Settings) -> Traits;
+
+    /// Opens a fleet on the calling thread, which will be the only one to use it.
+    ///
+    /// # Errors
+    /// When the driver cannot even begin: a library that does not load, an unreadable
+    /// certificate. A broker that is not there is no such error: it arrives as
+    /// [`Change::Failed`].
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError>;
+}
+
+/// How a system behaves, for the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traits {
+    /// Publishers must be connected before subscribers, because subscribers need the addresses
+    /// that publishers got ([`Change::Connected`]'s `address`); brokerless systems.
+    pub publishers_first: bool,
+    /// A publisher that is faster than the system is eventually [`Publish::Blocked`]. Where this
+    /// is false, the engine bounds the messages under way by a window of its own.
+    pub back_pressure: bool,
+    /// Accepted messages are later acknowledged ([`Events::acknowledged`]).
+    pub acknowledges: bool,
+    /// The system promises that no accepted message is lost while connections stay up.
+    pub lossless: bool,
+    /// The system may deliver a message more than once even while connections stay up.
+    pub may_duplicate: bool,
+}
+
+/// What a fleet is opened with.
+#[derive(Clone)]
+pub struct FleetConfig {
+    /// The system to talk to.
+    pub target: Target,
+    /// What the application asks for; [`Driver::resolve`] accepted it.
+    pub settings: Settings,
+    /// The trial's clock; real drivers may assume [`Clock::Monotonic`].
+    pub clock: Clock,
+    /// The longest payload that will be published or received, in bytes.
+    pub max_payload: usize,
+    /// How many clients the fleet will hold, for sizing.
+    pub clients: usize,
+    /// Number of the worker, unique within the trial; for names that must not collide.
+    pub worker: u32,
+}
+
+/// Where and how a system is reached.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// Endpoints as URLs, for example `mqtt://127.0.0.1:1883`, `mqtts://host:8883`; several if
+    /// the topology has several brokers. Empty for brokerless systems.
+    pub endpoints: Vec<String>,
+    /// Features named in the system's file, for example `mqtt-5`, `mqtt-3.1.1`, `tls`; lets
+    /// [`Driver::resolve`] refuse what a server cannot do. Empty means: not known, try.
+    pub features: Vec<String>,
+    /// User name, if the system wants one.
+    pub username: Option<String>,
+    /// Password, if the system wants one.
+    pub password: Option<Secret>,
+    /// Certificates for encrypted endpoints.
+    pub tls: Option<Tls>,
+    /// A private folder that vanishes after the trial, for sockets and the like.
+    pub scratch: PathBuf,
+    /// State shared by all fleets of one trial that live in this process; the simulated system
+    /// keeps its bus here.
+    pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
+}
+
+/// A string that never appears in logs, results or debug output.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Secret(secret.into())
+    }
+
+    /// The secret itself, for the wire only.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+/// Certificates, as paths of PEM files.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// Authorities that may have signed the server's certificate; the system's own if absent.
+    pub ca_file: Option<PathBuf>,
+    /// The client's certificate chain.
+    pub cert_file: Option<PathBuf>,
+    /// The client's private key.
+    pub key_file: Option<PathBuf>,
+    /// Name to check the server's certificate against, if it differs from the endpoint's host.
+    pub server_name: Option<String>,
+}
+
+/// A client within one fleet: the n-th that was connected, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub u32);
+
+/// A topic that a client has advertised. Only valid with the fleet that gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TopicId(pub u32);
+
+/// One client to connect.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientSpec {
+    /// Its name (MQTT client identifier, XMPP resource, ...), unique within the trial.
+    pub name: String,
+    /// Whether it will publish.
+    pub publishes: bool,
+    /// Whether it will subscribe.
+    pub subscribes: bool,
+    /// Index into [`Target::endpoints`].
+    pub endpoint: usize,
+    /// Local address to connect from, when one has too few ports.
+    pub source: Option<IpAddr>,
+    /// Addresses of the publishers it must listen to, where [`Traits::publishers_first`].
+    pub peers: Vec<String>,
+    /// Message that the system publishes for it if it vanishes.
+    pub will: Option<Will>,
+}
+
+/// A last will.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Will {
+    /// Topic to publish to.
+    pub topic: String,
+    /// What to publish.
+    pub payload: Vec<u8>,
+    /// Whether the system keeps it as the topic's last value.
+    pub retain: bool,
+}
+
+/// What a client wants to receive. Filters use `/` between levels, `+` for one level and `#` for
+/// all that follow, whatever the system; a driver translates or refuses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subscription {
+    /// The filter.
+    pub filter: String,
+    /// Members of one group share the messages: each goes to exactly one of them.
+    pub group: Option<String>,
+}
+
+/// What became of a publish call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publish {
+    /// The driver has taken the message and will put it on the wire without being asked again.
+    Accepted,
+    /// Not now: back-pressure or a full in-flight window. Nothing was taken. The driver reports
+    /// [`Change::Writable`] for this client once it is worth trying again.
+    Blocked,
+    /// The message cannot be taken; trying again is pointless until something changes.
+    Refused(Refusal),
+}
+
+/// Why a message was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// The client is not connected.
+    NotConnected,
+    /// Larger than the system (or its CONNACK) allows.
+    TooLarge,
+    /// The local queue is full and the settings say to drop (counted, never silent).
+    Dropped,
+}
+
+/// The system's answer to one accepted message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// It has the message (MQTT PUBACK / PUBCOMP, AMQP confirm).
+    Taken,
+    /// It has the message, and said that nobody is subscribed.
+    NoSubscriber,
+    /// It rejected the message, with the protocol's own code.
+    Rejected(u16),
+}
+
+/// A delivered message, as long as the call lasts.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// The payload as the publisher gave it.
+    pub payload: &'a [u8],
+    /// The topic, where the protocol carries it.
+    pub topic: Option<&'a str>,
+    /// A last value kept by the system, not a message published just now.
+    pub retained: bool,
+    /// The system marked it as possibly a second delivery.
+    pub redelivered: bool,
+}
+
+/// What happened to a client, other than messages.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Connected and logged in.
+    Connected {
+        /// The system still had a session of this client.
+        session_present: bool,
+        /// Where subscribers can reach it, in brokerless systems.
+        address: Option<String>,
+    },
+    /// The system has taken a subscription (in the order in which they were asked for). Only
+    /// sentinels prove that delivery has begun.
+    Subscribed,
+    /// The system refused a subscription.
+    SubscriptionRefused(String),
+    /// A client that was [`Publish::Blocked`] may try again.
+    Writable,
+    /// The connection was lost or could not be made; says why and what to do. The client stays
+    /// in place for [`Fleet::reconnect`].
+    Failed(String),
+    /// An orderly end that we asked for.
+    Closed,
+}
+
+/// Where a fleet reports what happened, from inside [`Fleet::poll`].
+pub trait Events {
+    /// The driver has just read from the system: the messages reported next came with that
+    /// read. The engine takes the time here, once for all of them. To be called at least every
+    /// 64 messages where a library hands over one message at a time.
+    fn arrived(&mut self);
+    /// A message for a subscriber.
+    fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>);
+    /// The system's answer to a message that was published with this `tag`.
+    fn acknowledged(&mut self, client: ClientId, tag: u64, answer: Acknowledgement);
+    /// Anything else.
+    fn changed(&mut self, client: ClientId, change: Change);
+}
+
+/// Bytes on the wire, protocol and encryption included, as far as the driver can see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireBytes {
+    /// Bytes given to the system interface.
+    pub sent: u64,
+    /// Bytes got from the system interface.
+    pub received: u64,
+}
+
+/// One worker thread's share of the clients of one system.
+///
+/// No call but [`Fleet::poll`] and [`Fleet::close`] may sleep. Outcomes of `connect`,
+/// `subscribe` and `reconnect` arrive as [`Change`]s of later polls.
+pub trait Fleet {
+    /// Begins to connect a client. Ids are given in order from 0.
+    ///
+    /// # Errors
+    /// When it cannot begin: no more file descriptors, an endpoint that is not one.
+    fn connect(&mut self, client: &ClientSpec) -> Result<ClientId, DriverError>;
+
+    /// Begins to subscribe a connected client.
+    ///
+    /// # Errors
+    /// When the filter cannot be expressed in this system.
+    fn subscribe(
+        &mut self,
+        client: ClientId,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError>;
+
+    /// Makes a topic known for publishing. Asking again for the same client and topic gives the
+    /// same id.
+    ///
+    /// # Errors
+    /// When the topic cannot be expressed in this system.
+    fn advertise(&mut self, client: ClientId, topic: &str) -> Result<TopicId, DriverError>;
+
+    /// Hands over one message. Never waits. `tag` comes back with the acknowledgement.
+    ///
+    /// What was accepted is on its way at the latest with the next [`Fleet::poll`].
+    fn publish(
+        &mut self,
+        client: ClientId,
+        topic: TopicId,
+        payload: Payload<'_>,
+        tag: u64,
+    ) -> Publish;
+
+    /// Writes what is waiting, then reads and reports what has come; sleeps no later than
+    /// `until` (a point of the fleet's clock) and returns as soon as anything was reported. An
+    /// `until` in the past means: do not sleep.
+    ///
+    /// # Errors
+    /// Only what ends the whole fleet. Trouble of one client is [`Change::Failed`].
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError>;
+
+    /// Begins an orderly end of one client ([`Change::Closed`] follows).
+    fn disconnect(&mut self, client: ClientId);
+
+    /// Drops one client's connection without a word, as a crash would. No change is reported.
+    fn abort(&mut self, client: ClientId);
+
+    /// Begins to connect a client again after [`Change::Failed`], [`Change::Closed`] or
+    /// [`Fleet::abort`]; a durable session is resumed and unacknowledged messages are sent again
+    /// as the protocol demands. Subscriptions are the caller's to repeat if no session was
+    /// present.
+    ///
+    /// # Errors
+    /// As [`Fleet::connect`].
+    fn reconnect(&mut self, client: ClientId) -> Result<(), DriverError>;
+
+    /// Messages accepted but not yet given to the system or not yet acknowledged.
+    fn unsettled(&self) -> u64;
+
+    /// Bytes on the wire since the fleet was opened.
+    fn wire_bytes(&self) -> WireBytes;
+
+    /// Whether the client library runs threads of its own, whose CPU time belongs to this fleet.
+    fn has_threads(&self) -> bool {
+        false
+    }
+
+    /// Ends all clients in order, waiting until `until` at the latest, and frees everything.
+    fn close(&mut self, until: Nanos);
+}
+
+/// Why a driver could not do what it was asked, and what the user can do about it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{what}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
+pub struct DriverError {
+    /// What was wrong.
+    pub what: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl DriverError {
+    /// An error without advice.
+    pub fn new(what: impl Into<String>) -> Self {
+        DriverError {
+            what: what.into(),
+            hint: None,
+        }
+    }
+
+    /// An error with advice.
+    pub fn with_hint(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        DriverError {
+            what: what.into(),
+            hint: Some(hint.into()),
+        }
+    }
+}

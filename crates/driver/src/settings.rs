@@ -1,0 +1,170 @@
+//! Neutral settings: what an application asks of a system, in words that belong to none.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the application asks of the system. An absent value leaves the driver's documented
+/// default; [`crate::Driver::resolve`] shows what each became.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Settings {
+    /// How hard the system tries to deliver.
+    pub reliability: Option<Reliability>,
+    /// What survives a restart of the system.
+    pub durability: Option<Durability>,
+    /// Whether the system remembers a client that goes away.
+    pub session: Option<Session>,
+    /// Seconds that a session or its queue outlives its connection.
+    pub session_expiry_s: Option<u32>,
+    /// The system keeps each topic's last message for late subscribers.
+    pub last_value: Option<bool>,
+    /// Milliseconds after which an undelivered message may be thrown away.
+    pub lifespan_ms: Option<u64>,
+    /// Messages a publisher may have unacknowledged at once.
+    pub in_flight: Option<u32>,
+    /// Messages that may wait in a local queue of the system's client.
+    pub queue_limit: Option<u32>,
+    /// What happens when the local queue is full.
+    pub on_full: Option<OnFull>,
+    /// Whether messages are gathered before they are sent.
+    pub batching: Option<Batching>,
+    /// Importance of messages, -10 (least) to 10 (most).
+    pub priority: Option<i32>,
+    /// One transmission for many subscribers.
+    pub multicast: Option<bool>,
+    /// Bytes per second that the system itself is told to send at most.
+    pub rate_limit_bytes_per_s: Option<u64>,
+    /// Keep only the newest message in each queue.
+    pub conflate: Option<bool>,
+    /// How bytes travel.
+    pub transport: Option<Transport>,
+    /// Seconds between signs of life on an idle connection; 0 means never.
+    pub keep_alive_s: Option<u16>,
+    /// Extra name-value pairs attached to each message.
+    pub user_properties: Option<BTreeMap<String, String>>,
+    /// Settings that only one driver knows, by driver name, for example
+    /// `native.mqtt.version = "3.1.1"`.
+    pub native: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+}
+
+impl Settings {
+    /// The neutral settings, in the order in which they are shown.
+    pub const NAMES: [&'static str; 17] = [
+        "reliability",
+        "durability",
+        "session",
+        "session-expiry-s",
+        "last-value",
+        "lifespan-ms",
+        "in-flight",
+        "queue-limit",
+        "on-full",
+        "batching",
+        "priority",
+        "multicast",
+        "rate-limit-bytes-per-s",
+        "conflate",
+        "transport",
+        "keep-alive-s",
+        "user-properties",
+    ];
+
+    /// A driver's own setting as it stands in the study, if given.
+    pub fn native(&self, driver: &str, name: &str) -> Option<&serde_json::Value> {
+        self.native.get(driver)?.get(name)
+    }
+}
+
+/// How hard the system tries to deliver a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reliability {
+    /// Each message arrives once or not at all (MQTT QoS 0, DDS best effort).
+    AtMostOnce,
+    /// Each message arrives, perhaps more than once (MQTT QoS 1).
+    AtLeastOnce,
+    /// Each message arrives once (MQTT QoS 2).
+    ExactlyOnce,
+}
+
+/// What survives a restart of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Nothing: messages live in memory.
+    Memory,
+    /// Messages are written to disk, some time.
+    Disk,
+    /// Messages are on disk before they are acknowledged.
+    DiskSynced,
+}
+
+/// Whether the system remembers a client that goes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Session {
+    /// Forgotten with its connection.
+    Clean,
+    /// Subscriptions and undelivered messages are kept.
+    Durable,
+}
+
+/// What happens when a local queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFull {
+    /// The publisher is held back.
+    Block,
+    /// The message is dropped.
+    Drop,
+}
+
+/// Whether messages are gathered before they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Batching {
+    /// Each message is sent by itself.
+    Off,
+    /// Up to so many bytes are sent together.
+    Bytes(u32),
+    /// The driver chooses from rate and payload.
+    Adaptive,
+}
+
+/// How bytes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// Local sockets between processes of one host.
+    Ipc,
+    /// Memory shared between processes of one host.
+    SharedMemory,
+}
+
+/// What one neutral setting became.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mapping {
+    /// The neutral setting's name, or `native.DRIVER.NAME`.
+    pub setting: String,
+    /// The value asked for, or `default`.
+    pub value: String,
+    /// What it is in the system's own terms, for example `QoS 1`.
+    pub native: String,
+}
+
+/// A setting that a system cannot honour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unsupported {
+    /// The neutral setting's name, or `native.DRIVER.NAME`.
+    pub setting: String,
+    /// The value asked for.
+    pub value: String,
+    /// Why not, and what would do instead.
+    pub reason: String,
+}

@@ -1,0 +1,3 @@
+//! The versioned store of a run, and the rules of its verdicts.
+
+pub mod model;

@@ -1,0 +1,423 @@
+//! `results.json`: the names that other tools read. Units stand in the names.
+
+use std::collections::BTreeMap;
+
+use pubgauge_driver::{Mapping, Settings, Unsupported};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the format; raised whenever a reader could misunderstand a newer file.
+pub const FORMAT: &str = "pubgauge-results/1";
+
+/// The file `results.json` of a run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Results {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What was asked.
+    pub study: StudyInfo,
+    /// What was measured, in the order in which the trials ran.
+    pub trials: Vec<Trial>,
+}
+
+/// The machine a run took place on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Distribution.
+    pub os: String,
+    /// Processor model.
+    pub cpu_model: String,
+    /// Processors available to this process.
+    pub cores: u32,
+    /// Main memory in bytes.
+    pub memory_bytes: u64,
+    /// Frequency governor, where the kernel tells.
+    pub governor: Option<String>,
+    /// Highest number of open files allowed for this process.
+    pub max_open_files: u64,
+    /// Load average over the minute before the run.
+    pub load_average_1min: f64,
+    /// Version of pubgauge.
+    pub pubgauge_version: String,
+    /// The newest calibration of this machine, as `pubgauge calibrate` stored it.
+    pub calibration: Option<serde_json::Value>,
+}
+
+/// The study of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct StudyInfo {
+    /// Its name.
+    pub name: String,
+    /// The question in one sentence.
+    pub question: Option<String>,
+    /// Start of the run, RFC 3339.
+    pub started: String,
+    /// Trials planned.
+    pub planned_trials: u32,
+    /// Criteria and whether they were met, once the run is over.
+    pub criteria: Vec<CriterionOutcome>,
+    /// Cells that could not be planned, with the reasons.
+    pub unsupported: Vec<UnsupportedCell>,
+    /// Seed from which order and draws follow.
+    pub seed: u64,
+    /// Whether the run was cut off before all trials had run.
+    pub cut_off: bool,
+}
+
+/// A criterion of the study and its outcome.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CriterionOutcome {
+    /// The criterion as the study states it.
+    pub criterion: String,
+    /// Whether it was met; absent if no valid trial bears on it.
+    pub met: Option<bool>,
+    /// The figures that decided.
+    pub figures: String,
+}
+
+/// A cell of the grid that a system cannot honour.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UnsupportedCell {
+    /// The system.
+    pub system: String,
+    /// The settings that it cannot honour.
+    pub settings: Vec<Unsupported>,
+}
+
+/// One trial.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Position in the plan; names the trial's files (`trials/0007/`).
+    pub id: u32,
+    /// Identifies the cell: equal for all repeats of it.
+    pub cell: String,
+    /// The system under test.
+    pub system: System,
+    /// What the application asked for.
+    pub settings: Settings,
+    /// What each setting became.
+    pub mappings: Vec<Mapping>,
+    /// What was run.
+    pub workload: WorkloadInfo,
+    /// Repeat number, from 1.
+    pub repeat: u32,
+    /// Whether the figures can be trusted.
+    pub verdict: Verdict,
+    /// Start of the trial, RFC 3339.
+    pub started: String,
+    /// Length of the measurement in seconds.
+    pub duration_s: f64,
+    /// Messages due in the measurement.
+    pub offered: u64,
+    /// Measured messages that the system took.
+    pub published: u64,
+    /// Measured messages that the system or its client library refused.
+    pub refused: u64,
+    /// Measured messages that were due but could not be handed over before the end.
+    pub not_sent: u64,
+    /// Deliveries of measured messages over all subscribers, duplicates included.
+    pub delivered: u64,
+    /// Deliveries expected: over all published messages, the subscribers (or groups) entitled.
+    pub expected: u64,
+    /// Expected deliveries minus unique ones.
+    pub lost: u64,
+    /// Deliveries of a message that the same subscriber (or group) had already got.
+    pub duplicated: u64,
+    /// Deliveries overtaken by a later message of the same stream (RFC 4737).
+    pub reordered: u64,
+    /// Sentinel messages published to prove readiness.
+    pub sentinels: u64,
+    /// Traffic of the warm-up.
+    pub warm_up: PhaseCounts,
+    /// Deliveries that were not ours, with a damaged body, before their sending time, or above
+    /// the histogram's range.
+    pub odd: OddCounts,
+    /// Messages due per second of the measurement.
+    pub offered_msgs_per_s: f64,
+    /// Messages taken by the system per second of the measurement.
+    pub published_msgs_per_s: f64,
+    /// Deliveries that arrived during the measurement, per second.
+    pub delivered_msgs_per_s: f64,
+    /// From the intended send time to arrival.
+    pub latency_ns: Distribution,
+    /// From the actual send time to arrival.
+    pub latency_from_send_ns: Distribution,
+    /// From the intended to the actual send time.
+    pub send_lag_ns: Distribution,
+    /// From the actual send time to the system's acknowledgement, where it acknowledges.
+    pub acknowledgement_ns: Option<Distribution>,
+    /// Round trip of ping-pong flows; one-way is half of it.
+    pub round_trip_ns: Option<Distribution>,
+    /// Processor seconds of the client during the measurement.
+    pub client_cpu_s: ClientCpu,
+    /// Processor seconds of the system's processes during the measurement; absent where the
+    /// system is no process of its own or out of sight.
+    pub system_cpu_s: Option<f64>,
+    /// Largest resident memory of the client during the measurement.
+    pub client_rss_bytes: u64,
+    /// Largest resident memory of the system's processes during the measurement.
+    pub system_rss_bytes: Option<u64>,
+    /// Share of the measurement in which the busiest publisher / subscriber worker ran on a
+    /// processor, and in which it was ready but had to wait for one; 0 to 1.
+    pub worker_load: WorkerLoad,
+    /// Context switches of the client during the measurement.
+    pub client_context_switches: ContextSwitches,
+    /// Bytes on the wire during the trial, as the client sees them.
+    pub wire_bytes_sent: u64,
+    /// Bytes on the wire during the trial, as the client sees them.
+    pub wire_bytes_received: u64,
+    /// Connections: asked for, made, lost on the way, made again; and time to connect all.
+    pub connections: Connections,
+    /// The same figures flow by flow.
+    pub flows: Vec<FlowFigures>,
+    /// Second by second.
+    pub series: Vec<Second>,
+    /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
+    pub noise_ns: Distribution,
+    /// Points of the latency's distribution function for the page: (ns, share at or below).
+    pub latency_ecdf: Vec<(u64, f64)>,
+    /// The same for the machine's noise.
+    pub noise_ecdf: Vec<(u64, f64)>,
+    /// What went wrong, in order.
+    pub errors: Vec<String>,
+    /// The figures of each flow that the study names, by other measures; free for drivers.
+    pub extra: BTreeMap<String, serde_json::Value>,
+}
+
+/// A system and its version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct System {
+    /// Name of its file in `systems/`, or the address of an external one.
+    pub name: String,
+    /// Its version as it reports it; `unknown` where it does not.
+    pub version: String,
+}
+
+/// What was run, in short.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadInfo {
+    /// Name.
+    pub name: String,
+    /// Publishing devices.
+    pub publishers: u32,
+    /// Subscribing devices.
+    pub subscribers: u32,
+    /// Distinct topics.
+    pub topics: u32,
+    /// Payload in words, for example `64 B`.
+    pub payload: String,
+    /// Arrivals in words, for example `100/s` or `flat out`.
+    pub arrivals: String,
+    /// Flat-out traffic among the flows: throughput is the figure to look at.
+    pub flat_out: bool,
+}
+
+/// Whether the figures of a trial can be trusted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The verdict.
+    pub status: Status,
+    /// The rules that led to it, each with the figures that decided it.
+    pub reasons: Vec<String>,
+}
+
+/// The verdicts.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// The figures describe the system.
+    Valid,
+    /// The client or the machine was the limit.
+    ClientBound,
+    /// No steady state.
+    Unsteady,
+    /// More was offered than the system could carry: the backlog grew.
+    Overloaded,
+    /// Messages were lost.
+    Lossy,
+    /// The trial did not run as planned.
+    #[default]
+    Broken,
+}
+
+/// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    /// Values recorded; all other fields are 0 if this is.
+    pub count: u64,
+    /// Smallest.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p99_9: u64,
+    /// 99.99th percentile.
+    pub p99_99: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// Messages of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseCounts {
+    /// Taken by the system.
+    pub published: u64,
+    /// Delivered over all subscribers.
+    pub delivered: u64,
+}
+
+/// Deliveries that are no ordinary ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OddCounts {
+    /// Not of this trial, or for another subscriber.
+    pub foreign: u64,
+    /// Of this trial, with a damaged body.
+    pub corrupt: u64,
+    /// Arrived before their intended send time; recorded as 1 ns, never left out.
+    pub negative: u64,
+    /// Above the histogram's range of one hour; recorded as one hour.
+    pub overflowed: u64,
+    /// Last values kept by the system from before.
+    pub retained: u64,
+    /// Marked by the system as possibly a second delivery.
+    pub redelivered: u64,
+}
+
+/// Processor seconds of the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientCpu {
+    /// Of the workers that publish, with their libraries' threads.
+    pub publishers: f64,
+    /// Of the workers that subscribe, with their libraries' threads.
+    pub subscribers: f64,
+}
+
+/// How busy the workers were; shares of the measurement, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerLoad {
+    /// Busiest publishing worker: running.
+    pub publishers_running: f64,
+    /// Busiest publishing worker: ready, but waiting for a processor.
+    pub publishers_waiting: f64,
+    /// Busiest subscribing worker: running.
+    pub subscribers_running: f64,
+    /// Busiest subscribing worker: ready, but waiting for a processor.
+    pub subscribers_waiting: f64,
+}
+
+/// Context switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextSwitches {
+    /// The thread went to sleep.
+    pub voluntary: u64,
+    /// The thread was pushed off its processor: a sign of a crowded machine.
+    pub involuntary: u64,
+}
+
+/// Connections of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Connections {
+    /// Planned.
+    pub planned: u64,
+    /// Made.
+    pub made: u64,
+    /// Lost before the end.
+    pub lost: u64,
+    /// Made again.
+    pub remade: u64,
+    /// Seconds from the first attempt until all were connected.
+    pub connect_s: f64,
+    /// Seconds from all connected until every subscriber was proven to receive.
+    pub ready_s: f64,
+    /// Client processor seconds spent on connecting.
+    pub connect_cpu_s: f64,
+}
+
+/// The figures of one flow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FlowFigures {
+    /// Its name.
+    pub name: String,
+    /// As in [`Trial`].
+    pub offered: u64,
+    /// As in [`Trial`].
+    pub published: u64,
+    /// As in [`Trial`].
+    pub refused: u64,
+    /// As in [`Trial`].
+    pub not_sent: u64,
+    /// As in [`Trial`].
+    pub delivered: u64,
+    /// As in [`Trial`].
+    pub expected: u64,
+    /// As in [`Trial`].
+    pub lost: u64,
+    /// As in [`Trial`].
+    pub duplicated: u64,
+    /// As in [`Trial`].
+    pub reordered: u64,
+    /// As in [`Trial`].
+    pub delivered_msgs_per_s: f64,
+    /// As in [`Trial`].
+    pub latency_ns: Distribution,
+    /// As in [`Trial`].
+    pub latency_from_send_ns: Distribution,
+    /// As in [`Trial`].
+    pub send_lag_ns: Distribution,
+    /// As in [`Trial`].
+    pub round_trip_ns: Option<Distribution>,
+}
+
+/// One second of the measurement (and of the drain, where `t_s` is beyond the duration).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Second {
+    /// Its end, seconds from the start of the measurement.
+    pub t_s: f64,
+    /// Messages taken by the system.
+    pub published: u64,
+    /// Deliveries.
+    pub delivered: u64,
+    /// Published and expected but not yet delivered, at its end.
+    pub backlog: i64,
+    /// Median latency of the deliveries in it.
+    pub latency_p50_ns: u64,
+    /// 99th percentile of the latency of the deliveries in it.
+    pub latency_p99_ns: u64,
+    /// Largest latency of the deliveries in it.
+    pub latency_max_ns: u64,
+    /// Processor share of the publishing workers, 1 = one core.
+    pub publishers_cpu: f64,
+    /// Processor share of the subscribing workers, 1 = one core.
+    pub subscribers_cpu: f64,
+    /// Processor share of the system, 1 = one core.
+    pub system_cpu: Option<f64>,
+    /// Resident memory of the client.
+    pub client_rss_bytes: u64,
+    /// Resident memory of the system.
+    pub system_rss_bytes: Option<u64>,
+    /// Longest stall of the machine in it, as the noise thread saw it.
+    pub noise_max_ns: u64,
+}

@@ -1,0 +1,229 @@
+//! What devices and applications do, as plain data: who publishes what to whom, how big, when.
+//!
+//! Everything here is pure. A [`Workload`] is fully resolved: templates expanded, units gone,
+//! nothing left that could be wrong. The study crate builds it, the engine runs it.
+
+pub mod schedule;
+
+use serde::{Deserialize, Serialize};
+
+/// A span or a point in time, in nanoseconds.
+pub type Nanos = u64;
+
+/// One second in [`Nanos`].
+pub const SECOND: Nanos = 1_000_000_000;
+
+/// What all devices and applications of one trial do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Name shown in tables.
+    pub name: String,
+    /// Connections. Publishers and subscribers of all flows refer to them by index; a device
+    /// that appears as both publishes and subscribes on one connection.
+    pub devices: Vec<Device>,
+    /// Traffic relations, running side by side.
+    pub flows: Vec<Flow>,
+    /// How the trial proceeds.
+    pub phases: Phases,
+    /// Seed of all random draws.
+    pub seed: u64,
+}
+
+/// One connection to the system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its name, unique in the workload; becomes the client identifier.
+    pub name: String,
+    /// Index of the endpoint (broker) it connects to.
+    pub endpoint: usize,
+    /// Last will: topic, payload and whether it is retained.
+    pub will: Option<(String, Vec<u8>, bool)>,
+}
+
+/// One traffic relation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Name shown in tables.
+    pub name: String,
+    /// Who publishes, and to which topics. May be empty.
+    pub publishers: Vec<Publisher>,
+    /// Who subscribes, and to what. May be empty.
+    pub subscribers: Vec<Subscriber>,
+    /// When messages are due.
+    pub arrivals: Arrivals,
+    /// How big messages are, header included, in bytes.
+    pub size: Sizes,
+    /// Nanoseconds by which the flow starts later than the phase.
+    pub start_offset: Nanos,
+    /// How long after its start the flow sends; absent: to the end of the phase.
+    pub active_for: Option<Nanos>,
+    /// One way, or there and back.
+    pub exchange: Exchange,
+    /// Bound on messages under way (published, not yet delivered to all) for flat-out traffic;
+    /// absent: the engine's own bound where the system has no back-pressure, else none.
+    pub window: Option<u32>,
+}
+
+/// One publishing device of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Publisher {
+    /// Index into [`Workload::devices`].
+    pub device: u32,
+    /// Concrete topics, used in turn; at least one.
+    pub topics: Vec<String>,
+}
+
+/// One subscribing device of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subscriber {
+    /// Index into [`Workload::devices`].
+    pub device: u32,
+    /// Filters with `+` and `#`; at least one. They must not overlap within a subscriber.
+    pub filters: Vec<String>,
+    /// Members of one group share the messages.
+    pub group: Option<String>,
+}
+
+/// When the messages of a flow are due.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// As fast as the system takes them.
+    FlatOut,
+    /// Evenly spaced: `per_s` messages a second over all publishers, which take turns. A rate
+    /// per publisher is that rate times the number of publishers.
+    Periodic {
+        /// Messages per second over all publishers of the flow.
+        per_s: f64,
+    },
+    /// A Poisson process of `per_s` messages a second over all publishers.
+    Poisson {
+        /// Messages per second over all publishers of the flow, on average.
+        per_s: f64,
+    },
+    /// Periodic bursts: `per_s` for `on`, then silence for `off`.
+    OnOff {
+        /// Messages per second over all publishers of the flow while a burst lasts;
+        /// absent: flat out.
+        per_s: Option<f64>,
+        /// Length of a burst.
+        on: Nanos,
+        /// Silence between bursts.
+        off: Nanos,
+    },
+    /// A recorded trace, or draws from its distributions.
+    Replay(schedule::Replay),
+}
+
+/// How big messages are, in bytes, header included. Never below 16.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Sizes {
+    /// Always the same.
+    Fixed {
+        /// Bytes.
+        bytes: u32,
+    },
+    /// Taken in turn.
+    List {
+        /// Bytes of each; at least one.
+        bytes: Vec<u32>,
+    },
+    /// Uniform between two sizes, both included.
+    Uniform {
+        /// Smallest, bytes.
+        min: u32,
+        /// Largest, bytes.
+        max: u32,
+    },
+    /// Normal, cut off at both ends.
+    Normal {
+        /// Mean, bytes.
+        mean: f64,
+        /// Standard deviation, bytes.
+        sd: f64,
+        /// Smallest, bytes.
+        min: u32,
+        /// Largest, bytes.
+        max: u32,
+    },
+    /// Log-normal, cut off at both ends.
+    LogNormal {
+        /// Median, bytes.
+        median: f64,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+        /// Smallest, bytes.
+        min: u32,
+        /// Largest, bytes.
+        max: u32,
+    },
+    /// As recorded; only with [`Arrivals::Replay`].
+    Recorded,
+}
+
+/// One way, or there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exchange {
+    /// Publisher to subscribers.
+    OneWay,
+    /// The flow's first subscriber answers each message at once on the topic `TOPIC/reply`, to
+    /// which the publisher subscribes; with [`Arrivals::FlatOut`] the next message is sent when
+    /// the answer is there (ping-pong), otherwise on schedule.
+    PingPong,
+}
+
+/// The end of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// After so many nanoseconds.
+    Time(Nanos),
+    /// After so many messages over all flows; at the latest after the second number of
+    /// nanoseconds.
+    Count(u64, Nanos),
+}
+
+impl Until {
+    /// The latest end, nanoseconds from the start of the phase.
+    pub fn latest(&self) -> Nanos {
+        match *self {
+            Until::Time(t) | Until::Count(_, t) => t,
+        }
+    }
+}
+
+/// How a trial proceeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// Connections begun per second; absent: as fast as the system takes them, at most 1000 at
+    /// a time.
+    pub connect_per_s: Option<f64>,
+    /// Longest time for connecting, subscribing and proving readiness.
+    pub ready_within: Nanos,
+    /// Traffic before the measurement.
+    pub warm_up: Until,
+    /// The measurement.
+    pub measure: Until,
+    /// The drain ends when nothing has come for this long, or everything has come.
+    pub drain_quiet: Nanos,
+    /// Longest drain.
+    pub drain_within: Nanos,
+    /// Reconnect a client that was lost, after this long; absent: a lost client stays lost.
+    pub reconnect_after: Option<Nanos>,
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Phases {
+            connect_per_s: None,
+            ready_within: 30 * SECOND,
+            warm_up: Until::Time(2 * SECOND),
+            measure: Until::Time(10 * SECOND),
+            drain_quiet: SECOND,
+            drain_within: 10 * SECOND,
+            reconnect_after: None,
+        }
+    }
+}
