@@ -3,7 +3,18 @@
 //! Everything here is pure. A [`Workload`] is fully resolved: templates expanded, units gone,
 //! nothing left that could be wrong. The study crate builds it, the engine runs it.
 
+pub mod audience;
+pub mod check;
+mod draws;
+pub mod filter;
 pub mod schedule;
+#[cfg(test)]
+mod tests_support;
+
+pub use audience::{Audience, AudienceError, Party, StreamInfo};
+pub use check::WorkloadError;
+pub use filter::TopicMatch;
+pub use schedule::{Due, Gate, Replay, Schedule, ScheduleError};
 
 use serde::{Deserialize, Serialize};
 
