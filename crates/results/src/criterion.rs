@@ -76,11 +76,15 @@ pub struct Filter {
 
 impl Filter {
     fn lets_through(&self, trial: &Trial) -> bool {
-        let passes = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
+        let passes =
+            |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
         passes(&self.systems, &trial.system.name)
             && passes(&self.workloads, &trial.workload.name)
             && passes(&self.cells, &trial.cell)
-            && self.flow.as_ref().is_none_or(|name| trial.flows.iter().any(|f| f.name == *name))
+            && self
+                .flow
+                .as_ref()
+                .is_none_or(|name| trial.flows.iter().any(|f| f.name == *name))
     }
 }
 
@@ -117,7 +121,11 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         Some(flow) => serde_json::to_value(trial.flows.iter().find(|f| f.name == flow)?),
     }
     .expect("a trial is plain data");
-    let number = |path: &str| path.split('.').try_fold(&value, |at, key| at.get(key))?.as_f64();
+    let number = |path: &str| {
+        path.split('.')
+            .try_fold(&value, |at, key| at.get(key))?
+            .as_f64()
+    };
     let ratio = |part: Option<f64>, whole: &str| {
         let whole = number(whole)?;
         (whole > 0.0).then_some(part? / whole)
@@ -152,7 +160,10 @@ pub fn is_figure(name: &str) -> bool {
     probe.system_rss_bytes = Some(1);
     probe.delivered = 1;
     probe.expected = 1;
-    let one = crate::model::Distribution { count: 1, ..Default::default() };
+    let one = crate::model::Distribution {
+        count: 1,
+        ..Default::default()
+    };
     probe.acknowledgement_ns = Some(one);
     probe.round_trip_ns = Some(one);
     for distribution in [
@@ -178,14 +189,20 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         figures,
     };
     if !is_figure(&criterion.figure) {
-        return outcome(None, format!("there is no figure named {:?}", criterion.figure));
+        return outcome(
+            None,
+            format!("there is no figure named {:?}", criterion.figure),
+        );
     }
-    let matching: Vec<&Trial> =
-        trials.iter().filter(|trial| criterion.filter.lets_through(trial)).collect();
+    let matching: Vec<&Trial> = trials
+        .iter()
+        .filter(|trial| criterion.filter.lets_through(trial))
+        .collect();
     if matching.is_empty() {
         return outcome(None, "no trial bears on it".to_owned());
     }
-    let counts = COUNTS.contains(&criterion.figure.as_str()) || criterion.figure.starts_with("odd.");
+    let counts =
+        COUNTS.contains(&criterion.figure.as_str()) || criterion.figure.starts_with("odd.");
     let bears = |trial: &Trial| match trial.verdict.status {
         Status::Valid => true,
         Status::Broken => false,
@@ -200,7 +217,10 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
     let left_out = matching.len() - figures.len();
     let note = match left_out {
         0 => String::new(),
-        n => format!("; {n} of {} trials left out: not valid or without this figure", matching.len()),
+        n => format!(
+            "; {n} of {} trials left out: not valid or without this figure",
+            matching.len()
+        ),
     };
     if figures.is_empty() {
         return outcome(None, format!("no valid trial bears on it{note}"));
@@ -230,11 +250,18 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
             })
             .map(show)
             .unwrap_or_default();
-        outcome(Some(true), format!("all {} trials; closest: {closest}{note}", figures.len()))
+        outcome(
+            Some(true),
+            format!("all {} trials; closest: {closest}{note}", figures.len()),
+        )
     } else {
         let shown: Vec<String> = failing.iter().take(5).map(|f| show(f)).collect();
         let more = failing.len().saturating_sub(5);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        };
         outcome(Some(false), format!("{}{more}{note}", shown.join("; ")))
     }
 }
@@ -243,10 +270,12 @@ fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         format!("{value:.0}")
     } else {
-        format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
+        format!("{value:.6}")
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned()
     }
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -254,11 +283,24 @@ mod tests {
     use crate::model::{Distribution, FlowFigures, System, Verdict, WorkloadInfo};
 
     fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
-        let latency_ns = Distribution { count: 10, p99, ..Default::default() };
+        let latency_ns = Distribution {
+            count: 10,
+            p99,
+            ..Default::default()
+        };
         Trial {
-            system: System { name: system.into(), version: "1".into() },
-            workload: WorkloadInfo { name: "fleet".into(), ..Default::default() },
-            verdict: Verdict { status, reasons: Vec::new() },
+            system: System {
+                name: system.into(),
+                version: "1".into(),
+            },
+            workload: WorkloadInfo {
+                name: "fleet".into(),
+                ..Default::default()
+            },
+            verdict: Verdict {
+                status,
+                reasons: Vec::new(),
+            },
             repeat: 1,
             latency_ns,
             lost,
@@ -267,7 +309,11 @@ mod tests {
             system_cpu_s: Some(0.5),
             flows: vec![FlowFigures {
                 name: "meters".into(),
-                latency_ns: Distribution { count: 5, p99: 2 * p99, ..Default::default() },
+                latency_ns: Distribution {
+                    count: 5,
+                    p99: 2 * p99,
+                    ..Default::default()
+                },
                 ..Default::default()
             }],
             ..Default::default()
@@ -286,8 +332,10 @@ mod tests {
 
     #[test]
     fn met_unmet_and_undecided() {
-        let trials =
-            [trial("a", Status::Valid, 1_000, 0), trial("b", Status::Valid, 5_000, 0)];
+        let trials = [
+            trial("a", Status::Valid, 1_000, 0),
+            trial("b", Status::Valid, 5_000, 0),
+        ];
         let p99 = |value| criterion("latency_ns.p99", Comparison::AtMost, value);
         assert_eq!(evaluate(&trials, &p99(5_000.0)).met, Some(true));
         let unmet = evaluate(&trials, &p99(4_000.0));
@@ -307,15 +355,25 @@ mod tests {
     #[test]
     fn a_trial_that_is_not_valid_cannot_meet_but_its_loss_counts() {
         let trials = [trial("a", Status::Lossy, 10, 5)];
-        let p99 = evaluate(&trials, &criterion("latency_ns.p99", Comparison::Less, 100.0));
+        let p99 = evaluate(
+            &trials,
+            &criterion("latency_ns.p99", Comparison::Less, 100.0),
+        );
         assert_eq!(p99.met, None);
-        assert!(p99.figures.contains("1 of 1 trials left out"), "{}", p99.figures);
+        assert!(
+            p99.figures.contains("1 of 1 trials left out"),
+            "{}",
+            p99.figures
+        );
         let lost = evaluate(&trials, &criterion("lost", Comparison::Equal, 0.0));
         assert_eq!(lost.met, Some(false));
         let share = evaluate(&trials, &criterion("lost_share", Comparison::AtMost, 0.05));
         assert_eq!(share.met, Some(true));
         let broken = [trial("a", Status::Broken, 10, 5)];
-        assert_eq!(evaluate(&broken, &criterion("lost", Comparison::Equal, 0.0)).met, None);
+        assert_eq!(
+            evaluate(&broken, &criterion("lost", Comparison::Equal, 0.0)).met,
+            None
+        );
     }
 
     #[test]
@@ -323,9 +381,17 @@ mod tests {
         let t = trial("a", Status::Valid, 7, 0);
         assert_eq!(figure(&t, None, "latency_ns.p99"), Some(7.0));
         assert_eq!(figure(&t, None, "system_cpu_us_per_msg"), Some(5_000.0));
-        assert_eq!(figure(&t, None, "send_lag_ns.p99"), None, "nothing was recorded");
+        assert_eq!(
+            figure(&t, None, "send_lag_ns.p99"),
+            None,
+            "nothing was recorded"
+        );
         assert_eq!(figure(&t, None, "send_lag_ns.count"), Some(0.0));
-        for name in DERIVED.iter().chain(&COUNTS).chain(&["round_trip_ns.p50", "odd.corrupt"]) {
+        for name in DERIVED
+            .iter()
+            .chain(&COUNTS)
+            .chain(&["round_trip_ns.p50", "odd.corrupt"])
+        {
             assert!(is_figure(name), "{name}");
         }
         assert!(!is_figure("system.name") && !is_figure("latency"));

@@ -93,7 +93,11 @@ pub fn ecdf(histogram: &Histogram<u64>, max_points: usize) -> Vec<(u64, f64)> {
     // One bin is kept for the first value and one for the last, which must never be merged away.
     let bins = max_points.saturating_sub(2).max(1) as f64;
     let bin_of = |value: u64| {
-        if high <= low { 0 } else { (((value.max(1) as f64).ln() - low) / (high - low) * bins) as u64 }
+        if high <= low {
+            0
+        } else {
+            (((value.max(1) as f64).ln() - low) / (high - low) * bins) as u64
+        }
     };
     let mut points: Vec<(u64, f64)> = Vec::new();
     let mut last_bin = None;
@@ -123,13 +127,16 @@ pub fn write_log(comments: &[&str], intervals: &[Interval]) -> Result<String, Lo
     let mut serializer = V2DeflateSerializer::new();
     let mut builder = IntervalLogWriterBuilder::new();
     builder.add_comment("[Histogram log format version 1.3]");
-    builder.add_comment("Values are nanoseconds, times are seconds from the start of the measurement.");
+    builder.add_comment(
+        "Values are nanoseconds, times are seconds from the start of the measurement.",
+    );
     for comment in comments {
         builder.add_comment(comment);
     }
     {
-        let mut writer =
-            builder.begin_log_with(&mut text, &mut serializer).map_err(|why| encode(&why))?;
+        let mut writer = builder
+            .begin_log_with(&mut text, &mut serializer)
+            .map_err(|why| encode(&why))?;
         for interval in intervals {
             let tag = interval.tag.as_deref().map(clean_tag);
             writer
@@ -147,7 +154,15 @@ pub fn write_log(comments: &[&str], intervals: &[Interval]) -> Result<String, Lo
 
 /// A tag as the log format allows it.
 pub fn clean_tag(tag: &str) -> String {
-    tag.chars().map(|c| if matches!(c, ',' | ' ') || c.is_control() { '_' } else { c }).collect()
+    tag.chars()
+        .map(|c| {
+            if matches!(c, ',' | ' ') || c.is_control() {
+                '_'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// Reads an interval log back.
@@ -163,14 +178,22 @@ pub fn read_log(text: &str) -> Result<Vec<Interval>, LogError> {
                 LogError::Parse { offset }
             }
         })?;
-        let LogEntry::Interval(interval) = entry else { continue };
+        let LogEntry::Interval(interval) = entry else {
+            continue;
+        };
         let line = intervals.len() + 1;
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(interval.encoded_histogram())
-            .map_err(|why| LogError::Decode { line, why: why.to_string() })?;
+            .map_err(|why| LogError::Decode {
+                line,
+                why: why.to_string(),
+            })?;
         let histogram = deserializer
             .deserialize::<u64, _>(&mut bytes.as_slice())
-            .map_err(|why| LogError::Decode { line, why: why.to_string() })?;
+            .map_err(|why| LogError::Decode {
+                line,
+                why: why.to_string(),
+            })?;
         intervals.push(Interval {
             tag: interval.tag().map(|tag| tag.as_str().to_owned()),
             start: interval.start_timestamp(),
@@ -182,12 +205,15 @@ pub fn read_log(text: &str) -> Result<Vec<Interval>, LogError> {
 }
 
 /// Adds histograms up; counts stay exact. `None` if there are none.
-pub fn merge<'a>(histograms: impl IntoIterator<Item = &'a Histogram<u64>>) -> Option<Histogram<u64>> {
+pub fn merge<'a>(
+    histograms: impl IntoIterator<Item = &'a Histogram<u64>>,
+) -> Option<Histogram<u64>> {
     let mut histograms = histograms.into_iter();
     let mut sum = histograms.next()?.clone();
     sum.auto(true);
     for histogram in histograms {
-        sum.add(histogram).expect("a histogram that resizes itself takes every value");
+        sum.add(histogram)
+            .expect("a histogram that resizes itself takes every value");
     }
     Some(sum)
 }
@@ -217,7 +243,10 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_is_all_zero() {
-        assert_eq!(Distribution::from_histogram(&histogram(&[])), Distribution::default());
+        assert_eq!(
+            Distribution::from_histogram(&histogram(&[])),
+            Distribution::default()
+        );
         assert!(ecdf(&histogram(&[]), 10).is_empty());
     }
 
@@ -225,7 +254,10 @@ mod tests {
     fn summary_of_known_values() {
         let values: Vec<u64> = (1..=1000).collect();
         let d = Distribution::from_histogram(&histogram(&values));
-        assert_eq!((d.count, d.min, d.p50, d.p90, d.p99, d.max), (1000, 1, 500, 900, 990, 1000));
+        assert_eq!(
+            (d.count, d.min, d.p50, d.p90, d.p99, d.max),
+            (1000, 1, 500, 900, 990, 1000)
+        );
         assert!((d.mean - 500.5).abs() < 0.5);
     }
 
@@ -233,7 +265,10 @@ mod tests {
     fn a_log_round_trips_with_tags() {
         let written = write_log(
             &["latency"],
-            &[interval("fleet of, meters", &[10, 2_000, 3_000_000]), interval("b", &[7])],
+            &[
+                interval("fleet of, meters", &[10, 2_000, 3_000_000]),
+                interval("b", &[7]),
+            ],
         )
         .unwrap();
         assert!(written.starts_with("#[Histogram log format version 1.3]\n"));

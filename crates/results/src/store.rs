@@ -42,15 +42,17 @@ pub enum StoreError {
     )]
     NotARun(PathBuf),
     /// The folder already holds a run.
-    #[error(
-        "{0} already holds a run\nhint: continue it with --resume {0}, or name another folder"
-    )]
+    #[error("{0} already holds a run\nhint: continue it with --resume {0}, or name another folder")]
     AlreadyARun(PathBuf),
     /// There is nothing to read.
-    #[error("{0} holds no run: there is no results.json in it\nhint: name the folder that `pubgauge run` printed")]
+    #[error(
+        "{0} holds no run: there is no results.json in it\nhint: name the folder that `pubgauge run` printed"
+    )]
     NoRun(PathBuf),
     /// Somebody else writes to it.
-    #[error("{0} is in use by another pubgauge\nhint: wait until it is done, or name another folder")]
+    #[error(
+        "{0} is in use by another pubgauge\nhint: wait until it is done, or name another folder"
+    )]
     InUse(PathBuf),
     /// The disk is full, or a quota or file size limit is reached.
     #[error(
@@ -86,7 +88,9 @@ pub enum StoreError {
         found: String,
     },
     /// The file is damaged.
-    #[error("{path} is damaged: {why}\nhint: the trials' own files in {TRIALS}/ may still be whole; --resume rebuilds results.json from them")]
+    #[error(
+        "{path} is damaged: {why}\nhint: the trials' own files in {TRIALS}/ may still be whole; --resume rebuilds results.json from them"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -189,7 +193,11 @@ impl RunFolder {
             study: run.study,
             trials: Vec::new(),
         };
-        let mut folder = RunFolder { root: dir.to_owned(), results, _lock: lock };
+        let mut folder = RunFolder {
+            root: dir.to_owned(),
+            results,
+            _lock: lock,
+        };
         folder.results.study.cut_off = true;
         folder.write_results()?;
         Ok(folder)
@@ -208,14 +216,21 @@ impl RunFolder {
         let lock = lock(dir)?;
         let before: Value = read_json(&dir.join(RESOLVED_FILE))?;
         if let Some(difference) = first_difference("study", &before, study_resolved) {
-            return Err(StoreError::OtherStudy { run: dir.to_owned(), difference });
+            return Err(StoreError::OtherStudy {
+                run: dir.to_owned(),
+                difference,
+            });
         }
         let mut results = load(dir)?;
         let trials = dir.join(TRIALS);
         let mut stored = Vec::new();
         for entry in fs::read_dir(&trials).map_err(io_error("read", dir, &trials))? {
             let path = entry.map_err(io_error("read", dir, &trials))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             if name.starts_with('.') {
                 fs::remove_dir_all(&path).map_err(io_error("remove", dir, &path))?;
             } else {
@@ -225,12 +240,20 @@ impl RunFolder {
         // Trials keep the order in which they ran; one that made it to disk but not into
         // results.json was the last.
         let position = |id: u32| {
-            results.trials.iter().position(|trial| trial.id == id).unwrap_or(usize::MAX)
+            results
+                .trials
+                .iter()
+                .position(|trial| trial.id == id)
+                .unwrap_or(usize::MAX)
         };
         stored.sort_by_key(|trial| (position(trial.id), trial.id));
         results.trials = stored;
         results.study.cut_off = true;
-        let mut folder = RunFolder { root: dir.to_owned(), results, _lock: lock };
+        let mut folder = RunFolder {
+            root: dir.to_owned(),
+            results,
+            _lock: lock,
+        };
         folder.write_results()?;
         Ok(folder)
     }
@@ -275,7 +298,10 @@ impl RunFolder {
             let path = partial.join(format!("{}.hlog", checked(name)?));
             let head = format!("{name} of trial {}, cell {}", trial.id, trial.cell);
             let log = histogram::write_log(&[&head.replace(['\r', '\n'], " ")], intervals)
-                .map_err(|source| StoreError::Log { path: path.clone(), source })?;
+                .map_err(|source| StoreError::Log {
+                    path: path.clone(),
+                    source,
+                })?;
             write_synced(root, &path, log.as_bytes())?;
         }
         if !files.configs.is_empty() {
@@ -305,7 +331,10 @@ impl RunFolder {
     /// Whether a trial of the plan is done already. A trial is the same if its number and its
     /// cell are.
     pub fn has(&self, id: u32, cell: &str) -> bool {
-        self.results.trials.iter().any(|trial| trial.id == id && trial.cell == cell)
+        self.results
+            .trials
+            .iter()
+            .any(|trial| trial.id == id && trial.cell == cell)
     }
 
     /// What has been stored so far.
@@ -344,11 +373,18 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
         return Err(StoreError::NoRun(dir.to_owned()));
     }
     let value: Value = read_json(&path)?;
-    let found = value.get("format").and_then(Value::as_str).unwrap_or("none").to_owned();
+    let found = value
+        .get("format")
+        .and_then(Value::as_str)
+        .unwrap_or("none")
+        .to_owned();
     if found != FORMAT {
         return Err(StoreError::Format { path, found });
     }
-    serde_json::from_value(value).map_err(|why| StoreError::Damaged { path, why: why.to_string() })
+    serde_json::from_value(value).map_err(|why| StoreError::Damaged {
+        path,
+        why: why.to_string(),
+    })
 }
 
 /// Reads a histogram log of a stored trial, for example `latency`; empty if the trial has none of
@@ -357,11 +393,20 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
 /// # Errors
 /// [`StoreError::Log`] if it is damaged.
 pub fn load_log(dir: &Path, trial: u32, name: &str) -> Result<Vec<Interval>, StoreError> {
-    let path = dir.join(TRIALS).join(trial_name(trial)).join(format!("{}.hlog", checked(name)?));
+    let path = dir
+        .join(TRIALS)
+        .join(trial_name(trial))
+        .join(format!("{}.hlog", checked(name)?));
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(StoreError::Io { what: "read", path, source }),
+        Err(source) => {
+            return Err(StoreError::Io {
+                what: "read",
+                path,
+                source,
+            });
+        }
     };
     histogram::read_log(&text).map_err(|source| StoreError::Log { path, source })
 }
@@ -396,7 +441,11 @@ fn checked(name: &str) -> Result<&str, StoreError> {
         || name.starts_with('.')
         || name.contains(['/', '\\', '\0'])
         || name.len() > 200;
-    if bad { Err(StoreError::FileName(name.to_owned())) } else { Ok(name) }
+    if bad {
+        Err(StoreError::FileName(name.to_owned()))
+    } else {
+        Ok(name)
+    }
 }
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
@@ -405,14 +454,20 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.to_owned())),
-        Err(fs::TryLockError::Error(source)) => Err(StoreError::Io { what: "lock", path, source }),
+        Err(fs::TryLockError::Error(source)) => Err(StoreError::Io {
+            what: "lock",
+            path,
+            source,
+        }),
     }
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
     let bytes = fs::read(path).map_err(io_error("read", path, path))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|why| StoreError::Damaged { path: path.to_owned(), why: why.to_string() })
+    serde_json::from_slice(&bytes).map_err(|why| StoreError::Damaged {
+        path: path.to_owned(),
+        why: why.to_string(),
+    })
 }
 
 fn make_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
@@ -421,11 +476,15 @@ fn make_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
 
 fn write_synced(run: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut file = File::create(path).map_err(io_error("create", run, path))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error("write", run, path))
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(io_error("write", run, path))
 }
 
 fn sync_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
-    File::open(path).and_then(|dir| dir.sync_all()).map_err(io_error("sync", run, path))
+    File::open(path)
+        .and_then(|dir| dir.sync_all())
+        .map_err(io_error("sync", run, path))
 }
 
 fn io_error<'a>(
@@ -439,9 +498,17 @@ fn io_error<'a>(
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
         );
         if full {
-            StoreError::NoSpace { path: path.to_owned(), run: run.to_owned(), source }
+            StoreError::NoSpace {
+                path: path.to_owned(),
+                run: run.to_owned(),
+                source,
+            }
         } else {
-            StoreError::Io { what, path: path.to_owned(), source }
+            StoreError::Io {
+                what,
+                path: path.to_owned(),
+                source,
+            }
         }
     }
 }
@@ -467,9 +534,11 @@ fn first_difference(at: &str, before: &Value, now: &Value) -> Option<String> {
             .zip(b)
             .enumerate()
             .find_map(|(i, (x, y))| first_difference(&format!("{at}[{i}]"), x, y)),
-        (Value::Array(a), Value::Array(b)) => {
-            Some(format!("{at} had {} entries and has {} now", a.len(), b.len()))
-        }
+        (Value::Array(a), Value::Array(b)) => Some(format!(
+            "{at} had {} entries and has {} now",
+            a.len(),
+            b.len()
+        )),
         (x, y) if x == y => None,
         (x, y) => Some(format!("{at} was {x} and is {y} now")),
     }

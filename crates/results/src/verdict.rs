@@ -138,9 +138,13 @@ impl Findings {
 
     /// Worst first; within a status in the order of the rules.
     fn verdict(mut self) -> Verdict {
-        self.found.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
+        self.found
+            .sort_by_key(|(status, _)| std::cmp::Reverse(*status));
         Verdict {
-            status: self.found.first().map_or(Status::Valid, |(status, _)| *status),
+            status: self
+                .found
+                .first()
+                .map_or(Status::Valid, |(status, _)| *status),
             reasons: self.found.into_iter().map(|(_, reason)| reason).collect(),
         }
     }
@@ -156,7 +160,10 @@ fn broken(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings)
     }
     let connections = &trial.connections;
     if connections.made < connections.planned {
-        add(format!("{} of {} connections were made", connections.made, connections.planned));
+        add(format!(
+            "{} of {} connections were made",
+            connections.made, connections.planned
+        ));
     }
     if connections.lost > 0 && !circumstances.disconnects_asked {
         add(format!(
@@ -166,7 +173,10 @@ fn broken(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings)
     }
     let odd = &trial.odd;
     if odd.foreign > 0 {
-        add(format!("{} deliveries were not of this trial or not for that subscriber", odd.foreign));
+        add(format!(
+            "{} deliveries were not of this trial or not for that subscriber",
+            odd.foreign
+        ));
     }
     if odd.corrupt > 0 {
         add(format!("{} deliveries had a damaged body", odd.corrupt));
@@ -179,10 +189,16 @@ fn broken(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings)
         return;
     }
     if trial.offered > 0 && trial.published == 0 {
-        add(format!("the system took none of {} messages", trial.offered));
+        add(format!(
+            "the system took none of {} messages",
+            trial.offered
+        ));
     }
     if trial.expected > 0 && trial.delivered == 0 {
-        add(format!("none of {} expected deliveries arrived", trial.expected));
+        add(format!(
+            "none of {} expected deliveries arrived",
+            trial.expected
+        ));
     }
     if odd.negative as f64 > thresholds::NEGATIVE_SHARE * trial.delivered.max(1) as f64 {
         add(format!(
@@ -306,5 +322,9 @@ fn measured(trial: &Trial) -> Vec<(f64, Second)> {
 
 fn percent(part: u64, whole: u64) -> String {
     let share = part as f64 / whole.max(1) as f64 * 100.0;
-    if share >= 0.1 { format!("{share:.1} %") } else { format!("{share:.4} %") }
+    if share >= 0.1 {
+        format!("{share:.1} %")
+    } else {
+        format!("{share:.4} %")
+    }
 }

@@ -27,7 +27,10 @@ fn produced() -> Value {
     let root = dir.path().join("run");
     let study = StudyInfo {
         name: "s".into(),
-        unsupported: vec![UnsupportedCell { system: "zeromq".into(), settings: Vec::new() }],
+        unsupported: vec![UnsupportedCell {
+            system: "zeromq".into(),
+            settings: Vec::new(),
+        }],
         ..Default::default()
     };
     let mut run = RunFolder::create(
@@ -40,9 +43,22 @@ fn produced() -> Value {
         },
     )
     .unwrap();
-    let one = Distribution { count: 1, min: 1, mean: 1.5, p50: 1, p90: 1, p99: 1, p99_9: 1, p99_99: 1, max: 2 };
+    let one = Distribution {
+        count: 1,
+        min: 1,
+        mean: 1.5,
+        p50: 1,
+        p90: 1,
+        p99: 1,
+        p99_9: 1,
+        p99_99: 1,
+        max: 2,
+    };
     let trial = Trial {
-        system: System { name: "mosquitto".into(), version: "2.0.11".into() },
+        system: System {
+            name: "mosquitto".into(),
+            version: "2.0.11".into(),
+        },
         latency_ns: one,
         acknowledgement_ns: Some(one),
         system_cpu_s: Some(0.5),
@@ -62,7 +78,10 @@ fn the_schema_is_current_and_results_obey_it() {
     let schema = committed();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let results = produced();
-    let errors: Vec<String> = validator.iter_errors(&results).map(|e| e.to_string()).collect();
+    let errors: Vec<String> = validator
+        .iter_errors(&results)
+        .map(|e| e.to_string())
+        .collect();
     assert!(errors.is_empty(), "{errors:#?}");
 
     // It can tell wrong from right.
@@ -86,17 +105,40 @@ fn names_are_as_promised() {
     }
     let trial = &results["trials"][0];
     for path in [
-        "system/name", "system/version", "settings", "workload", "repeat", "verdict/status",
-        "verdict/reasons", "duration_s", "published", "refused", "delivered", "lost", "duplicated",
-        "reordered", "sentinels", "offered_msgs_per_s", "published_msgs_per_s",
-        "delivered_msgs_per_s", "client_cpu_s/publishers", "client_cpu_s/subscribers",
-        "system_cpu_s", "client_rss_bytes", "system_rss_bytes",
+        "system/name",
+        "system/version",
+        "settings",
+        "workload",
+        "repeat",
+        "verdict/status",
+        "verdict/reasons",
+        "duration_s",
+        "published",
+        "refused",
+        "delivered",
+        "lost",
+        "duplicated",
+        "reordered",
+        "sentinels",
+        "offered_msgs_per_s",
+        "published_msgs_per_s",
+        "delivered_msgs_per_s",
+        "client_cpu_s/publishers",
+        "client_cpu_s/subscribers",
+        "system_cpu_s",
+        "client_rss_bytes",
+        "system_rss_bytes",
     ] {
         assert!(trial.pointer(&format!("/{path}")).is_some(), "{path}");
     }
     for distribution in ["latency_ns", "latency_from_send_ns", "send_lag_ns"] {
-        for part in ["count", "min", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "max"] {
-            assert!(trial[distribution].get(part).is_some(), "{distribution}.{part}");
+        for part in [
+            "count", "min", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "max",
+        ] {
+            assert!(
+                trial[distribution].get(part).is_some(),
+                "{distribution}.{part}"
+            );
         }
     }
 }

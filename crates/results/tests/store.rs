@@ -15,13 +15,28 @@ fn new_run() -> NewRun {
     NewRun {
         study_toml: "name = \"first look\"\n".into(),
         study_resolved: json!({"name": "first look", "trials": [{"cell": "a", "rate": 100}]}),
-        machine: Machine { cores: 2, pubgauge_version: "0.1.0".into(), ..Default::default() },
-        study: StudyInfo { name: "first look".into(), planned_trials: 2, ..Default::default() },
+        machine: Machine {
+            cores: 2,
+            pubgauge_version: "0.1.0".into(),
+            ..Default::default()
+        },
+        study: StudyInfo {
+            name: "first look".into(),
+            planned_trials: 2,
+            ..Default::default()
+        },
     }
 }
 
 fn trial(id: u32) -> Trial {
-    Trial { id, cell: format!("cell-{id}"), repeat: 1, delivered: 10, expected: 10, ..Default::default() }
+    Trial {
+        id,
+        cell: format!("cell-{id}"),
+        repeat: 1,
+        delivered: 10,
+        expected: 10,
+        ..Default::default()
+    }
 }
 
 fn files() -> TrialFiles {
@@ -53,9 +68,15 @@ fn a_trial_is_on_disk_at_once_and_reads_back() {
     assert_eq!(loaded.trials.len(), 1);
     assert_eq!(loaded.trials[0].cell, "cell-7");
     assert_eq!(loaded.machine.cores, 2);
-    assert!(loaded.study.cut_off, "a run is cut off until it is finished");
+    assert!(
+        loaded.study.cut_off,
+        "a run is cut off until it is finished"
+    );
     let conf = root.join("trials/0007/system/mosquitto.conf");
-    assert_eq!(fs::read_to_string(conf).unwrap(), "listener 1883 127.0.0.1\n");
+    assert_eq!(
+        fs::read_to_string(conf).unwrap(),
+        "listener 1883 127.0.0.1\n"
+    );
     let log = store::load_log(&root, 7, "latency").unwrap();
     assert_eq!(log.len(), 2);
     assert_eq!(log[1].tag.as_deref(), Some("cars"));
@@ -68,7 +89,10 @@ fn a_trial_is_on_disk_at_once_and_reads_back() {
     assert!(!loaded.study.cut_off);
     let ids: Vec<u32> = loaded.trials.iter().map(|trial| trial.id).collect();
     assert_eq!(ids, [7, 3], "in the order in which they ran");
-    assert!(matches!(run.append_trial(trial(3), &files()), Err(StoreError::Duplicate(3))));
+    assert!(matches!(
+        run.append_trial(trial(3), &files()),
+        Err(StoreError::Duplicate(3))
+    ));
 }
 
 #[test]
@@ -119,7 +143,12 @@ fn resume_keeps_what_is_whole_and_removes_the_rest() {
     assert!(!run.has(2, "cell-2") && !run.has(1, "another cell"));
     assert!(!root.join("trials/.0002.partial").exists());
     run.append_trial(trial(2), &files()).unwrap();
-    let ids: Vec<u32> = store::load(&root).unwrap().trials.iter().map(|trial| trial.id).collect();
+    let ids: Vec<u32> = store::load(&root)
+        .unwrap()
+        .trials
+        .iter()
+        .map(|trial| trial.id)
+        .collect();
     assert_eq!(ids, [1, 0, 2]);
 }
 
@@ -129,8 +158,13 @@ fn resume_refuses_another_study_and_says_what_differs() {
     let root = dir.path().join("run");
     drop(RunFolder::create(&root, new_run()).unwrap());
     let other = json!({"name": "first look", "trials": [{"cell": "a", "rate": 200}]});
-    let error = RunFolder::open_for_resume(&root, &other).unwrap_err().to_string();
-    assert!(error.contains("study.trials[0].rate was 100 and is 200 now"), "{error}");
+    let error = RunFolder::open_for_resume(&root, &other)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("study.trials[0].rate was 100 and is 200 now"),
+        "{error}"
+    );
     let empty = tempfile::tempdir().unwrap();
     let error = RunFolder::open_for_resume(empty.path(), &other).unwrap_err();
     assert!(matches!(error, StoreError::NoRun(_)));
@@ -143,7 +177,11 @@ fn newer_and_damaged_files_are_named() {
     drop(RunFolder::create(&root, new_run()).unwrap());
     let path = root.join("results.json");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("pubgauge-results/1", "pubgauge-results/9")).unwrap();
+    fs::write(
+        &path,
+        text.replace("pubgauge-results/1", "pubgauge-results/9"),
+    )
+    .unwrap();
     let error = store::load(&root).unwrap_err().to_string();
     assert!(error.contains("newer version; update pubgauge"), "{error}");
     fs::write(&path, text.replace("pubgauge-results/1", "vegeta")).unwrap();
@@ -151,7 +189,10 @@ fn newer_and_damaged_files_are_named() {
     assert!(error.contains("no results file of pubgauge"), "{error}");
     fs::write(&path, &text[..text.len() / 2]).unwrap();
     let error = store::load(&root).unwrap_err().to_string();
-    assert!(error.contains("damaged") && error.contains("line"), "{error}");
+    assert!(
+        error.contains("damaged") && error.contains("line"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -160,7 +201,10 @@ fn names_cannot_leave_the_folder() {
     let root = dir.path().join("run");
     let mut run = RunFolder::create(&root, new_run()).unwrap();
     for name in ["../evil", "a/b", "", ".hidden"] {
-        let files = TrialFiles { configs: vec![(name.into(), "x".into())], ..Default::default() };
+        let files = TrialFiles {
+            configs: vec![(name.into(), "x".into())],
+            ..Default::default()
+        };
         let outcome = run.append_trial(trial(1), &files);
         assert!(matches!(outcome, Err(StoreError::FileName(_))), "{name}");
     }
@@ -184,7 +228,12 @@ fn a_full_disk_keeps_what_was_there() {
     };
     let output = Command::new("unshare")
         .args(own_namespace)
-        .args(["sh", "-c", "mount -t tmpfs -o size=256k tmpfs \"$1\" && shift && exec \"$@\"", "sh"])
+        .args([
+            "sh",
+            "-c",
+            "mount -t tmpfs -o size=256k tmpfs \"$1\" && shift && exec \"$@\"",
+            "sh",
+        ])
         .arg(dir.path())
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "a_full_disk_keeps_what_was_there", "--nocapture"])
@@ -202,30 +251,51 @@ fn a_full_disk_keeps_what_was_there() {
 /// Whether this process may mount, judged by its user in /proc.
 fn may_mount() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
+    status
+        .lines()
+        .any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
 }
 
 fn fill_up(mount: &Path) {
     let root = mount.join("run");
     let mut run = RunFolder::create(&root, new_run()).unwrap();
     let (stored, error) = (0..1000)
-        .find_map(|id| run.append_trial(trial(id), &files()).err().map(|error| (id, error)))
+        .find_map(|id| {
+            run.append_trial(trial(id), &files())
+                .err()
+                .map(|error| (id, error))
+        })
         .expect("256 KiB cannot hold a thousand trials");
     println!("full after {stored} trials: {error}");
     assert!(matches!(error, StoreError::NoSpace { .. }), "{error}");
     let said = error.to_string();
-    assert!(said.contains("no space left") && said.contains("--resume"), "{said}");
+    assert!(
+        said.contains("no space left") && said.contains("--resume"),
+        "{said}"
+    );
     assert!(stored > 0);
     // Everything stored before is whole; the last trial is there or not, but never in half.
     let loaded: Results = store::load(&root).unwrap();
     assert!(loaded.trials.len() >= stored as usize - 1);
     for trial in &loaded.trials {
-        assert_eq!(store::load_log(&root, trial.id, "latency").unwrap().len(), 2);
+        assert_eq!(
+            store::load_log(&root, trial.id, "latency").unwrap().len(),
+            2
+        );
     }
     let leftovers = fs::read_dir(root.join("trials")).unwrap().filter(|entry| {
-        entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.')
+        entry
+            .as_ref()
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with('.')
     });
-    assert_eq!(leftovers.count(), 0, "the half-written trial left no remains");
+    assert_eq!(
+        leftovers.count(),
+        0,
+        "the half-written trial left no remains"
+    );
     drop(run);
     // With room again the run goes on where it stopped.
     fs::remove_dir_all(root.join("trials/0000")).unwrap();

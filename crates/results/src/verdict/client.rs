@@ -74,8 +74,7 @@ impl Load {
         }
         // Flat out, a publisher that outruns the system is what a flat-out trial is for: it is
         // the limit only if the system kept up with everything it got.
-        let system_kept_up =
-            !findings.has(Status::Overloaded) && !findings.has(Status::Lossy);
+        let system_kept_up = !findings.has(Status::Overloaded) && !findings.has(Status::Lossy);
         if load.publishers_running >= limit && (!trial.workload.flat_out || system_kept_up) {
             findings.add(
                 Status::ClientBound,
@@ -111,7 +110,10 @@ impl Load {
 fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     let duration = trial.duration_s.max(f64::MIN_POSITIVE);
     let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
-    (client / duration, trial.system_cpu_s.map(|seconds| seconds / duration))
+    (
+        client / duration,
+        trial.system_cpu_s.map(|seconds| seconds / duration),
+    )
 }
 
 /// Workers that are ready but wait for a processor: the machine is crowded.
@@ -136,7 +138,9 @@ fn waiting(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings
             load.subscribers_waiting * 100.0,
             thresholds::WAITING * 100.0,
             client_cores,
-            system_cores.map_or("an unknown number".to_owned(), |cores| format!("{cores:.2}")),
+            system_cores.map_or("an unknown number".to_owned(), |cores| format!(
+                "{cores:.2}"
+            )),
         ),
     );
 }

@@ -49,14 +49,19 @@ pub(super) fn backlog_growth(trial: &Trial) -> Option<Growth> {
     if records.len() < 2 {
         return None;
     }
-    let points: Vec<(f64, f64)> =
-        records.iter().map(|(_, second)| (second.t_s, second.backlog as f64)).collect();
+    let points: Vec<(f64, f64)> = records
+        .iter()
+        .map(|(_, second)| (second.t_s, second.backlog as f64))
+        .collect();
     let growth = last.1.backlog as f64 - first.1.backlog as f64;
     let seconds = last.1.t_s - first.1.t_s;
     if growth < thresholds::BACKLOG_FLOOR || !rises(&points) {
         return None;
     }
-    let delivered: u64 = records[1..].iter().map(|(_, second)| second.delivered).sum();
+    let delivered: u64 = records[1..]
+        .iter()
+        .map(|(_, second)| second.delivered)
+        .sum();
     let due = delivered as f64 + growth;
     let share = growth / due.max(1.0);
     let rate = delivered as f64 / seconds.max(f64::MIN_POSITIVE);
@@ -92,8 +97,10 @@ fn rises(points: &[(f64, f64)]) -> bool {
         return false;
     }
     let slope = sxy / sxx;
-    let residual: f64 =
-        points.iter().map(|p| (p.1 - mean_y - slope * (p.0 - mean_x)).powi(2)).sum();
+    let residual: f64 = points
+        .iter()
+        .map(|p| (p.1 - mean_y - slope * (p.0 - mean_x)).powi(2))
+        .sum();
     let error = (residual / (n - 2.0) / sxx).sqrt();
     slope > thresholds::SLOPE_SIGNIFICANCE * error && slope > 0.0
 }
@@ -113,7 +120,10 @@ fn quarters(records: &[(f64, Second)]) -> Option<(f64, f64)> {
             .sum();
         (count > 0).then(|| sum / count as f64)
     };
-    Some((mean(&records[..quarter])?, mean(&records[records.len() - quarter..])?))
+    Some((
+        mean(&records[..quarter])?,
+        mean(&records[records.len() - quarter..])?,
+    ))
 }
 
 /// Why the delivery rate is not steady, if it is not.
@@ -144,13 +154,19 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
         .collect();
     let half = shares.len() / 2;
     let average = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-    let (first, second) = (average(&shares[..half]), average(&shares[shares.len() - half..]));
+    let (first, second) = (
+        average(&shares[..half]),
+        average(&shares[shares.len() - half..]),
+    );
     let differ = (first - second).abs() / first.max(second).max(f64::MIN_POSITIVE);
     // Two halves of `count` messages each differ by chance too: three standard deviations.
     let chance = 3.0 * (4.0 / delivered as f64).sqrt();
     let short = seconds < thresholds::SHORT_S;
-    let limit =
-        if short { thresholds::HALVES_DIFFER_SHORT } else { thresholds::HALVES_DIFFER };
+    let limit = if short {
+        thresholds::HALVES_DIFFER_SHORT
+    } else {
+        thresholds::HALVES_DIFFER
+    };
     if differ > limit.max(chance) {
         return Some(format!(
             "the first half delivered {:.0} msgs/s and the second {:.0} msgs/s: {:.0} % apart \
@@ -166,7 +182,11 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
     }
     let n = shares.len() as f64;
     let centre = average(&shares);
-    let variance = shares.iter().map(|share| (share - centre).powi(2)).sum::<f64>() / (n - 1.0);
+    let variance = shares
+        .iter()
+        .map(|share| (share - centre).powi(2))
+        .sum::<f64>()
+        / (n - 1.0);
     let by_chance = n / delivered as f64;
     let variation = (variance - by_chance).max(0.0).sqrt() / centre.max(f64::MIN_POSITIVE);
     (variation > thresholds::RATE_VARIATION).then(|| {
@@ -188,14 +208,20 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<String> {
         return None;
     }
     let (first, last) = quarters(&records)?;
-    let (low, high) = if first < last { (first, last) } else { (last, first) };
-    (high > thresholds::LATENCY_FACTOR * low && high - low > thresholds::LATENCY_FLOOR_NS).then(|| {
-        format!(
-            "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last \
+    let (low, high) = if first < last {
+        (first, last)
+    } else {
+        (last, first)
+    };
+    (high > thresholds::LATENCY_FACTOR * low && high - low > thresholds::LATENCY_FLOOR_NS).then(
+        || {
+            format!(
+                "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last \
              (limit: a factor of {})",
-            first / 1e6,
-            last / 1e6,
-            thresholds::LATENCY_FACTOR
-        )
-    })
+                first / 1e6,
+                last / 1e6,
+                thresholds::LATENCY_FACTOR
+            )
+        },
+    )
 }

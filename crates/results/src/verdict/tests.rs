@@ -26,9 +26,15 @@ fn calm() -> Trial {
     let rate = 10_000u64;
     let count = seconds * rate;
     Trial {
-        system: System { name: "mosquitto".into(), version: "2.0.11".into() },
+        system: System {
+            name: "mosquitto".into(),
+            version: "2.0.11".into(),
+        },
         settings: Settings::default(),
-        workload: WorkloadInfo { name: "periodic".into(), ..Default::default() },
+        workload: WorkloadInfo {
+            name: "periodic".into(),
+            ..Default::default()
+        },
         duration_s: seconds as f64,
         offered: count,
         published: count,
@@ -41,7 +47,10 @@ fn calm() -> Trial {
         latency_from_send_ns: distribution(count, 190_000, 2 * MS),
         send_lag_ns: distribution(count, 5_000, 200_000),
         noise_ns: distribution(10_000, 60_000, 500_000),
-        client_cpu_s: ClientCpu { publishers: 1.0, subscribers: 1.0 },
+        client_cpu_s: ClientCpu {
+            publishers: 1.0,
+            subscribers: 1.0,
+        },
         system_cpu_s: Some(2.0),
         worker_load: WorkerLoad {
             publishers_running: 0.10,
@@ -49,8 +58,17 @@ fn calm() -> Trial {
             subscribers_running: 0.10,
             subscribers_waiting: 0.02,
         },
-        connections: Connections { planned: 2, made: 2, ..Default::default() },
-        series: series(1.0, &[10_000; 10], &[10_000; 10], &[3, 5, 2, 4, 3, 6, 2, 3, 4, 3]),
+        connections: Connections {
+            planned: 2,
+            made: 2,
+            ..Default::default()
+        },
+        series: series(
+            1.0,
+            &[10_000; 10],
+            &[10_000; 10],
+            &[3, 5, 2, 4, 3, 6, 2, 3, 4, 3],
+        ),
         ..Default::default()
     }
 }
@@ -62,14 +80,22 @@ fn flat_out() -> Trial {
     trial.workload.flat_out = true;
     trial.duration_s = 2.0;
     let count = 600_000;
-    for figure in [&mut trial.offered, &mut trial.published, &mut trial.delivered, &mut trial.expected] {
+    for figure in [
+        &mut trial.offered,
+        &mut trial.published,
+        &mut trial.delivered,
+        &mut trial.expected,
+    ] {
         *figure = count;
     }
     trial.latency_ns = distribution(count, 150 * MS, 180 * MS);
     trial.latency_from_send_ns = trial.latency_ns;
     trial.send_lag_ns = distribution(count, 100, 1_000);
     trial.system_cpu_s = Some(1.98);
-    trial.client_cpu_s = ClientCpu { publishers: 0.5, subscribers: 0.9 };
+    trial.client_cpu_s = ClientCpu {
+        publishers: 0.5,
+        subscribers: 0.9,
+    };
     trial.worker_load = WorkerLoad {
         publishers_running: 0.25,
         publishers_waiting: 0.10,
@@ -78,9 +104,13 @@ fn flat_out() -> Trial {
     };
     trial.series = series(
         0.25,
-        &[120_000, 75_000, 74_000, 76_000, 75_000, 75_000, 75_000, 75_000],
+        &[
+            120_000, 75_000, 74_000, 76_000, 75_000, 75_000, 75_000, 75_000,
+        ],
         &[75_000; 8],
-        &[45_000, 45_000, 44_000, 45_500, 45_000, 45_000, 44_800, 45_100],
+        &[
+            45_000, 45_000, 44_000, 45_500, 45_000, 45_000, 44_800, 45_100,
+        ],
     );
     trial
 }
@@ -100,7 +130,10 @@ fn series(length: f64, published: &[u64], delivered: &[u64], backlog: &[i64]) ->
 }
 
 fn here() -> Circumstances {
-    Circumstances { cores: 4, ..Default::default() }
+    Circumstances {
+        cores: 4,
+        ..Default::default()
+    }
 }
 
 #[track_caller]
@@ -123,7 +156,12 @@ fn calm_trials_are_valid() {
 
 #[test]
 fn a_trial_that_never_ran_is_broken() {
-    expect(&Trial::default(), &here(), Status::Broken, "nothing was measured");
+    expect(
+        &Trial::default(),
+        &here(),
+        Status::Broken,
+        "nothing was measured",
+    );
     let late = Circumstances {
         not_run: Some("3 of 5 subscribers were not ready after 10 s".into()),
         ..here()
@@ -140,10 +178,16 @@ fn broken_rules() {
     let mut t = calm();
     t.connections.lost = 1;
     expect(&t, &here(), Status::Broken, "1 of 2 connections were lost");
-    let asked = Circumstances { disconnects_asked: true, ..here() };
+    let asked = Circumstances {
+        disconnects_asked: true,
+        ..here()
+    };
     expect(&t, &asked, Status::Valid, "");
 
-    let died = Circumstances { system_died: vec!["mosquitto: signal 9".into()], ..here() };
+    let died = Circumstances {
+        system_died: vec!["mosquitto: signal 9".into()],
+        ..here()
+    };
     expect(&calm(), &died, Status::Broken, "signal 9");
 
     let mut t = calm();
@@ -185,7 +229,10 @@ fn one_lost_message_is_lossy_unless_loss_is_the_subject() {
     t.settings.on_full = Some(OnFull::Drop);
     expect(&t, &here(), Status::Valid, "");
     t.settings.on_full = None;
-    let subject = Circumstances { losses_are_the_subject: true, ..here() };
+    let subject = Circumstances {
+        losses_are_the_subject: true,
+        ..here()
+    };
     expect(&t, &subject, Status::Valid, "");
 }
 
@@ -209,12 +256,17 @@ fn a_queue_that_grows_without_bound_is_overload() {
         0.25,
         &[25_000; 8],
         &[15_000; 8],
-        &[10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000, 80_000],
+        &[
+            10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000, 80_000,
+        ],
     );
     t.worker_load.publishers_running = 0.99;
     let verdict = judge(&t, &here());
     assert_eq!(verdict.status, Status::Overloaded, "{verdict:?}");
-    assert!(verdict.reasons[0].contains("from 10000 to 80000"), "{verdict:?}");
+    assert!(
+        verdict.reasons[0].contains("from 10000 to 80000"),
+        "{verdict:?}"
+    );
     // A publisher that outruns the system is not the limit.
     assert_eq!(verdict.reasons.len(), 1, "{verdict:?}");
 }
@@ -229,7 +281,11 @@ fn overload_shows_in_two_records() {
 #[test]
 fn a_backlog_of_the_drain_does_not_count() {
     let mut t = calm();
-    t.series.push(Second { t_s: 11.0, backlog: 90_000, ..Default::default() });
+    t.series.push(Second {
+        t_s: 11.0,
+        backlog: 90_000,
+        ..Default::default()
+    });
     expect(&t, &here(), Status::Valid, "");
 }
 
@@ -255,7 +311,12 @@ fn due_messages_left_unsent() {
     let mut t = calm();
     t.not_sent = 5_000;
     t.worker_load.publishers_running = 0.95;
-    expect(&t, &here(), Status::ClientBound, "publishing worker ran 95 %");
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "publishing worker ran 95 %",
+    );
 }
 
 #[test]
@@ -279,9 +340,17 @@ fn a_publisher_that_the_system_outruns_is_the_limit() {
 fn seventy_percent_in_a_paced_trial() {
     let mut t = calm();
     t.worker_load.subscribers_running = 0.75;
-    expect(&t, &here(), Status::ClientBound, "subscribing worker ran 75 %");
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "subscribing worker ran 75 %",
+    );
     // In a brokerless system that load is the library's, and it is too much as well.
-    let brokerless = Circumstances { system_in_client: true, ..here() };
+    let brokerless = Circumstances {
+        system_in_client: true,
+        ..here()
+    };
     expect(&t, &brokerless, Status::ClientBound, "library");
     // Flat out, a full library is the system's limit.
     let mut t = flat_out();
@@ -294,18 +363,34 @@ fn seventy_percent_in_a_paced_trial() {
 #[test]
 fn a_crowded_machine_is_named() {
     // Two processors, three busy processes; the broker gets 0.7 of a core.
-    let two = Circumstances { cores: 2, ..Default::default() };
+    let two = Circumstances {
+        cores: 2,
+        ..Default::default()
+    };
     let mut t = flat_out();
     t.system_cpu_s = Some(1.4);
     t.worker_load.subscribers_waiting = 0.3;
-    expect(&t, &two, Status::ClientBound, "the machine with its 2 processors was the limit");
+    expect(
+        &t,
+        &two,
+        Status::ClientBound,
+        "the machine with its 2 processors was the limit",
+    );
     // The broker's single thread never rested: then it was the limit, crowd or no crowd.
     t.system_cpu_s = Some(1.96);
     expect(&t, &two, Status::Valid, "");
     // A broker of many threads could have used more than it was given.
     t.system_cpu_s = Some(2.6);
-    t.client_cpu_s = ClientCpu { publishers: 0.5, subscribers: 0.9 };
-    expect(&t, &two, Status::ClientBound, "the machine with its 2 processors was the limit");
+    t.client_cpu_s = ClientCpu {
+        publishers: 0.5,
+        subscribers: 0.9,
+    };
+    expect(
+        &t,
+        &two,
+        Status::ClientBound,
+        "the machine with its 2 processors was the limit",
+    );
 }
 
 #[test]
@@ -325,7 +410,12 @@ fn a_late_client() {
     let mut t = calm();
     t.send_lag_ns.p99 = 3 * MS;
     t.noise_ns.p99 = 3 * MS;
-    expect(&t, &here(), Status::ClientBound, "the tail is the client's own");
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the tail is the client's own",
+    );
 }
 
 #[test]
@@ -336,7 +426,10 @@ fn an_unsteady_rate() {
     t.series = series(1.0, &jumpy, &jumpy, &[50; 10]);
     t.system_cpu_s = Some(9.9);
     expect(&t, &here(), Status::Unsteady, "varied by");
-    let bursts = Circumstances { rate_varies_by_design: true, ..here() };
+    let bursts = Circumstances {
+        rate_varies_by_design: true,
+        ..here()
+    };
     expect(&t, &bursts, Status::Valid, "");
 
     let falling = [1000u64, 1000, 1000, 1000, 1000, 700, 700, 700, 700, 700].map(|n| n * 100);
@@ -348,7 +441,9 @@ fn an_unsteady_rate() {
 fn a_lumpy_schedule_is_not_unsteady() {
     // A hundred meters that all report in the same quarter of a second.
     let mut t = calm();
-    let lumps: Vec<u64> = (0..40).map(|i| if i % 4 == 0 { 2_500 } else { 0 }).collect();
+    let lumps: Vec<u64> = (0..40)
+        .map(|i| if i % 4 == 0 { 2_500 } else { 0 })
+        .collect();
     t.series = series(0.25, &lumps, &lumps, &[0; 40]);
     expect(&t, &here(), Status::Valid, "");
     // The same lumps flat out are stalls.
