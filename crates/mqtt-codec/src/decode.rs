@@ -67,9 +67,12 @@ pub fn decode_publish(
     Ok(Some((publish(first, body, version)?, len)))
 }
 
-/// The fixed header (§2.1): first byte, body, and length of the whole packet.
+/// First byte, body, and length of a whole packet.
+type Frame<'a> = (u8, &'a [u8], usize);
+
+/// Takes the packet at the start of `buf` apart at its fixed header (§2.1).
 #[inline]
-fn frame(buf: &[u8], max: usize) -> Result<Option<(u8, &[u8], usize)>, DecodeError> {
+fn frame(buf: &[u8], max: usize) -> Result<Option<Frame<'_>>, DecodeError> {
     let Some((&first, rest)) = buf.split_first() else {
         return Ok(None);
     };
@@ -297,7 +300,8 @@ fn reason_and_properties<'a>(
         return Ok(Default::default());
     }
     let code = reason(reader, packet_type)?;
-    if reader.is_empty() {
+    // Only AUTH has no leave to end here (5.0 §3.15.2.2.1).
+    if reader.is_empty() && packet_type != PacketType::Auth {
         return Ok((code, Properties::default()));
     }
     Ok((code, Properties::read(reader, Place::of(packet_type))?))
