@@ -1,6 +1,9 @@
 //! Counters that workers show while they run: written once per loop turn, never per message.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::assignment::Role;
 
 /// The counters of a whole trial, shared by its workers and the conductor.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub struct Live {
     pub sent: AtomicU64,
     /// Deliveries of any kind.
     pub received: AtomicU64,
+    /// Threads that work for each side, library threads included: (side, thread id).
+    pub threads: Mutex<Vec<(Role, u32)>>,
 }
 
 /// The counters of one flow.
@@ -48,6 +53,7 @@ impl Live {
             unproven: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            threads: Mutex::new(Vec::new()),
         }
     }
 
