@@ -9,7 +9,7 @@ use pubgauge_workload::{Audience, Exchange, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Which side of the traffic a worker's processor time is charged to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Role {
     /// Its devices publish (and perhaps subscribe as well).
     Publishers,

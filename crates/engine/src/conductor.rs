@@ -43,6 +43,9 @@ pub struct TrialSpec {
     pub realtime: Option<u8>,
     /// Processors for the workers' threads, in turn; empty: the scheduler chooses.
     pub pin_to: Vec<usize>,
+    /// Called on each worker's thread before it opens its fleet: timer slack, processor,
+    /// priority as the assignment says.
+    pub prepare_thread: fn(&Assignment) -> Result<(), String>,
 }
 
 /// Where a trial is.
@@ -154,6 +157,24 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
+    /// The record of a trial of so many flows that did not begin.
+    pub fn nothing(outcome: Outcome, flows: usize) -> Self {
+        TrialRecord {
+            outcome,
+            recordings: Vec::new(),
+            flows: vec![FlowRecording::default(); flows],
+            times: BTreeMap::new(),
+            intervals: Vec::new(),
+            latency_by_second: BTreeMap::new(),
+            moments: Vec::new(),
+            table: None,
+            epoch: 0,
+            planned: 0,
+            connect_span: 0,
+            prove_span: 0,
+        }
+    }
+
     /// Sums over all flows.
     pub fn sum(&self) -> FlowRecording {
         let mut sum = FlowRecording::default();
@@ -275,6 +296,7 @@ impl<'a> Conductor<'a> {
             }
             Clock::Monotonic => {
                 let context = context.clone();
+                let prepare_thread = self.spec.prepare_thread;
                 let name = format!(
                     "{}-{}",
                     if role == Role::Publishers {
@@ -722,34 +744,4 @@ fn limit(assignments: &mut [Assignment], count: u64) {
         assignment.measured_limit = Some(upto - given);
         given = upto;
     }
-}
-
-/// Timer slack, processor and priority of a worker's thread.
-fn prepare_thread(assignment: &Assignment) -> Result<(), String> {
-    // SAFETY: plain system calls on the calling thread with valid arguments.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        if let Some(cpu) = assignment.pin_to {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(cpu, &mut set);
-            if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) != 0 {
-                return Err(format!(
-                    "cannot stay on processor {cpu}: {}; choose one of those this process may use",
-                    std::io::Error::last_os_error()
-                ));
-            }
-        }
-        if let Some(priority) = assignment.realtime {
-            let parameters = libc::sched_param {
-                sched_priority: i32::from(priority),
-            };
-            if libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) != 0 {
-                return Err(format!(
-                    "cannot use real-time priority {priority}: {}; run as root or grant CAP_SYS_NICE",
-                    std::io::Error::last_os_error()
-                ));
-            }
-        }
-    }
-    Ok(())
 }

@@ -174,7 +174,12 @@ impl Worker {
         if let Ok(mut known) = context.live.threads.lock() {
             // SAFETY: gettid takes no argument and cannot fail.
             let own = unsafe { libc::gettid() } as u32;
-            known.extend(helpers.iter().chain([&own]).map(|tid| (assignment.role, *tid)));
+            known.extend(
+                helpers
+                    .iter()
+                    .chain([&own])
+                    .map(|tid| (assignment.role, *tid)),
+            );
         }
         let c = &context;
         let sending = Sending::new(

@@ -83,6 +83,7 @@ fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock:
         nonce: NONCE,
         realtime: None,
         pin_to: Vec::new(),
+        prepare_thread: |_| Ok(()),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     Run {

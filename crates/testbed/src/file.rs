@@ -431,11 +431,16 @@ impl SystemFile {
             line: 1,
             column: 1,
             what,
-            hint: Some("a system file is a small text file in TOML; see docs/add-a-broker.md".into()),
+            hint: Some(
+                "a system file is a small text file in TOML; see docs/add-a-broker.md".into(),
+            ),
         };
         let size = std::fs::metadata(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
         if size.len() > 1 << 20 {
-            return Err(fault(format!("is {} bytes long, at most 1 MiB is sensible", size.len())));
+            return Err(fault(format!(
+                "is {} bytes long, at most 1 MiB is sensible",
+                size.len()
+            )));
         }
         let bytes = std::fs::read(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
         let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8 text".into()))?;
@@ -546,8 +551,11 @@ impl SystemFile {
             ("grace-s", self.stop.grace_s),
         ]
         .into_iter()
-        .chain(self.hooks.iter().map(|hook| ("time-out-s", hook.time_out_s)))
-        {
+        .chain(
+            self.hooks
+                .iter()
+                .map(|hook| ("time-out-s", hook.time_out_s)),
+        ) {
             if !(0.0..=3600.0).contains(&seconds) {
                 return Err(Fault::new(
                     format!("{what} = {seconds} is not a number of seconds from 0 to 3600"),

@@ -82,7 +82,11 @@ pub fn find(system: &SystemFile, program: &Path) -> Result<Found, Missing> {
 pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
     let query = &system.version;
-    let argv: Vec<String> = query.command.iter().map(|c| fill(c, &found.values)).collect();
+    let argv: Vec<String> = query
+        .command
+        .iter()
+        .map(|c| fill(c, &found.values))
+        .collect();
     let path = query.path.as_ref().map(|path| fill(path, &found.values));
     let key = format!("{argv:?} {path:?} {}", query.pattern);
     if let Some(known) = KNOWN.lock().unwrap_or_else(|e| e.into_inner()).get(&key) {
@@ -148,7 +152,11 @@ pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
 /// Where downloaded systems are kept: `PUBGAUGE_CACHE`, else `pubgauge` in the user's cache
 /// folder.
 pub fn cache_folder() -> PathBuf {
-    let folder = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
     folder("PUBGAUGE_CACHE")
         .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("pubgauge")))
         .or_else(|| folder("HOME").map(|home| home.join(".cache/pubgauge")))
@@ -171,22 +179,32 @@ fn find_executable(
             )),
         };
     }
-    let candidates: Vec<String> =
-        system.find.executables.iter().map(|c| fill(c, values)).collect();
-    candidates.iter().find_map(|name| on_path(name)).ok_or_else(|| {
-        let variable = match &system.find.variable {
-            Some(variable) => format!(", nor does the environment variable {variable} name it"),
-            None => String::new(),
-        };
-        format!("there is no {} on PATH{variable}", candidates.join(", no "))
-    })
+    let candidates: Vec<String> = system
+        .find
+        .executables
+        .iter()
+        .map(|c| fill(c, values))
+        .collect();
+    candidates
+        .iter()
+        .find_map(|name| on_path(name))
+        .ok_or_else(|| {
+            let variable = match &system.find.variable {
+                Some(variable) => format!(", nor does the environment variable {variable} name it"),
+                None => String::new(),
+            };
+            format!("there is no {} on PATH{variable}", candidates.join(", no "))
+        })
 }
 
 /// The executable of that name: as it is if it has a `/`, else from `PATH` or the folders of
 /// system programs, which an ordinary user's `PATH` lacks.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
-        return glob(name).into_iter().rev().find(|path| is_executable(path));
+        return glob(name)
+            .into_iter()
+            .rev()
+            .find(|path| is_executable(path));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -202,7 +220,11 @@ fn is_executable(path: &Path) -> bool {
 
 /// Paths that match a pattern with at most one `*` in each component, lowest version first.
 fn glob(pattern: &str) -> Vec<PathBuf> {
-    let mut paths = vec![PathBuf::from(if pattern.starts_with('/') { "/" } else { "" })];
+    let mut paths = vec![PathBuf::from(if pattern.starts_with('/') {
+        "/"
+    } else {
+        ""
+    })];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         let Some((before, after)) = part.split_once('*') else {
             paths.iter_mut().for_each(|path| path.push(part));
@@ -233,9 +255,13 @@ fn version_key(text: &str) -> Vec<(u64, String)> {
     let mut key = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let words = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let words = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let (word, tail) = rest.split_at(words);
-        let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let digits = tail
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(tail.len());
         key.push((0, word.to_owned()));
         key.push((tail[..digits].parse().unwrap_or(0), String::new()));
         rest = &tail[digits..];
@@ -265,16 +291,40 @@ mod tests {
     #[test]
     fn a_version_is_cut_out_of_what_a_program_says() {
         let cases = [
-            ("mosquitto version 2.0.11\n\nusage", "mosquitto version {version}", Some("2.0.11")),
-            ("nats-server: v2.9.10", "nats-server: v{version}", Some("2.9.10")),
-            ("/c/apache-activemq-5.18.3", "apache-activemq-{version}", Some("5.18.3")),
-            ("/c/hivemq-2024.3-embedded.jar", "hivemq-{version}-embedded.jar", Some("2024.3")),
-            ("version unknown, then version 3.1.", "version {version}", Some("3.1")),
+            (
+                "mosquitto version 2.0.11\n\nusage",
+                "mosquitto version {version}",
+                Some("2.0.11"),
+            ),
+            (
+                "nats-server: v2.9.10",
+                "nats-server: v{version}",
+                Some("2.9.10"),
+            ),
+            (
+                "/c/apache-activemq-5.18.3",
+                "apache-activemq-{version}",
+                Some("5.18.3"),
+            ),
+            (
+                "/c/hivemq-2024.3-embedded.jar",
+                "hivemq-{version}-embedded.jar",
+                Some("2024.3"),
+            ),
+            (
+                "version unknown, then version 3.1.",
+                "version {version}",
+                Some("3.1"),
+            ),
             ("nothing", "version {version}", None),
             ("", "", None),
         ];
         for (text, pattern, expected) in cases {
-            assert_eq!(capture(text, pattern).as_deref(), expected, "{text} / {pattern}");
+            assert_eq!(
+                capture(text, pattern).as_deref(),
+                expected,
+                "{text} / {pattern}"
+            );
         }
     }
 
