@@ -10,11 +10,13 @@ pub mod filter;
 pub mod schedule;
 #[cfg(test)]
 mod tests_support;
+pub mod trace;
 
 pub use audience::{Audience, AudienceError, Party, StreamInfo};
 pub use check::WorkloadError;
 pub use filter::TopicMatch;
-pub use schedule::{Due, Gate, Replay, Schedule, ScheduleError};
+pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError};
+pub use trace::{Trace, TraceError, TraceSource};
 
 use serde::{Deserialize, Serialize};
 

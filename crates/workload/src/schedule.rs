@@ -5,27 +5,66 @@
 //! yields the same messages at the same times with the same sizes.
 
 mod pace;
+mod replay;
 mod size;
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::draws::Draws;
+use crate::trace::{Trace, TraceError, TraceSource};
 use crate::{Arrivals, Flow, Nanos, Sizes};
 use pace::{Pace, Point};
+use replay::Player;
 use size::SizeModel;
 
 /// The smallest message, in bytes: the header has to fit.
 pub const MIN_SIZE: u32 = 16;
 
-/// How a recorded trace is replayed. Filled by the trace module.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// How a recorded trace is replayed.
+///
+/// Device k of the trace is played by publisher k modulo the number of publishers. Where there
+/// are more publishers than devices, publisher p plays device p modulo the number of devices, and
+/// copies of a device are spread evenly over the tape. A recorded topic becomes one of the
+/// publisher's own topics, by its number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// Recorded trace file, absolute.
-    pub path: PathBuf,
+    /// The trace.
+    pub source: TraceSource,
+    /// Recorded seconds per second; 1 is real speed.
+    pub speed: f64,
+    /// Begin again at the end.
+    pub looped: bool,
+    /// As recorded, or drawn.
+    pub mode: ReplayMode,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Replay {
+            source: TraceSource::default(),
+            speed: 1.0,
+            looped: true,
+            mode: ReplayMode::Tape,
+        }
+    }
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayMode {
+    /// As recorded.
+    Tape,
+    /// Sizes and gaps are drawn from those that the device had in the interval of the recording
+    /// that the publisher has reached, beginning at a random position: the day keeps its shape,
+    /// but no two publishers send the same messages (the method of happ2016).
+    Drawn {
+        /// Length of an interval; the study's default is 15 minutes.
+        interval: Nanos,
+    },
 }
 
 /// One message that is due.
@@ -58,6 +97,12 @@ pub enum ScheduleError {
     /// [`Sizes::Recorded`] without [`Arrivals::Replay`].
     #[error("recorded sizes need a recorded trace as arrivals")]
     RecordedSizesWithoutTrace,
+    /// A trace that cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A speed that is not above zero.
+    #[error("a trace cannot be replayed at {0} times its speed; the speed must be above 0")]
+    Speed(f64),
 }
 
 /// The messages of one flow that one worker must send, in order of time.
@@ -108,6 +153,11 @@ enum Source {
         round: u64,
         next: u32,
     },
+    Replay {
+        player: Box<Player>,
+        /// Messages so far, of each publisher of the shard.
+        sent: Box<[u64]>,
+    },
 }
 
 impl Schedule {
@@ -154,7 +204,7 @@ impl Schedule {
         let source = if shard.is_empty() {
             Source::Nothing
         } else {
-            Source::new(&flow.arrivals, &shard, count as u64, seed)
+            Source::new(&flow.arrivals, &shard, count as u64, seed)?
         };
         Ok(Schedule {
             seed,
@@ -164,6 +214,16 @@ impl Schedule {
             end: flow.active_for.unwrap_or(Nanos::MAX),
             source,
         })
+    }
+
+    /// How many messages so far were recorded with less than [`MIN_SIZE`] bytes and padded to it.
+    pub fn padded(&self) -> u64 {
+        match &self.source {
+            Source::Replay { player, .. } if matches!(self.sizes, SizeModel::Recorded) => {
+                player.padded()
+            }
+            _ => 0,
+        }
     }
 
     /// The `nth` message of `publisher`, due at `at`.
@@ -184,10 +244,15 @@ impl Schedule {
 }
 
 impl Source {
-    fn new(arrivals: &Arrivals, shard: &Range<u32>, count: u64, seed: u64) -> Self {
+    fn new(
+        arrivals: &Arrivals,
+        shard: &Range<u32>,
+        count: u64,
+        seed: u64,
+    ) -> Result<Self, ScheduleError> {
         let len = u64::from(shard.end - shard.start);
         let next = shard.start;
-        match *arrivals {
+        let source = match *arrivals {
             Arrivals::FlatOut | Arrivals::OnOff { per_s: None, .. } => {
                 Source::FlatOut { round: 0, next }
             }
@@ -205,7 +270,7 @@ impl Source {
             Arrivals::Poisson { per_s } => {
                 let share = per_s * len as f64 / count as f64;
                 if !(share > 0.0 && share.is_finite()) {
-                    return Source::Nothing;
+                    return Ok(Source::Nothing);
                 }
                 Source::Poisson {
                     mean_gap: 1e9 / share,
@@ -229,8 +294,18 @@ impl Source {
                 },
                 _ => Source::Nothing,
             },
-            Arrivals::Replay(_) => Source::Nothing,
-        }
+            Arrivals::Replay(ref replay) => {
+                if !(replay.speed > 0.0 && replay.speed.is_finite()) {
+                    return Err(ScheduleError::Speed(replay.speed));
+                }
+                let trace = Trace::open(&replay.source)?;
+                Source::Replay {
+                    player: Player::new(trace, replay, shard.clone(), count as u32, seed).into(),
+                    sent: vec![0; len as usize].into(),
+                }
+            }
+        };
+        Ok(source)
     }
 }
 
@@ -296,6 +371,26 @@ impl Iterator for Schedule {
                 let message = (at, *next, *round);
                 turn(next, round);
                 message
+            }
+            Source::Replay { player, sent } => {
+                let played = player.next()?;
+                if played.at >= self.end {
+                    return None;
+                }
+                let index = (played.publisher - shard.start) as usize;
+                let nth = sent[index];
+                sent[index] += 1;
+                let (size, content) = match &self.sizes {
+                    SizeModel::Recorded => (played.size, played.content),
+                    sizes => (sizes.of(self.seed, played.publisher, nth), None),
+                };
+                return Some(Due {
+                    at: played.at,
+                    publisher: played.publisher,
+                    topic: played.topic % self.topics[index],
+                    size,
+                    content,
+                });
             }
         };
         if at >= self.end {

@@ -41,7 +41,7 @@ impl Pace {
 
     /// Where message `k` stands. `k` below 10^14 is exact; beyond, time stops at its end.
     pub(super) fn at(self, k: u64) -> Point {
-        let product = NUMERATOR.checked_mul(u128::from(k)).unwrap_or(u128::MAX);
+        let product = NUMERATOR.saturating_mul(u128::from(k));
         Point {
             whole: product / self.denominator,
             fraction: product % self.denominator,
