@@ -182,11 +182,6 @@ impl Instance {
         self.guard_pid
     }
 
-    /// The system's name.
-    pub fn system(&self) -> &str {
-        &self.plan.system
-    }
-
     /// Standard output and standard error so far.
     pub fn texts(&self) -> [String; 2] {
         self.stdout.trim();
