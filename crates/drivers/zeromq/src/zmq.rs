@@ -410,9 +410,12 @@ impl Monitor {
         socket.monitor(&address, Self::EVENTS)?;
         let pair = context.socket(SocketType::Pair)?;
         pair.connect(&address)?;
+        let mut message = Message::empty();
+        // libzmq wakes a reader only after it has once found nothing (pipe.cpp, check_read).
+        pair.receive(&mut message)?;
         Ok(Monitor {
             socket: pair,
-            message: Message::empty(),
+            message,
         })
     }
 

@@ -292,13 +292,15 @@ pub struct Pair {
     pub from: ClientId,
     pub to: ClientId,
     pub topic: TopicId,
+    /// Where the publisher can be reached; direct topology only.
+    pub address: Option<String>,
 }
 
 impl Pair {
     pub fn open(driver: ZeromqDriver, settings: &Settings, target: &Target) -> Self {
         let mut publishing = Bench::open(driver, settings.clone(), target.clone(), 0);
         let (from, address) = publishing.connect(&publisher("p"));
-        let peers: Vec<String> = address.into_iter().collect();
+        let peers: Vec<String> = address.iter().cloned().collect();
         let mut subscribing = Bench::open(driver, settings.clone(), target.clone(), 1);
         let (to, _) = subscribing.connect(&subscriber("s", &peers));
         subscribing.subscribe(to, "a/b");
@@ -309,6 +311,7 @@ impl Pair {
             from,
             to,
             topic,
+            address,
         };
         pair.prove_delivery();
         pair
