@@ -74,7 +74,7 @@ struct Run {
 fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock: Clock) -> Run {
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), NONCE));
     let spec = TrialSpec {
-        brief: Brief::new(workload, 2048).expect("a sound workload"),
+        brief: Brief::new(workload).expect("a sound workload"),
         driver: Arc::new(SimulatedDriver),
         target: SimulatedDriver::target(bus.clone()),
         settings: with_behaviour(settings, &behaviour),

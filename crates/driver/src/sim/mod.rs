@@ -6,6 +6,7 @@
 
 mod bus;
 mod fleet;
+mod truth;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use bus::{Bus, TruthRecord};
+pub use truth::Truth;
 
 use crate::clock::Nanos;
 use crate::seam::{Driver, DriverError, Fleet, FleetConfig, Target, Traits};
