@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, TruthRecord};
-use pubgauge_driver::{Clock, Driver, Kind, Settings, Target};
+use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
+use pubgauge_driver::{Clock, Driver, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
@@ -37,7 +37,7 @@ pub struct Calibration {
     /// The receive path, with header check, ledger and histograms.
     pub receive: PathCost,
     /// What is reported of the simulated system, against what really happened.
-    pub truth: Truth,
+    pub truth: Agreement,
 }
 
 /// Messages of 64 B per processor second of the client, beside raw sockets in the same run.
@@ -55,7 +55,7 @@ pub struct PathCost {
 
 /// Reported against true figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Truth {
+pub struct Agreement {
     /// Quantiles of latency: (quantile, true ns, reported ns).
     pub latency: Vec<(f64, u64, u64)>,
     /// The largest relative error of these.
@@ -68,7 +68,7 @@ pub struct Truth {
     pub reordered: (u64, u64),
 }
 
-impl Truth {
+impl Agreement {
     /// Whether every count is exact.
     pub fn counts_are_exact(&self) -> bool {
         [self.lost, self.duplicated, self.reordered].iter().all(|(real, reported)| real == reported)
@@ -218,7 +218,7 @@ fn cost(record: &TrialRecord, role: Role, messages: u64, (single, batched): (f64
 }
 
 /// Reported against real figures over the simulated system in real time.
-fn truth(stop: &AtomicBool) -> Result<Truth> {
+fn truth(stop: &AtomicBool) -> Result<Agreement> {
     const NONCE: u8 = 5;
     let behaviour = Behaviour {
         delay_median_ns: 5_000_000,
@@ -240,20 +240,15 @@ fn truth(stop: &AtomicBool) -> Result<Truth> {
     Ok(compare(&record, &bus.truth()))
 }
 
-fn compare(record: &TrialRecord, truth: &[TruthRecord]) -> Truth {
-    let mut real = plain_count(record.epoch, truth);
-    real.latencies.sort_unstable();
+fn compare(record: &TrialRecord, truth: &[TruthRecord]) -> Agreement {
+    let real = Truth::of(truth, record.epoch);
     let reported = record.all_times(Measure::Latency);
     let latency: Vec<(f64, u64, u64)> = [0.5, 0.9, 0.99, 0.999]
         .into_iter()
-        .filter(|_| !real.latencies.is_empty())
-        .map(|q| {
-            let rank = (q * real.latencies.len() as f64).ceil() as usize;
-            (q, real.latencies[rank.clamp(1, real.latencies.len()) - 1], reported.value_at_quantile(q))
-        })
+        .map(|q| (q, real.quantile(q), reported.value_at_quantile(q)))
         .collect();
     let sum = record.sum();
-    Truth {
+    Agreement {
         worst_error: latency
             .iter()
             .map(|(_, real, reported)| reported.abs_diff(*real) as f64 / (*real).max(1) as f64)
@@ -263,48 +258,6 @@ fn compare(record: &TrialRecord, truth: &[TruthRecord]) -> Truth {
         duplicated: (real.duplicated, sum.duplicated),
         reordered: (real.reordered, sum.reordered),
     }
-}
-
-#[derive(Default)]
-struct PlainCount {
-    lost: u64,
-    duplicated: u64,
-    reordered: u64,
-    latencies: Vec<u64>,
-}
-
-/// The plainest book-keeping of one stream and one subscriber, from the system's own record.
-fn plain_count(epoch: u64, truth: &[TruthRecord]) -> PlainCount {
-    let measured = |r: &&TruthRecord| r.header.is_some_and(|h| h.kind == Kind::Measured);
-    let mut count = PlainCount::default();
-    let mut all = std::collections::HashSet::new();
-    let mut seen = std::collections::HashSet::new();
-    let mut deliveries = Vec::new();
-    for record in truth.iter().filter(measured) {
-        let Some(header) = record.header else { continue };
-        all.insert(header.sequence);
-        if let Some(at) = record.delivered_at {
-            deliveries.push((at, header));
-        }
-    }
-    // Equal times are delivered in the order in which they were due, which is the record's order
-    // except for overtaking; the system never delivers two messages of this test at one instant
-    // out of order, because its queue is sorted by due time.
-    deliveries.sort_by_key(|(at, _)| *at);
-    let mut highest = None;
-    for (at, header) in deliveries {
-        if !seen.insert(header.sequence) {
-            count.duplicated += 1;
-            continue;
-        }
-        if highest.is_some_and(|h| header.sequence < h) {
-            count.reordered += 1;
-        }
-        highest = highest.max(Some(header.sequence));
-        count.latencies.push(at.saturating_sub(epoch + header.intended));
-    }
-    count.lost = (all.len() - seen.len()) as u64;
-    count
 }
 
 /// A server that takes MQTT connections and throws away what it gets.
