@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use pubgauge_mqtt_codec::{EncodeError, Packet, Version};
+use pubgauge_mqtt_codec::{Packet, Version};
 use rustix::event::epoll;
 
 use crate::encode::Outgoing;
@@ -134,7 +134,10 @@ impl Net {
     pub(crate) fn by_token(&self, data: epoll::EventData) -> Option<ConnId> {
         let raw = data.u64();
         let (id, generation) = (raw as u32, (raw >> 32) as u32);
-        self.conns.get(id).filter(|c| c.generation == generation).map(|_| id)
+        self.conns
+            .get(id)
+            .filter(|c| c.generation == generation)
+            .map(|_| id)
     }
 
     /// Removes a connection; its file descriptor is closed when the result is
@@ -147,7 +150,9 @@ impl Net {
 
     /// Watches what the connection's state asks for.
     pub(crate) fn rewatch(&mut self, id: ConnId) {
-        let Some(conn) = self.conns.get_mut(id) else { return };
+        let Some(conn) = self.conns.get_mut(id) else {
+            return;
+        };
         if conn.hung_up {
             return;
         }
@@ -174,7 +179,9 @@ impl Net {
     /// Copies whole packets, `count` PUBLISHes, to a connection.
     #[inline]
     pub(crate) fn push_publishes(&mut self, id: ConnId, bytes: &[u8], count: u64) {
-        let Some(conn) = self.conns.get_mut(id) else { return };
+        let Some(conn) = self.conns.get_mut(id) else {
+            return;
+        };
         conn.out.push(&mut self.pool, bytes);
         self.stats.publish_sent += count;
         self.stats.packets_sent += count;
@@ -195,7 +202,9 @@ impl Net {
         packet_id: u16,
         ids: &[u32],
     ) -> bool {
-        let Some(conn) = self.conns.get_mut(id) else { return true };
+        let Some(conn) = self.conns.get_mut(id) else {
+            return true;
+        };
         let version = conn.version;
         let len = message.packet_len(version, flags >> 1 & 3, ids);
         if len > conn.max_packet as usize {
@@ -203,17 +212,20 @@ impl Net {
             return false;
         }
         self.stats.publish_sent += 1;
-        self.append(id, len, |out| message.encode(version, flags, packet_id, ids, out));
+        self.append(id, len, |out| {
+            message.encode(version, flags, packet_id, ids, out)
+        });
         true
     }
 
     /// Sends any other packet.
     pub(crate) fn send(&mut self, id: ConnId, packet: &Packet<'_>) {
-        let Some(conn) = self.conns.get(id) else { return };
+        let Some(conn) = self.conns.get(id) else {
+            return;
+        };
         let version = conn.version;
-        let room = 64;
-        let sent: Result<(), EncodeError> = self.append(id, room, |out| packet.encode(version, out));
-        debug_assert!(sent.is_ok(), "{packet:?}: {sent:?}");
+        let sent = self.append(id, 64, |out| Some(packet.encode(version, out)));
+        debug_assert!(matches!(sent, Some(Ok(()))), "{packet:?}: {sent:?}");
     }
 
     /// Lets `encode` append one packet of about `len` bytes.
@@ -223,7 +235,9 @@ impl Net {
         len: usize,
         encode: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> R {
-        let Some(conn) = self.conns.get_mut(id) else { return R::default() };
+        let Some(conn) = self.conns.get_mut(id) else {
+            return R::default();
+        };
         let result = conn.out.append(&mut self.pool, len, encode);
         self.stats.packets_sent += 1;
         self.gathered += len;
@@ -259,7 +273,9 @@ impl Net {
 
     /// Offers a connection's bytes to the kernel.
     pub(crate) fn write(&mut self, id: ConnId) {
-        let Some(conn) = self.conns.get_mut(id) else { return };
+        let Some(conn) = self.conns.get_mut(id) else {
+            return;
+        };
         let before = conn.out.len();
         let written = conn.out.write(conn.fd.as_fd(), &mut self.pool);
         let moved = before - conn.out.len();

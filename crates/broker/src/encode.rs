@@ -108,7 +108,9 @@ pub(crate) fn split_props(mut raw: &[u8], rest: &mut Vec<u8>) -> Taken {
     rest.clear();
     let mut taken = Taken::default();
     while let Some(len) = property_len(raw) {
-        let Some((property, after)) = raw.split_at_checked(len) else { break };
+        let Some((property, after)) = raw.split_at_checked(len) else {
+            break;
+        };
         match property {
             [0x02, a, b, c, d] => taken.expiry_s = Some(u32::from_be_bytes([*a, *b, *c, *d])),
             [0x18, a, b, c, d] => taken.delay_s = Some(u32::from_be_bytes([*a, *b, *c, *d])),
@@ -171,16 +173,28 @@ mod tests {
         assert_eq!((taken.alias, taken.expiry_s), (Some(513), Some(70_000)));
         assert!(!taken.subscription_id && taken.delay_s.is_none());
 
-        let outgoing =
-            Outgoing { topic: b"t/u", props: &rest, expiry_s: taken.expiry_s, payload: b"load" };
+        let outgoing = Outgoing {
+            topic: b"t/u",
+            props: &rest,
+            expiry_s: taken.expiry_s,
+            payload: b"load",
+        };
         let mut wire = Vec::new();
         outgoing.encode(Version::V5, DUP | 2, 77, &[300, 1], &mut wire);
         assert_eq!(wire.len(), outgoing.packet_len(Version::V5, 1, &[300, 1]));
         let (packet, len) = decode(&wire, Version::V5, MAX_PACKET_LEN).unwrap().unwrap();
         assert_eq!(len, wire.len());
-        let Packet::Publish(publish) = packet else { panic!("{packet:?}") };
-        assert_eq!((publish.topic, publish.payload, publish.packet_id), ("t/u", &b"load"[..], 77));
-        assert_eq!((publish.qos, publish.dup, publish.retain), (QoS::AtLeastOnce, true, false));
+        let Packet::Publish(publish) = packet else {
+            panic!("{packet:?}")
+        };
+        assert_eq!(
+            (publish.topic, publish.payload, publish.packet_id),
+            ("t/u", &b"load"[..], 77)
+        );
+        assert_eq!(
+            (publish.qos, publish.dup, publish.retain),
+            (QoS::AtLeastOnce, true, false)
+        );
         let mut expected = vec![
             Property::MessageExpiryInterval(70_000),
             Property::SubscriptionIdentifier(300),
@@ -192,16 +206,29 @@ mod tests {
         wire.clear();
         outgoing.encode(Version::V311, 1, 0, &[300], &mut wire);
         assert_eq!(wire.len(), outgoing.packet_len(Version::V311, 0, &[]));
-        let (packet, _) = decode(&wire, Version::V311, MAX_PACKET_LEN).unwrap().unwrap();
-        let publish =
-            Publish { topic: "t/u", payload: b"load", retain: true, ..Publish::default() };
+        let (packet, _) = decode(&wire, Version::V311, MAX_PACKET_LEN)
+            .unwrap()
+            .unwrap();
+        let publish = Publish {
+            topic: "t/u",
+            payload: b"load",
+            retain: true,
+            ..Publish::default()
+        };
         assert_eq!(packet, Packet::Publish(publish));
     }
 
     #[test]
     fn nonsense_is_left_out_without_a_panic() {
         let mut rest = Vec::new();
-        for raw in [&[0x26][..], &[0x26, 0, 9, 1], &[0x0b, 0xff], &[0x02, 1], &[0x7f, 1], &[0x0b]] {
+        for raw in [
+            &[0x26][..],
+            &[0x26, 0, 9, 1],
+            &[0x0b, 0xff],
+            &[0x02, 1],
+            &[0x7f, 1],
+            &[0x0b],
+        ] {
             split_props(raw, &mut rest);
             assert!(rest.is_empty(), "{raw:?}");
         }

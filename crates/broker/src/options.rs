@@ -76,7 +76,9 @@ pub struct Credential {
 impl std::fmt::Debug for Credential {
     /// Without the password: options get printed.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credential").field("username", &self.username).finish_non_exhaustive()
+        f.debug_struct("Credential")
+            .field("username", &self.username)
+            .finish_non_exhaustive()
     }
 }
 
@@ -114,6 +116,9 @@ pub struct Counters {
     /// larger than the subscriber takes, a full retained store, or a circle of
     /// clients that wait for each other beyond four times the backlog limit.
     pub publish_dropped: u64,
+    /// Queued messages whose expiry interval ran out before they could be sent
+    /// (MQTT 5 section 3.3.2.3.3).
+    pub publish_expired: u64,
     /// Packets of all types received.
     pub packets_received: u64,
     /// Packets of all types sent.

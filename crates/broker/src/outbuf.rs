@@ -70,14 +70,21 @@ pub(crate) struct OutBuf {
     /// Bytes of the first chunk that are already written.
     head: usize,
     len: usize,
+    written: u64,
 }
 
 impl OutBuf {
+    /// Bytes the kernel has taken so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Bytes waiting.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -168,6 +175,7 @@ impl OutBuf {
 
     fn consume(&mut self, n: usize, pool: &mut Pool) {
         self.len -= n;
+        self.written += n as u64;
         if self.len == 0 {
             return self.clear_keeping_nothing(pool);
         }

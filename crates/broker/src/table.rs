@@ -9,7 +9,10 @@ pub(crate) struct Table<T> {
 
 impl<T> Table<T> {
     pub(crate) fn new() -> Table<T> {
-        Table { items: Vec::new(), free: Vec::new() }
+        Table {
+            items: Vec::new(),
+            free: Vec::new(),
+        }
     }
 
     pub(crate) fn insert(&mut self, item: T) -> u32 {
@@ -42,7 +45,9 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn ids(&self) -> Vec<u32> {
-        (0..self.items.len() as u32).filter(|&id| self.get(id).is_some()).collect()
+        (0..self.items.len() as u32)
+            .filter(|&id| self.get(id).is_some())
+            .collect()
     }
 }
 

@@ -5,44 +5,9 @@
 /// mosquitto uses the same figure.
 pub(crate) const MAX_LEVELS: usize = 200;
 
-/// Whether `topic` may be published to: not empty, UTF-8, no wildcard, no NUL,
-/// at most [`MAX_LEVELS`] levels.
-pub(crate) fn is_name(topic: &[u8]) -> bool {
-    let mut slashes = 0;
-    for &b in topic {
-        match b {
-            b'+' | b'#' | 0 => return false,
-            b'/' => slashes += 1,
-            _ => {}
-        }
-    }
-    !topic.is_empty() && slashes < MAX_LEVELS && std::str::from_utf8(topic).is_ok()
-}
-
-/// Whether `filter` may be subscribed to (the part after `$share/group/` where
-/// there is one): wildcards fill whole levels, and `#` is the last level.
-pub(crate) fn is_filter(filter: &[u8]) -> bool {
-    if filter.is_empty() || filter.contains(&0) || std::str::from_utf8(filter).is_err() {
-        return false;
-    }
-    let mut depth = 0;
-    let mut ended = false;
-    for level in levels(filter) {
-        depth += 1;
-        if ended || depth > MAX_LEVELS {
-            return false;
-        }
-        match level {
-            b"#" => ended = true,
-            b"+" => {}
-            other => {
-                if other.iter().any(|b| matches!(b, b'+' | b'#')) {
-                    return false;
-                }
-            }
-        }
-    }
-    true
+/// Whether a topic or filter has at most [`MAX_LEVELS`] levels.
+pub(crate) fn is_shallow(topic: &[u8]) -> bool {
+    topic.iter().filter(|&&b| b == b'/').count() < MAX_LEVELS
 }
 
 /// Whether the filter names exactly one topic.
@@ -70,15 +35,22 @@ pub(crate) enum Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Takes a filter apart as the client sent it; `None` if it is malformed.
-    pub(crate) fn parse(raw: &'a [u8]) -> Option<Filter<'a>> {
-        let Some(rest) = raw.strip_prefix(b"$share/") else {
-            return is_filter(raw).then_some(Filter::Plain(raw));
-        };
-        let cut = rest.iter().position(|&b| b == b'/')?;
-        let (group, filter) = (&rest[..cut], &rest[cut + 1..]);
-        let good_group = !group.is_empty() && is_exact(group) && std::str::from_utf8(group).is_ok();
-        (good_group && is_filter(filter)).then_some(Filter::Shared { group, filter })
+    /// Takes a filter apart that the codec has found valid.
+    pub(crate) fn of(raw: &'a str) -> Filter<'a> {
+        match pubgauge_mqtt_codec::topic::split_shared(raw) {
+            Some((group, filter)) => Filter::Shared {
+                group: group.as_bytes(),
+                filter: filter.as_bytes(),
+            },
+            None => Filter::Plain(raw.as_bytes()),
+        }
+    }
+
+    /// The filter that topics are matched with.
+    pub(crate) fn pattern(self) -> &'a [u8] {
+        match self {
+            Filter::Plain(filter) | Filter::Shared { filter, .. } => filter,
+        }
     }
 }
 
@@ -107,51 +79,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
-        for good in ["a", "/", "a//b", "a b/ü", "$SYS/x"] {
-            assert!(is_name(good.as_bytes()), "{good}");
-        }
-        for bad in [&b""[..], b"a/+", b"#", b"a\0", b"\xff"] {
-            assert!(!is_name(bad), "{bad:?}");
-        }
-        assert!(is_name("/".repeat(MAX_LEVELS - 1).as_bytes()));
-        assert!(!is_name("/".repeat(MAX_LEVELS).as_bytes()));
-    }
-
-    #[test]
-    fn filters() {
-        for good in ["a", "+", "#", "a/+/b", "a/#", "/", "+/+", "+/#"] {
-            assert!(is_filter(good.as_bytes()), "{good}");
-        }
-        for bad in ["", "a+", "a/#/b", "#/", "a#", "a/b+/c", "a\0"] {
-            assert!(!is_filter(bad.as_bytes()), "{bad}");
-        }
-        assert!(!is_filter("/".repeat(MAX_LEVELS).as_bytes()));
+    fn depth() {
+        assert!(is_shallow("/".repeat(MAX_LEVELS - 1).as_bytes()));
+        assert!(!is_shallow("/".repeat(MAX_LEVELS).as_bytes()));
     }
 
     #[test]
     fn shares() {
+        let shared = Filter::of("$share/g/a/#");
         assert_eq!(
-            Filter::parse(b"$share/g/a/#"),
-            Some(Filter::Shared {
+            shared,
+            Filter::Shared {
                 group: b"g",
                 filter: b"a/#"
-            })
+            }
         );
-        for bad in [
-            "$share/",
-            "$share/g",
-            "$share//a",
-            "$share/g/",
-            "$share/+/a",
-            "$share/g/a#",
-        ] {
-            assert_eq!(Filter::parse(bad.as_bytes()), None, "{bad}");
-        }
-        assert_eq!(
-            Filter::parse(b"$shared/a"),
-            Some(Filter::Plain(b"$shared/a"))
-        );
+        assert_eq!(shared.pattern(), b"a/#");
+        assert_eq!(Filter::of("$shared/a"), Filter::Plain(b"$shared/a"));
+        assert!(is_exact(b"a/b") && !is_exact(b"a/+") && !is_exact(b"#"));
     }
 
     #[test]

@@ -69,6 +69,7 @@ fn id_of(n: u64) -> u16 {
 
 impl Window {
     /// Exchanges not complete.
+    #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
         self.open
     }
@@ -81,9 +82,17 @@ impl Window {
     /// Begins an exchange and gives its packet identifier. `delivery` is what to
     /// send again if the client comes back without having answered.
     pub(crate) fn begin(&mut self, qos: u8, delivery: Option<Delivery>) -> u16 {
-        let stage = if qos == 1 { Stage::PubAckDue } else { Stage::PubRecDue };
+        let stage = if qos == 1 {
+            Stage::PubAckDue
+        } else {
+            Stage::PubRecDue
+        };
         let id = id_of(self.first + self.entries.len() as u64);
-        self.entries.push_back(Entry { stage, resend: false, delivery });
+        self.entries.push_back(Entry {
+            stage,
+            resend: false,
+            delivery,
+        });
         self.open += 1;
         id
     }
@@ -91,7 +100,9 @@ impl Window {
     /// Moves an exchange on: from `due` to `next`. False if that is not where it
     /// is, so that the client's answer belongs to nothing.
     pub(crate) fn advance(&mut self, id: u16, due: Stage, next: Stage) -> bool {
-        let Some(at) = self.position(id) else { return false };
+        let Some(at) = self.position(id) else {
+            return false;
+        };
         let entry = &mut self.entries[at];
         if entry.stage != due {
             return false;
@@ -169,7 +180,12 @@ mod tests {
 
     fn delivery() -> Delivery {
         let message = Rc::new(Message::for_test("a", b"x"));
-        Delivery { message, qos: 1, retain: false, ids: Box::default() }
+        Delivery {
+            message,
+            qos: 1,
+            retain: false,
+            ids: Box::default(),
+        }
     }
 
     #[test]
