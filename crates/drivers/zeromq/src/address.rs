@@ -173,7 +173,10 @@ mod tests {
             "zmq-forwarder+ipc:///a,/b,/c",
         ] {
             let error = bad.parse::<ForwarderAddress>().unwrap_err().to_string();
-            assert!(error.contains("zmq-forwarder+tcp://HOST:"), "{bad}: {error}");
+            assert!(
+                error.contains("zmq-forwarder+tcp://HOST:"),
+                "{bad}: {error}"
+            );
         }
     }
 

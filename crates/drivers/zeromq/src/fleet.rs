@@ -71,7 +71,10 @@ struct Client {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    Connecting { deadline: Nanos, bound: bool },
+    Connecting {
+        deadline: Nanos,
+        bound: bool,
+    },
     Up,
     /// Failed, closed, or aborted.
     Down,
@@ -118,7 +121,10 @@ impl ZeromqFleet {
     /// with the connections that stand.
     fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
         let context = self.context.as_ref().ok_or_else(closed)?;
-        let client = self.clients.get_mut(id.0 as usize).ok_or_else(|| unknown(id))?;
+        let client = self
+            .clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| unknown(id))?;
         let name = client.spec.name.clone();
         let cannot = |what: &str, e: &io::Error| failed(&format!("client {name}: {what}"), e);
         let mut bound = true;
@@ -140,9 +146,10 @@ impl ZeromqFleet {
                     },
                 });
             }
-            if let (Some(port), Some(forwarder)) =
-                (&mut client.publisher, self.forwarders.get(client.spec.endpoint))
-                && (port.peers.is_empty() || !port.all_up())
+            if let (Some(port), Some(forwarder)) = (
+                &mut client.publisher,
+                self.forwarders.get(client.spec.endpoint),
+            ) && (port.peers.is_empty() || !port.all_up())
             {
                 let address = forwarder.for_publishers();
                 port.connect(context, &self.epoll, id.0, &address)
@@ -202,7 +209,10 @@ impl ZeromqFleet {
                     return;
                 }
             }
-            client.phase = Phase::Connecting { deadline, bound: true };
+            client.phase = Phase::Connecting {
+                deadline,
+                bound: true,
+            };
         }
         let ports = [&client.publisher, &client.subscriber];
         if ports.into_iter().flatten().all(Port::all_up) {
@@ -268,16 +278,20 @@ impl ZeromqFleet {
                     let what = self.peer_name(role);
                     self.fail(
                         id,
-                        format!("the connection to the {what} at {address} was lost: it ended or \
-                                 was killed"),
+                        format!(
+                            "the connection to the {what} at {address} was lost: it ended or \
+                                 was killed"
+                        ),
                     );
                 }
                 (Link::Down | Link::Refused, Phase::Connecting { .. }) => {
                     let what = self.peer_name(role);
                     self.fail(
                         id,
-                        format!("no {what} answers at {address}: nobody listens there, or not \
-                                 with ZeroMQ's protocol"),
+                        format!(
+                            "no {what} answers at {address}: nobody listens there, or not \
+                                 with ZeroMQ's protocol"
+                        ),
                     );
                 }
                 (_, _) => {}
@@ -310,7 +324,11 @@ impl ZeromqFleet {
             client.flooded = false;
             return Ok(false);
         };
-        let checks = if client.checked { &client.filters[..] } else { &[] };
+        let checks = if client.checked {
+            &client.filters[..]
+        } else {
+            &[]
+        };
         let turn = self.inbox.take(
             &port.socket,
             ClientId(id),
@@ -431,10 +449,17 @@ impl ZeromqFleet {
     /// Closes the client's sockets.
     fn drop_ports(&mut self, id: ClientId, linger_ms: i32) {
         let client = &mut self.clients[id.0 as usize];
-        for port in [client.publisher.take(), client.subscriber.take()].into_iter().flatten() {
+        for port in [client.publisher.take(), client.subscriber.take()]
+            .into_iter()
+            .flatten()
+        {
             port.close(&self.epoll, linger_ms);
         }
-        if let Some(path) = client.address.as_ref().and_then(|a| a.strip_prefix("ipc://")) {
+        if let Some(path) = client
+            .address
+            .as_ref()
+            .and_then(|a| a.strip_prefix("ipc://"))
+        {
             // libzmq leaves the file behind. If it is not there, so much the better.
             let _ = std::fs::remove_file(path);
         }
@@ -509,12 +534,11 @@ impl Fleet for ZeromqFleet {
         Ok(id)
     }
 
-    fn subscribe(
-        &mut self,
-        id: ClientId,
-        subscription: &Subscription,
-    ) -> Result<(), DriverError> {
-        let client = self.clients.get_mut(id.0 as usize).ok_or_else(|| unknown(id))?;
+    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
+        let client = self
+            .clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| unknown(id))?;
         if let Some(group) = &subscription.group {
             return Err(DriverError::with_hint(
                 format!("the group {group:?}: ZeroMQ PUB/SUB has no shared subscriptions"),
@@ -538,9 +562,12 @@ impl Fleet for ZeromqFleet {
                  use one client for each filter",
             ));
         }
-        port.socket
-            .subscribe(&filter.prefix)
-            .map_err(|e| failed(&format!("cannot subscribe to {:?}", subscription.filter), &e))?;
+        port.socket.subscribe(&filter.prefix).map_err(|e| {
+            failed(
+                &format!("cannot subscribe to {:?}", subscription.filter),
+                &e,
+            )
+        })?;
         client.checked |= filter.check.is_some();
         client.filters.push(subscription.filter.clone());
         self.news.push_back((id, Change::Subscribed));
@@ -626,7 +653,10 @@ impl Fleet for ZeromqFleet {
     }
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
-        let client = self.clients.get_mut(id.0 as usize).ok_or_else(|| unknown(id))?;
+        let client = self
+            .clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| unknown(id))?;
         if client.phase == Phase::Up {
             return Ok(());
         }
@@ -634,7 +664,10 @@ impl Fleet for ZeromqFleet {
         // in it and its subscriptions; only the lost connections are made again.
         let ports = [&client.publisher, &client.subscriber];
         let keep = client.subscriber.is_some()
-            && ports.into_iter().flatten().all(|p| p.peers.is_empty() || p.peers.iter().any(|p| p.up));
+            && ports
+                .into_iter()
+                .flatten()
+                .all(|p| p.peers.is_empty() || p.peers.iter().any(|p| p.up));
         if keep {
             client.kept = true;
         } else {
@@ -682,7 +715,8 @@ impl Drop for ZeromqFleet {
 /// Sends topic and payload as two frames of one message.
 #[inline]
 fn send_in_two(port: &Port, topic: &[u8], payload: Payload<'_>) -> io::Result<()> {
-    port.socket.send(&mut Message::of([topic, &[], &[]])?, true)?;
+    port.socket
+        .send(&mut Message::of([topic, &[], &[]])?, true)?;
     let mut second = Message::of([payload.head, payload.body, &[]])?;
     // Once the first frame is taken, so is the second: libzmq counts whole messages against the
     // high-water mark and has fixed the receivers with the first frame (xpub.cpp, xsend).
@@ -705,11 +739,14 @@ fn forwarders(
             "give its address as zmq-forwarder+tcp://HOST:PUBLISHER_PORT,SUBSCRIBER_PORT",
         ));
     }
-    let forwarders: Vec<ForwarderAddress> =
-        endpoints.iter().map(|e| e.parse()).collect::<Result<_, _>>()?;
-    if let (Some(asked), Some(other)) =
-        (transport, forwarders.iter().find(|f| Some(f.transport()) != transport))
-    {
+    let forwarders: Vec<ForwarderAddress> = endpoints
+        .iter()
+        .map(|e| e.parse())
+        .collect::<Result<_, _>>()?;
+    if let (Some(asked), Some(other)) = (
+        transport,
+        forwarders.iter().find(|f| Some(f.transport()) != transport),
+    ) {
         return Err(DriverError::with_hint(
             format!("the transport is {asked:?}, but the forwarder is {other}"),
             "start the forwarder with the same transport",

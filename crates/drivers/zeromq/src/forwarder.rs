@@ -78,8 +78,8 @@ pub fn run(
     let cannot = |what: &str, e: &io::Error| {
         DriverError::new(format!("ZeroMQ forwarder: {what}: {}", explain(e)))
     };
-    let context = Context::start(options.io_threads, 16)
-        .map_err(|e| cannot("cannot start libzmq", &e))?;
+    let context =
+        Context::start(options.io_threads, 16).map_err(|e| cannot("cannot start libzmq", &e))?;
     let open = |kind, address: &str| {
         let socket = context.socket(kind)?;
         configure(&socket, options)?;
@@ -203,7 +203,11 @@ impl Proxy {
         let watch = |socket| PollFd::from_borrowed_fd(Socket::fd(socket), PollFlags::IN);
         let mut both = [watch(&self.xpub), watch(&self.xsub)];
         // With a message in hand only room at the subscribers is of interest.
-        let fds = if self.held.is_some() { &mut both[..1] } else { &mut both[..] };
+        let fds = if self.held.is_some() {
+            &mut both[..1]
+        } else {
+            &mut both[..]
+        };
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: STOP_CHECK_NS as _,

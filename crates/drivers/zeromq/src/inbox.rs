@@ -44,7 +44,9 @@ impl Inbox {
             Framing::Multipart => 2,
         };
         Inbox {
-            frames: (0..GROUP * frames_per_message).map(|_| Message::empty()).collect(),
+            frames: (0..GROUP * frames_per_message)
+                .map(|_| Message::empty())
+                .collect(),
             scrap: Message::empty(),
             framing,
         }

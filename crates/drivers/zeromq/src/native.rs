@@ -181,7 +181,10 @@ fn unknown_name(name: &str) -> String {
         .filter(|(likeness, _)| *likeness > 0.75);
     match nearest {
         Some((_, known)) => format!("not a setting of this driver; did you mean {known}?"),
-        None => format!("not a setting of this driver, which are: {}", NAMES.join(", ")),
+        None => format!(
+            "not a setting of this driver, which are: {}",
+            NAMES.join(", ")
+        ),
     }
 }
 

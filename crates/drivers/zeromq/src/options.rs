@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in libzmq's terms.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Reliability, Session, Settings, Traits, Transport,
-    Unsupported,
+    Batching, DriverError, Durability, Mapping, OnFull, Reliability, Session, Settings, Traits,
+    Transport, Unsupported,
 };
 
 use crate::native::{Native, Natives};
@@ -95,9 +95,11 @@ pub(crate) fn resolve(
         None | Some(Reliability::AtMostOnce) => {
             Ok("no acknowledgement and no resending (all that ZeroMQ PUB/SUB has)".into())
         }
-        Some(_) => Err("ZeroMQ PUB/SUB has no acknowledgements; use at-most-once, with \
+        Some(_) => Err(
+            "ZeroMQ PUB/SUB has no acknowledgements; use at-most-once, with \
                         on-full = \"block\" if nothing may be lost while connections stay up"
-            .into()),
+                .into(),
+        ),
     });
     answer.neutral("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) => Ok("messages live in memory".into()),
@@ -135,9 +137,11 @@ pub(crate) fn resolve(
         None | Some(Batching::Adaptive) => {
             Ok("libzmq's own: what is waiting goes out together, up to 8192 bytes".into())
         }
-        Some(Batching::Off) => Err("libzmq gathers waiting messages itself and has no switch for \
+        Some(Batching::Off) => Err(
+            "libzmq gathers waiting messages itself and has no switch for \
                                     it; use adaptive"
-            .into()),
+                .into(),
+        ),
         Some(Batching::Bytes(_)) => Err("the batch size of libzmq 4.3.4 is fixed at 8192 bytes \
                                          (ZMQ_OUT_BATCH_SIZE is in its draft interface only); \
                                          use adaptive"
@@ -146,9 +150,11 @@ pub(crate) fn resolve(
     let type_of_service = answer.priority(settings, &native);
     answer.neutral("multicast", settings.multicast, |m| match m {
         None | Some(false) => Ok("one transmission per subscriber".into()),
-        Some(true) => Err("needs libzmq's pgm transport, which the bundled build does not \
+        Some(true) => Err(
+            "needs libzmq's pgm transport, which the bundled build does not \
                            contain; leave it out"
-            .into()),
+                .into(),
+        ),
     });
     answer.refuse(
         "rate-limit-bytes-per-s",
@@ -310,14 +316,20 @@ impl Answer {
         if queue == Queue::Conflate {
             self.neutral("queue-limit", limit, |l| match l {
                 None => Ok("one message (ZMQ_CONFLATE)".into()),
-                Some(_) => Err("with conflate = true each queue holds one message, whatever the \
+                Some(_) => Err(
+                    "with conflate = true each queue holds one message, whatever the \
                                 limit; leave one of them out"
-                    .into()),
+                        .into(),
+                ),
             });
         } else {
             let text = format!(
                 "ZMQ_SNDHWM {send}, ZMQ_RCVHWM {receive} messages per connection{}",
-                if send == 0 || receive == 0 { " (0: no limit)" } else { "" }
+                if send == 0 || receive == 0 {
+                    " (0: no limit)"
+                } else {
+                    ""
+                }
             );
             self.map("queue-limit", &shown(limit), &text);
         }
@@ -424,7 +436,11 @@ mod tests {
             let (_, mappings) = resolve(&Settings::default(), topology).unwrap();
             let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
             assert_eq!(names, Settings::NAMES);
-            assert!(mappings.iter().all(|m| m.value == "default" && !m.native.is_empty()));
+            assert!(
+                mappings
+                    .iter()
+                    .all(|m| m.value == "default" && !m.native.is_empty())
+            );
         }
     }
 
@@ -475,12 +491,17 @@ mod tests {
     #[test]
     fn dropping_shows_in_the_traits() {
         let traits = |json| {
-            resolve(&settings(json), Topology::Direct).unwrap().0.traits(Topology::Direct)
+            resolve(&settings(json), Topology::Direct)
+                .unwrap()
+                .0
+                .traits(Topology::Direct)
         };
         let block = traits(serde_json::json!({}));
         assert!(block.lossless && block.back_pressure && block.publishers_first);
-        for lossy in [serde_json::json!({"on-full": "drop"}), serde_json::json!({"conflate": true})]
-        {
+        for lossy in [
+            serde_json::json!({"on-full": "drop"}),
+            serde_json::json!({"conflate": true}),
+        ] {
             let traits = traits(lossy);
             assert!(!traits.lossless && !traits.back_pressure);
         }
@@ -494,8 +515,14 @@ mod tests {
             {"queue-limit": 5, "native": {"zeromq": {"receive-hwm": 7}}});
         let (options, mappings) = resolve(&settings(json), Topology::Direct).unwrap();
         assert_eq!((options.send_hwm, options.receive_hwm), (5, 7));
-        let row = mappings.iter().find(|m| m.setting == "queue-limit").unwrap();
-        assert_eq!(row.native, "ZMQ_SNDHWM 5, ZMQ_RCVHWM 7 messages per connection");
+        let row = mappings
+            .iter()
+            .find(|m| m.setting == "queue-limit")
+            .unwrap();
+        assert_eq!(
+            row.native,
+            "ZMQ_SNDHWM 5, ZMQ_RCVHWM 7 messages per connection"
+        );
     }
 
     proptest! {

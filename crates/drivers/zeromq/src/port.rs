@@ -37,7 +37,11 @@ impl Key {
     pub(crate) fn of_u64(key: u64) -> Self {
         Key {
             client: (key >> 2) as u32,
-            role: if key & 1 == 0 { Role::Publisher } else { Role::Subscriber },
+            role: if key & 1 == 0 {
+                Role::Publisher
+            } else {
+                Role::Subscriber
+            },
             monitor: key & 2 != 0,
         }
     }
@@ -82,7 +86,11 @@ impl Port {
             (_, Queue::Conflate) => socket.set(IntOption::Conflate, 1)?,
             _ => {}
         }
-        let key = Key { client, role, monitor: false };
+        let key = Key {
+            client,
+            role,
+            monitor: false,
+        };
         epoll::add(
             epoll,
             socket.fd(),
@@ -107,7 +115,11 @@ impl Port {
         address: &str,
     ) -> io::Result<()> {
         if self.monitor.is_none() {
-            let key = Key { client, role: self.role, monitor: true };
+            let key = Key {
+                client,
+                role: self.role,
+                monitor: true,
+            };
             let name = format!("monitor-{}-{}", key.to_u64(), self.socket_number());
             let monitor = Monitor::of(&self.socket, context, &name)?;
             epoll::add(
@@ -209,7 +221,11 @@ mod tests {
         for client in [0, 1, u32::MAX] {
             for role in [Role::Publisher, Role::Subscriber] {
                 for monitor in [false, true] {
-                    let key = Key { client, role, monitor };
+                    let key = Key {
+                        client,
+                        role,
+                        monitor,
+                    };
                     assert_eq!(Key::of_u64(key.to_u64()), key);
                 }
             }

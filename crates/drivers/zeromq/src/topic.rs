@@ -165,7 +165,10 @@ mod tests {
             assert!(wire_topic(inside).unwrap().starts_with(&tree), "{inside}");
         }
         for outside in ["a/bc", "a", "a/c"] {
-            assert!(!wire_topic(outside).unwrap().starts_with(&tree), "{outside}");
+            assert!(
+                !wire_topic(outside).unwrap().starts_with(&tree),
+                "{outside}"
+            );
         }
         assert_eq!(translate("#", false).unwrap().prefix, b"");
     }
@@ -173,7 +176,10 @@ mod tests {
     #[test]
     fn plus_is_refused_or_checked_at_the_receiver() {
         let refused = translate("site/+/power", false).unwrap_err();
-        assert!(refused.to_string().contains("filter-at-receiver"), "{refused}");
+        assert!(
+            refused.to_string().contains("filter-at-receiver"),
+            "{refused}"
+        );
         let filter = translate("site/+/power", true).unwrap();
         assert_eq!(filter.prefix, b"site/");
         assert_eq!(filter.check.as_deref(), Some("site/+/power"));

@@ -188,7 +188,12 @@ impl Socket {
     fn set_bytes(&self, option: u32, value: &[u8]) -> io::Result<()> {
         // SAFETY: a live socket; pointer and length describe `value`, which libzmq copies.
         check(unsafe {
-            ffi::zmq_setsockopt(self.raw, option as c_int, value.as_ptr().cast(), value.len())
+            ffi::zmq_setsockopt(
+                self.raw,
+                option as c_int,
+                value.as_ptr().cast(),
+                value.len(),
+            )
         })
         .map(drop)
     }
@@ -286,9 +291,8 @@ impl Socket {
     #[inline]
     pub(crate) fn receive(&self, message: &mut Message) -> io::Result<bool> {
         // SAFETY: a live socket and an initialised message.
-        let code = unsafe {
-            ffi::zmq_msg_recv(&mut message.0, self.raw, ffi::ZMQ_DONTWAIT as c_int)
-        };
+        let code =
+            unsafe { ffi::zmq_msg_recv(&mut message.0, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
         if code >= 0 {
             return Ok(true);
         }

@@ -56,7 +56,9 @@ impl Recorder {
     }
 
     pub fn has(&self, client: ClientId, wanted: impl Fn(&Change) -> bool) -> bool {
-        self.changes.iter().any(|(c, change)| *c == client && wanted(change))
+        self.changes
+            .iter()
+            .any(|(c, change)| *c == client && wanted(change))
     }
 
     pub fn failure(&self, client: ClientId) -> Option<&str> {
@@ -74,11 +76,19 @@ impl Events for Recorder {
     }
 
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
-        self.since_stamp = self.since_stamp.checked_add(1).expect("arrived() comes first");
-        assert!(self.since_stamp <= 64, "one stamp for more than 64 messages");
+        self.since_stamp = self
+            .since_stamp
+            .checked_add(1)
+            .expect("arrived() comes first");
+        assert!(
+            self.since_stamp <= 64,
+            "one stamp for more than 64 messages"
+        );
         let header = Header::decode(delivery.payload, NONCE).expect("a header of ours");
         let body = &delivery.payload[16..];
-        let expected = self.filler.body(header.stream, header.sequence, delivery.payload.len());
+        let expected = self
+            .filler
+            .body(header.stream, header.sequence, delivery.payload.len());
         assert!(body == expected, "the content of {header:?} is damaged");
         self.seen.push(Seen {
             client,
@@ -130,7 +140,9 @@ impl Bench {
             if now >= end {
                 return false;
             }
-            self.fleet.poll(end.min(now + SECOND / 100), &mut self.seen).expect("polls");
+            self.fleet
+                .poll(end.min(now + SECOND / 100), &mut self.seen)
+                .expect("polls");
         }
         true
     }
@@ -152,10 +164,16 @@ impl Bench {
         let ok = self.poll_until(10 * SECOND, |seen| {
             seen.has(id, |c| matches!(c, Change::Connected { .. }))
         });
-        assert!(ok, "client {id:?} does not connect: {:?}", self.seen.changes);
-        let position = self.seen.changes.iter().position(|(c, change)| {
-            *c == id && matches!(change, Change::Connected { .. })
-        });
+        assert!(
+            ok,
+            "client {id:?} does not connect: {:?}",
+            self.seen.changes
+        );
+        let position = self
+            .seen
+            .changes
+            .iter()
+            .position(|(c, change)| *c == id && matches!(change, Change::Connected { .. }));
         match self.seen.changes.remove(position.unwrap()) {
             (_, Change::Connected { address, .. }) => address,
             _ => unreachable!(),
@@ -163,10 +181,14 @@ impl Bench {
     }
 
     pub fn subscribe(&mut self, id: ClientId, filter: &str) {
-        self.fleet.subscribe(id, &subscription(filter)).expect("subscribes");
+        self.fleet
+            .subscribe(id, &subscription(filter))
+            .expect("subscribes");
         let ok = self.poll_until(SECOND, |seen| seen.has(id, |c| *c == Change::Subscribed));
         assert!(ok, "no Subscribed for {filter}");
-        self.seen.changes.retain(|(c, change)| *c != id || *change != Change::Subscribed);
+        self.seen
+            .changes
+            .retain(|(c, change)| *c != id || *change != Change::Subscribed);
     }
 
     pub fn publish(
@@ -186,7 +208,8 @@ impl Bench {
         }
         .encode(NONCE);
         let body = self.filler.body(stream, sequence, len);
-        self.fleet.publish(id, topic, Payload { head: &head, body }, 0)
+        self.fleet
+            .publish(id, topic, Payload { head: &head, body }, 0)
     }
 
     /// Publishes, waiting while blocked.
@@ -248,7 +271,10 @@ pub fn settings(json: serde_json::Value) -> Settings {
 
 /// A short private folder: socket paths are limited to 107 bytes.
 pub fn scratch() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("pg").tempdir().expect("a folder")
+    tempfile::Builder::new()
+        .prefix("pg")
+        .tempdir()
+        .expect("a folder")
 }
 
 pub fn direct(scratch: &tempfile::TempDir) -> Target {
@@ -296,10 +322,12 @@ impl Pair {
         let mut sent = 0;
         while self.subscribing.seen.seen.is_empty() {
             assert!(sent < 1000, "nothing arrives");
-            self.publishing.publish_all(self.from, self.topic, 999, sent, 16);
+            self.publishing
+                .publish_all(self.from, self.topic, 999, sent, 16);
             sent += 1;
             self.publishing.poll_for(0);
-            self.subscribing.poll_until(SECOND / 100, |s| !s.seen.is_empty());
+            self.subscribing
+                .poll_until(SECOND / 100, |s| !s.seen.is_empty());
         }
         self.subscribing.poll_until(10 * SECOND, |s| {
             s.seen.last().is_some_and(|last| last.sequence == sent - 1)
