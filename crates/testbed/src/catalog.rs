@@ -11,10 +11,22 @@ use crate::find;
 
 /// The descriptions in `systems/`, by file name.
 const EMBEDDED: [(&str, &str); 4] = [
-    ("mosquitto.toml", include_str!("../../../systems/mosquitto.toml")),
-    ("reference-broker.toml", include_str!("../../../systems/reference-broker.toml")),
-    ("zeromq-direct.toml", include_str!("../../../systems/zeromq-direct.toml")),
-    ("zeromq-forwarder.toml", include_str!("../../../systems/zeromq-forwarder.toml")),
+    (
+        "mosquitto.toml",
+        include_str!("../../../systems/mosquitto.toml"),
+    ),
+    (
+        "reference-broker.toml",
+        include_str!("../../../systems/reference-broker.toml"),
+    ),
+    (
+        "zeromq-direct.toml",
+        include_str!("../../../systems/zeromq-direct.toml"),
+    ),
+    (
+        "zeromq-forwarder.toml",
+        include_str!("../../../systems/zeromq-forwarder.toml"),
+    ),
 ];
 
 /// The systems that are known, by name.
@@ -95,7 +107,9 @@ impl Catalog {
 
     /// Looks for each system on this machine. `program` is pubgauge's own executable.
     pub fn list(&self, program: &Path) -> Vec<Listing> {
-        self.systems().map(|system| listing(system, program)).collect()
+        self.systems()
+            .map(|system| listing(system, program))
+            .collect()
     }
 }
 
@@ -159,8 +173,14 @@ fn listing(system: &SystemFile, program: &Path) -> Listing {
         variants,
         features: system.features.clone(),
         found: found.is_ok(),
-        version: found.as_ref().ok().and_then(|found| find::version(system, found)),
-        path: found.as_ref().ok().and_then(|found| found.executable.clone()),
+        version: found
+            .as_ref()
+            .ok()
+            .and_then(|found| find::version(system, found)),
+        path: found
+            .as_ref()
+            .ok()
+            .and_then(|found| found.executable.clone()),
         reason: found.err().map(|missing| missing.reason),
         install: find::install_commands(system)
             .into_iter()
@@ -182,7 +202,10 @@ fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
             paths.push(path);
         }
     }

@@ -73,7 +73,10 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
         return Err(error("the user name before `@` is empty", example()));
     }
     let place = place.strip_suffix('/').unwrap_or(place);
-    if let Some(odd) = place.chars().find(|c| "/?#@".contains(*c) || c.is_whitespace()) {
+    if let Some(odd) = place
+        .chars()
+        .find(|c| "/?#@".contains(*c) || c.is_whitespace())
+    {
         return Err(error(&format!("`{odd}` has no meaning here"), example()));
     }
     let (host, port) = match place.rsplit_once(':') {
@@ -81,7 +84,9 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
         Some((host, port)) => (host, Some(port)),
         None => (place, None),
     };
-    let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let literal = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
     let host_ok = match literal {
         Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
         None => !host.is_empty() && !host.contains([':', '[', ']']),
@@ -159,12 +164,27 @@ mod tests {
     #[test]
     fn addresses_become_systems() {
         let cases = [
-            ("mqtt://localhost:1884", "mqtt", "mqtt://localhost:1884", None),
-            ("mqtts://ann@broker.example", "mqtt", "mqtts://broker.example:8883", Some("ann")),
+            (
+                "mqtt://localhost:1884",
+                "mqtt",
+                "mqtt://localhost:1884",
+                None,
+            ),
+            (
+                "mqtts://ann@broker.example",
+                "mqtt",
+                "mqtts://broker.example:8883",
+                Some("ann"),
+            ),
             ("mqtt://[::1]", "mqtt", "mqtt://[::1]:1883", None),
             ("mqtt://[::1]:99/", "mqtt", "mqtt://[::1]:99", None),
             ("amqp://h", "amqp", "amqp://h:5672", None),
-            ("zmq-forwarder+tcp://h:1,2", "zeromq", "zmq-forwarder+tcp://h:1,2", None),
+            (
+                "zmq-forwarder+tcp://h:1,2",
+                "zeromq",
+                "zmq-forwarder+tcp://h:1,2",
+                None,
+            ),
         ];
         for (address, driver, endpoint, user) in cases {
             let system = from_address(address).unwrap();

@@ -129,7 +129,8 @@ pub struct VersionQuery {
     pub pattern: String,
 }
 
-/// How a system is installed: per package manager, the exact commands.
+/// How a system is installed: per package manager, the exact commands (templates, in which
+/// `{cache}` is of use).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Install {
@@ -414,7 +415,7 @@ impl SystemFile {
         let parsed: SystemFile =
             toml::from_str(text).map_err(|error| FileError::of_toml(&error, text, file))?;
         parsed.validate().map_err(|fault| {
-            let offset = fault.near.as_deref().and_then(|near| text.find(near));
+            let offset = fault.near.as_deref().and_then(|near| place_of(near, text));
             FileError::at(file, text, offset.unwrap_or(0), fault.what, fault.hint)
         })?;
         Ok(parsed)
@@ -431,11 +432,16 @@ impl SystemFile {
             line: 1,
             column: 1,
             what,
-            hint: Some("a system file is a small text file in TOML; see docs/add-a-broker.md".into()),
+            hint: Some(
+                "a system file is a small text file in TOML; see docs/add-a-broker.md".into(),
+            ),
         };
         let size = std::fs::metadata(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
         if size.len() > 1 << 20 {
-            return Err(fault(format!("is {} bytes long, at most 1 MiB is sensible", size.len())));
+            return Err(fault(format!(
+                "is {} bytes long, at most 1 MiB is sensible",
+                size.len()
+            )));
         }
         let bytes = std::fs::read(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
         let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8 text".into()))?;
@@ -546,8 +552,11 @@ impl SystemFile {
             ("grace-s", self.stop.grace_s),
         ]
         .into_iter()
-        .chain(self.hooks.iter().map(|hook| ("time-out-s", hook.time_out_s)))
-        {
+        .chain(
+            self.hooks
+                .iter()
+                .map(|hook| ("time-out-s", hook.time_out_s)),
+        ) {
             if !(0.0..=3600.0).contains(&seconds) {
                 return Err(Fault::new(
                     format!("{what} = {seconds} is not a number of seconds from 0 to 3600"),
@@ -619,6 +628,12 @@ impl SystemFile {
             .chain(self.find.executables.iter())
             .chain(self.login.iter().map(|login| &login.username))
             .chain(self.login.iter().flat_map(|login| &login.password))
+            .chain(
+                self.install
+                    .by_manager()
+                    .into_iter()
+                    .flat_map(|(_, all)| all),
+            )
             .chain(files);
         for text in templates {
             for name in template::names(text) {
@@ -636,6 +651,20 @@ impl SystemFile {
         }
         Ok(())
     }
+}
+
+/// Where `near` stands in `text`: at the start of a line rather than anywhere.
+fn place_of(near: &str, text: &str) -> Option<usize> {
+    let starts = text.match_indices(near).map(|(at, _)| at);
+    starts
+        .clone()
+        .find(|at| {
+            text[..*at]
+                .chars()
+                .next_back()
+                .is_none_or(|before| before == '\n')
+        })
+        .or_else(|| starts.clone().next())
 }
 
 /// What a system file gets wrong, before its place is known.

@@ -81,7 +81,11 @@ pub fn stop_everything() {
     let instances: Vec<Arc<Instance>> = {
         let mut registry = lock(&REGISTRY);
         registry.closed = true;
-        registry.instances.iter().filter_map(Weak::upgrade).collect()
+        registry
+            .instances
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
     };
     std::thread::scope(|scope| {
         for instance in &instances {
@@ -123,7 +127,9 @@ impl Instance {
             state: Mutex::default(),
             stopping: Mutex::new(None),
         });
-        registry.instances.retain(|instance| instance.strong_count() > 0);
+        registry
+            .instances
+            .retain(|instance| instance.strong_count() > 0);
         registry.instances.push(Arc::downgrade(&instance));
         Ok(instance)
     }
@@ -288,11 +294,15 @@ pub(crate) fn run_hooks(plan: &Plan, when: When) -> Result<(), String> {
 pub(crate) fn private_folder(system: &str, scratch: &Path) -> io::Result<TempDir> {
     std::fs::create_dir_all(scratch)?;
     let scratch = scratch.canonicalize()?;
-    tempfile::Builder::new().prefix(&format!("{system}-")).tempdir_in(scratch)
+    tempfile::Builder::new()
+        .prefix(&format!("{system}-"))
+        .tempdir_in(scratch)
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // State is plain data that is never left half changed, so a panic elsewhere does not spoil
     // it; and stopping must work after a panic above all.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -31,7 +31,11 @@ struct Kept {
 
 impl Log {
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)?;
         Ok(Log {
             file,
             kept: Mutex::default(),
@@ -68,7 +72,10 @@ impl Log {
         let present = self.read(0, size.min(LIMIT) as usize);
         let mut bytes = kept.head.clone();
         if kept.emptied > 0 {
-            let note = format!("\n[... of {} bytes, the middle is not kept ...]\n", kept.emptied);
+            let note = format!(
+                "\n[... of {} bytes, the middle is not kept ...]\n",
+                kept.emptied
+            );
             bytes.extend_from_slice(note.as_bytes());
         }
         bytes.extend_from_slice(&kept.tail);
@@ -84,7 +91,9 @@ impl Log {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.kept
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -44,7 +44,9 @@ impl Ports {
 
     /// The ports as values of placeholders.
     pub fn values(&self) -> impl Iterator<Item = (String, String)> {
-        self.0.iter().map(|(name, _, port)| (name.clone(), port.to_string()))
+        self.0
+            .iter()
+            .map(|(name, _, port)| (name.clone(), port.to_string()))
     }
 
     /// Lets go of the ports, for the system to bind.
@@ -81,7 +83,9 @@ pub(crate) fn accepts(port: u16, pids: &[i32]) -> bool {
                 continue;
             };
             let link = link.to_string_lossy();
-            let inode = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
+            let inode = link
+                .strip_prefix("socket:[")
+                .and_then(|rest| rest.strip_suffix(']'));
             if inode.is_some_and(|inode| inodes.iter().any(|known| known == inode)) {
                 return true;
             }

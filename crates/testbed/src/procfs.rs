@@ -26,7 +26,10 @@ fn children(pid: i32) -> Vec<i32> {
     let mut all = Vec::new();
     for thread in threads(pid) {
         match std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) {
-            Ok(text) => all.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            Ok(text) => all.extend(
+                text.split_whitespace()
+                    .filter_map(|pid| pid.parse::<i32>().ok()),
+            ),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(_) => {}
         }
@@ -39,7 +42,9 @@ pub fn threads(pid: i32) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
-    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let ids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.collect()
 }
 

@@ -93,7 +93,9 @@ pub enum StartError {
         error: std::io::Error,
     },
     /// Other programs took the ports first, again and again.
-    #[error("{system} found its ports taken {tries} times in a row; {last}\n  hint: does its configuration name a fixed port? use {{port}} and run.ports")]
+    #[error(
+        "{system} found its ports taken {tries} times in a row; {last}\n  hint: does its configuration name a fixed port? use {{port}} and run.ports"
+    )]
     PortsTaken {
         /// The system.
         system: String,
@@ -121,7 +123,9 @@ pub enum StartError {
         command: String,
     },
     /// It did not become ready in time.
-    #[error("{system} was not ready after {seconds} s: {waiting_for}; {last}\n  hint: raise ready.time-out-s in its file if the machine is slow")]
+    #[error(
+        "{system} was not ready after {seconds} s: {waiting_for}; {last}\n  hint: raise ready.time-out-s in its file if the machine is slow"
+    )]
     NotReady {
         /// The system.
         system: String,
@@ -141,7 +145,9 @@ pub enum StartError {
         what: String,
     },
     /// Its file asks for a probe, which nobody provides.
-    #[error("the file of {system} asks for a probe by the driver {driver}, which has none\n  hint: use tcp, stdout-line or log-line in [ready]")]
+    #[error(
+        "the file of {system} asks for a probe by the driver {driver}, which has none\n  hint: use tcp, stdout-line or log-line in [ready]"
+    )]
     NoProbe {
         /// The system.
         system: String,
@@ -299,7 +305,8 @@ impl Testbed {
         };
         record.command = filled(&system.run.command, &values);
         record.env = environment(system, folder.path(), &values);
-        let os_env = |(key, value): (&String, &String)| (OsString::from(key), OsString::from(value));
+        let os_env =
+            |(key, value): (&String, &String)| (OsString::from(key), OsString::from(value));
         let mut hooks = system.hooks.clone();
         for hook in &mut hooks {
             hook.command = filled(&hook.command, &values);
@@ -411,7 +418,9 @@ impl Testbed {
         for name in &ready.tcp {
             let port = values.get(name).and_then(|port| port.parse().ok());
             if !port.is_some_and(|port| ports::accepts(port, &tree(instance))) {
-                return Some(format!("it does not accept connections on its port `{name}`"));
+                return Some(format!(
+                    "it does not accept connections on its port `{name}`"
+                ));
             }
         }
         let (Some(probe), Some(ask)) = (ready.probe, &self.probe) else {
@@ -462,7 +471,9 @@ impl Running {
 
     /// The system's own process; `None` if nothing was started.
     pub fn pid(&self) -> Option<i32> {
-        self.instance.as_ref().and_then(|instance| instance.system_pid())
+        self.instance
+            .as_ref()
+            .and_then(|instance| instance.system_pid())
     }
 
     /// All processes of the system: its own and all their descendants, daemons included.
@@ -478,7 +489,10 @@ impl Running {
 
     /// What the system wrote to standard output and standard error.
     pub fn output(&self) -> [String; 2] {
-        self.instance.as_ref().map(|instance| instance.texts()).unwrap_or_default()
+        self.instance
+            .as_ref()
+            .map(|instance| instance.texts())
+            .unwrap_or_default()
     }
 
     /// Stops the system with all its descendants and removes its folder.
@@ -560,7 +574,10 @@ fn folder_error(system: &SystemFile, folder: &Path, error: std::io::Error) -> St
 }
 
 fn filled(templates: &[String], values: &BTreeMap<String, String>) -> Vec<String> {
-    templates.iter().map(|template| fill(template, values)).collect()
+    templates
+        .iter()
+        .map(|template| fill(template, values))
+        .collect()
 }
 
 fn write_files(
@@ -572,7 +589,9 @@ fn write_files(
     for name in system.run.folders.iter().map(String::as_str).chain(["tmp"]) {
         let path = folder.join(name);
         std::fs::create_dir_all(&path)?;
-        values.entry(name.to_owned()).or_insert_with(|| path.display().to_string());
+        values
+            .entry(name.to_owned())
+            .or_insert_with(|| path.display().to_string());
     }
     // A value may itself be a template: that of a variant holds a path, say.
     let nested: Vec<(String, String)> = system

@@ -101,7 +101,10 @@ mod tests {
         let cases = [
             ("listener {port} 127.0.0.1", "listener 1883 127.0.0.1"),
             ("{dir}/a{port}", "/x/a1883"),
-            ("jetstream { store_dir: \"{dir}/js\" }", "jetstream { store_dir: \"/x/js\" }"),
+            (
+                "jetstream { store_dir: \"{dir}/js\" }",
+                "jetstream { store_dir: \"/x/js\" }",
+            ),
             ("{127,0,0,1} {} {", "{127,0,0,1} {} {"),
             ("{{port}} {{{port}", "{port} {{1883"),
             ("{Port} {unknown}", "{Port} {unknown}"),
