@@ -10,6 +10,7 @@ pub mod header;
 pub mod payload;
 pub mod seam;
 pub mod settings;
+pub mod sim;
 
 pub use clock::{Clock, Nanos};
 pub use header::{Header, Kind};
