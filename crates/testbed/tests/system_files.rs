@@ -115,6 +115,21 @@ fn each_mistake_is_named_with_its_place() {
             "[[hooks]]\nwhen = \"after-redy\"\ncommand = []\n[ready]",
             "did you mean `after-ready`?",
         ),
+        (
+            "ports = [\"port\"]",
+            "ports = [\"port\", \"Port 2\"]",
+            "x.toml:8:19: `Port 2` cannot be the name of a placeholder",
+        ),
+        (
+            "ports = [\"port\"]",
+            "ports = [\"port\"]\nfolders = [\"port\"]",
+            "the placeholder {port} would stand for two things",
+        ),
+        (
+            "[ready]",
+            "[values]\na = \"{prot}\"\n[ready]",
+            "x.toml:10:6: the placeholder {prot} stands for nothing\n  hint: did you mean `port`?",
+        ),
         ("[find]", "[find", "x.toml:4:6: "),
     ];
     for (right, wrong, expected) in cases {
@@ -237,6 +252,21 @@ fn what_is_planned_knows_the_features_of_the_variant() {
     assert!(target.features.contains(&"persistent".to_owned()));
 }
 
+/// Every example in the user's page is a right one.
+#[test]
+fn the_documented_examples_are_right() {
+    let page = include_str!("../../../docs/add-a-broker.md");
+    let examples: Vec<&str> = page
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        SystemFile::parse(example, "docs/add-a-broker.md").unwrap();
+    }
+}
+
 /// Servers with their traps: a Java home and class path, several ports and protocols, Erlang
 /// braces, users made by a command after the start, a log file of its own.
 #[test]
@@ -248,23 +278,21 @@ default-variant = "amqp"
 [find]
 executables = ["/usr/lib/rabbitmq/bin/rabbitmq-server"]
 [version]
-path = "{home}"
+path = "{server}"
 pattern = "rabbitmq_server-{version}"
 [find.paths]
-home = ["/usr/lib/rabbitmq/lib/rabbitmq_server-*"]
+server = ["/usr/lib/rabbitmq/lib/rabbitmq_server-*"]
 [run]
 command = ["{exe}"]
 ports = ["amqp", "mqtt", "dist", "epmd"]
 folders = ["mnesia", "log", "home"]
 [run.env]
-HOME = "{home-folder}"
+HOME = "{home}"
 RABBITMQ_NODENAME = "n{amqp}@localhost"
 RABBITMQ_DIST_PORT = "{dist}"
 ERL_EPMD_PORT = "{epmd}"
 RABBITMQ_MNESIA_BASE = "{mnesia}"
 RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS = "-kernel inet_dist_use_interface {127,0,0,1}"
-[values]
-home-folder = "{dir}/home"
 [[files]]
 path = "enabled_plugins"
 content = "[rabbitmq_management,rabbitmq_mqtt]."

@@ -390,7 +390,8 @@ fn a_probe_by_the_driver_decides() {
 #[test]
 fn limits_reach_the_system() {
     let scratch = tempfile::tempdir().unwrap();
-    let limits = "[limits]\ncpus = [0]\naddress-space-mib = 512\nopen-files = 77";
+    let cpu = pubgauge_testbed::usable_cpus()[0];
+    let limits = format!("[limits]\ncpus = [{cpu}]\naddress-space-mib = 512\nopen-files = 77");
     let body = "grep -E 'Cpus_allowed_list' /proc/self/status > $DIR/l; ulimit -v >> $DIR/l; ulimit -n >> $DIR/l; echo ready; exec sleep 100";
     let running = start(
         &script(body, &format!("{READY_LINE}\n{limits}")),
@@ -398,7 +399,7 @@ fn limits_reach_the_system() {
     )
     .unwrap();
     let seen = std::fs::read_to_string(running.target.scratch.join("l")).unwrap();
-    assert_eq!(seen, "Cpus_allowed_list:\t0\n524288\n77\n");
+    assert_eq!(seen, format!("Cpus_allowed_list:\t{cpu}\n524288\n77\n"));
 }
 
 #[test]
