@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::command;
 use crate::file::{Kind, SystemFile};
-use crate::template::{self, fill};
+use crate::template::fill;
 
 /// The parts of a system on this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,9 +53,7 @@ pub fn find(system: &SystemFile, program: &Path) -> Result<Found, Missing> {
         install: install_commands(system),
         note: system.install.note.clone(),
     };
-    let mut values = system.values.clone();
-    values.insert("user".into(), user_name());
-    values.insert("cache".into(), cache_folder().display().to_string());
+    let mut values = base_values(system);
     values.insert("pubgauge".into(), program.display().to_string());
     let executable = match system.kind {
         Kind::Library | Kind::External => None,
@@ -134,11 +132,15 @@ fn capture(text: &str, pattern: &str) -> Option<String> {
 
 /// The commands that install a system, the package manager of this machine first.
 pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
+    let values = base_values(system);
     let mut all: Vec<(String, Vec<String>)> = system
         .install
         .by_manager()
         .into_iter()
-        .map(|(manager, commands)| (manager.to_owned(), commands.to_vec()))
+        .map(|(manager, commands)| {
+            let commands = commands.iter().map(|command| fill(command, &values));
+            (manager.to_owned(), commands.collect())
+        })
         .collect();
     let tool = |manager: &str| match manager {
         "apt" => "apt-get".to_owned(),
@@ -147,6 +149,14 @@ pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
     };
     all.sort_by_key(|(manager, _)| on_path(&tool(manager)).is_none());
     all
+}
+
+/// The values that do not depend on what is found.
+fn base_values(system: &SystemFile) -> BTreeMap<String, String> {
+    let mut values = system.values.clone();
+    values.insert("user".into(), user_name());
+    values.insert("cache".into(), cache_folder().display().to_string());
+    values
 }
 
 /// Where downloaded systems are kept: `PUBGAUGE_CACHE`, else `pubgauge` in the user's cache
@@ -280,9 +290,6 @@ fn user_name() -> String {
     });
     name.unwrap_or_else(|| std::env::var("USER").unwrap_or_else(|_| uid.to_string()))
 }
-
-// The names that `find` fills in are promised to every file.
-const _: () = assert!(template::ALWAYS.len() == 5);
 
 #[cfg(test)]
 mod tests {

@@ -269,7 +269,12 @@ unsafe fn watch(socket: RawFd, system: i32) -> ! {
         if socket != 0 {
             libc::dup2(socket, 0);
         }
-        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        if libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0) != 0 {
+            // Kernels before 5.9.
+            for fd in 1..libc::sysconf(libc::_SC_OPEN_MAX) as i32 {
+                libc::close(fd);
+            }
+        }
         libc::chdir(c"/".as_ptr());
         libc::sigemptyset(&mut signals);
         libc::sigaddset(&mut signals, libc::SIGCHLD);

@@ -182,10 +182,15 @@ impl Instance {
         self.guard_pid
     }
 
-    /// Standard output and standard error so far.
-    pub fn texts(&self) -> [String; 2] {
+    /// Keeps the log files short.
+    pub fn trim_logs(&self) {
         self.stdout.trim();
         self.stderr.trim();
+    }
+
+    /// Standard output and standard error so far.
+    pub fn texts(&self) -> [String; 2] {
+        self.trim_logs();
         [self.stdout.text(), self.stderr.text()]
     }
 
@@ -234,8 +239,7 @@ impl Instance {
             guard.reap(if gone { KILL_TIME } else { Duration::ZERO });
         }
         let _ = self.hooks(When::AfterStop);
-        self.stdout.trim();
-        self.stderr.trim();
+        self.trim_logs();
         // A folder that cannot be removed wholly (a mount in it, say) is not worth failing for.
         drop(lock(&self.folder).take());
         let how = match (gone, over, orderly) {

@@ -17,8 +17,10 @@ mod noise;
 mod ports;
 pub mod procfs;
 mod realtime;
+mod running;
 mod sampler;
 mod start;
+mod start_error;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
@@ -30,8 +32,10 @@ pub use limits::{TooFewDescriptors, check_descriptors, max_open_files, raise_nof
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};
+pub use running::{Record, Running};
 pub use sampler::{
     BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
     ThreadSampler, current_tid, list_threads,
 };
-pub use start::{ProbeFn, Record, Running, StartError, Testbed};
+pub use start::{ProbeFn, Testbed};
+pub use start_error::StartError;

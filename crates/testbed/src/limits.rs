@@ -94,7 +94,11 @@ mod tests {
         assert_eq!((error.needed, error.fit), (1001, 900));
         assert_eq!(fit(error.fit, 36, 1000), Ok(()));
         let text = error.to_string();
-        for part in ["901 clients need 1001", "may open 1000", "900 clients would fit"] {
+        for part in [
+            "901 clients need 1001",
+            "may open 1000",
+            "900 clients would fit",
+        ] {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!(fit(1, 36, 10).unwrap_err().fit, 0);

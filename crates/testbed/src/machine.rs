@@ -51,15 +51,22 @@ pub fn machine_facts() -> MachineFacts {
 /// The load average over the last minute; 0 if the system does not tell.
 pub fn load_average() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+    text.split_whitespace()
+        .next()
+        .and_then(|load| load.parse().ok())
+        .unwrap_or(0.0)
 }
 
 fn os_name(os_release: &str) -> String {
     let field = |name: &str| {
-        let line = os_release.lines().find_map(|line| line.strip_prefix(name))?;
+        let line = os_release
+            .lines()
+            .find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_matches('"').to_owned())
     };
-    field("PRETTY_NAME=").or_else(|| field("NAME=")).unwrap_or_default()
+    field("PRETTY_NAME=")
+        .or_else(|| field("NAME="))
+        .unwrap_or_default()
 }
 
 fn cpu_model(cpuinfo: &str) -> String {
@@ -75,13 +82,18 @@ fn cpu_model(cpuinfo: &str) -> String {
         .or_else(|| field("Hardware"))
         .or_else(|| {
             let numbers = [field("CPU implementer")?, field("CPU part")?];
-            Some(format!("ARM implementer {}, part {}", numbers[0], numbers[1]))
+            Some(format!(
+                "ARM implementer {}, part {}",
+                numbers[0], numbers[1]
+            ))
         })
         .unwrap_or_default()
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }
@@ -104,11 +116,20 @@ mod tests {
 
     #[test]
     fn facts_are_read_from_what_kernels_write() {
-        assert_eq!(os_name("NAME=\"X\"\nPRETTY_NAME=\"X 12 (y)\"\n"), "X 12 (y)");
-        assert_eq!(cpu_model("processor\t: 0\nmodel name\t: Fast CPU @ 2GHz\n"), "Fast CPU @ 2GHz");
+        assert_eq!(
+            os_name("NAME=\"X\"\nPRETTY_NAME=\"X 12 (y)\"\n"),
+            "X 12 (y)"
+        );
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel name\t: Fast CPU @ 2GHz\n"),
+            "Fast CPU @ 2GHz"
+        );
         assert_eq!(cpu_model("processor : 0\nModel : Board 4\n"), "Board 4");
         assert_eq!(cpu_model(""), "");
-        assert_eq!(memory_bytes("MemTotal:       1000 kB\nMemFree: 1 kB"), 1_024_000);
+        assert_eq!(
+            memory_bytes("MemTotal:       1000 kB\nMemFree: 1 kB"),
+            1_024_000
+        );
     }
 
     #[test]

@@ -119,7 +119,8 @@ fn sleep_until(due: Nanos) {
     let abs = libc::TIMER_ABSTIME;
     let none = std::ptr::null_mut();
     // SAFETY: a valid time; a signal ends the sleep early, so it is begun again.
-    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, abs, &until, none) } == libc::EINTR {
+    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, abs, &until, none) } == libc::EINTR
+    {
     }
 }
 
@@ -137,7 +138,11 @@ mod tests {
         let mut samples = drained.clone();
         samples.extend(meter.stop());
         let passed = (monotonic_now() - begin) / NOISE_INTERVAL;
-        assert!(!drained.is_empty() && samples.len() as u64 <= passed, "{}", samples.len());
+        assert!(
+            !drained.is_empty() && samples.len() as u64 <= passed,
+            "{}",
+            samples.len()
+        );
         // Lateness of consecutive wake-ups in one stall differs by the interval: whatever the
         // machine does, no sample can be later than the whole test took.
         assert!(samples.iter().all(|late| *late < monotonic_now() - begin));

@@ -81,11 +81,15 @@ pub fn usable_cpus() -> Vec<usize> {
     };
     let all = 0..libc::CPU_SETSIZE as usize;
     // SAFETY: `cpu` lies within the set.
-    all.filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+    all.filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect()
 }
 
 fn list(cpus: &[usize]) -> String {
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+    cpus.iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A thread that cannot run as it was asked to.
@@ -115,7 +119,10 @@ mod tests {
             assert_eq!(usable_cpus(), [last]);
         });
         let error = pin_to(1000).unwrap_err().to_string();
-        assert!(error.contains("processor 1000") && error.contains("usable here are: "), "{error}");
+        assert!(
+            error.contains("processor 1000") && error.contains("usable here are: "),
+            "{error}"
+        );
     }
 
     #[test]
@@ -123,13 +130,19 @@ mod tests {
         apart(|| {
             set_timer_slack(1).unwrap();
             // SAFETY: this option takes nothing and returns the number.
-            assert_eq!(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }, 1);
+            assert_eq!(
+                unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) },
+                1
+            );
         });
     }
 
     #[test]
     fn an_impossible_priority_is_refused_with_a_hint() {
         let error = apart(|| set_realtime(100)).unwrap_err().to_string();
-        assert!(error.contains("from 1 to 99") || error.contains("cap_sys_nice"), "{error}");
+        assert!(
+            error.contains("from 1 to 99") || error.contains("cap_sys_nice"),
+            "{error}"
+        );
     }
 }

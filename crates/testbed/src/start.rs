@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::{Secret, Target};
 
-use crate::catalog::CatalogError;
 use crate::file::{Kind, Probe, SystemFile, UnknownVariant, When};
-use crate::find::{self, Found, Missing};
-use crate::instance::{Instance, Plan, Stopped, private_folder, run_hooks};
+use crate::find::{self, Found};
+use crate::instance::{Instance, Plan, private_folder, run_hooks};
 use crate::log;
 use crate::ports::{self, Ports};
-use crate::procfs;
+use crate::running::{Record, Running, tree};
+use crate::start_error::StartError;
 use crate::template::fill;
 
 /// How often a start is tried again when another program took a port first.
@@ -28,132 +28,6 @@ pub struct Testbed {
     program: PathBuf,
     probe: Option<Box<ProbeFn>>,
     password: Option<Secret>,
-}
-
-/// A system that serves. It is stopped, and its folder removed, when this is dropped.
-pub struct Running {
-    /// Where and how drivers reach it.
-    pub target: Target,
-    /// Its version as it reports it, if it does.
-    pub version: Option<String>,
-    /// What was started and with which configuration.
-    pub record: Record,
-    instance: Option<Arc<Instance>>,
-    /// Keeps the folder of a system without a process.
-    _folder: Option<tempfile::TempDir>,
-}
-
-/// What was started, for the results.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Record {
-    /// The system.
-    pub system: String,
-    /// Its variant, if it has any.
-    pub variant: Option<String>,
-    /// The driver.
-    pub driver: String,
-    /// The command line; empty if nothing was started.
-    pub command: Vec<String>,
-    /// The environment.
-    pub env: BTreeMap<String, String>,
-    /// The configuration files as they were written, by path in the private folder.
-    pub files: BTreeMap<String, String>,
-    /// Seconds from the start to readiness.
-    pub start_s: f64,
-}
-
-/// Why a system could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// It is not known.
-    #[error(transparent)]
-    Unknown(#[from] CatalogError),
-    /// It has no such variant.
-    #[error(transparent)]
-    Variant(#[from] UnknownVariant),
-    /// It is not on this machine.
-    #[error(transparent)]
-    Missing(#[from] Missing),
-    /// Its private folder or a file in it cannot be written.
-    #[error("the private folder of {system} in {} cannot be prepared: {error}\n  hint: is the disk full, or the folder read-only?", folder.display())]
-    Folder {
-        /// The system.
-        system: String,
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// No free port.
-    #[error("no free loopback port for {system}: {error}")]
-    Port {
-        /// The system.
-        system: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// Other programs took the ports first, again and again.
-    #[error(
-        "{system} found its ports taken {tries} times in a row; {last}\n  hint: does its configuration name a fixed port? use {{port}} and run.ports"
-    )]
-    PortsTaken {
-        /// The system.
-        system: String,
-        /// How often it was tried.
-        tries: usize,
-        /// How it ended the last time.
-        last: String,
-    },
-    /// The command cannot be executed.
-    #[error("{system} cannot be started: {command}: {error}")]
-    Spawn {
-        /// The system.
-        system: String,
-        /// The command.
-        command: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It ended before it was ready.
-    #[error("{what}\n  hint: it ended before it was ready; try its command by hand: {command}")]
-    Ended {
-        /// How it ended and its last lines.
-        what: String,
-        /// The command.
-        command: String,
-    },
-    /// It did not become ready in time.
-    #[error(
-        "{system} was not ready after {seconds} s: {waiting_for}; {last}\n  hint: raise ready.time-out-s in its file if the machine is slow"
-    )]
-    NotReady {
-        /// The system.
-        system: String,
-        /// The time-out.
-        seconds: f64,
-        /// The rule that did not hold.
-        waiting_for: String,
-        /// Its last lines.
-        last: String,
-    },
-    /// A hook failed.
-    #[error("{system}: {what}")]
-    Hook {
-        /// The system.
-        system: String,
-        /// What failed.
-        what: String,
-    },
-    /// Its file asks for a probe, which nobody provides.
-    #[error(
-        "the file of {system} asks for a probe by the driver {driver}, which has none\n  hint: use tcp, stdout-line or log-line in [ready]"
-    )]
-    NoProbe {
-        /// The system.
-        system: String,
-        /// The driver.
-        driver: String,
-    },
 }
 
 impl Testbed {
@@ -253,7 +127,7 @@ impl Testbed {
             version: None,
             record: record(system),
             instance: None,
-            _folder: Some(folder),
+            folder: Some(folder),
         })
     }
 
@@ -340,7 +214,7 @@ impl Testbed {
             version: None,
             record,
             instance: Some(Arc::clone(&instance)),
-            _folder: None,
+            folder: None,
         };
         self.wait_ready(system, &values, &instance, &running.target)
             .map_err(|failure| match failure {
@@ -455,63 +329,6 @@ impl Testbed {
     }
 }
 
-impl Running {
-    /// Checks that the system still runs. To be called about once a second: it also keeps the
-    /// system's log files short.
-    ///
-    /// # Errors
-    /// How it ended, and its last lines.
-    pub fn check(&self) -> Result<(), String> {
-        let Some(instance) = &self.instance else {
-            return Ok(());
-        };
-        instance.texts();
-        instance.describe_end().map_or(Ok(()), Err)
-    }
-
-    /// The system's own process; `None` if nothing was started.
-    pub fn pid(&self) -> Option<i32> {
-        self.instance
-            .as_ref()
-            .and_then(|instance| instance.system_pid())
-    }
-
-    /// All processes of the system: its own and all their descendants, daemons included.
-    pub fn pids(&self) -> Vec<i32> {
-        self.instance.as_deref().map(tree).unwrap_or_default()
-    }
-
-    /// The parent of all processes of the system, itself none of them: what a
-    /// [`crate::ProcessSampler`] watches.
-    pub fn root_pid(&self) -> Option<i32> {
-        self.instance.as_ref().map(|instance| instance.guard_pid())
-    }
-
-    /// What the system wrote to standard output and standard error.
-    pub fn output(&self) -> [String; 2] {
-        self.instance
-            .as_ref()
-            .map(|instance| instance.texts())
-            .unwrap_or_default()
-    }
-
-    /// Stops the system with all its descendants and removes its folder.
-    pub fn stop(self) -> Stopped {
-        match &self.instance {
-            Some(instance) => instance.stop(),
-            None => Stopped::NothingToStop,
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(instance) = &self.instance {
-            instance.stop();
-        }
-    }
-}
-
 enum Attempt {
     PortTaken(String),
     Failed(StartError),
@@ -542,10 +359,6 @@ fn ports_taken(what: &str, ports: &[u16], instance: &Instance) -> bool {
     // Its own descendants may still hold the ports.
     instance.stop();
     ports.iter().any(|&port| !ports::is_free(port))
-}
-
-fn tree(instance: &Instance) -> Vec<i32> {
-    procfs::descendants(instance.guard_pid())
 }
 
 fn record(system: &SystemFile) -> Record {

@@ -42,6 +42,12 @@ pub fn names(template: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether `name` may be the name of a placeholder.
+pub fn is_name(name: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(inner)
+}
+
 enum Part<'a> {
     Text(&'a str),
     Name(&'a str),
@@ -80,9 +86,7 @@ fn parts(mut rest: &str) -> impl Iterator<Item = Part<'_>> {
 /// The name at the start of `text`, if a closing brace follows it.
 fn name_before_brace(text: &str) -> Option<&str> {
     let name = &text[..text.find('}')?];
-    let first = name.bytes().next()?;
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
-    (first.is_ascii_lowercase() && name.bytes().all(inner)).then_some(name)
+    is_name(name).then_some(name)
 }
 
 #[cfg(test)]

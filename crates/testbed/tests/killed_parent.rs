@@ -38,14 +38,21 @@ fn victim(scratch: &Path, then: &str) {
     let scratch = scratch.to_owned();
     let start = move || {
         let testbed = Testbed::new().expect("own program");
-        let mosquitto = Catalog::load(&[]).expect("catalog").get("mosquitto").expect("known");
+        let mosquitto = Catalog::load(&[])
+            .expect("catalog")
+            .get("mosquitto")
+            .expect("known");
         let forking = SystemFile::parse(FORKING, "forking.toml").expect("right");
         [mosquitto, forking].map(|system| testbed.start(&system, None, &scratch).expect("starts"))
     };
     // The thread that starts a system may end long before it.
     let running = std::thread::spawn(start).join().expect("no panic");
     std::thread::sleep(Duration::from_millis(100));
-    let pids: Vec<String> = running.iter().flat_map(|r| r.pids()).map(|p| p.to_string()).collect();
+    let pids: Vec<String> = running
+        .iter()
+        .flat_map(|r| r.pids())
+        .map(|p| p.to_string())
+        .collect();
     println!("{}", pids.join(" "));
     match then {
         "wait" => std::thread::sleep(Duration::from_secs(100)),
@@ -58,7 +65,10 @@ fn victim(scratch: &Path, then: &str) {
             let testbed = Testbed::new().expect("own program");
             let forking = SystemFile::parse(FORKING, "forking.toml").expect("right");
             let late = testbed.start(&forking, None, &std::env::temp_dir());
-            assert!(late.is_err(), "started although everything is being stopped");
+            assert!(
+                late.is_err(),
+                "started although everything is being stopped"
+            );
             println!("stopped");
             // Ends without destructors.
             std::process::exit(0);
@@ -102,11 +112,15 @@ fn begin(scratch: &Path, then: &str) -> (Child, impl BufRead, Vec<i32>) {
     let mut lines = BufReader::new(victim.stdout.take().expect("piped"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("line");
-    let pids = line.split_whitespace().map(|pid| pid.parse().expect("number")).collect();
+    let pids = line
+        .split_whitespace()
+        .map(|pid| pid.parse().expect("number"))
+        .collect();
     (victim, lines, pids)
 }
 
 fn alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

@@ -1,8 +1,8 @@
 //! The samplers against work of known size.
 
-use std::process::{Child, Command, Stdio};
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use pubgauge_testbed::{
     Catalog, ProcessSampler, SystemFile, Testbed, ThreadSampler, current_tid, list_threads,
@@ -11,7 +11,10 @@ use pubgauge_testbed::{
 const MS: u64 = 1_000_000;
 
 fn own_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -49,12 +52,19 @@ fn a_busy_thread_is_told_from_an_idle_one() {
         });
         let (idle, _) = hear.recv().unwrap();
 
-        assert!(list_threads().iter().any(|t| t.tid == tid && t.name == "busy-one"));
+        assert!(
+            list_threads()
+                .iter()
+                .any(|t| t.tid == tid && t.name == "busy-one")
+        );
         let mut sampler = ThreadSampler::new([tid, idle]);
         let sample = sampler.sample();
         let cpu = sample.threads[&tid].cpu_ns;
         // Between its own reading and ours it only went to sleep.
-        assert!(cpu >= true_ns && cpu < true_ns + 2 * MS, "{cpu} against {true_ns}");
+        assert!(
+            cpu >= true_ns && cpu < true_ns + 2 * MS,
+            "{cpu} against {true_ns}"
+        );
         assert!(sample.threads[&idle].cpu_ns < 10 * MS);
         assert_eq!(sample.total.cpu_ns, cpu + sample.threads[&idle].cpu_ns);
         assert!(sample.threads[&idle].voluntary_switches >= 1);
@@ -95,42 +105,41 @@ fn waiting_for_a_processor_is_seen() {
     });
 }
 
-fn shell(script: &str) -> Child {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]).stdout(Stdio::null()).spawn().unwrap()
-}
-
 /// A shell loop that takes some time.
 const WORK: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
 
 #[test]
+#[expect(
+    clippy::zombie_processes,
+    reason = "reaped by wait4, which tells what it used"
+)]
 fn the_cpu_of_another_process_is_what_the_kernel_bills_for_it() {
-    let mut child = shell(&format!("{WORK}; read x"));
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", &format!("{WORK}; echo done; read x")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut sampler = ProcessSampler::only(&[child.id() as i32]);
-    let mut previous = sampler.sample();
-    // Wait until it has done its work: its CPU time stands still.
-    loop {
-        std::thread::sleep(Duration::from_millis(50));
-        let sample = sampler.sample();
-        assert!(sample.cpu_ns >= previous.cpu_ns);
-        assert_eq!((sample.processes, sample.threads), (1, 1));
-        if sample.cpu_ns == previous.cpu_ns && sample.cpu_ns > 10 * MS {
-            break;
-        }
-        previous = sample;
-        if child.try_wait().unwrap().is_some() {
-            break;
-        }
-    }
-    let sampled = previous.cpu_ns;
-    let _ = child.kill();
+    let before = sampler.sample();
+    let mut done = [0; 5];
+    child.stdout.take().unwrap().read_exact(&mut done).unwrap();
+    let sample = sampler.sample();
+    assert_eq!((sample.processes, sample.threads), (1, 1));
+    assert!(sample.cpu_ns > before.cpu_ns);
+    let sampled = sample.cpu_ns;
+    child.kill().unwrap();
+    // SAFETY: plain numbers, for which zero is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     let mut status = 0;
-    // SAFETY: our own child; both are writable. It may have been reaped already.
+    // SAFETY: our own child, not reaped yet; both are writable.
     unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
     let billed = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) as u64 * 1_000_000_000
         + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) as u64 * 1_000;
-    assert!(billed > 0 && sampled.abs_diff(billed) < 5 * MS, "{sampled} against {billed}");
+    assert!(
+        billed > 0 && sampled.abs_diff(billed) < 5 * MS,
+        "{sampled} against {billed}"
+    );
     // It is gone: what it used is not forgotten.
     let after = sampler.sample();
     assert!(after.cpu_ns >= sampled && after.processes == 0);
@@ -154,7 +163,10 @@ stdout-line = "ready"
     );
     let scratch = tempfile::tempdir().unwrap();
     let system = SystemFile::parse(&text, "worker.toml").unwrap();
-    let running = Testbed::new().unwrap().start(&system, None, scratch.path()).unwrap();
+    let running = Testbed::new()
+        .unwrap()
+        .start(&system, None, scratch.path())
+        .unwrap();
     let sample = ProcessSampler::descendants_of(running.root_pid().unwrap()).sample();
     // Second line of `times`: user and system time of the children, as 0m0.123s.
     let times = std::fs::read_to_string(running.target.scratch.join("times")).unwrap();
@@ -162,18 +174,30 @@ stdout-line = "ready"
         let (minutes, rest) = text.split_once('m').unwrap();
         minutes.parse::<f64>().unwrap() * 60.0 + rest.trim_end_matches('s').parse::<f64>().unwrap()
     };
-    let children: f64 = times.lines().nth(1).unwrap().split_whitespace().map(seconds).sum();
+    let children: f64 = times
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split_whitespace()
+        .map(seconds)
+        .sum();
     let sampled = sample.cpu_ns as f64 / 1e9;
     assert!(children > 0.05, "{times}");
     // Children to a tick of 10 ms each, and the shell's own few milliseconds.
-    assert!((sampled - children).abs() < 0.05, "{sampled} against {children}");
+    assert!(
+        (sampled - children).abs() < 0.05,
+        "{sampled} against {children}"
+    );
 }
 
 #[test]
 fn a_broker_is_sampled_without_its_guard() {
     let scratch = tempfile::tempdir().unwrap();
     let mosquitto = Catalog::load(&[]).unwrap().get("mosquitto").unwrap();
-    let running = Testbed::new().unwrap().start(&mosquitto, None, scratch.path()).unwrap();
+    let running = Testbed::new()
+        .unwrap()
+        .start(&mosquitto, None, scratch.path())
+        .unwrap();
     let mut sampler = ProcessSampler::descendants_of(running.root_pid().unwrap());
     let sample = sampler.sample();
     assert_eq!((sample.processes, sample.threads), (1, 1));

@@ -36,8 +36,14 @@ fn start(system: &SystemFile, scratch: &Path) -> Result<Running, StartError> {
 
 fn fail(system: &SystemFile) -> String {
     let scratch = tempfile::tempdir().unwrap();
-    let error = start(system, scratch.path()).err().expect("must not start").to_string();
-    assert!(is_empty(scratch.path()), "the private folder is left behind");
+    let error = start(system, scratch.path())
+        .err()
+        .expect("must not start")
+        .to_string();
+    assert!(
+        is_empty(scratch.path()),
+        "the private folder is left behind"
+    );
     error
 }
 
@@ -47,7 +53,8 @@ fn is_empty(folder: &Path) -> bool {
 
 fn alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
@@ -59,13 +66,20 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 fn port_of(running: &Running) -> u16 {
-    running.target.endpoints[0].rsplit_once(':').unwrap().1.parse().unwrap()
+    running.target.endpoints[0]
+        .rsplit_once(':')
+        .unwrap()
+        .1
+        .parse()
+        .unwrap()
 }
 
 /// Logs in with MQTT 3.1.1 and expects the broker's consent.
 fn mqtt_connect(port: u16) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.write_all(b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01a").unwrap();
+    stream
+        .write_all(b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01a")
+        .unwrap();
     let mut answer = [0; 4];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(answer, [0x20, 2, 0, 0]);
@@ -75,16 +89,28 @@ fn mqtt_connect(port: u16) {
 fn mosquitto_starts_serves_and_stops() {
     let scratch = tempfile::tempdir().unwrap();
     let mosquitto = Catalog::load(&[]).unwrap().get("mosquitto").unwrap();
-    for (variant, persistence) in [(None, "persistence false"), (Some("persistent"), "persistence true")] {
+    for (variant, persistence) in [
+        (None, "persistence false"),
+        (Some("persistent"), "persistence true"),
+    ] {
         let testbed = Testbed::new().unwrap();
         let running = testbed.start(&mosquitto, variant, scratch.path()).unwrap();
         mqtt_connect(port_of(&running));
         running.check().unwrap();
-        assert!(running.version.as_deref().unwrap().starts_with(|c: char| c.is_ascii_digit()));
+        assert!(
+            running
+                .version
+                .as_deref()
+                .unwrap()
+                .starts_with(|c: char| c.is_ascii_digit())
+        );
         assert!(running.record.files["mosquitto.conf"].contains(persistence));
         assert!(!running.record.files["mosquitto.conf"].contains('{'));
         assert!(running.target.features.contains(&"mqtt-5".to_owned()));
-        assert_eq!(running.target.features.contains(&"persistent".to_owned()), variant.is_some());
+        assert_eq!(
+            running.target.features.contains(&"persistent".to_owned()),
+            variant.is_some()
+        );
         let pids = running.pids();
         assert_eq!(pids, [running.pid().unwrap()]);
         let name = std::fs::read_to_string(format!("/proc/{}/comm", pids[0])).unwrap();
@@ -153,12 +179,18 @@ tcp = ["port"]
     let error = fail(&SystemFile::parse(text, "absent.toml").unwrap());
     assert!(error.contains("no no-such-program on PATH"), "{error}");
     assert!(error.contains("PUBGAUGE_NO_SUCH"), "{error}");
-    assert!(error.contains("hint: install it with: apt-get install -y absent"), "{error}");
+    assert!(
+        error.contains("hint: install it with: apt-get install -y absent"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_server_that_exits_at_once_is_quoted() {
-    let error = fail(&script("echo starting; echo bad config in line 3 >&2; exit 7", READY_LINE));
+    let error = fail(&script(
+        "echo starting; echo bad config in line 3 >&2; exit 7",
+        READY_LINE,
+    ));
     assert!(error.contains("exit code 7"), "{error}");
     assert!(error.contains("bad config in line 3"), "{error}");
     let error = fail(&script("kill -SEGV $$", READY_LINE));
@@ -181,10 +213,16 @@ fn a_server_that_never_becomes_ready_is_stopped() {
 fn another_programs_listener_is_no_sign_of_readiness() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port();
-    let mut system = script("exec sleep 100", "[ready]\ntcp = [\"port\"]\ntime-out-s = 0.3");
+    let mut system = script(
+        "exec sleep 100",
+        "[ready]\ntcp = [\"port\"]\ntime-out-s = 0.3",
+    );
     system.values.insert("port".into(), port.to_string());
     let error = fail(&system);
-    assert!(error.contains("does not accept connections on its port `port`"), "{error}");
+    assert!(
+        error.contains("does not accept connections on its port `port`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -220,7 +258,11 @@ fn daemons_of_a_server_are_stopped_with_it() {
     let system = script(body, &format!("{READY_LINE}\n[stop]\ngrace-s = 0.2"));
     let running = start(&system, scratch.path()).unwrap();
     let daemon = running.target.scratch.join("daemon");
-    let daemon: i32 = std::fs::read_to_string(daemon).unwrap().trim().parse().unwrap();
+    let daemon: i32 = std::fs::read_to_string(daemon)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     let pids = running.pids();
     assert!(pids.contains(&daemon) && pids.contains(&running.pid().unwrap()));
     assert_eq!(running.stop(), Stopped::Killed);
@@ -239,9 +281,15 @@ fn a_server_killed_in_the_middle_is_noticed() {
     unsafe { libc::kill(running.pid().unwrap(), libc::SIGKILL) };
     wait_for("its end", || running.check().is_err());
     let error = running.check().unwrap_err();
-    assert!(error.contains("SIGKILL") && error.contains("serving"), "{error}");
+    assert!(
+        error.contains("SIGKILL") && error.contains("serving"),
+        "{error}"
+    );
     assert_eq!(running.stop(), Stopped::AlreadyOver);
-    assert!(pids.iter().all(|pid| !alive(*pid)), "its child is left behind");
+    assert!(
+        pids.iter().all(|pid| !alive(*pid)),
+        "its child is left behind"
+    );
 }
 
 #[test]
@@ -282,8 +330,13 @@ fn the_environment_is_clean_and_hooks_run_in_order() {
             notes.display()
         )
     };
-    let hooks: String = ["after-stop", "before-stop", "after-ready", "before-start"].map(hook).concat();
-    let system = script("env > $DIR/env; echo ready; exec sleep 100", &format!("{READY_LINE}\n{hooks}"));
+    let hooks: String = ["after-stop", "before-stop", "after-ready", "before-start"]
+        .map(hook)
+        .concat();
+    let system = script(
+        "env > $DIR/env; echo ready; exec sleep 100",
+        &format!("{READY_LINE}\n{hooks}"),
+    );
     let running = start(&system, &scratch.path().join("s")).unwrap();
     let env = std::fs::read_to_string(running.target.scratch.join("env")).unwrap();
     assert!(env.contains(&format!("HOME={}", running.target.scratch.display())));
@@ -298,17 +351,30 @@ fn the_environment_is_clean_and_hooks_run_in_order() {
 #[test]
 fn a_failing_hook_fails_the_start() {
     let hook = "[[hooks]]\nwhen = \"after-ready\"\ncommand = [\"/bin/sh\", \"-c\", \"echo no such user; exit 3\"]";
-    let error = fail(&script("echo ready; exec sleep 100", &format!("{READY_LINE}\n{hook}")));
-    assert!(error.contains("exit code 3") && error.contains("no such user"), "{error}");
-    let hook = "[[hooks]]\nwhen = \"before-start\"\ncommand = [\"/bin/sleep\", \"100\"]\ntime-out-s = 0.1";
-    let error = fail(&script("echo ready; exec sleep 100", &format!("{READY_LINE}\n{hook}")));
+    let error = fail(&script(
+        "echo ready; exec sleep 100",
+        &format!("{READY_LINE}\n{hook}"),
+    ));
+    assert!(
+        error.contains("exit code 3") && error.contains("no such user"),
+        "{error}"
+    );
+    let hook =
+        "[[hooks]]\nwhen = \"before-start\"\ncommand = [\"/bin/sleep\", \"100\"]\ntime-out-s = 0.1";
+    let error = fail(&script(
+        "echo ready; exec sleep 100",
+        &format!("{READY_LINE}\n{hook}"),
+    ));
     assert!(error.contains("did not end within 0.1 s"), "{error}");
 }
 
 #[test]
 fn a_probe_by_the_driver_decides() {
     let scratch = tempfile::tempdir().unwrap();
-    let system = script("exec sleep 100", "[ready]\nprobe = \"connect\"\ntime-out-s = 10");
+    let system = script(
+        "exec sleep 100",
+        "[ready]\nprobe = \"connect\"\ntime-out-s = 10",
+    );
     assert!(fail(&system).contains("asks for a probe"));
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let testbed = Testbed::new().unwrap().probe(Box::new(move |_, target| {
@@ -324,11 +390,16 @@ fn a_probe_by_the_driver_decides() {
 #[test]
 fn limits_reach_the_system() {
     let scratch = tempfile::tempdir().unwrap();
-    let limits = "[limits]\ncpus = [0]\naddress-space-mib = 512\nopen-files = 77";
+    let cpu = pubgauge_testbed::usable_cpus()[0];
+    let limits = format!("[limits]\ncpus = [{cpu}]\naddress-space-mib = 512\nopen-files = 77");
     let body = "grep -E 'Cpus_allowed_list' /proc/self/status > $DIR/l; ulimit -v >> $DIR/l; ulimit -n >> $DIR/l; echo ready; exec sleep 100";
-    let running = start(&script(body, &format!("{READY_LINE}\n{limits}")), scratch.path()).unwrap();
+    let running = start(
+        &script(body, &format!("{READY_LINE}\n{limits}")),
+        scratch.path(),
+    )
+    .unwrap();
     let seen = std::fs::read_to_string(running.target.scratch.join("l")).unwrap();
-    assert_eq!(seen, "Cpus_allowed_list:\t0\n524288\n77\n");
+    assert_eq!(seen, format!("Cpus_allowed_list:\t{cpu}\n524288\n77\n"));
 }
 
 #[test]
@@ -346,8 +417,9 @@ fn a_library_has_a_folder_but_no_process() {
 fn an_external_system_gets_its_user_and_password() {
     let scratch = tempfile::tempdir().unwrap();
     let system = from_address("mqtts://ann@broker.example").unwrap();
-    let testbed =
-        Testbed::new().unwrap().password(Some(pubgauge_driver::Secret::new("s3cret")));
+    let testbed = Testbed::new()
+        .unwrap()
+        .password(Some(pubgauge_driver::Secret::new("s3cret")));
     let running = testbed.start(&system, None, scratch.path()).unwrap();
     assert_eq!(running.target.endpoints, ["mqtts://broker.example:8883"]);
     assert_eq!(running.target.username.as_deref(), Some("ann"));
@@ -382,15 +454,25 @@ tcp = ["port"]
     let running = start(&catalog.get("my-broker").unwrap(), &folder.path().join("s")).unwrap();
     mqtt_connect(port_of(&running));
     let listing = catalog.list(&PathBuf::from("/bin/true"));
-    let mine = listing.iter().find(|system| system.name == "my-broker").unwrap();
+    let mine = listing
+        .iter()
+        .find(|system| system.name == "my-broker")
+        .unwrap();
     assert!(mine.found && mine.version == running.version);
-    assert_eq!(mine.file.as_deref(), Some(folder.path().join("mine.toml").as_path()));
+    assert_eq!(
+        mine.file.as_deref(),
+        Some(folder.path().join("mine.toml").as_path())
+    );
 }
 
 #[test]
 fn nothing_of_the_tests_own_processes_is_counted() {
     let scratch = tempfile::tempdir().unwrap();
-    let running = start(&script("echo ready; exec sleep 100", READY_LINE), scratch.path()).unwrap();
+    let running = start(
+        &script("echo ready; exec sleep 100", READY_LINE),
+        scratch.path(),
+    )
+    .unwrap();
     let guard = running.root_pid().unwrap();
     assert!(!running.pids().contains(&guard));
     assert!(procfs::descendants(std::process::id() as i32).contains(&guard));

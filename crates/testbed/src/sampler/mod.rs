@@ -4,7 +4,9 @@ mod process;
 mod thread;
 
 pub use process::{BusiestThread, ProcessSample, ProcessSampler};
-pub use thread::{ThreadFigures, ThreadInfo, ThreadSample, ThreadSampler, current_tid, list_threads};
+pub use thread::{
+    ThreadFigures, ThreadInfo, ThreadSample, ThreadSampler, current_tid, list_threads,
+};
 
 use crate::procfs::ProcFile;
 
@@ -35,7 +37,11 @@ impl ThreadFiles {
     /// thread is gone or the kernel keeps no such figures.
     fn run_and_wait(&mut self) -> Option<(u64, u64)> {
         let mut buffer = [0; 128];
-        let mut fields = self.schedstat.read(&mut buffer).ok()?.split_ascii_whitespace();
+        let mut fields = self
+            .schedstat
+            .read(&mut buffer)
+            .ok()?
+            .split_ascii_whitespace();
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     }
 

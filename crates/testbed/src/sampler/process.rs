@@ -131,7 +131,11 @@ impl ProcessSampler {
             at_ns: monotonic_now(),
             ..ProcessSample::default()
         };
-        let kept: usize = self.processes.values().map(|process| process.threads.len()).sum();
+        let kept: usize = self
+            .processes
+            .values()
+            .map(|process| process.threads.len())
+            .sum();
         let mut reaped_ns = 0;
         let mut high_water = 0;
         let mut seen = Vec::with_capacity(pids.len());
@@ -139,7 +143,10 @@ impl ProcessSampler {
             let Some(stat) = self.refresh(pid) else {
                 continue;
             };
-            let process = self.processes.get_mut(&pid).expect("refresh has put it there");
+            let process = self
+                .processes
+                .get_mut(&pid)
+                .expect("refresh has put it there");
             seen.push(pid);
             // A process that has just ended has no clock any more: its last reading stands.
             process.cpu_ns = process_cpu_ns(pid).unwrap_or(0).max(process.cpu_ns);
@@ -196,8 +203,12 @@ impl ProcessSampler {
     }
 
     fn forget_all_but(&mut self, seen: &[i32]) {
-        let gone: Vec<i32> =
-            self.processes.keys().copied().filter(|pid| !seen.contains(pid)).collect();
+        let gone: Vec<i32> = self
+            .processes
+            .keys()
+            .copied()
+            .filter(|pid| !seen.contains(pid))
+            .collect();
         for pid in gone {
             self.forget(pid);
         }
@@ -247,7 +258,11 @@ impl Process {
             };
             let ran = cpu_ns.saturating_sub(thread.cpu_ns);
             thread.cpu_ns = cpu_ns;
-            if sample.busiest.as_ref().is_none_or(|busiest| ran > busiest.cpu_ns) {
+            if sample
+                .busiest
+                .as_ref()
+                .is_none_or(|busiest| ran > busiest.cpu_ns)
+            {
                 sample.busiest = Some(BusiestThread {
                     pid,
                     tid,
