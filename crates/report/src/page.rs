@@ -134,16 +134,16 @@ fn doubts(out: &mut String, results: &Results, summary: &Summary<'_>) {
     );
     for workload in &summary.workloads {
         for cell in &workload.cells {
-            for trial in cell.trials.iter().filter(|t| t.verdict.status != Status::Valid) {
+            for group in cell.doubtful() {
                 let _ = write!(
                     out,
-                    "<li>{} <strong>{}</strong>, {}, repeat {}<ul>",
-                    badge(trial.verdict.status),
+                    "<li>{} <strong>{}</strong>, {}{}<ul>",
+                    badge(group.status),
                     escape(&cell.label),
                     escape(&workload.name),
-                    trial.repeat
+                    group.repeats(cell.trials.len())
                 );
-                for reason in &trial.verdict.reasons {
+                for reason in &group.trials[0].verdict.reasons {
                     let _ = write!(out, "<li>{}</li>", escape(reason));
                 }
                 out.push_str("</ul></li>\n");

@@ -173,6 +173,45 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Repeats of a cell that are not valid for the same kind of reason.
+pub struct Doubt<'a> {
+    /// Their verdict.
+    pub status: Status,
+    /// The repeats; the reasons of the first stand for all.
+    pub trials: Vec<&'a Trial>,
+}
+
+impl<'a> Cell<'a> {
+    /// Its repeats that are not valid, by verdict.
+    pub fn doubtful(&self) -> Vec<Doubt<'a>> {
+        let mut groups: Vec<Doubt<'a>> = Vec::new();
+        for trial in self.trials.iter().copied() {
+            let status = trial.verdict.status;
+            if status == Status::Valid {
+                continue;
+            }
+            match groups.iter_mut().find(|group| group.status == status) {
+                Some(group) => group.trials.push(trial),
+                None => groups.push(Doubt { status, trials: vec![trial] }),
+            }
+        }
+        groups
+    }
+}
+
+impl Doubt<'_> {
+    /// Which repeats of `all`, as the continuation of a sentence; empty if there is only one.
+    pub fn repeats(&self, all: usize) -> String {
+        let numbers: Vec<String> = self.trials.iter().map(|t| t.repeat.to_string()).collect();
+        match (self.trials.len(), all) {
+            (_, 1) => String::new(),
+            (1, _) => format!(", repeat {}", numbers[0]),
+            (n, all) if n == all => format!(", all {all} repeats (figures of repeat {})", numbers[0]),
+            _ => format!(", repeats {} (figures of repeat {})", numbers.join(", "), numbers[0]),
+        }
+    }
+}
+
 /// A figure by which systems are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -227,6 +266,28 @@ impl Metric {
             Metric::TailLatency => "lowest 99th percentile of latency",
             Metric::CpuPerMessage => "least processor time per message (client and system)",
         }
+    }
+
+    /// An estimate with its unit and, if it has one, the half width of its interval.
+    pub fn show_estimate(self, estimate: &Estimate) -> String {
+        let mean = self.show(estimate.mean);
+        let (Some(half_width), Some((_, unit))) = (estimate.half_width, mean.split_once(' ')) else {
+            return mean;
+        };
+        // The half width in the unit of the mean, whatever its own size.
+        let scale = match unit {
+            "k/s" => 1e3,
+            "M/s" => 1e6,
+            "G/s" => 1e9,
+            "µs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            _ => 1.0,
+        };
+        let half_width = if self == Metric::CpuPerMessage { half_width * 1e3 } else { half_width };
+        let number = mean.trim_end_matches(unit).trim_end();
+        let decimals = number.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        format!("{number} ±{:.decimals$} {unit}", half_width / scale)
     }
 
     /// A value with its unit.
@@ -336,15 +397,7 @@ impl fmt::Display for Answer {
     /// One sentence that claims no more than the figures do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = self.metric.superlative();
-        let show = |estimate: &Estimate| match estimate.half_width {
-            Some(_) => format!(
-                "{} ({} to {})",
-                self.metric.show(estimate.mean),
-                self.metric.show(estimate.low()),
-                self.metric.show(estimate.high())
-            ),
-            None => self.metric.show(estimate.mean),
-        };
+        let show = |estimate: &Estimate| self.metric.show_estimate(estimate);
         let Some(best) = self.winners.first() else {
             return write!(f, "{what}: no valid trial to compare");
         };
@@ -373,7 +426,7 @@ impl fmt::Display for Answer {
         let single = |place: &Place| place.estimate.n == 1;
         let nobody_knows = self.winners.iter().chain(&self.runner_up).any(single);
         if self.compared > 1 && nobody_knows {
-            write!(f, " (one repeat: chance cannot be told apart)")?;
+            write!(f, " (one repeat: could be chance)")?;
         }
         if let Some(ceiling) = self.ceiling {
             write!(f, "; reference broker: {}", self.metric.show(ceiling))?;

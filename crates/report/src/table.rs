@@ -11,11 +11,11 @@ use crate::units;
 /// Narrowest table that can be made.
 pub const MINIMUM_WIDTH: usize = 72;
 
-/// Widths of the columns after the system: verdict, delivered, p50, p99, p99.9, lost, broker and
+/// Widths of the columns after the system: verdict, deliveries per second, p50, p99, p99.9, lost, broker and
 /// client processor time; each with a space before it.
 const COLUMNS: [(&str, usize); 8] = [
     ("verdict", 8),
-    ("delivered", 9),
+    ("msgs/s", 8),
     ("p50", 7),
     ("p99", 7),
     ("p99.9", 7),
@@ -71,10 +71,10 @@ fn one_workload(out: &mut String, workload: &Workload<'_>, width: usize) {
     let over = if repeats > 1 { format!("mean of {repeats} repeats") } else { String::new() };
     let _ = writeln!(
         out,
-        "{:<first$} {:>8} {:>9} {:>23} {:>6} {:>13}",
-        over, "", "", "------- latency -------", "", "CPU µs/msg"
+        "{:<first$} {:>7} {:>9} {:>23} {:>6} {:>13}",
+        format!(" {over}"), "", "delivered", "------- latency -------", "", "CPU µs/msg"
     );
-    let _ = write!(out, "{:<first$}", "system");
+    let _ = write!(out, "{:<first$}", " system");
     for (at, (name, width)) in COLUMNS.iter().enumerate() {
         let _ = if at == 0 { write!(out, " {name:<width$}") } else { write!(out, " {name:>width$}") };
     }
@@ -86,7 +86,7 @@ fn one_workload(out: &mut String, workload: &Workload<'_>, width: usize) {
 }
 
 fn row(out: &mut String, cell: &Cell<'_>, first: usize, width: usize) {
-    let mark = if cell.status() == Status::Valid { "  " } else { "! " };
+    let mark = if cell.status() == Status::Valid { " " } else { "!" };
     let label = format!("{mark}{}", plain(&cell.label));
     let mean = |figure: &dyn Fn(&Trial) -> Option<f64>| cell.estimate(figure).map(|e| e.mean);
     let time = |figure: Option<f64>| figure.map_or("-".to_owned(), units::time);
@@ -144,20 +144,20 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
     let mut any = false;
     for workload in &summary.workloads {
         for cell in &workload.cells {
-            for trial in cell.trials.iter().filter(|t| t.verdict.status != Status::Valid) {
+            for group in cell.doubtful() {
                 if !any {
                     out.push_str("Not valid (!), not to be quoted:\n");
                     any = true;
                 }
                 let head = format!(
-                    "{}, {}, repeat {}: {}",
+                    "{}, {}{}: {}",
                     plain(&cell.label),
                     plain(&workload.name),
-                    trial.repeat,
-                    name(trial.verdict.status)
+                    group.repeats(cell.trials.len()),
+                    name(group.status)
                 );
                 wrapped(out, "  ", &head, width);
-                for reason in &trial.verdict.reasons {
+                for reason in &group.trials[0].verdict.reasons {
                     wrapped(out, "    - ", &plain(reason), width);
                 }
             }
