@@ -21,6 +21,9 @@ use pubgauge_workload::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::args::CalibrateArgs;
+use crate::exit::{Ending, FINE, NOT_VALID, print};
+
 /// What a calibration found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calibration {
@@ -358,4 +361,51 @@ fn thread_cpu() -> u64 {
     // SAFETY: `ts` is a valid, writable timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
     ts.tv_sec as u64 * SECOND + ts.tv_nsec as u64
+}
+
+/// `pubgauge calibrate`.
+pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
+    let stop = crate::signals::install().map_err(Ending::not_valid)?;
+    let testbed = Testbed::new().map_err(Ending::not_valid)?;
+    let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;
+    let scratch = tempfile::tempdir().map_err(Ending::not_valid)?;
+    let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| eprintln!("measuring: {part}"))
+        .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
+    let kept = if args.no_store { None } else { Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?) };
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&calibration).unwrap_or_default()));
+    } else {
+        print(&words(&calibration));
+        if let Some(path) = kept {
+            print(&format!("kept in {}; later runs carry it in their results\n", path.display()));
+        }
+    }
+    let exact = calibration.truth.counts_are_exact() && calibration.truth.worst_error <= 0.02;
+    if !exact {
+        eprintln!("what was reported of the simulated system differs from what happened: figures of this machine deserve doubt");
+    }
+    Ok(if exact { FINE } else { NOT_VALID })
+}
+
+fn words(c: &Calibration) -> String {
+    use pubgauge_report::units::{rate, time};
+    let times = |d: &Distribution| {
+        format!("p50 {}, p99 {}, largest {}", time(d.p50 as f64), time(d.p99 as f64), time(d.max as f64))
+    };
+    let path = |name: &str, p: &PathCost| {
+        format!(
+            "{name}, 64 B, messages per client processor second:\n    pubgauge {}\n    raw socket, a call each {} ({:.1} times as many)\n    raw socket, 64 KiB a call {}\n",
+            rate(p.msgs_per_cpu_s), rate(p.raw_single_msgs_per_cpu_s), p.over_raw_single, rate(p.raw_batched_msgs_per_cpu_s)
+        )
+    };
+    let t = &c.truth;
+    format!(
+        "machine: a sleeping thread wakes late by {}\nschedule of {TIMER_RATE} msgs/s: sends late by {}\n{}{}simulated system, reported against true:\n    latency p50 to p99.9: within {:.2} %\n    lost {} of {}, duplicated {} of {}, reordered {} of {}\n",
+        times(&c.machine_noise_ns),
+        times(&c.send_lag_ns),
+        path("publish", &c.publish),
+        path("receive", &c.receive),
+        t.worst_error * 100.0,
+        t.lost.1, t.lost.0, t.duplicated.1, t.duplicated.0, t.reordered.1, t.reordered.0
+    )
 }
