@@ -9,6 +9,7 @@ mod drivers;
 mod exit;
 mod observe;
 mod plan;
+mod prepare;
 mod progress;
 mod report;
 mod run;
