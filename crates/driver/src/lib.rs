@@ -6,6 +6,7 @@
 //! paces, stamps, counts, prints or retries behind the engine's back.
 
 pub mod clock;
+pub mod conformance;
 pub mod header;
 pub mod payload;
 pub mod seam;

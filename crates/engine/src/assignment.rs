@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pubgauge_driver::Nanos;
-use pubgauge_driver::header::MAX_STREAMS;
-use pubgauge_workload::{Audience, Exchange, Workload};
+use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
+use pubgauge_workload::trace::Trace;
+use pubgauge_workload::{Arrivals, Audience, Exchange, Flow, Sizes, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Which side of the traffic a worker's processor time is charged to.
@@ -70,6 +71,8 @@ pub struct Brief {
     pub max_payload: usize,
     /// What each device does, in the order of devices.
     links: Vec<Link>,
+    /// Whether a flow's bodies are ours, so that they can be checked (recorded contents are not).
+    pub checked: Vec<bool>,
 }
 
 /// One thing that one device does.
@@ -90,7 +93,14 @@ impl Brief {
     ///
     /// # Errors
     /// What makes the workload impossible to run, in words.
-    pub fn new(workload: Workload, max_payload: usize) -> Result<Arc<Self>, String> {
+    pub fn new(workload: Workload) -> Result<Arc<Self>, String> {
+        let mut max_payload = HEADER_LEN;
+        let mut checked = Vec::with_capacity(workload.flows.len());
+        for flow in &workload.flows {
+            let (largest, contents) = payloads(flow)?;
+            max_payload = max_payload.max(largest as usize);
+            checked.push(!contents);
+        }
         let audience = Audience::new(&workload).map_err(|e| e.to_string())?;
         let streams = audience.streams.len() as u32;
         if streams > MAX_STREAMS {
@@ -127,6 +137,7 @@ impl Brief {
         links.sort_unstable();
         Ok(Arc::new(Brief {
             links,
+            checked,
             workload,
             audience,
             flow_starts,
@@ -230,4 +241,24 @@ pub struct Timetable {
     pub measure: Nanos,
     /// The measurement ends at the latest.
     pub end: Nanos,
+}
+
+/// The largest payload of a flow in bytes, and whether it sends recorded contents.
+fn payloads(flow: &Flow) -> Result<(u32, bool), String> {
+    let trace = match &flow.arrivals {
+        Arrivals::Replay(replay) => Some(Trace::open(&replay.source).map_err(|e| e.to_string())?),
+        _ => None,
+    };
+    let largest = match &flow.size {
+        Sizes::Fixed { bytes } => *bytes,
+        Sizes::List { bytes } => bytes.iter().copied().max().unwrap_or(0),
+        Sizes::Uniform { max, .. } | Sizes::Normal { max, .. } | Sizes::LogNormal { max, .. } => {
+            *max
+        }
+        Sizes::Recorded => trace
+            .as_ref()
+            .and_then(|t| t.readings.iter().map(|r| r.size).max())
+            .unwrap_or(0),
+    };
+    Ok((largest, trace.is_some_and(|t| t.has_payloads())))
 }

@@ -9,7 +9,7 @@ use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, Clock, Delivery, Events, Filler, Header, Kind, Nanos,
 };
-use pubgauge_workload::{Arrivals, Exchange};
+use pubgauge_workload::Exchange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::assignment::{Brief, Timetable};
@@ -67,8 +67,6 @@ pub struct Receiving {
     epoch: Nanos,
     nonce: u8,
     filler: Arc<Filler>,
-    /// Whether a flow's bodies are ours to check (recorded contents are not).
-    checked: Vec<bool>,
     seats: Vec<Seat>,
     ledger: Ledger,
     /// Arrival time of what is being reported, since the epoch.
@@ -182,12 +180,6 @@ impl Receiving {
                 rejected_deliveries: 0,
             })
             .collect();
-        let checked = brief
-            .workload
-            .flows
-            .iter()
-            .map(|f| !matches!(f.arrivals, Arrivals::Replay(_)))
-            .collect();
         Receiving {
             brief,
             live,
@@ -195,7 +187,6 @@ impl Receiving {
             epoch,
             nonce,
             filler,
-            checked,
             seats,
             ledger: Ledger::default(),
             now: 0,
@@ -310,7 +301,7 @@ impl Receiving {
         let (now, state) = (self.now, &mut self.flows[flow]);
         state.counts.delivered += 1;
         state.counts.arrived_in_window += u64::from(in_window);
-        if self.checked[flow]
+        if self.brief.checked[flow]
             && !self
                 .filler
                 .matches(header.stream, header.sequence, &payload[HEADER_LEN..])

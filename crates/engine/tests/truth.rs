@@ -1,12 +1,10 @@
 //! What the engine reports of the simulated system against what really happened there.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use pubgauge_driver::header::Kind;
-use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, TruthRecord};
+use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_driver::{Clock, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
@@ -74,7 +72,7 @@ struct Run {
 fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock: Clock) -> Run {
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), NONCE));
     let spec = TrialSpec {
-        brief: Brief::new(workload, 2048).expect("a sound workload"),
+        brief: Brief::new(workload).expect("a sound workload"),
         driver: Arc::new(SimulatedDriver),
         target: SimulatedDriver::target(bus.clone()),
         settings: with_behaviour(settings, &behaviour),
@@ -103,56 +101,8 @@ fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
     settings
 }
 
-/// The plainest possible book-keeping of what really happened to measured messages.
-#[derive(Debug, Default, PartialEq)]
-struct Truth {
-    delivered: u64,
-    unique: u64,
-    lost: u64,
-    duplicated: u64,
-    reordered: u64,
-    latencies: Vec<u64>,
-}
-
-fn truth(records: &[TruthRecord], epoch: u64) -> Truth {
-    let mut truth = Truth::default();
-    let mut entitled = HashSet::new();
-    let mut seen = HashSet::new();
-    let mut highest: HashMap<(String, u32), u32> = HashMap::new();
-    let mut deliveries = Vec::new();
-    for (order, record) in records.iter().enumerate() {
-        let Some(header) = record.header.filter(|h| h.kind == Kind::Measured) else {
-            continue;
-        };
-        entitled.insert((record.subscriber.clone(), header.stream, header.sequence));
-        if let Some(at) = record.delivered_at {
-            deliveries.push((at, order, record.subscriber.clone(), header));
-        }
-    }
-    deliveries.sort_by_key(|(at, order, _, _)| (*at, *order));
-    for (at, _, subscriber, header) in deliveries {
-        truth.delivered += 1;
-        if !seen.insert((subscriber.clone(), header.stream, header.sequence)) {
-            truth.duplicated += 1;
-            continue;
-        }
-        let highest = highest
-            .entry((subscriber, header.stream))
-            .or_insert(header.sequence);
-        if header.sequence < *highest {
-            truth.reordered += 1;
-        }
-        *highest = header.sequence.max(*highest);
-        truth.latencies.push(at - epoch - header.intended);
-    }
-    truth.unique = seen.len() as u64;
-    truth.lost = (entitled.len() - seen.len()) as u64;
-    truth.latencies.sort_unstable();
-    truth
-}
-
 fn agree(run: &Run) {
-    let truth = truth(&run.truth, run.record.epoch);
+    let truth = Truth::of(&run.truth, run.record.epoch);
     let sum = run.record.sum();
     assert_eq!(run.record.outcome, Outcome::Completed);
     assert_eq!(
@@ -178,9 +128,7 @@ fn agree(run: &Run) {
         if truth.latencies.is_empty() {
             break;
         }
-        let rank =
-            ((q * truth.latencies.len() as f64).ceil() as usize).clamp(1, truth.latencies.len());
-        let (real, reported) = (truth.latencies[rank - 1], measured.value_at_quantile(q));
+        let (real, reported) = (truth.quantile(q), measured.value_at_quantile(q));
         assert!(
             reported.abs_diff(real) as f64 <= 0.02 * real as f64 + 1.0,
             "p{}: reported {reported}, really {real}",
@@ -553,7 +501,7 @@ fn real_time_agrees_too() {
         ..Behaviour::default()
     };
     let run = simulate(w, behaviour, Settings::default(), Clock::Monotonic);
-    let truth = truth(&run.truth, run.record.epoch);
+    let truth = Truth::of(&run.truth, run.record.epoch);
     let sum = run.record.sum();
     assert_eq!(
         (sum.lost(), sum.duplicated, sum.reordered),

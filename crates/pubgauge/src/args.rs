@@ -245,42 +245,51 @@ pub struct ConvertArgs {
     /// CSV files; gzip accepted; merged in order of time.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Where to write the trace (CSV; `.gz` compresses).
+    /// Where to write the trace (CSV; compressed if the name ends in .gz).
     #[arg(short, long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Column with the time: a name, or a number from 1.
+    /// Column with the time: its name, or its number from 1.
     #[arg(long, value_name = "COLUMN")]
     pub time: String,
-    /// How the time is written: epoch-s, epoch-ms, rfc3339, or a pattern such as
-    /// "%d/%m/%Y %H:%M:%S".
-    #[arg(long, value_name = "FORMAT", default_value = "epoch-s")]
-    pub time_format: String,
-    /// Column with the device; without it the file's name is the device.
+    /// How the time is written: epoch-s, epoch-ms, rfc3339, ymd-hms, dmy-hms, or a strptime
+    /// pattern such as "%d.%m.%Y %H:%M".
+    #[arg(long, value_name = "FORMAT")]
+    pub time_format: Option<String>,
+    /// Column with the device.
     #[arg(long, value_name = "COLUMN")]
     pub device: Option<String>,
-    /// Column with the payload's size in bytes.
-    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["size", "json"])]
-    pub size_column: Option<String>,
+    /// The device from the file's name, for example "meter-{device}_*.csv".
+    #[arg(long, value_name = "PATTERN", conflicts_with = "device")]
+    pub device_from_file: Option<String>,
+    /// Column with the topic.
+    #[arg(long, value_name = "COLUMN")]
+    pub topic: Option<String>,
+    /// Column with the size in bytes.
+    #[arg(long, value_name = "COLUMN")]
+    pub size: Option<String>,
     /// The same size for every message, in bytes.
-    #[arg(long, value_name = "BYTES")]
-    pub size: Option<u32>,
-    /// Payload is a JSON object of these columns.
-    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', conflicts_with = "size")]
-    pub json: Vec<String>,
+    #[arg(long, value_name = "BYTES", conflicts_with = "size")]
+    pub size_bytes: Option<u32>,
+    /// The size of a compact JSON object with these members; $time and $device are known.
+    #[arg(long, value_name = "KEY=COLUMN,...", value_delimiter = ',', conflicts_with_all = ["size", "size_bytes"])]
+    pub size_of_json: Vec<String>,
+    /// Column with the payload itself.
+    #[arg(long, value_name = "COLUMN")]
+    pub payload: Option<String>,
     /// Character between columns.
-    #[arg(long, default_value = ",")]
-    pub delimiter: char,
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<char>,
     /// The files have no header line.
     #[arg(long)]
     pub no_header: bool,
     /// Leave out messages whose value in this column equals the device's last one.
     #[arg(long, value_name = "COLUMN")]
     pub drop_repeats: Option<String>,
-    /// Send on change: keep a message only if this column moved by the absolute or relative
-    /// threshold, for example "watts:2:5%".
-    #[arg(long, value_name = "COLUMN:ABSOLUTE[:PERCENT%]")]
+    /// Send on change: keep a message only if this column moved by so much, in its own unit or
+    /// in percent of the last value kept (the larger of both), for example 2:2:5%.
+    #[arg(long, value_name = "COLUMN:CHANGE[:PERCENT%]")]
     pub on_change: Vec<String>,
-    /// Sort messages that are out of order, instead of refusing.
+    /// Sort messages that are out of order, instead of refusing them.
     #[arg(long)]
     pub sort: bool,
 }

@@ -73,7 +73,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         repeat: job.repeat,
         started: started.clone(),
     };
-    let brief = match Brief::new(job.workload.clone(), max_payload(job.workload)) {
+    let brief = match Brief::new(job.workload.clone()) {
         Ok(brief) => brief,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
@@ -155,11 +155,6 @@ fn configs(record: &pubgauge_testbed::Record) -> Vec<(String, String)> {
         configs.push(("started.json".into(), text));
     }
     configs
-}
-
-/// The longest payload that a workload can ask for, in bytes.
-pub fn max_payload(workload: &Workload) -> usize {
-    workload.flows.iter().map(|f| f.max_payload() as usize).max().unwrap_or(64).max(64)
 }
 
 /// Timer slack, processor and priority of a worker's thread.

@@ -155,25 +155,20 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
 
 /// Whether a figure of that name can exist at all; for the checks of a study file.
 pub fn is_figure(name: &str) -> bool {
-    let mut probe = Trial::default();
-    probe.system_cpu_s = Some(1.0);
-    probe.system_rss_bytes = Some(1);
-    probe.delivered = 1;
-    probe.expected = 1;
-    let one = crate::model::Distribution {
-        count: 1,
-        ..Default::default()
+    let one = crate::model::Distribution { count: 1, ..Default::default() };
+    let probe = Trial {
+        system_cpu_s: Some(1.0),
+        system_rss_bytes: Some(1),
+        delivered: 1,
+        expected: 1,
+        latency_ns: one,
+        latency_from_send_ns: one,
+        send_lag_ns: one,
+        noise_ns: one,
+        acknowledgement_ns: Some(one),
+        round_trip_ns: Some(one),
+        ..Trial::default()
     };
-    probe.acknowledgement_ns = Some(one);
-    probe.round_trip_ns = Some(one);
-    for distribution in [
-        &mut probe.latency_ns,
-        &mut probe.latency_from_send_ns,
-        &mut probe.send_lag_ns,
-        &mut probe.noise_ns,
-    ] {
-        *distribution = one;
-    }
     figure(&probe, None, name).is_some()
 }
 

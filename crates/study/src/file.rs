@@ -583,8 +583,10 @@ written_as!(
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadFile, A::Error> {
         const KINDS: [&str; 3] = ["uniform", "normal", "log-normal"];
         let Some(kind) = map.next_key::<String>()? else {
-            return Err(A::Error::custom("an empty table is no distribution of sizes; \
-                expected `uniform`, `normal` or `log-normal`"));
+            return Err(A::Error::custom(
+                "an empty table is no distribution of sizes; \
+                expected `uniform`, `normal` or `log-normal`",
+            ));
         };
         let drawn = match kind.as_str() {
             "uniform" => Drawn::Uniform(map.next_value()?),
@@ -657,7 +659,9 @@ impl Serialize for NamedSettings {
         if let Some(table) = value.as_object_mut() {
             // TOML has no null, and an absent setting is not a setting.
             table.retain(|_, value| !value.is_null());
-            table.retain(|key, value| key != "native" || value.as_object().is_some_and(|n| !n.is_empty()));
+            table.retain(|key, value| {
+                key != "native" || value.as_object().is_some_and(|n| !n.is_empty())
+            });
             if let Some(name) = &self.name {
                 table.insert("name".into(), name.clone().into());
             }

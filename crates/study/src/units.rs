@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error as _, Unexpected, Visitor};
+use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A quantity that was not understood, and what would be.
@@ -147,8 +147,7 @@ impl FromStr for Rate {
         let text = text.trim();
         let example = "a rate is messages per time over all publishers, such as \"10k/s\", or \
                        for each of them, such as \"1/s-each\" or \"1/15min-each\", or \"max\"";
-        let wrong =
-            |why: &str| UnitError(format!("`{text}` is not a rate{why}; {example}"));
+        let wrong = |why: &str| UnitError(format!("`{text}` is not a rate{why}; {example}"));
         if text == "max" {
             return Ok(Rate::Max);
         }
@@ -248,7 +247,12 @@ impl fmt::Display for Rate {
 pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     names
-        .map(|name| (strsim::damerau_levenshtein(&wrong, &name.to_lowercase()), name))
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&wrong, &name.to_lowercase()),
+                name,
+            )
+        })
         .filter(|(distance, name)| *distance <= name.len().max(wrong.len()).div_ceil(3))
         .min()
         .map(|(_, name)| name)
@@ -337,10 +341,25 @@ mod tests {
         assert_eq!(size("1KiB"), Ok(1024));
         assert_eq!(size("1.5 KiB"), Ok(1536));
         assert_eq!(size("2MB"), Ok(2_000_000));
-        for wrong in ["64", "B", "64b", "64 kb", "1.3B", "-1B", "", "1e3B", "99999999999GB"] {
+        for wrong in [
+            "64",
+            "B",
+            "64b",
+            "64 kb",
+            "1.3B",
+            "-1B",
+            "",
+            "1e3B",
+            "99999999999GB",
+        ] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
-        assert!(size("64").expect_err("no unit").0.contains("did you mean \"64B\""));
+        assert!(
+            size("64")
+                .expect_err("no unit")
+                .0
+                .contains("did you mean \"64B\"")
+        );
     }
 
     #[test]
@@ -350,7 +369,12 @@ mod tests {
         assert_eq!(span("15min"), Ok(900_000_000_000));
         assert_eq!(span("1.5s"), Ok(1_500_000_000));
         assert_eq!(span("2us"), span("2µs"));
-        assert!(span("5m").expect_err("ambiguous").0.contains("did you mean `min`"));
+        assert!(
+            span("5m")
+                .expect_err("ambiguous")
+                .0
+                .contains("did you mean `min`")
+        );
         for wrong in ["10", "s", "10 sec", "10S"] {
             assert!(span(wrong).is_err(), "{wrong}");
         }
@@ -364,7 +388,16 @@ mod tests {
         assert_eq!(rate("1/15min-each"), Ok(Rate::Each(1.0 / 900.0)));
         assert_eq!(rate("2M/min"), Ok(Rate::All(2e6 / 60.0)));
         assert_eq!(rate("max"), Ok(Rate::Max));
-        for wrong in ["10", "10k", "fast", "0/s", "1/fortnight", "1/0s", "-1/s", "/s"] {
+        for wrong in [
+            "10",
+            "10k",
+            "fast",
+            "0/s",
+            "1/fortnight",
+            "1/0s",
+            "-1/s",
+            "/s",
+        ] {
             assert!(rate(wrong).is_err(), "{wrong}");
         }
     }

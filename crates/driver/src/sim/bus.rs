@@ -23,6 +23,8 @@ pub struct TruthRecord {
     pub published_at: Nanos,
     /// When it was delivered, clock time; `None`: lost.
     pub delivered_at: Option<Nanos>,
+    /// Its place in the order of all deliveries.
+    pub turn: u64,
 }
 
 /// The simulated system itself; shared by all fleets of a trial.
@@ -46,6 +48,7 @@ pub(super) struct Inner {
     inside: usize,
     order: u64,
     truth: Vec<TruthRecord>,
+    deliveries: u64,
 }
 
 struct Subscribed {
@@ -108,6 +111,7 @@ impl Bus {
                 inside: 0,
                 order: 0,
                 truth: Vec::new(),
+                deliveries: 0,
             }),
             arrived: Condvar::new(),
             clock,
@@ -221,6 +225,7 @@ impl Bus {
                     header,
                     published_at: now,
                     delivered_at: None,
+                    turn: 0,
                 });
                 continue;
             }
@@ -253,6 +258,7 @@ impl Bus {
                     header,
                     published_at: now,
                     delivered_at: None,
+                    turn: 0,
                 });
                 let truth = inner.truth.len() - 1;
                 inner.fleets[to].push(Reverse(Parcel {
@@ -296,7 +302,9 @@ impl Inner {
         let parcel = heap.pop()?.0;
         if let Content::Message { truth, .. } = parcel.content {
             self.inside -= 1;
+            self.deliveries += 1;
             self.truth[truth].delivered_at = Some(now);
+            self.truth[truth].turn = self.deliveries;
         }
         Some(parcel)
     }

@@ -6,6 +6,7 @@
 
 mod bus;
 mod fleet;
+mod truth;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use bus::{Bus, TruthRecord};
+pub use truth::Truth;
 
 use crate::clock::Nanos;
 use crate::seam::{Driver, DriverError, Fleet, FleetConfig, Target, Traits};
@@ -126,18 +128,18 @@ impl Driver for SimulatedDriver {
             }]);
         }
         let reliability = settings.reliability.unwrap_or(Reliability::AtMostOnce);
-        Ok(vec![Mapping {
-            setting: "reliability".into(),
-            value: if settings.reliability.is_some() {
-                format!("{reliability:?}")
-            } else {
-                "default".into()
-            },
-            native: match reliability {
-                Reliability::AtMostOnce => "unacknowledged".into(),
-                _ => "acknowledged after one delay".into(),
-            },
-        }])
+        let native = |setting: &str| match setting {
+            "reliability" if reliability == Reliability::AtMostOnce => "unacknowledged",
+            "reliability" => "acknowledged after one delay",
+            "in-flight" => "messages unacknowledged at once",
+            _ => "no effect: the simulated system does as native.simulated says",
+        };
+        let answer = |setting: &&str| Mapping {
+            setting: (*setting).into(),
+            value: settings.value_of(setting),
+            native: native(setting).into(),
+        };
+        Ok(Settings::NAMES.iter().map(answer).collect())
     }
 
     fn traits(&self, settings: &Settings) -> Traits {

@@ -23,6 +23,9 @@ use crate::zmq::{Context, Link, Message, explain, would_block};
 /// are still closing the socket it had before.
 const BIND_RETRY: Nanos = 1_000_000;
 
+/// How long other publishers' messages may hold up the news that one publisher is lost.
+const LAST_WORDS: Nanos = 1_000_000_000;
+
 /// Turns at flooded subscribers after which everybody else is looked at as well.
 const TURNS_BEFORE_OTHERS: u32 = 8;
 
@@ -63,10 +66,18 @@ struct Client {
     /// All its filters, and whether one of them must be checked at the receiver.
     filters: Vec<String>,
     checked: bool,
+    /// The subscriber has lost a publisher; said once what had come from it is delivered.
+    lost: Option<Lost>,
     /// Its subscriber stands in [`ZeromqFleet::flooded`].
     flooded: bool,
     /// The sockets are those of the last connection, with their subscriptions.
     kept: bool,
+}
+
+struct Lost {
+    why: String,
+    /// When to say so even though messages keep coming, namely from other publishers.
+    at_last: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +244,20 @@ impl ZeromqFleet {
         self.news.push_back((id, Change::Failed(why)));
     }
 
+    /// What libzmq still holds for a subscriber is delivered before its failure is reported: to
+    /// act on a failure may mean to give up the socket.
+    fn fail_once_drained(&mut self, id: ClientId, why: String) {
+        let at_last = self.clock.now() + LAST_WORDS;
+        let client = &mut self.clients[id.0 as usize];
+        if client.lost.is_none() {
+            client.lost = Some(Lost { why, at_last });
+        }
+        if !client.flooded {
+            client.flooded = true;
+            self.flooded.push(id.0);
+        }
+    }
+
     /// Retries what waits and fails what has waited too long. Returns when to look again.
     fn look_after_connecting(&mut self) -> Nanos {
         let now = self.clock.now();
@@ -275,14 +300,14 @@ impl ZeromqFleet {
             match (link, client.phase) {
                 (Link::Up, _) => self.advance(id),
                 (Link::Down, Phase::Up) => {
-                    let what = self.peer_name(role);
-                    self.fail(
-                        id,
-                        format!(
-                            "the connection to the {what} at {address} was lost: it ended or \
-                                 was killed"
-                        ),
+                    let why = format!(
+                        "the connection to the {} at {address} was lost: it ended or was killed",
+                        self.peer_name(role)
                     );
+                    match role {
+                        Role::Publisher => self.fail(id, why),
+                        Role::Subscriber => self.fail_once_drained(id, why),
+                    }
                 }
                 (Link::Down | Link::Refused, Phase::Connecting { .. }) => {
                     let what = self.peer_name(role);
@@ -348,10 +373,20 @@ impl ZeromqFleet {
         while index < self.flooded.len() {
             let id = self.flooded[index];
             any |= self.take_from(id, events)?;
-            if self.clients[id as usize].flooded {
-                index += 1;
-            } else {
+            let client = &mut self.clients[id as usize];
+            let drained = !client.flooded;
+            if let Some(lost) = &client.lost {
+                let others = client.subscriber.as_ref().is_some_and(Port::any_up);
+                if drained || (others && lost.at_last <= self.clock.now()) {
+                    let why = std::mem::take(&mut client.lost).map_or_else(String::new, |l| l.why);
+                    self.fail(ClientId(id), why);
+                    any |= self.report(events);
+                }
+            }
+            if drained {
                 self.flooded.swap_remove(index);
+            } else {
+                index += 1;
             }
         }
         Ok(any)
@@ -467,6 +502,7 @@ impl ZeromqFleet {
         client.filters.clear();
         client.checked = false;
         client.kept = false;
+        client.lost = None;
         self.connecting.retain(|&c| c != id.0);
         // What was to be reported of it is overtaken.
         self.news.retain(|(c, _)| *c != id);
@@ -522,6 +558,7 @@ impl Fleet for ZeromqFleet {
             address: None,
             filters: Vec::new(),
             checked: false,
+            lost: None,
             flooded: false,
             kept: false,
         });
@@ -667,7 +704,7 @@ impl Fleet for ZeromqFleet {
             && ports
                 .into_iter()
                 .flatten()
-                .all(|p| p.peers.is_empty() || p.peers.iter().any(|p| p.up));
+                .all(|p| p.peers.is_empty() || p.any_up());
         if keep {
             client.kept = true;
         } else {

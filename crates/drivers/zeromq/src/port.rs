@@ -174,6 +174,11 @@ impl Port {
         self.peers.iter().all(|p| p.up)
     }
 
+    /// Whether any connection stands.
+    pub(crate) fn any_up(&self) -> bool {
+        self.peers.iter().any(|p| p.up)
+    }
+
     /// Takes the port out of `epoll` and closes it; what is waiting is sent for another
     /// `linger_ms` in the background.
     pub(crate) fn close(self, epoll: &OwnedFd, linger_ms: i32) {

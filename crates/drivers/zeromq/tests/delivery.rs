@@ -12,37 +12,56 @@ use serde_json::json;
 /// be blocked; in the end everything has arrived, in order.
 fn lossless(driver: ZeromqDriver, settings: Settings, target: &Target) {
     const COUNT: u32 = 200_000;
+    const LEN: usize = 200;
     assert!(driver.traits(&settings).lossless);
     let mut pair = Pair::open(driver, &settings, target);
-    let mut sequence = 0;
-    // The stalled subscriber: its queue, the socket buffers, and the publisher's queue fill up.
-    while pair.publishing.publish(pair.from, pair.topic, 1, sequence, 64) == Publish::Accepted {
-        sequence += 1;
-        assert!(sequence < COUNT, "never blocked");
-    }
     let from = pair.from;
-    let subscribing = &mut pair.subscribing;
-    let mut blocked = 1;
-    // The slow subscriber: it looks again only when the publisher is blocked.
-    while sequence < COUNT {
-        match pair.publishing.publish(from, pair.topic, 1, sequence, 64) {
+    let mut sequence = 0;
+    // The stalled subscriber: its queue, the socket buffers on the way, and the publisher's
+    // queue fill up, until the publisher stays blocked.
+    loop {
+        match pair.publishing.publish(from, pair.topic, 1, sequence, LEN) {
             Publish::Accepted => sequence += 1,
             Publish::Blocked => {
-                blocked += 1;
-                subscribing.poll_for(0);
-                pair.publishing.poll_until(SECOND / 100, |s| s.has(from, |c| *c == Change::Writable));
+                let writable = |s: &Recorder| s.has(from, |c| *c == Change::Writable);
+                if !pair.publishing.poll_until(SECOND / 5, writable) {
+                    break;
+                }
+                pair.publishing.seen.changes.clear();
+            }
+            Publish::Refused(why) => panic!("{why:?}"),
+        }
+        assert!(sequence < COUNT, "never blocked for good");
+    }
+    // The slow subscriber: it looks again only when the publisher is blocked.
+    let subscribing = &mut pair.subscribing;
+    while sequence < COUNT {
+        match pair.publishing.publish(from, pair.topic, 1, sequence, LEN) {
+            Publish::Accepted => sequence += 1,
+            Publish::Blocked => {
+                subscribing.poll_for(SECOND / 2000);
+                pair.publishing.poll_for(0);
             }
             Publish::Refused(why) => panic!("{why:?}"),
         }
     }
-    assert!(blocked > 1);
+    assert!(pair.publishing.seen.has(from, |c| *c == Change::Writable));
     subscribing.poll_until(20 * SECOND, |s| s.seen.len() >= COUNT as usize);
     subscribing.poll_for(SECOND / 50);
     let got = subscribing.seen.sequences(pair.to);
     assert_eq!(got.len(), COUNT as usize);
     assert!(got.iter().copied().eq(0..COUNT), "out of order");
-    assert!(subscribing.seen.stamps < u64::from(COUNT), "a flood shares stamps");
-    assert!(subscribing.seen.seen.iter().all(|s| s.topic == "a/b" && s.len == 64));
+    assert!(
+        subscribing.seen.stamps < u64::from(COUNT),
+        "a flood shares stamps"
+    );
+    assert!(
+        subscribing
+            .seen
+            .seen
+            .iter()
+            .all(|s| s.topic == "a/b" && s.len == LEN)
+    );
     pair.publishing.close();
     pair.subscribing.close();
 }
@@ -50,7 +69,11 @@ fn lossless(driver: ZeromqDriver, settings: Settings, target: &Target) {
 #[test]
 fn lossless_direct_tcp() {
     let scratch = scratch();
-    lossless(ZeromqDriver::direct(), settings(json!({"queue-limit": 100})), &direct(&scratch));
+    lossless(
+        ZeromqDriver::direct(),
+        settings(json!({"queue-limit": 100})),
+        &direct(&scratch),
+    );
 }
 
 #[test]
@@ -65,8 +88,8 @@ fn lossless_direct_ipc() {
 #[test]
 fn lossless_direct_in_two_frames() {
     let scratch = scratch();
-    let settings = settings(
-        json!({"queue-limit": 100, "native": {"zeromq": {"framing": "multipart"}}}));
+    let settings =
+        settings(json!({"queue-limit": 100, "native": {"zeromq": {"framing": "multipart"}}}));
     lossless(ZeromqDriver::direct(), settings, &direct(&scratch));
 }
 
@@ -74,7 +97,11 @@ fn lossless_direct_in_two_frames() {
 fn lossless_through_a_tcp_forwarder() {
     let settings = settings(json!({"queue-limit": 100}));
     let mut forwarder = RunningForwarder::tcp(&settings);
-    lossless(ZeromqDriver::through_forwarder(), settings, &forwarder.target());
+    lossless(
+        ZeromqDriver::through_forwarder(),
+        settings,
+        &forwarder.target(),
+    );
     let counts = forwarder.stop();
     assert!(
         counts.messages >= 200_000 && counts.blocked > 0 && counts.subscriptions > 0,
@@ -87,7 +114,11 @@ fn lossless_through_an_ipc_forwarder() {
     let scratch = scratch();
     let settings = settings(json!({"queue-limit": 100, "transport": "ipc"}));
     let mut forwarder = RunningForwarder::ipc(&scratch, &settings);
-    lossless(ZeromqDriver::through_forwarder(), settings, &forwarder.target());
+    lossless(
+        ZeromqDriver::through_forwarder(),
+        settings,
+        &forwarder.target(),
+    );
     forwarder.stop();
     let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().collect();
     assert!(left.is_empty(), "socket files are left: {left:?}");
@@ -100,12 +131,18 @@ fn drops(driver: ZeromqDriver, settings: Settings, target: &Target) {
     let mut pair = Pair::open(driver, &settings, target);
     for sequence in 0..COUNT {
         // 1 KiB: far more in all than the socket buffers hold.
-        let outcome = pair.publishing.publish(pair.from, pair.topic, 1, sequence, 1024);
+        let outcome = pair
+            .publishing
+            .publish(pair.from, pair.topic, 1, sequence, 1024);
         assert_eq!(outcome, Publish::Accepted);
     }
     pair.subscribing.poll_for(SECOND / 2);
     let got = pair.subscribing.seen.sequences(pair.to);
-    assert!(!got.is_empty() && got.len() < COUNT as usize / 2, "{} arrived", got.len());
+    assert!(
+        !got.is_empty() && got.len() < COUNT as usize / 2,
+        "{} arrived",
+        got.len()
+    );
     assert!(got.is_sorted(), "what arrives is in order");
     assert_eq!(got[0], 0, "the oldest stay, the newest are dropped");
 }
@@ -121,7 +158,11 @@ fn drop_mode_drops_direct() {
 fn drop_mode_drops_through_a_forwarder() {
     let settings = settings(json!({"queue-limit": 10, "on-full": "drop"}));
     let forwarder = RunningForwarder::tcp(&settings);
-    drops(ZeromqDriver::through_forwarder(), settings, &forwarder.target());
+    drops(
+        ZeromqDriver::through_forwarder(),
+        settings,
+        &forwarder.target(),
+    );
 }
 
 #[test]
@@ -130,7 +171,9 @@ fn conflate_delivers_only_the_newest() {
     let settings = settings(json!({"conflate": true}));
     let mut pair = Pair::open(ZeromqDriver::direct(), &settings, &direct(&scratch));
     for sequence in 0..10_000 {
-        let outcome = pair.publishing.publish(pair.from, pair.topic, 1, sequence, 64);
+        let outcome = pair
+            .publishing
+            .publish(pair.from, pair.topic, 1, sequence, 64);
         assert_eq!(outcome, Publish::Accepted);
     }
     // Long enough for the last one to cross; the subscriber has not looked yet.
@@ -138,28 +181,56 @@ fn conflate_delivers_only_the_newest() {
     pair.subscribing.poll_for(SECOND / 20);
     let got = pair.subscribing.seen.sequences(pair.to);
     assert_eq!(got, [9_999]);
-    let second = pair.subscribing.fleet.subscribe(pair.to, &subscription("c"));
+    let second = pair
+        .subscribing
+        .fleet
+        .subscribe(pair.to, &subscription("c"));
     assert!(second.unwrap_err().to_string().contains("one subscription"));
 }
 
 /// Payloads of every size class of ZMTP and of libzmq's messages arrive as they were sent.
 fn sizes(driver: ZeromqDriver, settings: Settings, target: &Target) {
     let mut pair = Pair::open(driver, &settings, target);
-    let sizes = [16, 17, 28, 29, 33, 64, 250, 251, 255, 256, 8191, 8192, 65_536, 2 << 20];
+    let sizes = [
+        16,
+        17,
+        28,
+        29,
+        33,
+        64,
+        250,
+        251,
+        255,
+        256,
+        8191,
+        8192,
+        65_536,
+        2 << 20,
+    ];
     let mut sequence = 0;
     for _ in 0..3 {
         for size in sizes {
-            pair.publishing.publish_all(pair.from, pair.topic, 1, sequence, size);
+            pair.publishing
+                .publish_all(pair.from, pair.topic, 1, sequence, size);
             sequence += 1;
         }
     }
-    let all = pair.subscribing.poll_until(20 * SECOND, |s| s.seen.len() >= 3 * sizes.len());
-    assert!(all, "{} of {}", pair.subscribing.seen.seen.len(), 3 * sizes.len());
+    let all = pair
+        .subscribing
+        .poll_until(20 * SECOND, |s| s.seen.len() >= 3 * sizes.len());
+    assert!(
+        all,
+        "{} of {}",
+        pair.subscribing.seen.seen.len(),
+        3 * sizes.len()
+    );
     let got: Vec<usize> = pair.subscribing.seen.seen.iter().map(|s| s.len).collect();
     assert_eq!(got, [sizes, sizes, sizes].concat());
     let bytes = 3 * sizes.iter().sum::<usize>() as u64;
-    let (sent, received) =
-        (pair.publishing.fleet.wire_bytes(), pair.subscribing.fleet.wire_bytes());
+    let (sent, received) = (
+        pair.publishing.fleet.wire_bytes(),
+        pair.subscribing.fleet.wire_bytes(),
+    );
     assert!(sent.sent > bytes && received.received > bytes);
     assert!(received.received < bytes + 100_000);
 }
@@ -167,7 +238,11 @@ fn sizes(driver: ZeromqDriver, settings: Settings, target: &Target) {
 #[test]
 fn content_of_every_size_is_intact() {
     let scratch = scratch();
-    sizes(ZeromqDriver::direct(), Settings::default(), &direct(&scratch));
+    sizes(
+        ZeromqDriver::direct(),
+        Settings::default(),
+        &direct(&scratch),
+    );
 }
 
 #[test]
@@ -180,7 +255,11 @@ fn content_of_every_size_is_intact_in_two_frames() {
 #[test]
 fn content_of_every_size_is_intact_through_a_forwarder() {
     let forwarder = RunningForwarder::tcp(&Settings::default());
-    sizes(ZeromqDriver::through_forwarder(), Settings::default(), &forwarder.target());
+    sizes(
+        ZeromqDriver::through_forwarder(),
+        Settings::default(),
+        &forwarder.target(),
+    );
 }
 
 /// Publishes one message on each topic until all that were expected have come; then waits a
@@ -197,7 +276,8 @@ fn received_topics(filters: &[&str], settings: Settings, topics: &[&str]) -> Vec
     let last = pair.publishing.fleet.advertise(pair.from, "last").unwrap();
     let mut sequence = 0;
     while !pair.subscribing.seen.seen.iter().any(|s| s.topic == "last") {
-        pair.publishing.publish_all(pair.from, last, 2, sequence, 16);
+        pair.publishing
+            .publish_all(pair.from, last, 2, sequence, 16);
         pair.publishing.poll_for(0);
         pair.subscribing.poll_for(SECOND / 100);
         sequence += 1;
@@ -206,14 +286,24 @@ fn received_topics(filters: &[&str], settings: Settings, topics: &[&str]) -> Vec
     pair.subscribing.seen.seen.clear();
     for (stream, topic) in topics.iter().enumerate() {
         let id = pair.publishing.fleet.advertise(pair.from, topic).unwrap();
-        assert_eq!(pair.publishing.fleet.advertise(pair.from, topic).unwrap(), id);
-        pair.publishing.publish_all(pair.from, id, stream as u32, 0, 32);
+        assert_eq!(
+            pair.publishing.fleet.advertise(pair.from, topic).unwrap(),
+            id
+        );
+        pair.publishing
+            .publish_all(pair.from, id, stream as u32, 0, 32);
     }
-    pair.publishing.publish_all(pair.from, last, 2, sequence, 16);
-    let end = pair.subscribing.poll_until(5 * SECOND, |s| s.seen.iter().any(|s| s.sequence == sequence));
+    pair.publishing
+        .publish_all(pair.from, last, 2, sequence, 16);
+    let end = pair.subscribing.poll_until(5 * SECOND, |s| {
+        s.seen.iter().any(|s| s.sequence == sequence)
+    });
     assert!(end);
     let seen = &pair.subscribing.seen.seen;
-    seen.iter().filter(|s| s.topic != "last").map(|s| s.topic.clone()).collect()
+    seen.iter()
+        .filter(|s| s.topic != "last")
+        .map(|s| s.topic.clone())
+        .collect()
 }
 
 #[test]
@@ -232,8 +322,7 @@ fn overlapping_filters_deliver_once() {
 
 #[test]
 fn plus_is_filtered_at_the_receiver_on_request() {
-    let settings =
-        settings(json!({"native": {"zeromq": {"plus-wildcard": "filter-at-receiver"}}}));
+    let settings = settings(json!({"native": {"zeromq": {"plus-wildcard": "filter-at-receiver"}}}));
     let topics = ["s/1/p", "s/1/q", "s/2/p", "s/p", "s/1/p/x", "a/b"];
     let got = received_topics(&["s/+/p"], settings, &topics);
     assert_eq!(got, ["s/1/p", "s/2/p", "a/b"]);
@@ -246,19 +335,29 @@ fn many_to_one_and_one_to_many() {
     let target = direct(&scratch);
     let driver = ZeromqDriver::direct();
     let mut publishing = Bench::open(driver, Settings::default(), target.clone(), 0);
-    let publishers: Vec<_> =
-        (0..4).map(|n| publishing.connect(&publisher(&format!("p{n}")))).collect();
+    let publishers: Vec<_> = (0..4)
+        .map(|n| publishing.connect(&publisher(&format!("p{n}"))))
+        .collect();
     let addresses: Vec<String> = publishers.iter().map(|(_, a)| a.clone().unwrap()).collect();
     let mut subscribing = Bench::open(driver, Settings::default(), target, 1);
     let subscribers: Vec<ClientId> = (0..3)
-        .map(|n| subscribing.connect(&subscriber(&format!("s{n}"), &addresses)).0)
+        .map(|n| {
+            subscribing
+                .connect(&subscriber(&format!("s{n}"), &addresses))
+                .0
+        })
         .collect();
     for &id in &subscribers {
         subscribing.subscribe(id, "t/#");
     }
     let topics: Vec<_> = publishers
         .iter()
-        .map(|(id, _)| publishing.fleet.advertise(*id, &format!("t/{}", id.0)).unwrap())
+        .map(|(id, _)| {
+            publishing
+                .fleet
+                .advertise(*id, &format!("t/{}", id.0))
+                .unwrap()
+        })
         .collect();
     // Until each subscriber has heard each publisher.
     let mut round = 0;
@@ -290,7 +389,11 @@ fn many_to_one_and_one_to_many() {
     assert!(all, "{} of {}", measured(&subscribing.seen), COUNT * 12);
     for &to in &subscribers {
         for n in 0..4 {
-            let flow = subscribing.seen.seen.iter().filter(|s| s.client == to && s.stream == n);
+            let flow = subscribing
+                .seen
+                .seen
+                .iter()
+                .filter(|s| s.client == to && s.stream == n);
             assert!(flow.map(|s| s.sequence).eq(0..COUNT), "flow {n} to {to:?}");
         }
     }
@@ -299,10 +402,14 @@ fn many_to_one_and_one_to_many() {
 #[test]
 fn a_late_subscriber_gets_what_comes_after_it() {
     let scratch = scratch();
-    let mut pair =
-        Pair::open(ZeromqDriver::direct(), &Settings::default(), &direct(&scratch));
+    let mut pair = Pair::open(
+        ZeromqDriver::direct(),
+        &Settings::default(),
+        &direct(&scratch),
+    );
     for sequence in 0..100 {
-        pair.publishing.publish_all(pair.from, pair.topic, 1, sequence, 64);
+        pair.publishing
+            .publish_all(pair.from, pair.topic, 1, sequence, 64);
     }
     assert!(pair.subscribing.poll_until(SECOND, |s| s.seen.len() >= 100));
     let peers: Vec<String> = pair.address.iter().cloned().collect();
@@ -310,7 +417,8 @@ fn a_late_subscriber_gets_what_comes_after_it() {
     pair.subscribing.subscribe(late, "a/b");
     let mut sequence = 100;
     while pair.subscribing.seen.sequences(late).is_empty() {
-        pair.publishing.publish_all(pair.from, pair.topic, 1, sequence, 64);
+        pair.publishing
+            .publish_all(pair.from, pair.topic, 1, sequence, 64);
         sequence += 1;
         pair.publishing.poll_for(0);
         pair.subscribing.poll_for(SECOND / 100);
