@@ -335,7 +335,7 @@ impl Broker {
             .net
             .conns
             .get(session.conn)
-            .map_or(0, |c| c.out.written() as u32);
+            .map_or(0, |c| c.out.written());
         let Some(conn) = self.net.conns.get_mut(id) else {
             return false;
         };
@@ -346,14 +346,14 @@ impl Broker {
         conn.waits_on = full.session;
         let generation = conn.generation;
         match full.group {
-            None => session.waiters.push(id),
+            None => session.flight().waiters.push(id),
             Some(group) => {
                 for member in &self.tree.group(group).members {
                     // One that never drains would gather the same name for ever.
                     if let Some(session) = self.sessions.get_mut(member.session)
-                        && !session.waiters.contains(&id)
+                        && !session.flight().waiters.contains(&id)
                     {
-                        session.waiters.push(id);
+                        session.flight().waiters.push(id);
                     }
                 }
             }
@@ -401,11 +401,7 @@ impl Broker {
         }
         let (from, full) = (conn.session, conn.waits_on);
         let target = self.sessions.get(full).map_or(NONE, |s| s.conn);
-        let sent_now = self
-            .net
-            .conns
-            .get(target)
-            .map_or(0, |c| c.out.written() as u32);
+        let sent_now = self.net.conns.get(target).map_or(0, |c| c.out.written());
         if sent_now != sent {
             let timer = Timer::Stall {
                 id,
@@ -430,17 +426,21 @@ impl Broker {
             return;
         };
         let half = self.options.max_backlog_bytes / 2;
-        if !session.waiters.is_empty() && backlog(session, &self.net) <= half {
+        let waited_for = session
+            .flight
+            .as_ref()
+            .is_some_and(|f| !f.waiters.is_empty());
+        if waited_for && backlog(session, &self.net) <= half {
             self.wake(id);
         }
     }
 
     /// Ends the pause of everybody who waits for the session.
     pub(crate) fn wake(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(flight) = self.sessions.get_mut(id).and_then(|s| s.flight.as_mut()) else {
             return;
         };
-        for waiter in std::mem::take(&mut session.waiters) {
+        for waiter in std::mem::take(&mut flight.waiters) {
             // It may wait for another by now; then it will find out and wait on.
             if self.net.conns.get(waiter).is_some_and(|c| c.paused) {
                 self.resume.push_back(waiter);

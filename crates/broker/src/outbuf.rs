@@ -73,14 +73,15 @@ pub(crate) enum Written {
 pub(crate) struct OutBuf {
     chunks: VecDeque<Vec<u8>>,
     /// Bytes of the first chunk that are already written.
-    head: usize,
+    head: u32,
+    written: u32,
     len: usize,
-    written: u64,
 }
 
 impl OutBuf {
-    /// Bytes the kernel has taken so far.
-    pub(crate) fn written(&self) -> u64 {
+    /// Bytes the kernel has taken so far, modulo 2^32: for telling whether there
+    /// was progress.
+    pub(crate) fn written(&self) -> u32 {
         self.written
     }
 
@@ -137,7 +138,7 @@ impl OutBuf {
         while self.len > 0 {
             let mut slices = [IoSlice::new(&[]); CHUNKS_PER_WRITE];
             let mut used = 0;
-            let mut skip = self.head;
+            let mut skip = self.head as usize;
             for (slot, chunk) in slices.iter_mut().zip(&self.chunks) {
                 *slot = IoSlice::new(&chunk[skip..]);
                 skip = 0;
@@ -191,20 +192,22 @@ impl OutBuf {
 
     fn consume(&mut self, n: usize, pool: &mut Pool) {
         self.len -= n;
-        self.written += n as u64;
+        self.written = self.written.wrapping_add(n as u32);
         if self.len == 0 {
             return self.clear(pool);
         }
-        self.head += n;
+        let mut head = self.head as usize + n;
         while let Some(first) = self.chunks.front() {
-            if self.head < first.len() {
+            if head < first.len() {
                 break;
             }
-            self.head -= first.len();
+            head -= first.len();
             if let Some(chunk) = self.chunks.pop_front() {
                 pool.put(chunk);
             }
         }
+        // No packet, hence no chunk, is longer than 256 MiB.
+        self.head = head as u32;
     }
 }
 
