@@ -46,6 +46,15 @@ pub fn is_publish(buf: &[u8]) -> bool {
     matches!(buf.first(), Some(first) if first >> 4 == PacketType::Publish as u8)
 }
 
+/// Length in bytes of the whole packet that begins in `buf`, as soon as its fixed header is there;
+/// `None` if more bytes are needed to tell.
+///
+/// # Errors
+/// If the fixed header is not one, or says more than `max` bytes.
+pub fn packet_len(buf: &[u8], max: usize) -> Result<Option<usize>, DecodeError> {
+    Ok(header(buf, max)?.map(|(_, _, len)| len))
+}
+
 /// [`decode`] for the message path: takes a PUBLISH only.
 ///
 /// # Errors
@@ -67,9 +76,21 @@ pub fn decode_publish(
     Ok(Some((publish(first, body, version)?, len)))
 }
 
-/// The fixed header (§2.1): first byte, body, and length of the whole packet.
+/// First byte, body, and length of a whole packet.
+type Frame<'a> = (u8, &'a [u8], usize);
+
+/// Takes the packet at the start of `buf` apart at its fixed header (§2.1).
 #[inline]
-fn frame(buf: &[u8], max: usize) -> Result<Option<(u8, &[u8], usize)>, DecodeError> {
+fn frame(buf: &[u8], max: usize) -> Result<Option<Frame<'_>>, DecodeError> {
+    let Some((first, body_at, len)) = header(buf, max)? else {
+        return Ok(None);
+    };
+    Ok(buf.get(body_at..len).map(|body| (first, body, len)))
+}
+
+/// First byte, where the body begins, and length of the whole packet.
+#[inline]
+fn header(buf: &[u8], max: usize) -> Result<Option<(u8, usize, usize)>, DecodeError> {
     let Some((&first, rest)) = buf.split_first() else {
         return Ok(None);
     };
@@ -86,10 +107,7 @@ fn frame(buf: &[u8], max: usize) -> Result<Option<(u8, &[u8], usize)>, DecodeErr
         .reason(ReasonCode::PACKET_TOO_LARGE)
         .found(u32::try_from(len).unwrap_or(u32::MAX)));
     }
-    match buf.get(1 + length_bytes..len) {
-        Some(body) => Ok(Some((first, body, len))),
-        None => Ok(None),
-    }
+    Ok(Some((first, 1 + length_bytes, len)))
 }
 
 /// Packet type and flags (5.0 §2.1.2, §2.1.3).
@@ -297,7 +315,8 @@ fn reason_and_properties<'a>(
         return Ok(Default::default());
     }
     let code = reason(reader, packet_type)?;
-    if reader.is_empty() {
+    // Only AUTH has no leave to end here (5.0 §3.15.2.2.1).
+    if reader.is_empty() && packet_type != PacketType::Auth {
         return Ok((code, Properties::default()));
     }
     Ok((code, Properties::read(reader, Place::of(packet_type))?))

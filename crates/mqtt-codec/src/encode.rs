@@ -183,10 +183,12 @@ fn write_reason(
     if !reason.is_valid_in(packet_type) {
         return Err(EncodeError::Reason(reason, packet_type.name()));
     }
-    if properties.is_empty() {
-        if reason != ReasonCode::SUCCESS {
-            out.push(reason.0);
-        }
+    if properties.is_empty() && reason == ReasonCode::SUCCESS {
+        return Ok(());
+    }
+    // Only AUTH has no leave to end after its reason code (5.0 §3.15.2.2.1).
+    if properties.is_empty() && packet_type != PacketType::Auth {
+        out.push(reason.0);
         return Ok(());
     }
     out.push(reason.0);
