@@ -29,6 +29,10 @@ const LAST_WORDS: Nanos = 1_000_000_000;
 /// Turns at flooded subscribers after which everybody else is looked at as well.
 const TURNS_BEFORE_OTHERS: u32 = 8;
 
+/// Looks without sleeping that a fleet of publishers skips between two: what comes in are
+/// subscriptions, on which libzmq itself acts while sending, and the loss of a forwarder.
+const HURRIED_MAX: u32 = 15;
+
 /// Epoll entries handled at once.
 const READY: usize = 256;
 
@@ -42,6 +46,10 @@ pub(crate) struct ZeromqFleet {
     /// Subscribers that may have messages left.
     flooded: Vec<u32>,
     turns: u32,
+    /// Looks skipped since the last one.
+    hurried: u32,
+    /// Whether any client ever subscribes.
+    subscribes: bool,
     /// Clients whose time to connect is running.
     connecting: Vec<u32>,
     news: VecDeque<(ClientId, Change)>,
@@ -115,6 +123,8 @@ impl ZeromqFleet {
             wire: WireBytes::default(),
             flooded: Vec::with_capacity(config.clients),
             turns: 0,
+            hurried: 0,
+            subscribes: false,
             connecting: Vec::new(),
             news: VecDeque::new(),
             ready: Vec::with_capacity(READY),
@@ -420,7 +430,7 @@ impl ZeromqFleet {
                     // Subscriptions: libzmq itself acts on them; read so that they do not pile
                     // up. Reading until nothing is left also silences the descriptor.
                     let mut message = Message::empty();
-                    while port.socket.receive(&mut message)? {}
+                    while port.socket.receive(&mut message)?.is_some() {}
                 } else {
                     port.socket.process_commands()?;
                 }
@@ -451,6 +461,12 @@ impl ZeromqFleet {
                 reported |= self.report(events);
             }
             let now = self.clock.now();
+            let hurry = until <= now && !self.subscribes && self.connecting.is_empty();
+            if hurry && self.hurried < HURRIED_MAX {
+                self.hurried += 1;
+                return Ok(());
+            }
+            self.hurried = 0;
             let sleep = if reported || !self.flooded.is_empty() {
                 0
             } else {
@@ -549,6 +565,7 @@ impl Fleet for ZeromqFleet {
                 self.forwarders.len()
             )));
         }
+        self.subscribes |= spec.subscribes;
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),
@@ -645,7 +662,7 @@ impl Fleet for ZeromqFleet {
             Framing::SingleFrame => {
                 self.wire.sent += on_the_wire(topic.len() + payload.len());
                 Message::of([topic, payload.head, payload.body])
-                    .and_then(|mut message| port.socket.send(&mut message, false))
+                    .and_then(|message| port.socket.send_new(message, false))
             }
             Framing::Multipart => {
                 self.wire.sent += on_the_wire(topic.len()) + on_the_wire(payload.len());
@@ -661,6 +678,7 @@ impl Fleet for ZeromqFleet {
                 };
                 if would_block(&error) {
                     port.blocked = true;
+                    self.hurried = HURRIED_MAX;
                     Publish::Blocked
                 } else if error.raw_os_error() == Some(libc::ENOMEM) {
                     Publish::Refused(Refusal::TooLarge)
