@@ -33,6 +33,9 @@ const TURNS_BEFORE_OTHERS: u32 = 8;
 /// subscriptions, on which libzmq itself acts while sending, and the loss of a forwarder.
 const HURRIED_MAX: u32 = 15;
 
+/// Room for sockets in a fleet that gets more clients than was said.
+const MIN_SOCKETS: usize = 8192;
+
 /// Epoll entries handled at once.
 const READY: usize = 256;
 
@@ -109,8 +112,8 @@ impl ZeromqFleet {
             Topology::Direct => Vec::new(),
             Topology::Forwarder => forwarders(&config.target.endpoints, options.transport)?,
         };
-        // Per client: two data sockets, and two ends of a monitor for each.
-        let sockets = config.clients.saturating_mul(6).saturating_add(16);
+        // Per client: two data sockets, and two ends of a monitor for each. A slot costs 8 bytes.
+        let sockets = config.clients.saturating_mul(6).max(MIN_SOCKETS);
         let context = Context::start(options.io_threads, sockets)
             .map_err(|e| failed("cannot start libzmq", &e))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)

@@ -179,15 +179,19 @@ impl Port {
         self.peers.iter().any(|p| p.up)
     }
 
-    /// Takes the port out of `epoll` and closes it; what is waiting is sent for another
-    /// `linger_ms` in the background.
+    /// Takes the port out of `epoll` and closes it; what a publisher has waiting is sent for
+    /// another `linger_ms` in the background.
     pub(crate) fn close(self, epoll: &OwnedFd, linger_ms: i32) {
         // Failing here would mean a socket that was not in the set, or is none.
         if let Some(monitor) = &self.monitor {
             let _ = epoll::delete(epoll, monitor.fd());
         }
         let _ = epoll::delete(epoll, self.socket.fd());
-        let _ = self.socket.set(IntOption::LingerMs, linger_ms);
+        // A subscriber has only subscriptions to send. libzmq would linger in full for them once
+        // the publisher is gone.
+        if self.role == Role::Publisher {
+            let _ = self.socket.set(IntOption::LingerMs, linger_ms);
+        }
     }
 }
 
