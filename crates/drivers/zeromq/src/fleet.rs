@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
@@ -14,7 +13,7 @@ use rustix::event::{Timespec, epoll};
 
 use crate::address::{ForwarderAddress, ipc_path};
 use crate::inbox::{Inbox, on_the_wire};
-use crate::options::{Framing, Options, Queue, Topology};
+use crate::options::{Framing, Options, Queue};
 use crate::port::{Key, Port, Role, allow_ipv6};
 use crate::topic::{translate, wire_topic};
 use crate::zmq::{Context, Link, Message, explain, would_block};
@@ -103,15 +102,8 @@ enum Phase {
 }
 
 impl ZeromqFleet {
-    pub(crate) fn open(
-        config: &FleetConfig,
-        options: Options,
-        topology: Topology,
-    ) -> Result<Self, DriverError> {
-        let forwarders = match topology {
-            Topology::Direct => Vec::new(),
-            Topology::Forwarder => forwarders(&config.target.endpoints, options.transport)?,
-        };
+    pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
+        let forwarders = forwarders(&config.target.endpoints, options.transport)?;
         // Per client: two data sockets, and two ends of a monitor for each. A slot costs 8 bytes.
         let sockets = config.clients.saturating_mul(6).max(MIN_SOCKETS);
         let context = Context::start(options.io_threads, sockets)
@@ -191,7 +183,7 @@ impl ZeromqFleet {
             };
             if let Some(port) = &mut client.subscriber {
                 for address in addresses {
-                    if port.peers.iter().any(|p| p.up && p.address == address) {
+                    if port.peers.iter().any(|p| p.is_up() && p.address == address) {
                         continue;
                     }
                     port.connect(context, &self.epoll, id.0, &address)
@@ -204,8 +196,7 @@ impl ZeromqFleet {
                 self.flooded.push(id.0);
             }
         }
-        let timeout = Duration::from_millis(self.options.connect_timeout_ms.into());
-        let deadline = self.clock.now() + timeout.as_nanos() as Nanos;
+        let deadline = deadline(&self.clock, &self.options);
         client.phase = Phase::Connecting { deadline, bound };
         self.connecting.push(id.0);
         self.advance(id);
@@ -241,9 +232,14 @@ impl ZeromqFleet {
         let ports = [&client.publisher, &client.subscriber];
         if ports.into_iter().flatten().all(Port::all_up) {
             client.phase = Phase::Up;
+            let address = match self.forwarders.get(client.spec.endpoint) {
+                // Where what it publishes comes out.
+                Some(forwarder) => client.spec.publishes.then(|| forwarder.for_subscribers()),
+                None => client.address.clone(),
+            };
             let change = Change::Connected {
                 session_present: client.kept,
-                address: client.address.clone(),
+                address,
             };
             self.connecting.retain(|&c| c != id.0);
             self.news.push_back((id, change));
@@ -322,7 +318,7 @@ impl ZeromqFleet {
                         Role::Subscriber => self.fail_once_drained(id, why),
                     }
                 }
-                (Link::Down | Link::Refused, Phase::Connecting { .. }) => {
+                (Link::Refused, Phase::Up) | (_, Phase::Connecting { .. }) => {
                     let what = self.peer_name(role);
                     self.fail(
                         id,
@@ -542,7 +538,7 @@ impl Client {
             .into_iter()
             .flatten()
             .flat_map(|port| &port.peers)
-            .filter(|peer| !peer.up)
+            .filter(|peer| !peer.is_up())
             .map(|peer| peer.address.as_str())
             .collect();
         match missing.len() {
@@ -791,12 +787,6 @@ fn forwarders(
     endpoints: &[String],
     transport: Option<Transport>,
 ) -> Result<Vec<ForwarderAddress>, DriverError> {
-    if endpoints.is_empty() {
-        return Err(DriverError::with_hint(
-            "no ZeroMQ forwarder to connect to",
-            "give its address as zmq-forwarder+tcp://HOST:PUBLISHER_PORT,SUBSCRIBER_PORT",
-        ));
-    }
     let forwarders: Vec<ForwarderAddress> = endpoints
         .iter()
         .map(|e| e.parse())
@@ -811,6 +801,11 @@ fn forwarders(
         ));
     }
     Ok(forwarders)
+}
+
+/// When a client that begins to connect now has failed to.
+fn deadline(clock: &Clock, options: &Options) -> Nanos {
+    clock.now() + Nanos::from(options.connect_timeout_ms) * 1_000_000
 }
 
 fn host(ip: std::net::IpAddr) -> String {

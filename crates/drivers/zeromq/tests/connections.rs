@@ -25,7 +25,7 @@ fn dead_port() -> u16 {
 #[test]
 fn a_publisher_that_is_not_there() {
     let scratch = scratch();
-    let driver = ZeromqDriver::direct();
+    let driver = ZeromqDriver;
     let mut bench = Bench::open(driver, Settings::default(), direct(&scratch), 0);
     for address in [
         format!("tcp://127.0.0.1:{}", dead_port()),
@@ -49,7 +49,7 @@ fn a_listener_that_says_nothing_is_given_up_in_time() {
     let address = format!("tcp://{}", silent.local_addr().unwrap());
     let scratch = scratch();
     let settings = settings(json!({"native": {"zeromq": {"connect-timeout-ms": 200}}}));
-    let mut bench = Bench::open(ZeromqDriver::direct(), settings, direct(&scratch), 0);
+    let mut bench = Bench::open(ZeromqDriver, settings, direct(&scratch), 0);
     let id = bench
         .fleet
         .connect(&subscriber("s", &[address.clone()]))
@@ -72,7 +72,7 @@ fn a_listener_that_speaks_something_else() {
     });
     let scratch = scratch();
     let settings = settings(json!({"native": {"zeromq": {"handshake-ms": 300}}}));
-    let mut bench = Bench::open(ZeromqDriver::direct(), settings, direct(&scratch), 0);
+    let mut bench = Bench::open(ZeromqDriver, settings, direct(&scratch), 0);
     let id = bench
         .fleet
         .connect(&subscriber("s", &[address.clone()]))
@@ -84,7 +84,7 @@ fn a_listener_that_speaks_something_else() {
 #[test]
 fn an_address_that_is_none() {
     let scratch = scratch();
-    let driver = ZeromqDriver::direct();
+    let driver = ZeromqDriver;
     let mut bench = Bench::open(driver, Settings::default(), direct(&scratch), 0);
     let wrong = bench
         .fleet
@@ -100,7 +100,7 @@ fn an_address_that_is_none() {
 /// connects again and hears it.
 fn restart(settings: Settings) {
     let scratch = scratch();
-    let mut pair = Pair::open(ZeromqDriver::direct(), &settings, &direct(&scratch));
+    let mut pair = Pair::open(ZeromqDriver, &settings, &direct(&scratch));
     let (from, to) = (pair.from, pair.to);
     for round in 0..3u32 {
         if round == 2 {
@@ -149,11 +149,7 @@ fn a_publisher_restarts_over_ipc() {
 #[test]
 fn what_a_vanished_publisher_had_sent_is_delivered_before_the_failure() {
     let scratch = scratch();
-    let mut pair = Pair::open(
-        ZeromqDriver::direct(),
-        &Settings::default(),
-        &direct(&scratch),
-    );
+    let mut pair = Pair::open(ZeromqDriver, &Settings::default(), &direct(&scratch));
     for sequence in 0..900 {
         pair.publishing
             .publish_all(pair.from, pair.topic, 1, sequence, 64);
@@ -173,7 +169,7 @@ fn what_a_vanished_publisher_had_sent_is_delivered_before_the_failure() {
 #[test]
 fn losing_one_of_two_publishers_keeps_the_other() {
     let scratch = scratch();
-    let driver = ZeromqDriver::direct();
+    let driver = ZeromqDriver;
     let target = direct(&scratch);
     let mut publishing = Bench::open(driver, Settings::default(), target.clone(), 0);
     let (first, first_address) = publishing.connect(&publisher("p0"));
@@ -188,7 +184,7 @@ fn losing_one_of_two_publishers_keeps_the_other() {
     let peers = [first_address.unwrap(), second_address.unwrap()];
     let (to, _) = subscribing.connect(&subscriber("s", &peers));
     subscribing.subscribe(to, "t/#");
-    let mut hear = |publishing: &mut Bench, subscribing: &mut Bench, wanted: &[u32]| {
+    let hear = |publishing: &mut Bench, subscribing: &mut Bench, wanted: &[u32]| {
         subscribing.seen.seen.clear();
         for sequence in 0.. {
             assert!(sequence < 500, "not heard: {wanted:?}");
@@ -233,7 +229,7 @@ fn losing_one_of_two_publishers_keeps_the_other() {
 
 #[test]
 fn a_forwarder_ends_and_comes_back() {
-    let driver = ZeromqDriver::through_forwarder();
+    let driver = ZeromqDriver;
     let settings = Settings::default();
     let mut running = RunningForwarder::tcp(&settings);
     let address = running.address.clone();
@@ -273,7 +269,7 @@ fn a_forwarder_says_what_stands_against_it() {
 fn a_client_that_publishes_and_subscribes_through_a_forwarder() {
     let settings = Settings::default();
     let running = RunningForwarder::tcp(&settings);
-    let driver = ZeromqDriver::through_forwarder();
+    let driver = ZeromqDriver;
     let mut bench = Bench::open(driver, settings, running.target(), 0);
     let both = pubgauge_driver::ClientSpec {
         publishes: true,
@@ -302,7 +298,7 @@ fn many_clients_in_one_fleet() {
     const CLIENTS: u32 = 60;
     let settings = Settings::default();
     let running = RunningForwarder::tcp(&settings);
-    let driver = ZeromqDriver::through_forwarder();
+    let driver = ZeromqDriver;
     let mut publishing = Bench::open(driver, settings.clone(), running.target(), 0);
     let mut subscribing = Bench::open(driver, settings, running.target(), 1);
     let (to, _) = subscribing.connect(&subscriber("s", &[]));
@@ -353,7 +349,7 @@ fn many_clients_in_one_fleet() {
 #[test]
 fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
     let scratch = scratch();
-    let driver = ZeromqDriver::direct();
+    let driver = ZeromqDriver;
     let mut bench = Bench::open(driver, Settings::default(), direct(&scratch), 0);
     let (id, _) = bench.connect(&subscriber("s", &[]));
     let group = pubgauge_driver::Subscription {
@@ -402,13 +398,12 @@ fn endpoints_must_be_forwarders() {
             clients: 1,
             worker: 0,
         };
-        ZeromqDriver::through_forwarder()
+        ZeromqDriver
             .open(config)
             .err()
             .expect("refused")
             .to_string()
     };
-    assert!(open(vec![]).contains("zmq-forwarder+tcp://"));
     assert!(open(vec!["mqtt://127.0.0.1:1883".into()]).contains("mqtt://127.0.0.1:1883"));
 }
 
@@ -416,7 +411,7 @@ fn endpoints_must_be_forwarders() {
 fn closing_is_bounded_even_if_nobody_reads() {
     let scratch = scratch();
     let mut pair = Pair::open(
-        ZeromqDriver::direct(),
+        ZeromqDriver,
         &settings(json!({"queue-limit": 0})),
         &direct(&scratch),
     );
