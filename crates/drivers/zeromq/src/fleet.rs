@@ -587,6 +587,54 @@ impl Fleet for ZeromqFleet {
         Ok(id)
     }
 
+    /// Behind a forwarder there is nothing to do: everything comes from it. A publisher that was
+    /// lost and is named again is connected to again, on the same socket.
+    fn add_peer(&mut self, id: ClientId, address: &str) -> Result<(), DriverError> {
+        if !self.forwarders.is_empty() {
+            return Ok(());
+        }
+        let client = self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))?;
+        if !client.spec.subscribes {
+            return Err(DriverError::new(format!(
+                "client {} does not subscribe and needs no peers",
+                client.spec.name
+            )));
+        }
+        // Whatever happened to the connection before is overtaken by what is begun here.
+        self.read_monitor(id, Role::Subscriber)
+            .map_err(|e| failed("libzmq failed", &e))?;
+        let context = self.context.as_ref().ok_or_else(closed)?;
+        let client = &mut self.clients[id.0 as usize];
+        if !client.spec.peers.iter().any(|p| p == address) {
+            client.spec.peers.push(address.to_owned());
+        }
+        // A client that is closed connects to it when it connects again.
+        let Some(port) = &mut client.subscriber else {
+            return Ok(());
+        };
+        if port.peers.iter().any(|p| p.is_up() && p.address == address) {
+            return Ok(());
+        }
+        port.connect(context, &self.epoll, id.0, address)
+            .map_err(|e| failed(&format!("cannot connect to {address}"), &e))?;
+        if port.peers.iter().filter(|p| !p.is_up()).count() == 1 {
+            client.lost = None;
+        }
+        if client.phase == Phase::Down {
+            client.kept = true;
+            client.phase = Phase::Connecting {
+                deadline: deadline(&self.clock, &self.options),
+                bound: true,
+            };
+            self.connecting.push(id.0);
+        }
+        if !client.flooded {
+            client.flooded = true;
+            self.flooded.push(id.0);
+        }
+        Ok(())
+    }
+
     fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
         let client = self
             .clients

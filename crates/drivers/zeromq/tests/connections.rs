@@ -426,3 +426,48 @@ fn closing_is_bounded_even_if_nobody_reads() {
     pair.publishing.fleet.close(now + SECOND / 2);
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
+
+#[test]
+fn a_lost_publisher_that_is_named_again_is_heard_again() {
+    let scratch = scratch();
+    let mut pair = Pair::open(ZeromqDriver, &Settings::default(), &direct(&scratch));
+    let address = pair.address.clone().unwrap();
+    pair.publishing.fleet.abort(pair.from);
+    pair.publishing.poll_for(SECOND / 20);
+    pair.publishing.fleet.reconnect(pair.from).unwrap();
+    pair.publishing.connected(pair.from);
+    pair.subscribing.fleet.add_peer(pair.to, &address).unwrap();
+    pair.prove_delivery();
+    assert_eq!(pair.subscribing.seen.failure(pair.to), None);
+    // Naming it once more changes nothing.
+    pair.subscribing.fleet.add_peer(pair.to, &address).unwrap();
+    pair.prove_delivery();
+}
+
+#[test]
+fn two_clients_that_publish_and_subscribe_hear_each_other_directly() {
+    let scratch = scratch();
+    let mut bench = Bench::open(ZeromqDriver, Settings::default(), direct(&scratch), 0);
+    let both = pubgauge_driver::ClientSpec {
+        publishes: true,
+        ..subscriber("both", &[])
+    };
+    let (a, a_address) = bench.connect(&both);
+    let (b, b_address) = bench.connect(&both);
+    bench.fleet.add_peer(a, &b_address.unwrap()).unwrap();
+    bench.fleet.add_peer(b, &a_address.unwrap()).unwrap();
+    bench.subscribe(a, "to/a");
+    bench.subscribe(b, "to/b");
+    let to_a = bench.fleet.advertise(b, "to/a").unwrap();
+    let to_b = bench.fleet.advertise(a, "to/b").unwrap();
+    for sequence in 0..500 {
+        bench.publish_all(a, to_b, 0, sequence, 64);
+        bench.publish_all(b, to_a, 1, sequence, 64);
+        bench.poll_for(SECOND / 100);
+        let heard = |id| !bench.seen.sequences(id).is_empty();
+        if heard(a) && heard(b) {
+            return;
+        }
+    }
+    panic!("{:?}", bench.seen.seen);
+}
