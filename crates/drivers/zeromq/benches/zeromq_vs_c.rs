@@ -276,7 +276,7 @@ fn open(kind: &str, hwm: i32) -> Box<dyn Fleet> {
         clients: 1,
         worker: 0,
     };
-    ZeromqDriver::direct().open(config).expect("opens")
+    ZeromqDriver.open(config).expect("opens")
 }
 
 fn publish_with_driver(kind: &str, count: u32, hwm: i32) {

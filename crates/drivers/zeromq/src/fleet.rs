@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
@@ -14,7 +13,7 @@ use rustix::event::{Timespec, epoll};
 
 use crate::address::{ForwarderAddress, ipc_path};
 use crate::inbox::{Inbox, on_the_wire};
-use crate::options::{Framing, Options, Queue, Topology};
+use crate::options::{Framing, Options, Queue};
 use crate::port::{Key, Port, Role, allow_ipv6};
 use crate::topic::{translate, wire_topic};
 use crate::zmq::{Context, Link, Message, explain, would_block};
@@ -29,6 +28,13 @@ const LAST_WORDS: Nanos = 1_000_000_000;
 /// Turns at flooded subscribers after which everybody else is looked at as well.
 const TURNS_BEFORE_OTHERS: u32 = 8;
 
+/// Looks without sleeping that a fleet of publishers skips between two: what comes in are
+/// subscriptions, on which libzmq itself acts while sending, and the loss of a forwarder.
+const HURRIED_MAX: u32 = 15;
+
+/// Room for sockets in a fleet that gets more clients than was said.
+const MIN_SOCKETS: usize = 8192;
+
 /// Epoll entries handled at once.
 const READY: usize = 256;
 
@@ -42,6 +48,10 @@ pub(crate) struct ZeromqFleet {
     /// Subscribers that may have messages left.
     flooded: Vec<u32>,
     turns: u32,
+    /// Looks skipped since the last one.
+    hurried: u32,
+    /// Whether any client ever subscribes.
+    subscribes: bool,
     /// Clients whose time to connect is running.
     connecting: Vec<u32>,
     news: VecDeque<(ClientId, Change)>,
@@ -92,17 +102,10 @@ enum Phase {
 }
 
 impl ZeromqFleet {
-    pub(crate) fn open(
-        config: &FleetConfig,
-        options: Options,
-        topology: Topology,
-    ) -> Result<Self, DriverError> {
-        let forwarders = match topology {
-            Topology::Direct => Vec::new(),
-            Topology::Forwarder => forwarders(&config.target.endpoints, options.transport)?,
-        };
-        // Per client: two data sockets, and two ends of a monitor for each.
-        let sockets = config.clients.saturating_mul(6).saturating_add(16);
+    pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
+        let forwarders = forwarders(&config.target.endpoints, options.transport)?;
+        // Per client: two data sockets, and two ends of a monitor for each. A slot costs 8 bytes.
+        let sockets = config.clients.saturating_mul(6).max(MIN_SOCKETS);
         let context = Context::start(options.io_threads, sockets)
             .map_err(|e| failed("cannot start libzmq", &e))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
@@ -115,6 +118,8 @@ impl ZeromqFleet {
             wire: WireBytes::default(),
             flooded: Vec::with_capacity(config.clients),
             turns: 0,
+            hurried: 0,
+            subscribes: false,
             connecting: Vec::new(),
             news: VecDeque::new(),
             ready: Vec::with_capacity(READY),
@@ -178,7 +183,7 @@ impl ZeromqFleet {
             };
             if let Some(port) = &mut client.subscriber {
                 for address in addresses {
-                    if port.peers.iter().any(|p| p.up && p.address == address) {
+                    if port.peers.iter().any(|p| p.is_up() && p.address == address) {
                         continue;
                     }
                     port.connect(context, &self.epoll, id.0, &address)
@@ -191,8 +196,7 @@ impl ZeromqFleet {
                 self.flooded.push(id.0);
             }
         }
-        let timeout = Duration::from_millis(self.options.connect_timeout_ms.into());
-        let deadline = self.clock.now() + timeout.as_nanos() as Nanos;
+        let deadline = deadline(&self.clock, &self.options);
         client.phase = Phase::Connecting { deadline, bound };
         self.connecting.push(id.0);
         self.advance(id);
@@ -228,9 +232,14 @@ impl ZeromqFleet {
         let ports = [&client.publisher, &client.subscriber];
         if ports.into_iter().flatten().all(Port::all_up) {
             client.phase = Phase::Up;
+            let address = match self.forwarders.get(client.spec.endpoint) {
+                // Where what it publishes comes out.
+                Some(forwarder) => client.spec.publishes.then(|| forwarder.for_subscribers()),
+                None => client.address.clone(),
+            };
             let change = Change::Connected {
                 session_present: client.kept,
-                address: client.address.clone(),
+                address,
             };
             self.connecting.retain(|&c| c != id.0);
             self.news.push_back((id, change));
@@ -309,7 +318,7 @@ impl ZeromqFleet {
                         Role::Subscriber => self.fail_once_drained(id, why),
                     }
                 }
-                (Link::Down | Link::Refused, Phase::Connecting { .. }) => {
+                (Link::Refused, Phase::Up) | (_, Phase::Connecting { .. }) => {
                     let what = self.peer_name(role);
                     self.fail(
                         id,
@@ -420,7 +429,7 @@ impl ZeromqFleet {
                     // Subscriptions: libzmq itself acts on them; read so that they do not pile
                     // up. Reading until nothing is left also silences the descriptor.
                     let mut message = Message::empty();
-                    while port.socket.receive(&mut message)? {}
+                    while port.socket.receive(&mut message)?.is_some() {}
                 } else {
                     port.socket.process_commands()?;
                 }
@@ -451,6 +460,12 @@ impl ZeromqFleet {
                 reported |= self.report(events);
             }
             let now = self.clock.now();
+            let hurry = until <= now && !self.subscribes && self.connecting.is_empty();
+            if hurry && self.hurried < HURRIED_MAX {
+                self.hurried += 1;
+                return Ok(());
+            }
+            self.hurried = 0;
             let sleep = if reported || !self.flooded.is_empty() {
                 0
             } else {
@@ -523,7 +538,7 @@ impl Client {
             .into_iter()
             .flatten()
             .flat_map(|port| &port.peers)
-            .filter(|peer| !peer.up)
+            .filter(|peer| !peer.is_up())
             .map(|peer| peer.address.as_str())
             .collect();
         match missing.len() {
@@ -549,6 +564,7 @@ impl Fleet for ZeromqFleet {
                 self.forwarders.len()
             )));
         }
+        self.subscribes |= spec.subscribes;
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),
@@ -569,6 +585,54 @@ impl Fleet for ZeromqFleet {
             return Err(error);
         }
         Ok(id)
+    }
+
+    /// Behind a forwarder there is nothing to do: everything comes from it. A publisher that was
+    /// lost and is named again is connected to again, on the same socket.
+    fn add_peer(&mut self, id: ClientId, address: &str) -> Result<(), DriverError> {
+        if !self.forwarders.is_empty() {
+            return Ok(());
+        }
+        let client = self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))?;
+        if !client.spec.subscribes {
+            return Err(DriverError::new(format!(
+                "client {} does not subscribe and needs no peers",
+                client.spec.name
+            )));
+        }
+        // Whatever happened to the connection before is overtaken by what is begun here.
+        self.read_monitor(id, Role::Subscriber)
+            .map_err(|e| failed("libzmq failed", &e))?;
+        let context = self.context.as_ref().ok_or_else(closed)?;
+        let client = &mut self.clients[id.0 as usize];
+        if !client.spec.peers.iter().any(|p| p == address) {
+            client.spec.peers.push(address.to_owned());
+        }
+        // A client that is closed connects to it when it connects again.
+        let Some(port) = &mut client.subscriber else {
+            return Ok(());
+        };
+        if port.peers.iter().any(|p| p.is_up() && p.address == address) {
+            return Ok(());
+        }
+        port.connect(context, &self.epoll, id.0, address)
+            .map_err(|e| failed(&format!("cannot connect to {address}"), &e))?;
+        if port.peers.iter().filter(|p| !p.is_up()).count() == 1 {
+            client.lost = None;
+        }
+        if client.phase == Phase::Down {
+            client.kept = true;
+            client.phase = Phase::Connecting {
+                deadline: deadline(&self.clock, &self.options),
+                bound: true,
+            };
+            self.connecting.push(id.0);
+        }
+        if !client.flooded {
+            client.flooded = true;
+            self.flooded.push(id.0);
+        }
+        Ok(())
     }
 
     fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
@@ -645,7 +709,7 @@ impl Fleet for ZeromqFleet {
             Framing::SingleFrame => {
                 self.wire.sent += on_the_wire(topic.len() + payload.len());
                 Message::of([topic, payload.head, payload.body])
-                    .and_then(|mut message| port.socket.send(&mut message, false))
+                    .and_then(|message| port.socket.send_new(message, false))
             }
             Framing::Multipart => {
                 self.wire.sent += on_the_wire(topic.len()) + on_the_wire(payload.len());
@@ -661,6 +725,7 @@ impl Fleet for ZeromqFleet {
                 };
                 if would_block(&error) {
                     port.blocked = true;
+                    self.hurried = HURRIED_MAX;
                     Publish::Blocked
                 } else if error.raw_os_error() == Some(libc::ENOMEM) {
                     Publish::Refused(Refusal::TooLarge)
@@ -770,12 +835,6 @@ fn forwarders(
     endpoints: &[String],
     transport: Option<Transport>,
 ) -> Result<Vec<ForwarderAddress>, DriverError> {
-    if endpoints.is_empty() {
-        return Err(DriverError::with_hint(
-            "no ZeroMQ forwarder to connect to",
-            "give its address as zmq-forwarder+tcp://HOST:PUBLISHER_PORT,SUBSCRIBER_PORT",
-        ));
-    }
     let forwarders: Vec<ForwarderAddress> = endpoints
         .iter()
         .map(|e| e.parse())
@@ -790,6 +849,11 @@ fn forwarders(
         ));
     }
     Ok(forwarders)
+}
+
+/// When a client that begins to connect now has failed to.
+fn deadline(clock: &Clock, options: &Options) -> Nanos {
+    clock.now() + Nanos::from(options.connect_timeout_ms) * 1_000_000
 }
 
 fn host(ip: std::net::IpAddr) -> String {
