@@ -55,7 +55,7 @@
     Plot.text(rows, { frameAnchor: "left", y: "system", dy: -15, text: (d) => clip(d.system, Math.floor(width / 7) - (right ? 26 : 10)) + (invalid(d) ? `  · ${d.verdict}, not to be quoted` : ""), fill: (d) => (invalid(d) ? "var(--warn)" : "var(--ink)"), fontWeight: 600, ...halo }),
   ];
   const bandPlot = (labels, width, x, marks, extra = {}) =>
-    Plot.plot({ ...base(width), height: labels.length * 46 + 64, marginTop: extra.marginTop ?? 24, marginBottom: 40, x, y: { type: "point", domain: labels, padding: 0.6, axis: null }, marks });
+    Plot.plot({ ...base(width), height: labels.length * 46 + 64, marginTop: extra.marginTop ?? 24, marginBottom: 40, x, y: { type: "band", domain: labels, padding: 0, axis: null }, marks });
 
   function throughput(figure, workload, width) {
     const all = objects(figure);
@@ -70,14 +70,14 @@
     return bandPlot(labels, width, { domain: [0, most * 1.08], grid: true, tickFormat: short, ticks: Math.max(3, Math.floor(width / 130)), label: "deliveries per second", labelAnchor: "left", labelArrow: "none" }, [
       Plot.ruleY(shown, { y: "system", x1: 0, x2: "delivered_msgs_per_s", stroke: (d) => look(workload, d.system).stroke, strokeWidth: 12, strokeOpacity: (d) => (invalid(d) ? 0.25 : 0.85) }),
       Plot.ruleY(ci, { y: "system", x1: "ci_low_msgs_per_s", x2: "ci_high_msgs_per_s", stroke: "var(--ink)", strokeWidth: 1.5 }),
-      Plot.tickX(ci.flatMap((d) => [[d.system, d.ci_low_msgs_per_s], [d.system, d.ci_high_msgs_per_s]]), { x: "1", y: "0", stroke: "var(--ink)", strokeWidth: 1.5, insetTop: 0, insetBottom: 0 }),
-      ...bandLabels(shown, width),
-      Plot.text(shown, { x: "delivered_msgs_per_s", y: "system", dx: (d) => 0, text: amount, textAnchor: "start", filter: (d, i) => !right[i], dx: 12, fill: "var(--ink)", ...halo }),
-      Plot.text(shown, { frameAnchor: "right", y: "system", dy: -15, text: amount, filter: (d, i) => right[i], fill: "var(--ink)", ...halo }),
+      Plot.tickX(ci.flatMap((d) => [[d.system, d.ci_low_msgs_per_s], [d.system, d.ci_high_msgs_per_s]]), { x: "1", y: "0", stroke: "var(--ink)", strokeWidth: 1.5, insetTop: 18, insetBottom: 18 }),
       reference ? [
         Plot.ruleX([reference.delivered_msgs_per_s], { stroke: "var(--reference)", strokeDasharray: "6 4", strokeWidth: 1.5 }),
         Plot.text([reference], { x: "delivered_msgs_per_s", frameAnchor: "top", dy: -16, textAnchor: reference.delivered_msgs_per_s > most / 2 ? "end" : "start", text: (d) => `reference broker ${scaled(d.delivered_msgs_per_s)}/s${invalid(d) ? `, ${d.verdict}` : ""}`, fill: "var(--reference)" }),
       ] : [],
+      ...bandLabels(shown, width),
+      Plot.text(shown, { x: "delivered_msgs_per_s", y: "system", text: amount, textAnchor: "start", filter: (d, i) => !right[i], dx: 12, fill: "var(--ink)", ...halo }),
+      Plot.text(shown, { frameAnchor: "right", y: "system", dy: -15, text: amount, filter: (d, i) => right[i], fill: "var(--ink)", ...halo }),
     ], { marginTop: reference ? 40 : 24 });
   }
 
@@ -157,7 +157,7 @@
       x: timeAxis(domain, width, "latency"),
       y: { domain: [0, 1], grid: true, ticks: [0, 0.25, 0.5, 0.75, 0.9, 1], tickFormat: (v) => v * 100 + "%", label: "share of deliveries", labelAnchor: "top", labelArrow: "none" },
       marks: [
-        ...labels.map((label) => Plot.line(rows.filter((d) => d.system === label), { x: "latency_ns", y: "share", stroke: look(workload, label).stroke, strokeDasharray: look(workload, label).dash, strokeWidth: label === data.noise ? 1.6 : 2.2, strokeOpacity: invalid(rows.find((d) => d.system === label)) ? 0.4 : 1, curve: "step-after" })),
+        ...labels.map((label) => Plot.line(rows.filter((d) => d.system === label), { x: "latency_ns", y: "share", stroke: look(workload, label).stroke, strokeDasharray: look(workload, label).dash, strokeWidth: label === data.noise ? 1.6 : 2.2, strokeOpacity: invalid(rows.find((d) => d.system === label)) ? 0.4 : 1 })),
         Plot.text(named, { x: "latency_ns", y: "share", text: (d) => clip(d.system, 24) + (invalid(d) ? ` (${d.verdict})` : ""), dx: 7, textAnchor: "start", fontWeight: 600, fill: (d) => look(workload, d.system).stroke, ...halo }),
       ],
     });
@@ -176,7 +176,7 @@
       return Plot.plot({
         ...base(width), height: last ? 168 : 138, marginLeft: 56, marginTop: 26, marginBottom: last ? 38 : 10,
         x: { domain: [0, end], label: last ? "seconds from the start of the measurement" : null, labelAnchor: "left", labelArrow: "none", ticks: Math.floor(width / 90), tickFormat: last ? (v) => String(+v.toFixed(2)) : () => "", tickSize: last ? 4 : 0 },
-        y: log ? { ...timeAxis(domain, 400, null), ticks: logTicks(domain[0], domain[1], 1).slice(0, 8) } : { domain, grid: true, ticks: 4, tickFormat: short, label: null },
+        y: log ? { type: "log", domain, grid: true, label: null, ticks: logTicks(domain[0], domain[1], 1), tickFormat: tickTime } : { domain, grid: true, ticks: 4, tickFormat: short, label: null },
         marks: [
           workload.duration_s < end - 0.01 ? Plot.rectX([0], { x1: workload.duration_s, x2: end, fill: "var(--ink)", fillOpacity: 0.05 }) : null,
           workload.duration_s < end - 0.01 && title.startsWith("Rate") ? Plot.text([0], { x: workload.duration_s, frameAnchor: "top-left", dx: 5, dy: 3, text: () => "drain", fill: "var(--soft)" }) : null,
@@ -215,7 +215,7 @@
     const narrow = width < 520;
     return bandPlot(totals.map((d) => d.system), width, { domain: [0, most * 1.05], grid: true, ticks: Math.max(3, Math.floor(width / 130)), label: "µs of processor time per delivery", labelAnchor: "left", labelArrow: "none" }, [
       Plot.ruleY(pieces, { y: "system", x1: "x1", x2: "x2", stroke: colour, strokeWidth: 12, strokeOpacity: (d) => opacity[d.part] * (invalid(d) ? 0.4 : 1), title: (d) => `${d.system}, ${d.part}: ${digits(d.cpu_us_per_msg)} µs` }),
-      Plot.ruleX(pieces.filter((d) => d.x1 > 0), { x: "x1", y: "system", stroke: "var(--paper)", strokeWidth: 1.5 }),
+      Plot.tickX(pieces.filter((d) => d.x1 > 0), { x: "x1", y: "system", stroke: "var(--paper)", strokeWidth: 1.5, insetTop: 17, insetBottom: 17 }),
       ...bandLabels(totals, width, !narrow),
       Plot.text(totals, narrow ? { x: 0, y: "system", dy: 15, textAnchor: "start", text: "text", fill: "var(--soft)", fontSize: 11, ...halo } : { frameAnchor: "right", y: "system", dy: -15, text: "text", fill: "var(--soft)", ...halo }),
     ]);
