@@ -296,7 +296,8 @@
     copy.setAttribute("height", h);
     outer.append(copy);
     const text = new XMLSerializer().serializeToString(outer);
-    return text.replace(/var\((--[a-z0-9]+)\)/g, (_, name) => style.getPropertyValue(name).trim().replaceAll('"', "'"));
+    // XML knows no control characters, not even escaped.
+    return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd").replace(/var\((--[a-z0-9-]+)\)/g, (_, name) => style.getPropertyValue(name).trim().replaceAll('"', "'"));
   }
   function save(name, type, text) {
     const url = URL.createObjectURL(new Blob([text], { type }));

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket};
 
+/// Height of one piece of a picture in CSS pixels.
+const PIECE: f64 = 1800.0;
+
 /// How long a browser on a busy machine may take for one step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -155,11 +158,18 @@ impl Browser {
     /// set: for people to look at, nothing is compared.
     pub fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("PUBGAUGE_PAGE_PICTURES") else { return };
-        let shot = self.call(
-            "Page.captureScreenshot",
-            json!({"format": "png", "captureBeyondViewport": true}),
-        );
-        self.write(Path::new(&folder).join(format!("{name}.png")).as_path(), &shot["data"]);
+        let height = self.eval("document.documentElement.scrollHeight").as_f64().unwrap();
+        let width = self.eval("innerWidth");
+        // In pieces: few programs show a picture of 20,000 lines.
+        for piece in 0..(height / PIECE).ceil() as u32 {
+            let top = f64::from(piece) * PIECE;
+            let clip = json!({"x": 0, "y": top, "width": width, "height": PIECE.min(height - top), "scale": 1});
+            let shot = self.call(
+                "Page.captureScreenshot",
+                json!({"format": "png", "captureBeyondViewport": true, "clip": clip}),
+            );
+            self.write(&Path::new(&folder).join(format!("{name}-{piece}.png")), &shot["data"]);
+        }
     }
 
     fn write(&self, path: &Path, base64: &Value) {
