@@ -183,6 +183,7 @@ fn paper() {
     assert_eq!(browser.eval("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)");
     browser.size(718, 1000, false);
     let wide = browser.eval("document.documentElement.scrollWidth").as_u64().unwrap();
+    browser.picture("print");
     assert!(wide <= 718, "wider than A4 within its margins: {wide}");
     browser.call("Emulation.clearDeviceMetricsOverride", json!({}));
     browser.media("", "light");
