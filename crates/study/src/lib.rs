@@ -1,1 +1,35 @@
-//! See Cargo.toml.
+//! Study files: TOML in, a validated [`Plan`] out.
+//!
+//! A [`Study`] is read from a file, changed by `--set` flags ([`Study::apply_set`]) and planned
+//! ([`Study::plan`]). Everything that is wrong with it is reported at once, with file, line,
+//! column, what was expected and the nearest right spelling. Nothing is started here, and nothing
+//! is written.
+
+mod criterion;
+mod daily;
+mod decode;
+mod file;
+mod plan;
+mod problem;
+mod resolve;
+mod study;
+mod tree;
+mod units;
+
+pub use criterion::{
+    Comparison, Count, Criterion, Distribution, Figure, Filter, Limit, RateOf, Statistic, Unit,
+    VERDICTS,
+};
+pub use daily::DailyFlags;
+pub use file::*;
+pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
+pub use problem::{Problem, StudyError};
+pub use study::{MAX_FILE_BYTES, Study};
+pub use units::{Rate, Size, Span, UnitError};
+
+/// The JSON Schema of study files.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(StudyFile);
+    schema.insert("title".into(), "pubgauge study file".into());
+    schema.to_value()
+}

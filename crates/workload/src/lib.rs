@@ -3,7 +3,20 @@
 //! Everything here is pure. A [`Workload`] is fully resolved: templates expanded, units gone,
 //! nothing left that could be wrong. The study crate builds it, the engine runs it.
 
+pub mod audience;
+pub mod check;
+mod draws;
+pub mod filter;
 pub mod schedule;
+#[cfg(test)]
+mod tests_support;
+pub mod trace;
+
+pub use audience::{Audience, AudienceError, Party, StreamInfo};
+pub use check::WorkloadError;
+pub use filter::TopicMatch;
+pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError};
+pub use trace::{Trace, TraceError, TraceSource};
 
 use serde::{Deserialize, Serialize};
 

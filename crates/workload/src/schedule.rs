@@ -1,17 +1,70 @@
 //! Schedules: a pure function from a flow and a seed to the messages that are due.
+//!
+//! The k-th message of a periodic flow is due at k / rate, computed exactly, so that a schedule
+//! neither drifts nor depends on who computes it: any split of the publishers over workers
+//! yields the same messages at the same times with the same sizes.
+
+mod pace;
+mod replay;
+mod size;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Flow, Nanos};
+use crate::draws::Draws;
+use crate::trace::{Trace, TraceError, TraceSource};
+use crate::{Arrivals, Flow, Nanos, Sizes};
+use pace::{Pace, Point};
+use replay::Player;
+use size::SizeModel;
 
-/// How a recorded trace is replayed. Filled by the trace module.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The smallest message, in bytes: the header has to fit.
+pub const MIN_SIZE: u32 = 16;
+
+/// How a recorded trace is replayed.
+///
+/// Device k of the trace is played by publisher k modulo the number of publishers. Where there
+/// are more publishers than devices, publisher p plays device p modulo the number of devices, and
+/// copies of a device are spread evenly over the tape. A recorded topic becomes one of the
+/// publisher's own topics, by its number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// Recorded trace file, absolute.
-    pub path: std::path::PathBuf,
+    /// The trace.
+    pub source: TraceSource,
+    /// Recorded seconds per second; 1 is real speed.
+    pub speed: f64,
+    /// Begin again at the end.
+    pub looped: bool,
+    /// As recorded, or drawn.
+    pub mode: ReplayMode,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Replay {
+            source: TraceSource::default(),
+            speed: 1.0,
+            looped: true,
+            mode: ReplayMode::Tape,
+        }
+    }
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayMode {
+    /// As recorded.
+    Tape,
+    /// Sizes and gaps are drawn from those that the device had in the interval of the recording
+    /// that the publisher has reached, beginning at a random position: the day keeps its shape,
+    /// but no two publishers send the same messages (the method of happ2016).
+    Drawn {
+        /// Length of an interval; the study's default is 15 minutes.
+        interval: Nanos,
+    },
 }
 
 /// One message that is due.
@@ -29,9 +82,82 @@ pub struct Due {
     pub content: Option<Arc<[u8]>>,
 }
 
+/// Why a flow has no schedule.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// The shard names publishers that the flow does not have.
+    #[error("publishers {0:?} were asked for, but the flow has only {1}")]
+    NoSuchPublishers(Range<u32>, usize),
+    /// A publisher without topics.
+    #[error("publisher {0} of the flow has no topic")]
+    NoTopics(u32),
+    /// Sizes that cannot be drawn.
+    #[error("{0}")]
+    Sizes(String),
+    /// [`Sizes::Recorded`] without [`Arrivals::Replay`].
+    #[error("recorded sizes need a recorded trace as arrivals")]
+    RecordedSizesWithoutTrace,
+    /// A trace that cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A speed that is not above zero.
+    #[error("a trace cannot be replayed at {0} times its speed; the speed must be above 0")]
+    Speed(f64),
+}
+
 /// The messages of one flow that one worker must send, in order of time.
+///
+/// Times count from the flow's own start: [`Flow::start_offset`] is the engine's to add.
+/// [`Flow::active_for`] is obeyed here for every flow that has due times.
 pub struct Schedule {
-    _private: (),
+    seed: u64,
+    /// Publishers of this shard.
+    shard: Range<u32>,
+    /// Topics of each publisher of the shard.
+    topics: Box<[u32]>,
+    sizes: SizeModel,
+    /// Messages due at or after this are not sent.
+    end: Nanos,
+    source: Source,
+}
+
+enum Source {
+    Nothing,
+    /// Publishers in turn, at once, for ever.
+    FlatOut {
+        round: u64,
+        next: u32,
+    },
+    Periodic {
+        pace: Pace,
+        point: Point,
+        /// From one publisher of the shard to the next, and from its last to its first.
+        step: Point,
+        wrap: Point,
+        round: u64,
+        next: u32,
+    },
+    Poisson {
+        /// Mean gap in the shard, nanoseconds.
+        mean_gap: f64,
+        at: f64,
+        draws: Draws,
+        /// Messages so far, of each publisher of the shard.
+        sent: Box<[u64]>,
+    },
+    OnOff {
+        pace: Pace,
+        per_burst: u64,
+        cycle: Nanos,
+        publishers: u64,
+        round: u64,
+        next: u32,
+    },
+    Replay {
+        player: Box<Player>,
+        /// Messages so far, of each publisher of the shard.
+        sent: Box<[u64]>,
+    },
 }
 
 impl Schedule {
@@ -39,10 +165,147 @@ impl Schedule {
     /// cover all publishers together make exactly the schedule of the whole flow (Poisson: the
     /// same process, not the same draws).
     ///
-    /// A [`crate::Arrivals::FlatOut`] flow has no due times: its schedule yields `at == 0`
-    /// for ever, publishers and sizes in turn.
-    pub fn new(_flow: &Flow, _shard: Range<u32>, _seed: u64) -> Self {
-        Schedule { _private: () }
+    /// A [`Arrivals::FlatOut`] flow has no due times: its schedule yields `at == 0` for ever,
+    /// publishers, topics and sizes in turn. So does the flat-out [`Arrivals::OnOff`]; see
+    /// [`Arrivals::flat_out_at`].
+    ///
+    /// Equal seeds yield equal schedules; give every flow of a workload a seed of its own.
+    ///
+    /// # Panics
+    /// Where [`Schedule::try_new`] returns an error. A workload that [`crate::Workload::check`]
+    /// accepted has none.
+    pub fn new(flow: &Flow, shard: Range<u32>, seed: u64) -> Self {
+        match Schedule::try_new(flow, shard, seed) {
+            Ok(schedule) => schedule,
+            Err(error) => panic!("flow {:?}: {error}", flow.name),
+        }
+    }
+
+    /// As [`Schedule::new`].
+    ///
+    /// # Errors
+    /// A flow that is not sound, or a trace that cannot be read.
+    pub fn try_new(flow: &Flow, shard: Range<u32>, seed: u64) -> Result<Self, ScheduleError> {
+        let count = flow.publishers.len();
+        if shard.start > shard.end || shard.end as usize > count {
+            return Err(ScheduleError::NoSuchPublishers(shard, count));
+        }
+        let mut topics = Vec::with_capacity(shard.len());
+        for publisher in shard.clone() {
+            match flow.publishers[publisher as usize].topics.len() {
+                0 => return Err(ScheduleError::NoTopics(publisher)),
+                n => topics.push(n as u32),
+            }
+        }
+        let sizes = SizeModel::new(&flow.size).map_err(ScheduleError::Sizes)?;
+        if flow.size == Sizes::Recorded && !matches!(flow.arrivals, Arrivals::Replay(_)) {
+            return Err(ScheduleError::RecordedSizesWithoutTrace);
+        }
+        let source = if shard.is_empty() {
+            Source::Nothing
+        } else {
+            Source::new(&flow.arrivals, &shard, count as u64, seed)?
+        };
+        Ok(Schedule {
+            seed,
+            shard,
+            topics: topics.into(),
+            sizes,
+            end: flow.active_for.unwrap_or(Nanos::MAX),
+            source,
+        })
+    }
+
+    /// How many messages so far were recorded with less than [`MIN_SIZE`] bytes and padded to it.
+    pub fn padded(&self) -> u64 {
+        match &self.source {
+            Source::Replay { player, .. } if matches!(self.sizes, SizeModel::Recorded) => {
+                player.padded()
+            }
+            _ => 0,
+        }
+    }
+
+    /// The `nth` message of `publisher`, due at `at`.
+    fn message(&self, at: Nanos, publisher: u32, nth: u64) -> Due {
+        let topics = self.topics[(publisher - self.shard.start) as usize];
+        Due {
+            at,
+            publisher,
+            topic: if topics == 1 {
+                0
+            } else {
+                (nth % u64::from(topics)) as u32
+            },
+            size: self.sizes.of(self.seed, publisher, nth),
+            content: None,
+        }
+    }
+}
+
+impl Source {
+    fn new(
+        arrivals: &Arrivals,
+        shard: &Range<u32>,
+        count: u64,
+        seed: u64,
+    ) -> Result<Self, ScheduleError> {
+        let len = u64::from(shard.end - shard.start);
+        let next = shard.start;
+        let source = match *arrivals {
+            Arrivals::FlatOut | Arrivals::OnOff { per_s: None, .. } => {
+                Source::FlatOut { round: 0, next }
+            }
+            Arrivals::Periodic { per_s } => match Pace::new(per_s) {
+                None => Source::Nothing,
+                Some(pace) => Source::Periodic {
+                    pace,
+                    point: pace.at(u64::from(next)),
+                    step: pace.at(1),
+                    wrap: pace.at(count - len + 1),
+                    round: 0,
+                    next,
+                },
+            },
+            Arrivals::Poisson { per_s } => {
+                let share = per_s * len as f64 / count as f64;
+                if !(share > 0.0 && share.is_finite()) {
+                    return Ok(Source::Nothing);
+                }
+                Source::Poisson {
+                    mean_gap: 1e9 / share,
+                    at: 0.0,
+                    draws: Draws::new(seed, u64::MAX - u64::from(next), 0),
+                    sent: vec![0; len as usize].into(),
+                }
+            }
+            Arrivals::OnOff {
+                per_s: Some(per_s),
+                on,
+                off,
+            } => match Pace::new(per_s) {
+                Some(pace) if on > 0 => Source::OnOff {
+                    pace,
+                    per_burst: pace.due_within(on),
+                    cycle: on.saturating_add(off),
+                    publishers: count,
+                    round: 0,
+                    next,
+                },
+                _ => Source::Nothing,
+            },
+            Arrivals::Replay(ref replay) => {
+                if !(replay.speed > 0.0 && replay.speed.is_finite()) {
+                    return Err(ScheduleError::Speed(replay.speed));
+                }
+                let trace = Trace::open(&replay.source)?;
+                Source::Replay {
+                    player: Player::new(trace, replay, shard.clone(), count as u32, seed).into(),
+                    sent: vec![0; len as usize].into(),
+                }
+            }
+        };
+        Ok(source)
     }
 }
 
@@ -50,6 +313,146 @@ impl Iterator for Schedule {
     type Item = Due;
 
     fn next(&mut self) -> Option<Due> {
-        None
+        let shard = self.shard.clone();
+        // Moves to the next publisher of the shard; true if that closes a round.
+        let turn = |next: &mut u32, round: &mut u64| {
+            *next += 1;
+            let wrapped = *next == shard.end;
+            if wrapped {
+                *next = shard.start;
+                *round += 1;
+            }
+            wrapped
+        };
+        let (at, publisher, nth) = match &mut self.source {
+            Source::Nothing => return None,
+            Source::FlatOut { round, next } => {
+                let message = (0, *next, *round);
+                turn(next, round);
+                // Flat out there are no due times, so the flow's end is the engine's affair.
+                return Some(self.message(message.0, message.1, message.2));
+            }
+            Source::Periodic {
+                pace,
+                point,
+                step,
+                wrap,
+                round,
+                next,
+            } => {
+                let message = (point.nanos()?, *next, *round);
+                let wrapped = turn(next, round);
+                pace.advance(point, if wrapped { *wrap } else { *step });
+                message
+            }
+            Source::Poisson {
+                mean_gap,
+                at,
+                draws,
+                sent,
+            } => {
+                *at -= draws.unit().ln() * *mean_gap;
+                let index = draws.below(sent.len() as u64) as usize;
+                let nth = sent[index];
+                sent[index] += 1;
+                (*at as Nanos, self.shard.start + index as u32, nth)
+            }
+            Source::OnOff {
+                pace,
+                per_burst,
+                cycle,
+                publishers,
+                round,
+                next,
+            } => {
+                let k = *round * *publishers + u64::from(*next);
+                let burst = (k / *per_burst).checked_mul(*cycle)?;
+                let at = burst.checked_add(pace.at(k % *per_burst).nanos()?)?;
+                let message = (at, *next, *round);
+                turn(next, round);
+                message
+            }
+            Source::Replay { player, sent } => {
+                let played = player.next()?;
+                if played.at >= self.end {
+                    return None;
+                }
+                let index = (played.publisher - shard.start) as usize;
+                let nth = sent[index];
+                sent[index] += 1;
+                let (size, content) = match &self.sizes {
+                    SizeModel::Recorded => (played.size, played.content),
+                    sizes => (sizes.of(self.seed, played.publisher, nth), None),
+                };
+                return Some(Due {
+                    at: played.at,
+                    publisher: played.publisher,
+                    topic: played.topic % self.topics[index],
+                    size,
+                    content,
+                });
+            }
+        };
+        if at >= self.end {
+            return None;
+        }
+        Some(self.message(at, publisher, nth))
     }
 }
+
+/// What a flat-out flow may do at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Send, until this time (nanoseconds from the flow's start).
+    Open(Nanos),
+    /// Be silent, until this time (nanoseconds from the flow's start).
+    Shut(Nanos),
+}
+
+impl Arrivals {
+    /// Whether messages have no due times but are sent as fast as the system takes them.
+    pub fn is_flat_out(&self) -> bool {
+        matches!(
+            self,
+            Arrivals::FlatOut | Arrivals::OnOff { per_s: None, .. }
+        )
+    }
+
+    /// Whether a flat-out flow may send at `t`, nanoseconds from its start. Flows with due times
+    /// may always send what is due.
+    pub fn flat_out_at(&self, t: Nanos) -> Gate {
+        match *self {
+            Arrivals::OnOff {
+                per_s: None,
+                on,
+                off,
+            } if off > 0 => {
+                let cycle = on.saturating_add(off);
+                let start = t - t % cycle;
+                if t - start < on {
+                    Gate::Open(start + on)
+                } else {
+                    Gate::Shut(start.saturating_add(cycle))
+                }
+            }
+            _ => Gate::Open(Nanos::MAX),
+        }
+    }
+
+    /// Messages per second over all publishers, averaged over bursts and silences; absent where
+    /// only the system or a trace knows.
+    pub fn mean_per_s(&self) -> Option<f64> {
+        match *self {
+            Arrivals::Periodic { per_s } | Arrivals::Poisson { per_s } => Some(per_s),
+            Arrivals::OnOff {
+                per_s: Some(per_s),
+                on,
+                off,
+            } => Some(per_s * on as f64 / (on as f64 + off as f64)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

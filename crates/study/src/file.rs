@@ -1,0 +1,691 @@
+//! The study file as it is written: every key, with its meaning. The JSON Schema is made from
+//! these types.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use pubgauge_driver::Settings;
+use pubgauge_workload::trace::TraceFormat;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::units::{Rate, Size, Span};
+
+/// One question, put to several systems.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct StudyFile {
+    /// Name of the study; names the folder of its runs.
+    pub name: String,
+    /// What it is meant to find out, in one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Systems to run on, by name; `"available"` (the default) stands for all that are found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub systems: Option<Systems>,
+    /// Seed of every random draw and of the order of trials; 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u32>,
+    /// How often each cell of the grid is run; 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
+    /// Order of trials; random if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// How each trial proceeds; a workload may say otherwise for itself.
+    #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
+    pub phases: PhasesFile,
+    /// Axes of the grid: PATH = list of values. Every combination is run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grid: BTreeMap<String, Vec<serde_json::Value>>,
+    /// What the application asks of the system; several variants are all run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<NamedSettings>,
+    /// Recorded traces, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trace: BTreeMap<String, TraceFile>,
+    /// What devices and applications do; several workloads are all run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workload: Vec<WorkloadFile>,
+    /// What must hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criterion: Vec<CriterionFile>,
+}
+
+/// Order of trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Shuffled within each repeat, by the study's seed: what drifts over time then does not
+    /// look like a difference between systems.
+    Random,
+    /// As listed in the file.
+    Listed,
+}
+
+/// Systems to run on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Systems {
+    /// One name, or `available`.
+    One(String),
+    /// Several names.
+    Many(Vec<String>),
+}
+
+/// How each trial proceeds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PhasesFile {
+    /// Connections begun per second, such as "500/s"; "max" if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect_rate: Option<Rate>,
+    /// Longest time for connecting, subscribing and proving readiness; 30s if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_within: Option<Span>,
+    /// Traffic before the measurement, by time or count; 2s if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<UntilFile>,
+    /// The measurement, by time or count; 10s if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure: Option<UntilFile>,
+    /// The drain ends when nothing has come for this long; 1s if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_quiet: Option<Span>,
+    /// Longest drain; 10s if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_within: Option<Span>,
+    /// Reconnect a client that was lost, after this long; lost clients stay lost if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconnect_after: Option<Span>,
+}
+
+impl PhasesFile {
+    fn is_empty(&self) -> bool {
+        *self == PhasesFile::default()
+    }
+}
+
+/// The end of a phase: "10s", or { messages = 1000, within = "60s" }.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum UntilFile {
+    /// After a time.
+    Time(Span),
+    /// After a number of messages.
+    Count(UntilCount),
+}
+
+/// The end of a phase by count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct UntilCount {
+    /// Messages over all flows.
+    pub messages: u64,
+    /// The phase ends after this long even if fewer messages were sent.
+    pub within: Span,
+}
+
+/// A variant of the settings. Every key but `name` is a neutral setting.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NamedSettings {
+    /// Shown in tables; `default` if absent.
+    pub name: Option<String>,
+    /// What the application asks for.
+    pub ask: Settings,
+}
+
+/// What devices and applications do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkloadFile {
+    /// Shown in tables; unique in the study.
+    pub name: String,
+    /// How trials of this workload proceed, where it differs from the study's `phases`.
+    #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
+    pub phases: PhasesFile,
+    /// Traffic relations, side by side; at least one.
+    #[serde(default)]
+    pub flow: Vec<FlowFile>,
+}
+
+/// One traffic relation: who sends what to whom, how big, when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FlowFile {
+    /// Shown in tables; unique in the workload. The workload's name if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Who talks to whom; n-m if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
+    /// Publishing devices; 0 is allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publishers: Option<u32>,
+    /// Subscribing devices; 0 is allowed. With `subscribe` templates: per combination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribers: Option<u32>,
+    /// Distinct topics, dealt out in turn to publishers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topics: Option<u32>,
+    /// Topic, or template such as "site/{subsystem}/{device}".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// Values of each `{name}` of the template: a number, or a list of names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dimensions: BTreeMap<String, Dimension>,
+    /// Dimensions whose combinations each have a publisher of their own; all if absent. The
+    /// other dimensions are topics of that publisher, used in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publisher_per: Option<Vec<String>>,
+    /// Filters, or templates of filters, of each subscriber; `+` and `#` are allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribe: Option<Filters>,
+    /// Number of groups that subscribers are dealt out to; only with pattern "shared"; 1 if
+    /// absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u32>,
+    /// Names the connections of the publishers. Flows that use the same name share the
+    /// connections: a device then publishes and subscribes on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish_as: Option<String>,
+    /// Names the connections of the subscribers, as `publish-as`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribe_as: Option<String>,
+    /// How big messages are, header (16 B) included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<PayloadFile>,
+    /// How fast messages are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How messages are spread over time; periodic if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsFile>,
+    /// Send in bursts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<Bursts>,
+    /// Replay a recorded trace instead of a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayFile>,
+    /// One way, or there and back; one-way if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<ExchangeFile>,
+    /// The flow begins so much later than its phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Span>,
+    /// The flow sends for so long; to the end of the phase if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Span>,
+    /// Messages of a flat-out flow that may be under way at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u32>,
+}
+
+/// Who talks to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Pattern {
+    /// Pairs: subscriber k hears publisher k.
+    #[serde(rename = "1-1")]
+    Pairs,
+    /// One publisher, heard by every subscriber.
+    #[serde(rename = "1-n")]
+    OneToMany,
+    /// Every publisher heard by one subscriber.
+    #[serde(rename = "n-1")]
+    ManyToOne,
+    /// Topics are dealt out in turn to publishers and to subscribers; with one topic, everybody
+    /// hears everybody.
+    #[serde(rename = "n-m")]
+    ManyToMany,
+    /// Subscribers share the messages as members of groups.
+    #[serde(rename = "shared")]
+    Shared,
+}
+
+/// Values of a dimension: a number (0, 1, ... are the values) or a list of names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Dimension {
+    /// So many, named 0, 1, ...
+    Count(u32),
+    /// These.
+    Names(Vec<String>),
+}
+
+/// One filter, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Filters {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+/// How messages are spread over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalsFile {
+    /// Evenly.
+    Periodic,
+    /// At random, independently of one another (exponential gaps).
+    Poisson,
+}
+
+/// Bursts and silences.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Bursts {
+    /// Length of a burst; `rate` holds while it lasts.
+    pub on: Span,
+    /// Silence between bursts.
+    pub off: Span,
+}
+
+/// Replay of a recorded trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ReplayFile {
+    /// Name of a `[trace.NAME]` of this study.
+    pub trace: String,
+    /// Recorded seconds per second; 1 (real speed) if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
+    /// Begin again at the end; true if absent.
+    #[serde(rename = "loop", skip_serializing_if = "Option::is_none")]
+    pub looped: Option<bool>,
+    /// Play the tape, or draw from its distributions; tape if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ReplayMode>,
+    /// Interval of the distributions to draw from; 15min if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayMode {
+    /// As recorded.
+    Tape,
+    /// Sizes and gaps drawn from those of each interval of the recording, from a random position
+    /// for each publisher.
+    Drawn,
+}
+
+/// One way, or there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExchangeFile {
+    /// Publisher to subscribers.
+    OneWay,
+    /// The first subscriber answers each message; the next is sent when the answer is there
+    /// (rate "max") or on schedule.
+    PingPong,
+}
+
+/// How big messages are: "64B", ["64B", "1KiB"], "recorded", or a distribution.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum PayloadFile {
+    /// "64B", or "recorded".
+    One(OneSize),
+    /// Taken in turn.
+    List(Vec<Size>),
+    /// Drawn.
+    Drawn(Drawn),
+}
+
+/// A fixed size, or the recorded ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneSize {
+    /// Always the same.
+    Fixed(Size),
+    /// As in the replayed trace.
+    Recorded,
+}
+
+/// A distribution of sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drawn {
+    /// Every size between two equally often.
+    Uniform(UniformSizes),
+    /// Normal, cut off at both ends.
+    Normal(NormalSizes),
+    /// Log-normal, cut off at both ends.
+    LogNormal(LogNormalSizes),
+}
+
+/// Uniform sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UniformSizes {
+    /// Smallest.
+    pub min: Size,
+    /// Largest.
+    pub max: Size,
+}
+
+/// Normal sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NormalSizes {
+    /// Mean.
+    pub mean: Size,
+    /// Standard deviation.
+    pub sd: Size,
+    /// Smallest; 16B if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<Size>,
+    /// Largest; mean + 6 sd if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Size>,
+}
+
+/// Log-normal sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogNormalSizes {
+    /// Median.
+    pub median: Size,
+    /// Standard deviation of the natural logarithm; 0.5 makes the 84th percentile 1.65 medians.
+    pub sigma: f64,
+    /// Smallest; 16B if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<Size>,
+    /// Largest; the median times e^(6 sigma) if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Size>,
+}
+
+/// A recorded trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TraceFile {
+    /// Files, relative to the study file; `*` in a file name and `${VARIABLE}` are allowed.
+    pub files: Filters,
+    /// How to read them; the plain trace format if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<TraceFormat>,
+    /// Sort readings that are not in order of time, instead of refusing them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sort: Option<bool>,
+}
+
+/// What must hold: a figure, exactly one comparison, and the trials it is about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CriterionFile {
+    /// The figure, such as "latency.p99", "lost", "delivered-rate" or "verdict".
+    pub figure: String,
+    /// It must be less than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<Bound>,
+    /// It must be this or less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Bound>,
+    /// It must be more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above: Option<Bound>,
+    /// It must be this or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Bound>,
+    /// It must be this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equals: Option<Bound>,
+    /// Only trials on this system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Only trials of this workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// Only trials with this variant of the settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
+}
+
+/// A bound of a criterion: a number, or a quantity with its unit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Bound {
+    /// A plain number, for counts.
+    Number(f64),
+    /// A quantity with its unit, or a verdict.
+    Text(String),
+}
+
+/// Implements `Deserialize` for what may be written in several ways; serde's untagged enums
+/// would say only "did not match any variant".
+macro_rules! written_as {
+    ($type:ty, $expected:literal, $schema:expr $(, $visit:item)* $(,)?) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Any;
+                impl<'de> Visitor<'de> for Any {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expected)
+                    }
+                    $($visit)*
+                }
+                deserializer.deserialize_any(Any)
+            }
+        }
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let schema: fn(&mut SchemaGenerator) -> Schema = $schema;
+                schema(generator)
+            }
+        }
+    };
+}
+
+written_as!(
+    Systems,
+    "the name of a system, a list of names, or \"available\"",
+    |_| json_schema!({
+        "description": "Names of systems, or \"available\" for all that are found.",
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+    }),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Systems, E> {
+        Ok(Systems::One(text.to_string()))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Systems, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Systems::Many)
+    },
+);
+
+written_as!(
+    Filters,
+    "a text in quotes, or a list of them",
+    |_| json_schema!({
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+    }),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Filters, E> {
+        Ok(Filters::One(text.to_string()))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Filters, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Filters::Many)
+    },
+);
+
+written_as!(
+    Dimension,
+    "a number of values, or a list of names",
+    |_| json_schema!({
+        "description": "A number of values (named 0, 1, ...), or a list of names.",
+        "anyOf": [
+            {"type": "integer", "minimum": 1},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        ],
+    }),
+    fn visit_i64<E: serde::de::Error>(self, count: i64) -> Result<Dimension, E> {
+        u32::try_from(count)
+            .map(Dimension::Count)
+            .map_err(|_| E::custom("a dimension has 1 to 4,294,967,295 values"))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Dimension, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Dimension::Names)
+    },
+);
+
+written_as!(
+    UntilFile,
+    "a duration such as \"10s\", or { messages = 1000, within = \"60s\" }",
+    |generator| {
+        let span = generator.subschema_for::<Span>();
+        let count = generator.subschema_for::<UntilCount>();
+        json_schema!({"anyOf": [span, count]})
+    },
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<UntilFile, E> {
+        text.parse().map(UntilFile::Time).map_err(E::custom)
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<UntilFile, E> {
+        self.visit_str(&number.to_string())
+    },
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<UntilFile, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(UntilFile::Count)
+    },
+);
+
+written_as!(
+    PayloadFile,
+    "a size such as \"64B\", a list of sizes, \"recorded\", or a distribution such as \
+     { uniform = { min = \"64B\", max = \"1KiB\" } }",
+    |generator| {
+        let size = generator.subschema_for::<Size>();
+        let drawn = generator.subschema_for::<Drawn>();
+        json_schema!({
+            "description": "A size, a list of sizes taken in turn, \"recorded\" (with a replay), or a distribution.",
+            "anyOf": [size, {"const": "recorded"}, {"type": "array", "items": size, "minItems": 1}, drawn],
+        })
+    },
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<PayloadFile, E> {
+        let one = match text {
+            "recorded" => OneSize::Recorded,
+            _ => OneSize::Fixed(text.parse().map_err(E::custom)?),
+        };
+        Ok(PayloadFile::One(one))
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<PayloadFile, E> {
+        self.visit_str(&number.to_string())
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<PayloadFile, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(PayloadFile::List)
+    },
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadFile, A::Error> {
+        const KINDS: [&str; 3] = ["uniform", "normal", "log-normal"];
+        let Some(kind) = map.next_key::<String>()? else {
+            return Err(A::Error::custom(
+                "an empty table is no distribution of sizes; \
+                expected `uniform`, `normal` or `log-normal`",
+            ));
+        };
+        let drawn = match kind.as_str() {
+            "uniform" => Drawn::Uniform(map.next_value()?),
+            "normal" => Drawn::Normal(map.next_value()?),
+            "log-normal" => Drawn::LogNormal(map.next_value()?),
+            other => return Err(A::Error::unknown_field(other, &KINDS)),
+        };
+        match map.next_key::<String>()? {
+            None => Ok(PayloadFile::Drawn(drawn)),
+            Some(second) => Err(A::Error::custom(format!(
+                "sizes follow one distribution, but both `{kind}` and `{second}` are given"
+            ))),
+        }
+    },
+);
+
+written_as!(
+    Bound,
+    "a number, or a quantity with its unit in quotes",
+    |_| json_schema!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bound, E> {
+        Ok(Bound::Text(text.to_string()))
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Bound, E> {
+        Ok(Bound::Number(number as f64))
+    },
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Bound, E> {
+        Ok(Bound::Number(number))
+    },
+);
+
+impl Serialize for OneSize {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            OneSize::Fixed(size) => size.serialize(serializer),
+            OneSize::Recorded => serializer.serialize_str("recorded"),
+        }
+    }
+}
+
+impl Filters {
+    /// As a list.
+    pub fn list(&self) -> &[String] {
+        match self {
+            Filters::One(one) => std::slice::from_ref(one),
+            Filters::Many(many) => many,
+        }
+    }
+}
+
+/// The keys `name` and `ask` as the reader hands them over (see `tree::split_settings`).
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SplitSettings {
+    name: Option<String>,
+    #[serde(default)]
+    ask: Settings,
+}
+
+impl<'de> Deserialize<'de> for NamedSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let SplitSettings { name, ask } = SplitSettings::deserialize(deserializer)?;
+        Ok(NamedSettings { name, ask })
+    }
+}
+
+impl Serialize for NamedSettings {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut value = serde_json::to_value(&self.ask).map_err(serde::ser::Error::custom)?;
+        if let Some(table) = value.as_object_mut() {
+            // TOML has no null, and an absent setting is not a setting.
+            table.retain(|_, value| !value.is_null());
+            table.retain(|key, value| {
+                key != "native" || value.as_object().is_some_and(|n| !n.is_empty())
+            });
+            if let Some(name) = &self.name {
+                table.insert("name".into(), name.clone().into());
+            }
+        }
+        value.serialize(serializer)
+    }
+}
+
+impl JsonSchema for NamedSettings {
+    fn schema_name() -> Cow<'static, str> {
+        "NamedSettings".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Settings::json_schema(generator);
+        if let Some(properties) = schema.get_mut("properties").and_then(|p| p.as_object_mut()) {
+            properties.insert(
+                "name".into(),
+                serde_json::json!({
+                    "description": "Shown in tables; `default` if absent.",
+                    "type": ["string", "null"],
+                }),
+            );
+        }
+        schema
+    }
+}

@@ -1,0 +1,536 @@
+//! From a study to the list of trials.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use pubgauge_driver::{Settings, Unsupported};
+use pubgauge_workload::{SECOND, Trace, Until, Workload};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+
+use crate::criterion::Criterion;
+use crate::file::{Order, StudyFile, Systems};
+use crate::problem::{Problem, StudyError};
+use crate::resolve::{self, Clash, Clashes, Traces};
+use crate::study::{Study, path_fault};
+use crate::tree::{Node, Value, full_path};
+use crate::units::{did_you_mean, nearest};
+
+/// Most trials of a study.
+const MAX_TRIALS: usize = 100_000;
+
+/// What the caller knows and wants.
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    /// The systems there are.
+    pub known: Known,
+    /// Run on these instead of the study's systems (`--on`); a name, or an address with `://`.
+    pub on: Vec<String>,
+    /// Repeats instead of the study's (`--repeats`).
+    pub repeats: Option<u32>,
+}
+
+/// The systems there are.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Names of all that pubgauge knows of.
+    pub all: Vec<String>,
+    /// Those that are found on this machine, in the order in which they are to be run.
+    pub found: Vec<String>,
+}
+
+/// A study, ready to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name of the study.
+    pub name: String,
+    /// Its question.
+    pub question: Option<String>,
+    /// Seed of the order and of all draws.
+    pub seed: u64,
+    /// Repeats of each cell.
+    pub repeats: u32,
+    /// Every trial, in the order in which they are to run.
+    pub trials: Vec<PlannedTrial>,
+    /// What must hold.
+    pub criteria: Vec<Criterion>,
+    /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
+    pub unsupported: Vec<UnsupportedTrial>,
+    /// The study with all flags applied, as TOML: what a run stores as its question.
+    pub resolved: String,
+    /// The traces that its workloads replay, held so that workers need not read them again.
+    pub traces: Vec<Arc<Trace>>,
+}
+
+/// One trial of a plan.
+#[derive(Clone, Debug)]
+pub struct PlannedTrial {
+    /// Position in the plan, from 0.
+    pub order: u32,
+    /// Identifies the cell: equal for all repeats of it, different for all else.
+    pub cell: String,
+    /// Name of the system, or the address of an external one.
+    pub system: String,
+    /// Name of the variant of the settings.
+    pub settings_name: String,
+    /// What the application asks for.
+    pub settings: Settings,
+    /// Values of the grid's axes in this cell, in the order of the file.
+    pub axes: Vec<(String, String)>,
+    /// What is run; shared by all trials of it.
+    pub workload: Arc<Workload>,
+    /// Repeat number, from 1.
+    pub repeat: u32,
+}
+
+/// A cell that a system cannot honour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnsupportedTrial {
+    /// The cell.
+    pub cell: String,
+    /// The system.
+    pub system: String,
+    /// The settings it cannot honour, with the reasons.
+    pub settings: Vec<Unsupported>,
+}
+
+impl PlannedTrial {
+    /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second
+    /// or the rate asked for, and half a second to start and stop a system.
+    pub fn duration_estimate(&self) -> u64 {
+        const START_AND_STOP: u64 = SECOND / 2;
+        let phases = &self.workload.phases;
+        let connections = self.workload.devices.len() as f64;
+        let connect = connections / phases.connect_per_s.unwrap_or(20_000.0) * SECOND as f64;
+        let per_s: Option<f64> = self
+            .workload
+            .flows
+            .iter()
+            .filter(|flow| !flow.publishers.is_empty())
+            .map(|flow| flow.arrivals.mean_per_s())
+            .sum();
+        let length = |until: &Until| match (*until, per_s) {
+            (Until::Count(messages, within), Some(per_s)) if per_s > 0.0 => {
+                within.min((messages as f64 / per_s * SECOND as f64) as u64)
+            }
+            (until, _) => until.latest(),
+        };
+        START_AND_STOP
+            + connect as u64
+            + length(&phases.warm_up)
+            + length(&phases.measure)
+            + phases.drain_quiet.min(phases.drain_within)
+    }
+}
+
+impl Plan {
+    /// About how long all trials take, in nanoseconds.
+    pub fn duration_estimate(&self) -> u64 {
+        self.trials
+            .iter()
+            .map(PlannedTrial::duration_estimate)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Moves the trials that a system cannot honour to [`Plan::unsupported`]. `resolve` asks the
+    /// system's driver ([`pubgauge_driver::Driver::resolve`]).
+    pub fn split_unsupported(
+        &mut self,
+        mut resolve: impl FnMut(&str, &Settings) -> Result<(), Vec<Unsupported>>,
+    ) {
+        let mut kept = Vec::with_capacity(self.trials.len());
+        for trial in self.trials.drain(..) {
+            match resolve(&trial.system, &trial.settings) {
+                Ok(()) => kept.push(trial),
+                Err(settings) => {
+                    let known = self.unsupported.iter().any(|u| u.cell == trial.cell);
+                    if !known {
+                        self.unsupported.push(UnsupportedTrial {
+                            cell: trial.cell,
+                            system: trial.system,
+                            settings,
+                        });
+                    }
+                }
+            }
+        }
+        for (order, trial) in (0..).zip(&mut kept) {
+            trial.order = order;
+        }
+        self.trials = kept;
+    }
+}
+
+/// One combination of the grid's values: the tree with them in place.
+struct Cell {
+    axes: Vec<(String, String)>,
+    tree: Node,
+}
+
+impl Study {
+    /// Plans the study: every combination of system, settings, workload and grid values, repeated
+    /// and put in order. Reads the traces that it replays; starts nothing.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the study, at once as far as possible.
+    pub fn plan(&self, options: &PlanOptions) -> Result<Plan, StudyError> {
+        let base = self.file()?;
+        let mut problems = Vec::new();
+        let systems = self.systems(&base, options, &mut problems);
+        let criteria = self.criteria(&base, &mut problems);
+        self.check_names(&base, &systems, &mut problems);
+        let cells = self.cells(&mut problems);
+        if !problems.is_empty() {
+            return Err(StudyError { problems });
+        }
+        let repeats = options.repeats.or(base.repeats).unwrap_or(1);
+        let seed = u64::from(base.seed.unwrap_or(1));
+        let mut trials: Vec<PlannedTrial> = Vec::new();
+        let mut held = Vec::new();
+        for cell in &cells {
+            let file = self.decode(&cell.tree)?;
+            let mut found = Vec::new();
+            let mut traces = Traces::new(&file.trace, &self.folder);
+            resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
+            let workloads: Vec<Arc<Workload>> = file
+                .workload
+                .iter()
+                .enumerate()
+                .map(|(index, workload)| {
+                    let number = index.to_string();
+                    let base = ["workload", &number, "phases"];
+                    resolve::check_phases(&workload.phases, &mut Clashes::new(&base, &mut found));
+                    let seed = seed.wrapping_add(index as u64);
+                    resolve::workload(workload, index, &file.phases, seed, &mut traces, &mut found)
+                        .into()
+                })
+                .collect();
+            found.splice(0..0, traces.found.drain(..));
+            held.append(&mut traces.open);
+            if !found.is_empty() {
+                return Err(self.clashed(&cell.tree, &found));
+            }
+            self.add_trials(&file, cell, &workloads, &systems, repeats, &mut trials);
+        }
+        if trials.len() > MAX_TRIALS {
+            let message = format!(
+                "the grid makes {} trials; the most is {MAX_TRIALS}",
+                trials.len()
+            );
+            return Err(StudyError::one(self.problem(
+                &self.tree,
+                &["grid"],
+                message,
+                None,
+            )));
+        }
+        in_order(&mut trials, base.order.unwrap_or(Order::Random), seed);
+        held.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        let resolved = toml::to_string(&base).unwrap_or_default();
+        Ok(Plan {
+            name: base.name,
+            question: base.question,
+            seed,
+            repeats,
+            trials,
+            criteria,
+            unsupported: Vec::new(),
+            resolved,
+            traces: held,
+        })
+    }
+
+    fn problem(
+        &self,
+        tree: &Node,
+        path: &[&str],
+        message: String,
+        hint: Option<String>,
+    ) -> Problem {
+        self.sources.problem(Some(tree.locate(path)), message, hint)
+    }
+
+    fn clashed(&self, tree: &Node, found: &[Clash]) -> StudyError {
+        let mut problems: Vec<Problem> = found
+            .iter()
+            .map(|clash| {
+                let path: Vec<&str> = clash.path.iter().map(String::as_str).collect();
+                self.problem(tree, &path, clash.message.clone(), clash.hint.clone())
+            })
+            .collect();
+        problems.dedup();
+        StudyError { problems }
+    }
+
+    /// The systems to run on.
+    fn systems(
+        &self,
+        base: &StudyFile,
+        options: &PlanOptions,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<String> {
+        let (names, from_flag) = match (&options.on[..], &base.systems) {
+            ([], None) => (options.known.found.clone(), false),
+            ([], Some(Systems::One(name))) if name == "available" => {
+                (options.known.found.clone(), false)
+            }
+            ([], Some(Systems::One(name))) => (vec![name.clone()], false),
+            ([], Some(Systems::Many(names))) => (names.clone(), false),
+            (on, _) => (on.to_vec(), true),
+        };
+        let mut unique: Vec<String> = Vec::new();
+        for (nth, name) in names.iter().enumerate() {
+            let known = &options.known.all;
+            let number = nth.to_string();
+            let mut wrong = |message: String, hint: Option<String>| {
+                problems.push(if from_flag {
+                    let plain =
+                        StudyError::plain(&format!("--on {name}"), message, hint.as_deref());
+                    plain
+                        .problems
+                        .into_iter()
+                        .next()
+                        .unwrap_or_else(|| unreachable!())
+                } else {
+                    self.problem(&self.tree, &["systems", &number], message, hint)
+                });
+            };
+            if unique.contains(name) {
+                wrong(format!("system `{name}` is listed twice"), None);
+            } else if !name.contains("://") && !known.is_empty() && !known.contains(name) {
+                let near = nearest(name, known.iter().map(String::as_str));
+                wrong(
+                    format!("there is no system `{name}`{}", did_you_mean(near)),
+                    Some("`pubgauge systems` lists them".into()),
+                );
+            }
+            unique.push(name.clone());
+        }
+        if names.is_empty() {
+            let message = "there is no system to run on".to_string();
+            let hint = "`pubgauge systems` lists what is known and how to install it".to_string();
+            problems.push(self.problem(&self.tree, &["systems"], message, Some(hint)));
+        }
+        unique
+    }
+
+    fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Criterion> {
+        let mut criteria = Vec::new();
+        for (nth, file) in base.criterion.iter().enumerate() {
+            match Criterion::new(file) {
+                Ok(criterion) => criteria.push(criterion),
+                Err(fault) => {
+                    let path = ["criterion", &nth.to_string(), fault.key];
+                    problems.push(self.problem(&self.tree, &path, fault.message, None));
+                }
+            }
+        }
+        criteria
+    }
+
+    /// Names that must be there once, and names that must exist.
+    fn check_names(&self, base: &StudyFile, systems: &[String], problems: &mut Vec<Problem>) {
+        let mut wrong = |path: &[&str], message: String, hint: Option<String>| {
+            problems.push(self.problem(&self.tree, path, message, hint));
+        };
+        if base.name.trim().is_empty() {
+            wrong(&["name"], "the study needs a name".into(), None);
+        }
+        if base.repeats == Some(0) {
+            wrong(
+                &["repeats"],
+                "0 repeats run nothing; the smallest is 1".into(),
+                None,
+            );
+        }
+        if base.workload.is_empty() {
+            let hint = "add [[workload]] with a name and [[workload.flow]] below it".to_string();
+            wrong(&[], "the study has no workload".into(), Some(hint));
+        }
+        let workloads: Vec<&str> = base.workload.iter().map(|w| w.name.as_str()).collect();
+        let settings: Vec<&str> = match base.settings.is_empty() {
+            true => vec![DEFAULT],
+            false => base
+                .settings
+                .iter()
+                .map(|s| s.name.as_deref().unwrap_or(DEFAULT))
+                .collect(),
+        };
+        for (list, names) in [("workload", &workloads), ("settings", &settings)] {
+            for (nth, name) in names.iter().enumerate() {
+                let number = nth.to_string();
+                if name.trim().is_empty() {
+                    wrong(
+                        &[list, &number, "name"],
+                        "a name must not be empty".into(),
+                        None,
+                    );
+                }
+                if names[..nth].contains(name) {
+                    wrong(
+                        &[list, &number, "name"],
+                        format!("`{name}` is there twice; names must differ"),
+                        None,
+                    );
+                }
+            }
+        }
+        for (nth, criterion) in base.criterion.iter().enumerate() {
+            let number = nth.to_string();
+            let mut check = |key: &str, name: &Option<String>, names: &[&str]| {
+                if let Some(name) = name
+                    && !names.contains(&name.as_str())
+                {
+                    let near = nearest(name, names.iter().copied());
+                    let message = format!(
+                        "`{name}` is none of the study's {key}{}; there is {}",
+                        did_you_mean(near),
+                        names.join(", ")
+                    );
+                    wrong(&["criterion", &number, key], message, None);
+                }
+            };
+            check("workload", &criterion.workload, &workloads);
+            check("settings", &criterion.settings, &settings);
+            // A study may speak of systems that this run leaves out.
+            if let Some(Systems::Many(_)) = base.systems {
+                let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
+                if criterion.system.is_some() && !systems.is_empty() {
+                    check("system", &criterion.system, &systems);
+                }
+            }
+        }
+    }
+
+    /// Every combination of the grid's values.
+    fn cells(&self, problems: &mut Vec<Problem>) -> Vec<Cell> {
+        let mut cells = vec![Cell {
+            axes: Vec::new(),
+            tree: self.tree.clone(),
+        }];
+        let Some(grid) = self.tree.get("grid") else {
+            return cells;
+        };
+        for axis in grid.node.entries() {
+            let mut wrong = |message: String| {
+                problems.push(self.sources.problem(Some(axis.span.clone()), message, None));
+            };
+            let Value::List(values) = &axis.node.value else {
+                continue;
+            };
+            if values.is_empty() {
+                wrong(format!("the axis `{}` has no values", axis.key));
+                continue;
+            }
+            if [
+                "name",
+                "systems",
+                "repeats",
+                "order",
+                "seed",
+                "grid",
+                "criterion",
+            ]
+            .contains(&axis.key.split('.').next().unwrap_or_default())
+            {
+                wrong(format!("`{}` cannot vary within a study", axis.key));
+                continue;
+            }
+            if cells.len().saturating_mul(values.len()) > MAX_TRIALS {
+                wrong(format!("the grid makes more than {MAX_TRIALS} trials"));
+                return cells;
+            }
+            let steps: Vec<&str> = full_path(&axis.key).split('.').collect();
+            let mut next = Vec::with_capacity(cells.len() * values.len());
+            for cell in &cells {
+                for value in values {
+                    let mut tree = cell.tree.clone();
+                    if let Err(fault) = tree.set(&steps, value.span.clone(), value) {
+                        wrong(path_fault(&axis.key, &fault));
+                        return cells;
+                    }
+                    let mut axes = cell.axes.clone();
+                    axes.push((axis.key.clone(), shown(value)));
+                    next.push(Cell { axes, tree });
+                }
+            }
+            cells = next;
+        }
+        cells
+    }
+
+    fn add_trials(
+        &self,
+        file: &StudyFile,
+        cell: &Cell,
+        workloads: &[Arc<Workload>],
+        systems: &[String],
+        repeats: u32,
+        trials: &mut Vec<PlannedTrial>,
+    ) {
+        let variants: Vec<(String, Settings)> = match file.settings.is_empty() {
+            true => vec![(DEFAULT.to_string(), Settings::default())],
+            false => file
+                .settings
+                .iter()
+                .map(|s| {
+                    (
+                        s.name.clone().unwrap_or_else(|| DEFAULT.into()),
+                        s.ask.clone(),
+                    )
+                })
+                .collect(),
+        };
+        for repeat in 1..=repeats {
+            for workload in workloads {
+                for (settings_name, settings) in &variants {
+                    for system in systems {
+                        let mut id = format!("{system} / {settings_name} / {}", workload.name);
+                        for (path, value) in &cell.axes {
+                            // Writing to a string cannot fail.
+                            let _ = write!(id, " / {path}={value}");
+                        }
+                        trials.push(PlannedTrial {
+                            order: 0,
+                            cell: id,
+                            system: system.clone(),
+                            settings_name: settings_name.clone(),
+                            settings: settings.clone(),
+                            axes: cell.axes.clone(),
+                            workload: workload.clone(),
+                            repeat,
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Name of the settings when none are given.
+const DEFAULT: &str = "default";
+
+/// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within
+/// each. Drift over the hours then hits all systems alike, and a run that is cut off has
+/// complete repeats.
+fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
+    trials.sort_by_key(|trial| trial.repeat);
+    if order == Order::Random {
+        let mut draws = StdRng::seed_from_u64(seed);
+        for repeat in trials.chunk_by_mut(|a, b| a.repeat == b.repeat) {
+            repeat.shuffle(&mut draws);
+        }
+    }
+    for (order, trial) in (0..).zip(trials) {
+        trial.order = order;
+    }
+}
+
+/// A value of an axis for names and tables.
+fn shown(node: &Node) -> String {
+    match &node.value {
+        Value::Text(text) => text.clone(),
+        _ => node.to_json().to_string(),
+    }
+}

@@ -1,0 +1,193 @@
+//! What is wrong with a study, where, and what to write instead.
+
+use std::fmt;
+use std::ops::Range;
+
+/// A text that problems point into: the study file, or one `--set` flag.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// File name, or `--set PATH=VALUE`.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) is_flag: bool,
+}
+
+/// All texts of a study; a span counts through them, one after another.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources(pub(crate) Vec<Source>);
+
+impl Sources {
+    /// Adds a text; where its spans begin.
+    pub(crate) fn add(&mut self, name: &str, text: &str, is_flag: bool) -> usize {
+        let base = self.0.iter().map(|source| source.text.len() + 1).sum();
+        self.0.push(Source {
+            name: name.into(),
+            text: text.into(),
+            is_flag,
+        });
+        base
+    }
+
+    /// Makes a problem at `span`.
+    pub(crate) fn problem(
+        &self,
+        span: Option<Range<usize>>,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) -> Problem {
+        let mut problem = Problem {
+            source: self.0.first().map_or(String::new(), |s| s.name.clone()),
+            line: None,
+            column: None,
+            source_line: String::new(),
+            caret: 0..0,
+            message: message.into(),
+            hint,
+        };
+        let Some(span) = span else {
+            return problem;
+        };
+        let mut base = 0;
+        for source in &self.0 {
+            if span.start > base + source.text.len() {
+                base += source.text.len() + 1;
+                continue;
+            }
+            problem.source = source.name.clone();
+            if source.is_flag {
+                break;
+            }
+            let start = floor(&source.text, span.start - base);
+            let end = floor(
+                &source.text,
+                (span.end.max(span.start) - base).min(source.text.len()),
+            );
+            let line_start = source.text[..start].rfind('\n').map_or(0, |i| i + 1);
+            let line_end = source.text[start..]
+                .find('\n')
+                .map_or(source.text.len(), |i| start + i);
+            let line = source.text[line_start..line_end].trim_end_matches('\r');
+            let column = source.text[line_start..start].chars().count();
+            let width = source.text[start..end.clamp(start, line_end)]
+                .chars()
+                .count();
+            problem.line = Some(source.text[..start].matches('\n').count() + 1);
+            problem.column = Some(column + 1);
+            (problem.source_line, problem.caret) = window(line, column, width.max(1));
+            break;
+        }
+        problem
+    }
+}
+
+/// The part of a long line around the caret, control characters made harmless.
+fn window(line: &str, column: usize, width: usize) -> (String, Range<usize>) {
+    const SHOWN: usize = 100;
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    let count = line.chars().count();
+    if count <= SHOWN {
+        return (line.chars().map(clean).collect(), column..column + width);
+    }
+    let from = column.saturating_sub(SHOWN / 2).min(count - SHOWN);
+    let part: String = line.chars().skip(from).take(SHOWN).map(clean).collect();
+    let start = column - from;
+    (part, start..(start + width).min(SHOWN).max(start + 1))
+}
+
+/// The nearest character boundary at or before `index`.
+fn floor(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// File, or the flag.
+    pub source: String,
+    /// Line, from 1.
+    pub line: Option<usize>,
+    /// Column in characters, from 1.
+    pub column: Option<usize>,
+    /// The line it stands in, shortened around the place if long.
+    pub source_line: String,
+    /// The place in `source_line`, in characters.
+    pub caret: Range<usize>,
+    /// What is wrong and what was expected.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.source)?;
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        if let Some(line) = self.line
+            && !self.source_line.is_empty()
+        {
+            let number = line.to_string();
+            let margin = " ".repeat(number.len());
+            write!(f, "\n{margin} |\n{number} | {}", self.source_line)?;
+            let width = self.caret.end - self.caret.start;
+            write!(
+                f,
+                "\n{margin} | {}{}",
+                " ".repeat(self.caret.start),
+                "^".repeat(width)
+            )?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that was found wrong with a study; at least one problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StudyError {
+    /// The problems, in the order of the file.
+    pub problems: Vec<Problem>,
+}
+
+impl StudyError {
+    pub(crate) fn one(problem: Problem) -> Self {
+        StudyError {
+            problems: vec![problem],
+        }
+    }
+
+    /// A problem that has no place in a text.
+    pub(crate) fn plain(source: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
+        StudyError::one(Problem {
+            source: source.into(),
+            line: None,
+            column: None,
+            source_line: String::new(),
+            caret: 0..0,
+            message: message.into(),
+            hint: hint.map(str::to_string),
+        })
+    }
+}
+
+impl std::error::Error for StudyError {}
+
+impl fmt::Display for StudyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, problem) in self.problems.iter().enumerate() {
+            if n > 0 {
+                f.write_str("\n\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,517 @@
+//! From what is written to what is run: templates expanded, units gone, devices numbered.
+
+mod topics;
+mod traces;
+
+use std::collections::HashMap;
+
+use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
+use pubgauge_workload::{
+    Arrivals, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber, TopicMatch, Until,
+    Workload,
+};
+
+use crate::file::{
+    ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, Pattern, PayloadFile, PhasesFile,
+    ReplayMode as ReplayModeFile, UntilFile, WorkloadFile,
+};
+use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+pub(crate) use traces::Traces;
+
+/// Largest message in bytes: what MQTT can carry.
+const MAX_SIZE: u64 = 268_435_455;
+
+/// Most publishers or subscribers of a flow.
+const MAX_DEVICES: u32 = 1_000_000;
+
+/// Most topics of a flow; each is held in memory.
+const MAX_TOPICS: u64 = 5_000_000;
+
+/// Something that does not fit together, and the key to point at.
+#[derive(Clone, Debug)]
+pub(crate) struct Clash {
+    pub(crate) path: Vec<String>,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// Collects clashes below one place of the file.
+pub(crate) struct Clashes<'a> {
+    base: Vec<String>,
+    found: &'a mut Vec<Clash>,
+}
+
+impl Clashes<'_> {
+    pub(crate) fn new<'a>(base: &[&str], found: &'a mut Vec<Clash>) -> Clashes<'a> {
+        Clashes {
+            base: base.iter().map(|step| step.to_string()).collect(),
+            found,
+        }
+    }
+
+    fn below(&mut self, steps: &[&str]) -> Clashes<'_> {
+        let mut base = self.base.clone();
+        base.extend(steps.iter().map(|step| step.to_string()));
+        Clashes {
+            base,
+            found: self.found,
+        }
+    }
+
+    pub(crate) fn add(&mut self, key: &str, message: impl Into<String>) {
+        self.hinted(key, message, None);
+    }
+
+    fn hinted(&mut self, key: &str, message: impl Into<String>, hint: Option<String>) {
+        let mut path = self.base.clone();
+        path.extend(key.split('.').filter(|k| !k.is_empty()).map(str::to_string));
+        self.found.push(Clash {
+            path,
+            message: message.into(),
+            hint,
+        });
+    }
+}
+
+/// The workload of one cell.
+pub(crate) fn workload(
+    file: &WorkloadFile,
+    index: usize,
+    phases: &PhasesFile,
+    seed: u64,
+    traces: &mut Traces<'_>,
+    found: &mut Vec<Clash>,
+) -> Workload {
+    let number = index.to_string();
+    let mut clashes = Clashes::new(&["workload", &number], found);
+    if file.flow.is_empty() {
+        clashes.hinted(
+            "",
+            format!("workload `{}` has no flow", file.name),
+            Some("add a [[workload.flow]] with who sends what, how big, how fast".into()),
+        );
+    }
+    let mut devices = Devices::default();
+    let mut flows: Vec<Flow> = Vec::new();
+    for (nth, flow_file) in file.flow.iter().enumerate() {
+        let mut clashes = clashes.below(&["flow", &nth.to_string()]);
+        let name = flow_file.name.clone().unwrap_or_else(|| match nth {
+            0 => file.name.clone(),
+            _ => format!("{}-{}", file.name, nth + 1),
+        });
+        if flows.iter().any(|flow| flow.name == name) {
+            clashes.add("name", format!("two flows are called `{name}`"));
+        }
+        flows.push(flow(flow_file, name, &mut devices, traces, &mut clashes));
+    }
+    let workload = Workload {
+        name: file.name.clone(),
+        devices: devices.list,
+        flows,
+        phases: resolve_phases(phases, &file.phases),
+        seed,
+    };
+    if clashes.found.is_empty() {
+        replies_stay_apart(&workload, &mut clashes);
+    }
+    if clashes.found.is_empty()
+        && let Err(error) = workload.check()
+    {
+        clashes.add("", error.to_string());
+    }
+    workload
+}
+
+/// Connections by name.
+#[derive(Default)]
+struct Devices {
+    list: Vec<Device>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Devices {
+    fn number(&mut self, pool: &str, index: u32) -> u32 {
+        let name = format!("{pool}-{index}");
+        if let Some(number) = self.numbers.get(&name) {
+            return *number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(Device {
+            name: name.clone(),
+            ..Device::default()
+        });
+        self.numbers.insert(name, number);
+        number
+    }
+}
+
+fn flow(
+    file: &FlowFile,
+    name: String,
+    devices: &mut Devices,
+    traces: &mut Traces<'_>,
+    clashes: &mut Clashes<'_>,
+) -> Flow {
+    let ping_pong = file.exchange == Some(ExchangeFile::PingPong);
+    let recorded_devices = file
+        .replay
+        .as_ref()
+        .and_then(|replay| traces.devices(&replay.trace));
+    let talk = topics::who_talks_to_whom(file, &name, ping_pong, recorded_devices, clashes);
+    let pool = |given: &Option<String>, what: &str| match given {
+        Some(pool) => pool.clone(),
+        None => format!("{}-{what}", topics::slug(&name)),
+    };
+    let publish_as = pool(&file.publish_as, "pub");
+    let subscribe_as = pool(&file.subscribe_as, "sub");
+    let publishers: Vec<Publisher> = (0..)
+        .zip(talk.publishers)
+        .map(|(index, topics)| Publisher {
+            device: devices.number(&publish_as, index),
+            topics,
+        })
+        .collect();
+    let subscribers: Vec<Subscriber> = (0..)
+        .zip(talk.subscribers)
+        .map(|(index, (filters, group))| Subscriber {
+            device: devices.number(&subscribe_as, index),
+            filters,
+            group,
+        })
+        .collect();
+    let arrivals = arrivals(file, publishers.len(), traces, clashes);
+    let size = size(file, !publishers.is_empty(), clashes);
+    if ping_pong && subscribers.is_empty() {
+        clashes.add("exchange", "ping-pong needs a subscriber to answer");
+    }
+    if file.window == Some(0) {
+        clashes.add(
+            "window",
+            "a window of 0 lets no message through; the smallest is 1",
+        );
+    }
+    if file.window.is_some() && !arrivals.is_flat_out() {
+        clashes.add(
+            "window",
+            "a window is for flat-out traffic (rate = \"max\"); this flow keeps to its schedule",
+        );
+    }
+    if file.lasts == Some(Span(0)) {
+        clashes.add("lasts", "a flow that lasts no time sends nothing");
+    }
+    Flow {
+        name,
+        publishers,
+        subscribers,
+        arrivals,
+        size,
+        start_offset: file.start.map_or(0, |span| span.0),
+        active_for: file.lasts.map(|span| span.0),
+        exchange: if ping_pong {
+            Exchange::PingPong
+        } else {
+            Exchange::OneWay
+        },
+        window: file.window,
+    }
+}
+
+fn arrivals(
+    file: &FlowFile,
+    publishers: usize,
+    traces: &mut Traces<'_>,
+    clashes: &mut Clashes<'_>,
+) -> Arrivals {
+    if let Some(replay) = &file.replay {
+        for (key, given) in [
+            ("rate", file.rate.is_some()),
+            ("arrivals", file.arrivals.is_some()),
+            ("bursts", file.bursts.is_some()),
+        ] {
+            if given {
+                clashes.add(
+                    key,
+                    format!(
+                        "a replay follows its trace; leave `{key}` out (or use `replay.speed`)"
+                    ),
+                );
+            }
+        }
+        let mut clashes = clashes.below(&["replay"]);
+        let speed = replay.speed.unwrap_or(1.0);
+        if !(speed > 0.0 && speed.is_finite()) {
+            clashes.add(
+                "speed",
+                format!("{speed} is no speed; 1 is real time, 60 makes a minute of an hour"),
+            );
+        }
+        if replay.interval.is_some() && replay.mode != Some(ReplayModeFile::Drawn) {
+            clashes.add("interval", "an interval is for mode = \"drawn\"");
+        }
+        if replay.interval == Some(Span(0)) {
+            clashes.add("interval", "the interval must be longer than 0");
+        }
+        let Some(source) = traces.source(&replay.trace) else {
+            let near = nearest(&replay.trace, traces.names());
+            let message = format!("there is no trace `{}`{}", replay.trace, did_you_mean(near));
+            clashes.hinted(
+                "trace",
+                message,
+                Some(format!("describe it under [trace.{}]", replay.trace)),
+            );
+            return Arrivals::FlatOut;
+        };
+        return Arrivals::Replay(Replay {
+            source,
+            speed,
+            looped: replay.looped.unwrap_or(true),
+            mode: match replay.mode {
+                None | Some(ReplayModeFile::Tape) => ReplayMode::Tape,
+                Some(ReplayModeFile::Drawn) => ReplayMode::Drawn {
+                    interval: replay.interval.map_or(900_000_000_000, |span| span.0),
+                },
+            },
+        });
+    }
+    let rate = match file.rate {
+        Some(rate) => rate,
+        None if publishers == 0 || file.exchange == Some(ExchangeFile::PingPong) => Rate::Max,
+        None => {
+            clashes.hinted(
+                "",
+                "nothing says how fast this flow sends",
+                Some(
+                    "add `rate`, such as \"10k/s\", \"1/s-each\" or \"max\", or a `replay`".into(),
+                ),
+            );
+            Rate::Max
+        }
+    };
+    let per_s = match rate {
+        Rate::Max => None,
+        Rate::All(per_s) => Some(per_s),
+        Rate::Each(per_s) => Some(per_s * publishers as f64),
+    };
+    let poisson = file.arrivals == Some(ArrivalsFile::Poisson);
+    match (&file.bursts, per_s) {
+        (Some(bursts), per_s) => {
+            if poisson {
+                clashes.add(
+                    "arrivals",
+                    "bursts are periodic; Poisson arrivals have no bursts",
+                );
+            }
+            if bursts.on.0 == 0 {
+                clashes.add("bursts.on", "a burst must be longer than 0");
+            }
+            Arrivals::OnOff {
+                per_s,
+                on: bursts.on.0,
+                off: bursts.off.0,
+            }
+        }
+        (None, None) => {
+            if file.arrivals.is_some() {
+                clashes.add(
+                    "arrivals",
+                    "flat-out traffic (rate = \"max\") has no arrivals; give a rate",
+                );
+            }
+            Arrivals::FlatOut
+        }
+        (None, Some(per_s)) if poisson => Arrivals::Poisson { per_s },
+        (None, Some(per_s)) => Arrivals::Periodic { per_s },
+    }
+}
+
+fn size(file: &FlowFile, publishes: bool, clashes: &mut Clashes<'_>) -> Sizes {
+    let mut bytes = |key: &str, size: Size| {
+        if size.0 < u64::from(MIN_SIZE) || size.0 > MAX_SIZE {
+            clashes.add(
+                key,
+                format!("{size} is no possible message: the smallest is 16B (the header), the largest 268435455B"),
+            );
+        }
+        size.0.clamp(u64::from(MIN_SIZE), MAX_SIZE) as u32
+    };
+    match &file.payload {
+        Some(PayloadFile::One(OneSize::Fixed(size))) => Sizes::Fixed {
+            bytes: bytes("payload", *size),
+        },
+        Some(PayloadFile::One(OneSize::Recorded)) => {
+            if file.replay.is_none() {
+                clashes.add("payload", "recorded sizes need a `replay` of a trace");
+                return Sizes::Fixed { bytes: MIN_SIZE };
+            }
+            Sizes::Recorded
+        }
+        Some(PayloadFile::List(list)) => {
+            let list: Vec<u32> = list.iter().map(|size| bytes("payload", *size)).collect();
+            if list.is_empty() {
+                clashes.add("payload", "a list of sizes needs at least one");
+                return Sizes::Fixed { bytes: MIN_SIZE };
+            }
+            Sizes::List { bytes: list }
+        }
+        Some(PayloadFile::Drawn(drawn)) => {
+            let sizes = match drawn {
+                Drawn::Uniform(of) => Sizes::Uniform {
+                    min: bytes("payload", of.min),
+                    max: bytes("payload", of.max),
+                },
+                Drawn::Normal(of) => Sizes::Normal {
+                    mean: of.mean.0 as f64,
+                    sd: of.sd.0 as f64,
+                    min: of.min.map_or(MIN_SIZE, |min| bytes("payload", min)),
+                    max: match of.max {
+                        Some(max) => bytes("payload", max),
+                        None => (of.mean.0 + 6 * of.sd.0).min(MAX_SIZE) as u32,
+                    },
+                },
+                Drawn::LogNormal(of) => Sizes::LogNormal {
+                    median: of.median.0 as f64,
+                    sigma: of.sigma,
+                    min: of.min.map_or(MIN_SIZE, |min| bytes("payload", min)),
+                    max: match of.max {
+                        Some(max) => bytes("payload", max),
+                        None => (of.median.0 as f64 * (6.0 * of.sigma).exp()).min(MAX_SIZE as f64)
+                            as u32,
+                    },
+                },
+            };
+            if let Sizes::Uniform { min, max }
+            | Sizes::Normal { min, max, .. }
+            | Sizes::LogNormal { min, max, .. } = sizes
+                && min > max
+            {
+                clashes.add(
+                    "payload",
+                    format!("the smallest size, {min}B, is above the largest, {max}B"),
+                );
+            }
+            sizes
+        }
+        None if file.replay.is_some() => Sizes::Recorded,
+        None => {
+            if publishes {
+                clashes.hinted(
+                    "",
+                    "nothing says how big the messages of this flow are",
+                    Some("add `payload`, such as \"64B\" or [\"64B\", \"1KiB\"]".into()),
+                );
+            }
+            Sizes::Fixed { bytes: MIN_SIZE }
+        }
+    }
+}
+
+/// Replies go to `TOPIC/reply`; a filter that catches them would have the responder answer
+/// replies.
+fn replies_stay_apart(workload: &Workload, clashes: &mut Clashes<'_>) {
+    let ping_pong = |flow: &&Flow| flow.exchange == Exchange::PingPong;
+    let replies: Vec<String> = workload
+        .flows
+        .iter()
+        .filter(ping_pong)
+        .flat_map(|flow| &flow.publishers)
+        .filter_map(|publisher| publisher.topics.first())
+        .map(|topic| format!("{topic}/reply"))
+        .collect();
+    if replies.is_empty() {
+        return;
+    }
+    for (nth, flow) in workload.flows.iter().enumerate() {
+        let filters = flow.subscribers.iter().flat_map(|s| &s.filters);
+        // Exact filters cannot be replies unless somebody names a topic so, which the check of
+        // distinct topics below finds as well.
+        let mut caught = filters.filter(|filter| filter.is_wild()).filter_map(|filter| {
+            let reply = replies.iter().find(|reply| filter.matches_topic(reply))?;
+            Some(format!(
+                "filter `{filter}` would also catch the answers of a ping-pong flow (`{reply}`); \
+                 name its topics without `#`"
+            ))
+        });
+        if let Some(message) = caught.next() {
+            clashes
+                .below(&["flow", &nth.to_string()])
+                .add("subscribe", message);
+        }
+    }
+}
+
+/// The study's phases, with the workload's own on top.
+fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
+    let default = Phases::default();
+    let span = |own: Option<Span>, study: Option<Span>, default: u64| {
+        own.or(study).map_or(default, |span| span.0)
+    };
+    let until = |own: &Option<UntilFile>, study: &Option<UntilFile>, default: Until| match own
+        .as_ref()
+        .or(study.as_ref())
+    {
+        None => default,
+        Some(UntilFile::Time(span)) => Until::Time(span.0),
+        Some(UntilFile::Count(count)) => Until::Count(count.messages, count.within.0),
+    };
+    Phases {
+        connect_per_s: match own.connect_rate.or(study.connect_rate) {
+            None | Some(Rate::Max) => None,
+            Some(Rate::All(per_s) | Rate::Each(per_s)) => Some(per_s),
+        },
+        ready_within: span(own.ready_within, study.ready_within, default.ready_within),
+        warm_up: until(&own.warm_up, &study.warm_up, default.warm_up),
+        measure: until(&own.measure, &study.measure, default.measure),
+        drain_quiet: span(own.drain_quiet, study.drain_quiet, default.drain_quiet),
+        drain_within: span(own.drain_within, study.drain_within, default.drain_within),
+        reconnect_after: own
+            .reconnect_after
+            .or(study.reconnect_after)
+            .map(|span| span.0),
+    }
+}
+
+/// What is impossible in phases.
+pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
+    if let Some(Rate::Each(_)) = phases.connect_rate {
+        clashes.add(
+            "connect-rate",
+            "connections per second in all, such as \"500/s\", without `-each`",
+        );
+    }
+    for (key, until) in [("measure", &phases.measure), ("warm-up", &phases.warm_up)] {
+        match until {
+            Some(UntilFile::Count(count)) if count.within.0 == 0 => {
+                clashes.add(key, "`within` must be longer than 0");
+            }
+            Some(UntilFile::Count(count)) if count.messages == 0 && key == "measure" => {
+                clashes.add(key, "a measurement of no messages measures nothing");
+            }
+            Some(UntilFile::Time(Span(0))) if key == "measure" => {
+                clashes.add(key, "a measurement must be longer than 0");
+            }
+            _ => {}
+        }
+    }
+    let longest = Span(24 * 3_600_000_000_000);
+    for (key, span) in [
+        ("ready-within", phases.ready_within),
+        ("drain-quiet", phases.drain_quiet),
+        ("drain-within", phases.drain_within),
+        ("reconnect-after", phases.reconnect_after),
+    ] {
+        if span.is_some_and(|span| span > longest) {
+            clashes.add(key, "longer than a day is surely a slip");
+        }
+    }
+}
+
+/// The pattern in the file's own words.
+pub(crate) fn pattern_name(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::Pairs => "1-1",
+        Pattern::OneToMany => "1-n",
+        Pattern::ManyToOne => "n-1",
+        Pattern::ManyToMany => "n-m",
+        Pattern::Shared => "shared",
+    }
+}

@@ -1,0 +1,306 @@
+//! A study file, read and ready to be planned.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use crate::decode::decode;
+use crate::file::StudyFile;
+use crate::problem::{Problem, Sources, StudyError};
+use crate::tree::{Node, PathFault, Value, full_path};
+use crate::units::{did_you_mean, nearest};
+
+/// Largest study file in bytes; a study is a page or two of text.
+pub const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Deepest nesting of tables and lists; the format needs 5.
+const MAX_DEPTH: usize = 24;
+
+/// A study file, read, with the changes that were asked for on the command line.
+#[derive(Clone, Debug)]
+pub struct Study {
+    pub(crate) sources: Sources,
+    pub(crate) tree: Node,
+    /// Where relative paths count from.
+    pub(crate) folder: PathBuf,
+}
+
+impl Study {
+    /// Reads a study file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is too big, is no text or is no TOML. What the keys mean is
+    /// checked by [`Study::file`] and [`Study::plan`].
+    pub fn open(path: &Path) -> Result<Self, StudyError> {
+        let name = path.display().to_string();
+        let unreadable = |error: std::io::Error| {
+            let hint = match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    Some("check the path; the studies that come with pubgauge are in `studies/`")
+                }
+                _ => None,
+            };
+            StudyError::plain(&name, format!("cannot be read: {error}"), hint)
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        let about = file.metadata().map_err(unreadable)?;
+        if about.is_dir() {
+            return Err(StudyError::plain(
+                &name,
+                "is a folder, not a study file",
+                None,
+            ));
+        }
+        let too_big = |size: String| {
+            StudyError::plain(
+                &name,
+                format!("is {size}; a study file has at most 1 MiB"),
+                Some(
+                    "did you mean a trace? A study refers to traces by `[trace.NAME]` with `files = [...]`",
+                ),
+            )
+        };
+        if about.len() > MAX_FILE_BYTES {
+            return Err(too_big(format!("{} bytes long", about.len())));
+        }
+        let mut bytes = Vec::with_capacity(about.len() as usize);
+        // A device or pipe has no length to check beforehand.
+        file.take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(too_big("longer than that".into()));
+        }
+        let text = text_of(&name, bytes)?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        Study::parse(&name, &text, &folder)
+    }
+
+    /// Reads a study from a text; `name` is for messages, relative paths count from `folder`.
+    ///
+    /// # Errors
+    /// When the text is no TOML.
+    pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, StudyError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut sources = Sources::default();
+        sources.add(name, text, false);
+        if text.trim().is_empty() {
+            return Err(StudyError::plain(
+                name,
+                "is empty",
+                Some(
+                    "a study needs at least a name and a workload; docs/study-format.md begins with the smallest one",
+                ),
+            ));
+        }
+        if let Some(at) = too_deep(text) {
+            let message = format!("nested more than {MAX_DEPTH} levels deep");
+            return Err(StudyError::one(sources.problem(
+                Some(at..at + 1),
+                message,
+                None,
+            )));
+        }
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            let problems = errors
+                .iter()
+                .take(10)
+                .map(|error| sources.problem(error.span(), syntax(error.message()), None))
+                .collect();
+            return Err(StudyError { problems });
+        }
+        let span = table.span();
+        let tree = Node::table(table.into_inner(), span, 0).map_err(|span| {
+            StudyError::one(sources.problem(Some(span), "this number is out of range", None))
+        })?;
+        Ok(Study {
+            sources,
+            tree,
+            folder: folder.to_path_buf(),
+        })
+    }
+
+    /// The study that runs when none is given.
+    ///
+    /// # Panics
+    /// Never: a test reads it.
+    pub fn first_look() -> Self {
+        const TEXT: &str = include_str!("../../../studies/first-look.toml");
+        Study::parse("first-look.toml (built in)", TEXT, Path::new(""))
+            .expect("the built-in study is tested")
+    }
+
+    /// Changes one value, as `--set PATH=VALUE` asks: `--set phases.measure=30s`,
+    /// `--set workload.fleet.flow.publishers=200`, `--set payload=1KiB`. The value is TOML, or
+    /// else a text. A step into a list of tables is a name or a number from 0; without it, all
+    /// elements are changed.
+    ///
+    /// # Errors
+    /// When it is not `PATH=VALUE`, or the path leads nowhere. Whether the key exists and the
+    /// value fits is checked by [`Study::file`], in messages that name the flag.
+    pub fn apply_set(&mut self, set: &str) -> Result<(), StudyError> {
+        let flag = format!("--set {set}");
+        let wrong = |message: String| StudyError::plain(&flag, message, None);
+        let Some((path, value)) = set.split_once('=') else {
+            return Err(wrong(
+                "expected PATH=VALUE, such as `phases.measure=30s`".into(),
+            ));
+        };
+        let (path, value) = (path.trim(), value.trim());
+        let steps: Vec<&str> = full_path(path).split('.').collect();
+        if path.is_empty() || steps.iter().any(|step| step.is_empty()) {
+            return Err(wrong(format!(
+                "`{path}` is not a path; expected keys parted by dots"
+            )));
+        }
+        if too_deep(value).is_some() || steps.len() > MAX_DEPTH {
+            return Err(wrong(format!("nested more than {MAX_DEPTH} levels deep")));
+        }
+        let base = self.sources.add(&flag, set, true);
+        let span = base..base + set.len();
+        let mut node = match DeValue::parse(value) {
+            Ok(parsed) => Node::new(parsed, base),
+            Err(_) => Ok(Node {
+                span: span.clone(),
+                value: Value::Text(value.to_string()),
+            }),
+        }
+        .map_err(|_| wrong(format!("{value} is out of range")))?;
+        // `64B` in quotes that a shell took away; and dates nobody asked for.
+        if let Value::Date(text) = node.value {
+            node.value = Value::Text(text);
+        }
+        node.span = span.clone();
+        let mut tree = self.tree.clone();
+        tree.set(&steps, span, &node)
+            .map_err(|fault| wrong(path_fault(path, &fault)))?;
+        self.tree = tree;
+        Ok(())
+    }
+
+    /// The study as typed data, without the grid applied.
+    ///
+    /// # Errors
+    /// Every key or value that does not fit.
+    pub fn file(&self) -> Result<StudyFile, StudyError> {
+        self.decode(&self.tree)
+    }
+
+    /// Decodes a changed copy of the tree.
+    pub(crate) fn decode(&self, tree: &Node) -> Result<StudyFile, StudyError> {
+        let mut tree = tree.clone();
+        tree.split_settings();
+        decode(&tree).map_err(|misfits| {
+            let mut problems: Vec<Problem> = misfits
+                .into_iter()
+                .map(|misfit| {
+                    self.sources
+                        .problem(misfit.span, misfit.message, misfit.hint)
+                })
+                .collect();
+            problems.dedup();
+            StudyError { problems }
+        })
+    }
+}
+
+/// What is wrong with a path, in words.
+pub(crate) fn path_fault(path: &str, fault: &PathFault) -> String {
+    match fault {
+        PathFault::NoTable(step) => {
+            format!("`{path}` leads nowhere: there is nothing below `{step}`")
+        }
+        PathFault::NoElement { list, step, names } if names.is_empty() => {
+            format!("`{path}` leads nowhere: `{list}` has no element `{step}`")
+        }
+        PathFault::NoElement { list, step, names } => {
+            let near = nearest(step, names.iter().map(String::as_str));
+            format!(
+                "`{path}` leads nowhere: `{list}` has no element `{step}`{}; there is {}",
+                did_you_mean(near),
+                names.join(", ")
+            )
+        }
+    }
+}
+
+/// The text of a file, or what it is instead.
+fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, StudyError> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return Err(StudyError::plain(
+            name,
+            "is a gzip file, not a study file",
+            Some(
+                "did you mean a trace? A study refers to traces by `[trace.NAME]` with `files = [...]`",
+            ),
+        ));
+    }
+    if bytes.contains(&0) {
+        return Err(StudyError::plain(
+            name,
+            "is a binary file, not a study file",
+            Some("a study file is TOML, that is, plain text"),
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
+        StudyError::plain(
+            name,
+            format!("is not UTF-8 text: byte {at}, in line {line}, does not belong there"),
+            Some("save the file as UTF-8"),
+        )
+    })
+}
+
+/// Where brackets or dotted keys are nested deeper than the format ever is. The parser has a
+/// limit of its own, but dropping and walking a deep tree would overflow the stack before.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut quote: Option<char> = None;
+    let mut escaped = false;
+    let mut dots = 0;
+    let mut comment = false;
+    for (at, c) in text.char_indices() {
+        if comment {
+            comment = c != '\n';
+            if comment {
+                continue;
+            }
+        }
+        match quote {
+            Some('"') if escaped => escaped = false,
+            Some('"') if c == '\\' => escaped = true,
+            Some(q) if c == q || c == '\n' => quote = None,
+            Some(_) => {}
+            None => match c {
+                '"' | '\'' => quote = Some(c),
+                '#' => comment = true,
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                '.' => dots += 1,
+                '\n' | '=' => dots = 0,
+                _ => {}
+            },
+        }
+        if depth + dots > MAX_DEPTH {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The TOML parser's words, with the most common cause.
+fn syntax(message: &str) -> String {
+    match message {
+        m if m.contains("duplicate key") => "this key is given twice".into(),
+        m => format!("this is not TOML: {m}"),
+    }
+}

@@ -1,0 +1,327 @@
+//! The study as a tree of values that know where they stand, so that flags and grid axes can be
+//! put into it and every message can point at its cause.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) span: Range<usize>,
+    pub(crate) value: Value,
+}
+
+/// A value as TOML knows it.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    Date(String),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+}
+
+/// A key with its value, in the order of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) span: Range<usize>,
+    pub(crate) node: Node,
+}
+
+/// Where a value is missing from a path that was to be set.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PathFault {
+    /// A step leads into something that is no table.
+    NoTable(String),
+    /// A list has no such element.
+    NoElement {
+        list: String,
+        step: String,
+        names: Vec<String>,
+    },
+}
+
+/// Lists of tables whose elements go by name.
+const LISTS: [&str; 4] = ["workload", "flow", "settings", "criterion"];
+
+/// Daily names that stand for longer paths.
+const SHORT: [(&str, &str); 8] = [
+    ("publishers", "workload.flow.publishers"),
+    ("subscribers", "workload.flow.subscribers"),
+    ("topics", "workload.flow.topics"),
+    ("payload", "workload.flow.payload"),
+    ("rate", "workload.flow.rate"),
+    ("window", "workload.flow.window"),
+    ("duration", "phases.measure"),
+    ("warm-up", "phases.warm-up"),
+];
+
+/// `path` with a daily name written out.
+pub(crate) fn full_path(path: &str) -> &str {
+    SHORT
+        .iter()
+        .find(|(short, _)| *short == path)
+        .map_or(path, |(_, full)| full)
+}
+
+impl Node {
+    /// From what the TOML parser found, all spans moved on by `base`; a number that is out of
+    /// range is reported by its span.
+    pub(crate) fn new(node: Spanned<DeValue<'_>>, base: usize) -> Result<Node, Range<usize>> {
+        let span = node.span().start + base..node.span().end + base;
+        let value = match node.into_inner() {
+            DeValue::String(text) => Value::Text(text.into_owned()),
+            DeValue::Integer(number) => {
+                let value = i64::from_str_radix(number.as_str(), number.radix());
+                Value::Integer(value.map_err(|_| span.clone())?)
+            }
+            DeValue::Float(number) => {
+                Value::Float(number.as_str().parse().map_err(|_| span.clone())?)
+            }
+            DeValue::Boolean(value) => Value::Boolean(value),
+            DeValue::Datetime(value) => Value::Date(value.to_string()),
+            DeValue::Array(array) => {
+                let nodes = array.into_iter().map(|node| Node::new(node, base));
+                Value::List(nodes.collect::<Result<_, _>>()?)
+            }
+            DeValue::Table(table) => return Node::table(table, span, base),
+        };
+        Ok(Node { span, value })
+    }
+
+    /// As [`Node::new`], for a table.
+    pub(crate) fn table(
+        table: DeTable<'_>,
+        span: Range<usize>,
+        base: usize,
+    ) -> Result<Node, Range<usize>> {
+        let mut entries = Vec::with_capacity(table.len());
+        for (key, node) in table {
+            entries.push(Entry {
+                span: key.span().start + base..key.span().end + base,
+                key: key.into_inner().into_owned(),
+                node: Node::new(node, base)?,
+            });
+        }
+        // The parser sorts by key; the file's own order is that of the keys' places.
+        entries.sort_by_key(|entry| entry.span.start);
+        Ok(Node {
+            span,
+            value: Value::Table(entries),
+        })
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    fn name(&self) -> Option<&str> {
+        match &self.get("name")?.node.value {
+            Value::Text(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The value as JSON, for what is only shown.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Text(text) | Value::Date(text) => text.clone().into(),
+            Value::Integer(number) => (*number).into(),
+            Value::Float(number) => (*number).into(),
+            Value::Boolean(value) => (*value).into(),
+            Value::List(nodes) => nodes.iter().map(Node::to_json).collect(),
+            Value::Table(entries) => entries
+                .iter()
+                .map(|entry| (entry.key.clone(), entry.node.to_json()))
+                .collect(),
+        }
+    }
+
+    /// Puts `value` at `path`. A step into a list of tables may be a number (from 0) or the
+    /// `name` of an element; without one, every element is meant. Tables that are missing are
+    /// made.
+    pub(crate) fn set(
+        &mut self,
+        path: &[&str],
+        key_span: Range<usize>,
+        value: &Node,
+    ) -> Result<(), PathFault> {
+        let Some((step, rest)) = path.split_first() else {
+            *self = value.clone();
+            return Ok(());
+        };
+        match &mut self.value {
+            Value::List(nodes) => {
+                if let Some(node) = element(nodes, step) {
+                    return node.set(rest, key_span, value);
+                }
+                let tables = nodes.iter().all(|n| matches!(n.value, Value::Table(_)));
+                if nodes.is_empty() || !tables || step.parse::<usize>().is_ok() {
+                    return Err(PathFault::NoElement {
+                        list: String::new(),
+                        step: step.to_string(),
+                        names: nodes
+                            .iter()
+                            .filter_map(Node::name)
+                            .map(str::to_string)
+                            .collect(),
+                    });
+                }
+                for node in nodes {
+                    node.set(path, key_span.clone(), value)?;
+                }
+                Ok(())
+            }
+            Value::Table(entries) => {
+                let index = entries.iter().position(|entry| entry.key == *step);
+                let index = index.unwrap_or_else(|| {
+                    let empty = Node {
+                        span: key_span.clone(),
+                        value: match LISTS.contains(step) {
+                            // `--set settings.reliability=...` needs a variant to go to.
+                            true if *step == "settings" => Value::List(vec![Node {
+                                span: key_span.clone(),
+                                value: Value::Table(Vec::new()),
+                            }]),
+                            true => Value::List(Vec::new()),
+                            false => Value::Table(Vec::new()),
+                        },
+                    };
+                    entries.push(Entry {
+                        key: step.to_string(),
+                        span: key_span.clone(),
+                        node: empty,
+                    });
+                    entries.len() - 1
+                });
+                let entry = &mut entries[index];
+                if rest.is_empty() {
+                    entry.span = key_span.clone();
+                }
+                entry
+                    .node
+                    .set(rest, key_span, value)
+                    .map_err(|fault| match fault {
+                        PathFault::NoElement {
+                            list,
+                            step: wrong,
+                            names,
+                        } if list.is_empty() => PathFault::NoElement {
+                            list: step.to_string(),
+                            step: wrong,
+                            names,
+                        },
+                        fault => fault,
+                    })
+            }
+            _ => Err(PathFault::NoTable(step.to_string())),
+        }
+    }
+
+    /// Where `path` stands: its key's value, or the last part of it that is there.
+    pub(crate) fn locate(&self, path: &[&str]) -> Range<usize> {
+        let Some((step, rest)) = path.split_first() else {
+            return self.span.clone();
+        };
+        let inner = match &self.value {
+            Value::Table(_) => self.get(step).map(|entry| &entry.node),
+            Value::List(nodes) => step.parse::<usize>().ok().and_then(|n| nodes.get(n)),
+            _ => None,
+        };
+        match inner {
+            Some(node) => node.locate(rest),
+            None => self.header(),
+        }
+    }
+
+    /// Where to point for the whole value: tables are long, so at their first line only.
+    fn header(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    /// Takes out whatever has this span, key or value; false if nothing has, or all has.
+    pub(crate) fn remove(&mut self, span: &Range<usize>, removed: &mut Vec<String>) -> bool {
+        match &mut self.value {
+            Value::Table(entries) => {
+                let hit = |entry: &Entry| entry.span == *span || entry.node.span == *span;
+                if let Some(index) = entries.iter().position(hit) {
+                    removed.push(entries.remove(index).key);
+                    return true;
+                }
+                entries
+                    .iter_mut()
+                    .any(|entry| entry.node.remove(span, removed))
+            }
+            Value::List(nodes) => {
+                if let Some(index) = nodes.iter().position(|node| node.span == *span) {
+                    nodes.remove(index);
+                    return true;
+                }
+                nodes.iter_mut().any(|node| node.remove(span, removed))
+            }
+            _ => false,
+        }
+    }
+
+    /// Parts each `[[settings]]` into `name` and `ask`, because the neutral settings are a type of
+    /// their own that knows no name; a single `[settings]` counts as a list of one.
+    pub(crate) fn split_settings(&mut self) {
+        let Value::Table(entries) = &mut self.value else {
+            return;
+        };
+        let Some(settings) = entries.iter_mut().find(|entry| entry.key == "settings") else {
+            return;
+        };
+        if let Value::Table(_) = settings.node.value {
+            let span = settings.node.span.clone();
+            let one = std::mem::replace(
+                &mut settings.node,
+                Node {
+                    span,
+                    value: Value::Boolean(false),
+                },
+            );
+            settings.node.value = Value::List(vec![one]);
+        }
+        let Value::List(variants) = &mut settings.node.value else {
+            return;
+        };
+        for variant in variants {
+            let span = variant.span.clone();
+            if let Value::Table(entries) = &mut variant.value {
+                let (mut named, ask): (Vec<Entry>, Vec<Entry>) = std::mem::take(entries)
+                    .into_iter()
+                    .partition(|entry| entry.key == "name");
+                named.push(Entry {
+                    key: "ask".into(),
+                    span: span.clone(),
+                    node: Node {
+                        span,
+                        value: Value::Table(ask),
+                    },
+                });
+                *entries = named;
+            }
+        }
+    }
+}
+
+/// The element of a list that a step names.
+fn element<'a>(nodes: &'a mut [Node], step: &str) -> Option<&'a mut Node> {
+    if let Ok(index) = step.parse::<usize>() {
+        return nodes.get_mut(index);
+    }
+    nodes.iter_mut().find(|node| node.name() == Some(step))
+}

@@ -1,0 +1,421 @@
+//! Quantities as people write them: `64B`, `1kB` (1000), `1KiB` (1024), `100ms`, `10k/s`.
+//!
+//! A number without its unit is refused, because `10` may mean seconds to one reader and
+//! milliseconds to the next.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A quantity that was not understood, and what would be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnitError(String);
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+/// A length of time, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub u64);
+
+/// How fast messages are sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// As fast as the system takes them: `max`.
+    Max,
+    /// So many a second over all publishers of the flow: `10k/s`.
+    All(f64),
+    /// So many a second by each publisher: `1/s-each`.
+    Each(f64),
+}
+
+const SIZE_UNITS: [(&str, u64); 8] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
+const SPAN_UNITS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// The number at the start of `text`, and the rest. `_` may part digits.
+fn number(text: &str) -> Option<(f64, &str)> {
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(text.len());
+    let digits: String = text[..end].chars().filter(|c| *c != '_').collect();
+    let value: f64 = digits.parse().ok()?;
+    Some((value, text[end..].trim_start()))
+}
+
+/// Number times unit, exactly where the product is a whole number.
+fn product(value: f64, unit: u64) -> Option<u64> {
+    let exact = value * unit as f64;
+    (exact.is_finite() && exact < 9e18).then_some(exact.round() as u64)
+}
+
+impl FromStr for Size {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let text = text.trim();
+        let example = "a size is a number with its unit: B, kB (1000 B), KiB (1024 B), MB, MiB, \
+                       GB or GiB, such as \"64B\" or \"1KiB\"";
+        let Some((value, unit)) = number(text) else {
+            return Err(UnitError(format!("`{text}` is not a size; {example}")));
+        };
+        if unit.is_empty() {
+            return Err(UnitError(format!(
+                "`{text}` lacks its unit; did you mean \"{text}B\"? ({example})"
+            )));
+        }
+        let exact = SIZE_UNITS.iter().find(|(name, _)| *name == unit);
+        let Some((_, factor)) = exact else {
+            let near = nearest(unit, SIZE_UNITS.iter().map(|(name, _)| *name));
+            return Err(UnitError(format!(
+                "`{unit}` is not a unit of size{}; {example}",
+                did_you_mean(near)
+            )));
+        };
+        if (value * *factor as f64).fract() != 0.0 {
+            return Err(UnitError(format!(
+                "`{text}` is not a whole number of bytes"
+            )));
+        }
+        product(value, *factor)
+            .map(Size)
+            .ok_or_else(|| UnitError(format!("`{text}` is more than any message can have")))
+    }
+}
+
+impl FromStr for Span {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let text = text.trim();
+        let example = "a duration is a number with its unit: ns, us, ms, s, min or h, such as \
+                       \"100ms\" or \"10s\"";
+        let Some((value, unit)) = number(text) else {
+            return Err(UnitError(format!("`{text}` is not a duration; {example}")));
+        };
+        if unit.is_empty() {
+            return Err(UnitError(format!(
+                "`{text}` lacks its unit; did you mean \"{text}s\"? ({example})"
+            )));
+        }
+        let Some((_, factor)) = SPAN_UNITS.iter().find(|(name, _)| *name == unit) else {
+            let near = match unit {
+                "m" | "minutes" | "minute" | "mins" => Some("min"),
+                "sec" | "secs" | "second" | "seconds" | "S" => Some("s"),
+                "hour" | "hours" | "hr" => Some("h"),
+                "msec" | "millis" | "MS" => Some("ms"),
+                _ => nearest(unit, SPAN_UNITS.iter().map(|(name, _)| *name)),
+            };
+            return Err(UnitError(format!(
+                "`{unit}` is not a unit of time{}; {example}",
+                did_you_mean(near)
+            )));
+        };
+        product(value, *factor)
+            .map(Span)
+            .ok_or_else(|| UnitError(format!("`{text}` is longer than 290 years")))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let text = text.trim();
+        let example = "a rate is messages per time over all publishers, such as \"10k/s\", or \
+                       for each of them, such as \"1/s-each\" or \"1/15min-each\", or \"max\"";
+        let wrong = |why: &str| UnitError(format!("`{text}` is not a rate{why}; {example}"));
+        if text == "max" {
+            return Ok(Rate::Max);
+        }
+        let (amount, each) = match text.strip_suffix("-each") {
+            Some(amount) => (amount, true),
+            None => (text, false),
+        };
+        let Some((value, rest)) = number(amount) else {
+            return Err(wrong(""));
+        };
+        let (multiple, rest) = match rest.as_bytes().first() {
+            Some(b'k') => (1e3, &rest[1..]),
+            Some(b'M') => (1e6, &rest[1..]),
+            _ => (1.0, rest),
+        };
+        let Some(per) = rest.trim_start().strip_prefix('/') else {
+            return Err(wrong(match rest {
+                "" => ": it lacks its unit (did you add \"/s\"?)",
+                _ => "",
+            }));
+        };
+        let per = per.trim();
+        let per = if per.starts_with(|c: char| c.is_ascii_digit()) {
+            per.to_string()
+        } else {
+            format!("1{per}")
+        };
+        let span: Span = per.parse().map_err(|_| wrong(""))?;
+        if span.0 == 0 {
+            return Err(wrong(": it has no time in it"));
+        }
+        let per_s = value * multiple * 1e9 / span.0 as f64;
+        if !(per_s > 0.0 && per_s <= 1e12) {
+            return Err(wrong(
+                " above zero (publishers that send nothing: `publishers = 0`)",
+            ));
+        }
+        Ok(if each {
+            Rate::Each(per_s)
+        } else {
+            Rate::All(per_s)
+        })
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+            .into_iter()
+            .chain([("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)])
+            .find(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor));
+        match unit {
+            Some((name, factor)) => write!(f, "{}{name}", self.0 / factor),
+            None => write!(f, "{}B", self.0),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = SPAN_UNITS
+            .iter()
+            .rev()
+            .find(|(name, factor)| *name != "µs" && self.0 > 0 && self.0.is_multiple_of(*factor));
+        match unit {
+            Some((name, factor)) => write!(f, "{}{name}", self.0 / factor),
+            None => write!(f, "{}s", self.0),
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |f: &mut fmt::Formatter<'_>, per_s: f64| {
+            // The unit in which the number is whole, so that what is read back is the same.
+            let spans = [("s", 1.0), ("min", 60.0), ("h", 3600.0)];
+            let whole = spans
+                .iter()
+                .find(|(_, s)| (per_s * s).fract().abs() < 1e-12 && per_s * s >= 1.0);
+            match whole {
+                Some((name, s)) => write!(f, "{}/{name}", per_s * s),
+                None => write!(f, "{per_s}/s"),
+            }
+        };
+        match *self {
+            Rate::Max => f.write_str("max"),
+            Rate::All(per_s) => show(f, per_s),
+            Rate::Each(per_s) => {
+                show(f, per_s)?;
+                f.write_str("-each")
+            }
+        }
+    }
+}
+
+/// The name that is most like `wrong`, if any is like it at all.
+pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wrong = wrong.to_lowercase();
+    names
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&wrong, &name.to_lowercase()),
+                name,
+            )
+        })
+        .filter(|(distance, name)| *distance <= name.len().max(wrong.len()).div_ceil(3))
+        .min()
+        .map(|(_, name)| name)
+}
+
+pub(crate) fn did_you_mean(name: Option<&str>) -> String {
+    name.map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default()
+}
+
+macro_rules! as_string {
+    ($type:ty, $name:literal, $expected:literal, $description:literal, $pattern:literal) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expected)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$type, E> {
+                        match value.to_string().parse::<$type>() {
+                            Err(error) => Err(E::custom(error)),
+                            Ok(_) => Err(E::invalid_type(Unexpected::Signed(value), &self)),
+                        }
+                    }
+                }
+                deserializer.deserialize_any(Text)
+            }
+        }
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "description": $description,
+                    "pattern": $pattern,
+                })
+            }
+        }
+    };
+}
+
+as_string!(
+    Size,
+    "Size",
+    "a size in quotes, such as \"64B\" or \"1KiB\"",
+    "A number of bytes with its unit: B, kB (1000 B), KiB (1024 B), MB, MiB, GB, GiB.",
+    r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$"
+);
+as_string!(
+    Span,
+    "Span",
+    "a duration in quotes, such as \"100ms\" or \"10s\"",
+    "A length of time with its unit: ns, us, ms, s, min, h.",
+    r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*(ns|us|µs|ms|s|min|h)\s*$"
+);
+as_string!(
+    Rate,
+    "Rate",
+    "a rate in quotes, such as \"10k/s\", \"1/s-each\" or \"max\"",
+    "Messages per time over all publishers (10k/s), or by each of them (1/s-each), or max.",
+    r"^\s*(max|[0-9][0-9_]*(\.[0-9]+)?\s*[kM]?\s*/\s*[0-9.]*\s*(ns|us|µs|ms|s|min|h)(-each)?)\s*$"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes() {
+        let size = |text: &str| text.parse::<Size>().map(|s| s.0);
+        assert_eq!(size("64B"), Ok(64));
+        assert_eq!(size("1kB"), Ok(1000));
+        assert_eq!(size("1KiB"), Ok(1024));
+        assert_eq!(size("1.5 KiB"), Ok(1536));
+        assert_eq!(size("2MB"), Ok(2_000_000));
+        for wrong in [
+            "64",
+            "B",
+            "64b",
+            "64 kb",
+            "1.3B",
+            "-1B",
+            "",
+            "1e3B",
+            "99999999999GB",
+        ] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        assert!(
+            size("64")
+                .expect_err("no unit")
+                .0
+                .contains("did you mean \"64B\"")
+        );
+    }
+
+    #[test]
+    fn spans() {
+        let span = |text: &str| text.parse::<Span>().map(|s| s.0);
+        assert_eq!(span("100ms"), Ok(100_000_000));
+        assert_eq!(span("15min"), Ok(900_000_000_000));
+        assert_eq!(span("1.5s"), Ok(1_500_000_000));
+        assert_eq!(span("2us"), span("2µs"));
+        assert!(
+            span("5m")
+                .expect_err("ambiguous")
+                .0
+                .contains("did you mean `min`")
+        );
+        for wrong in ["10", "s", "10 sec", "10S"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rates() {
+        let rate = |text: &str| text.parse::<Rate>().map_err(|e| e.0);
+        assert_eq!(rate("10k/s"), Ok(Rate::All(10_000.0)));
+        assert_eq!(rate("1/s-each"), Ok(Rate::Each(1.0)));
+        assert_eq!(rate("1/15min-each"), Ok(Rate::Each(1.0 / 900.0)));
+        assert_eq!(rate("2M/min"), Ok(Rate::All(2e6 / 60.0)));
+        assert_eq!(rate("max"), Ok(Rate::Max));
+        for wrong in [
+            "10",
+            "10k",
+            "fast",
+            "0/s",
+            "1/fortnight",
+            "1/0s",
+            "-1/s",
+            "/s",
+        ] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shown_quantities_read_back(bytes in 0u64..1 << 40, ns in 0u64..1 << 60, per_s in 1e-6f64..1e9) {
+            prop_assert_eq!(Size(bytes).to_string().parse::<Size>(), Ok(Size(bytes)));
+            let Ok(Span(read)) = Span(ns).to_string().parse() else { panic!("span") };
+            // Beyond 2^53 ns (104 days) floating point rounds.
+            prop_assert!(read.abs_diff(ns) <= ns >> 52);
+            let Ok(Rate::Each(read)) = Rate::Each(per_s).to_string().parse() else { panic!("rate") };
+            prop_assert!((read / per_s - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn nothing_panics(text in "\\PC{0,12}") {
+            let _ = (text.parse::<Size>(), text.parse::<Span>(), text.parse::<Rate>());
+        }
+    }
+}

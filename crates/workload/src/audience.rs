@@ -1,0 +1,337 @@
+//! Who is entitled to what: the ground truth that the ledger counts against.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::filter::TopicMatch;
+use crate::{Flow, Workload};
+
+/// One publisher's messages on one topic. Streams are numbered from 0 in the order flow,
+/// publisher, topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// Index into [`Workload::flows`].
+    pub flow: u32,
+    /// Index into [`Flow::publishers`].
+    pub publisher: u32,
+    /// Index into that publisher's topics.
+    pub topic: u32,
+}
+
+/// Whoever is entitled to one copy of each message: a subscriber, or a group whose members
+/// share the messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// The group's name, if it is one.
+    pub group: Option<String>,
+    /// Its subscribers as (index into [`Workload::flows`], index into [`Flow::subscribers`]);
+    /// exactly one unless it is a group.
+    pub members: Vec<(u32, u32)>,
+    /// The streams it is entitled to, in ascending order, without overlap or contact. Parties
+    /// with equal filters share them.
+    pub streams: Arc<[Range<u32>]>,
+}
+
+impl Party {
+    /// Whether it is entitled to `stream`.
+    pub fn is_entitled(&self, stream: u32) -> bool {
+        let after = self.streams.partition_point(|range| range.start <= stream);
+        after > 0 && self.streams[after - 1].end > stream
+    }
+
+    /// How many streams it is entitled to.
+    pub fn stream_count(&self) -> u64 {
+        self.streams
+            .iter()
+            .map(|range| u64::from(range.end - range.start))
+            .sum()
+    }
+}
+
+/// Why it cannot be said who is entitled to what.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AudienceError {
+    /// Two filters of one connection match the same topic: systems differ in whether they then
+    /// deliver once or twice.
+    #[error(
+        "device `{device}` subscribes twice to topic `{topic}` (by `{first}` and `{second}`); \
+         systems differ in whether they then deliver once or twice, so a connection's filters \
+         must not overlap"
+    )]
+    Overlap {
+        /// The device's name.
+        device: String,
+        /// A topic that both match.
+        topic: String,
+        /// One filter.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Members of a group with different filters, some of which are equal.
+    #[error(
+        "members of group `{0}` have different filters; all members of a group must have the same"
+    )]
+    MixedGroup(String),
+    /// More streams than can be numbered.
+    #[error("the workload has more than 4,294,967,295 streams (publishers times topics)")]
+    TooManyStreams,
+}
+
+/// The streams of a workload and the parties entitled to them. Filters match the topics of every
+/// flow, not only of their own. Replies of ping-pong flows are not part of it.
+#[derive(Clone, Debug)]
+pub struct Audience {
+    /// Every stream; the index is its number.
+    pub streams: Vec<StreamInfo>,
+    /// Every party.
+    pub parties: Vec<Party>,
+    /// First stream of each publisher, flow by flow.
+    first: Vec<Vec<u32>>,
+    /// Parties entitled to each stream.
+    fan_out: Vec<u32>,
+    /// Party of each subscriber, flow by flow.
+    party_of: Vec<Vec<u32>>,
+}
+
+impl Audience {
+    /// Numbers the streams of `workload` and matches every filter against every topic, at a cost
+    /// of about (streams + matches) log streams.
+    ///
+    /// # Errors
+    /// When a delivery could not be attributed with certainty: overlapping filters of one
+    /// connection, groups at odds, too many streams.
+    pub fn new(workload: &Workload) -> Result<Self, AudienceError> {
+        let (streams, first) = number(workload)?;
+        let topics = Topics::new(workload, &streams);
+        let mut matched: HashMap<Vec<&str>, Arc<[Range<u32>]>> = HashMap::new();
+        let mut groups: HashMap<(&str, Vec<&str>), u32> = HashMap::new();
+        let mut group_filters: HashMap<(&str, &str), u32> = HashMap::new();
+        // Connections that subscribe in several flows have to be free of overlap as a whole.
+        let mut by_device: HashMap<u32, Vec<&str>> = HashMap::new();
+        let mut parties: Vec<Party> = Vec::new();
+        let mut party_of = Vec::with_capacity(workload.flows.len());
+        for (flow_index, flow) in workload.flows.iter().enumerate() {
+            let mut of_flow = Vec::with_capacity(flow.subscribers.len());
+            for (index, subscriber) in flow.subscribers.iter().enumerate() {
+                let member = (flow_index as u32, index as u32);
+                let device = || {
+                    workload
+                        .devices
+                        .get(subscriber.device as usize)
+                        .map(|device| device.name.clone())
+                        .unwrap_or_else(|| subscriber.device.to_string())
+                };
+                let mut filters: Vec<&str> =
+                    subscriber.filters.iter().map(String::as_str).collect();
+                filters.sort_unstable();
+                let of_device = by_device.entry(subscriber.device).or_default();
+                if !of_device.is_empty() {
+                    let mut all = of_device.clone();
+                    all.extend(&filters);
+                    topics.matching(&all, device)?;
+                }
+                of_device.extend(&filters);
+                let ranges = match matched.get(&filters) {
+                    Some(ranges) => ranges.clone(),
+                    None => {
+                        let ranges: Arc<[Range<u32>]> = topics.matching(&filters, device)?.into();
+                        matched.insert(filters.clone(), ranges.clone());
+                        ranges
+                    }
+                };
+                let party = match &subscriber.group {
+                    None => None,
+                    Some(group) => {
+                        let next = parties.len() as u32;
+                        let party = *groups
+                            .entry((group.as_str(), filters.clone()))
+                            .or_insert(next);
+                        for filter in &filters {
+                            let owner = *group_filters
+                                .entry((group.as_str(), filter))
+                                .or_insert(party);
+                            if owner != party {
+                                return Err(AudienceError::MixedGroup(group.clone()));
+                            }
+                        }
+                        (party != next).then_some(party)
+                    }
+                };
+                let party = party.unwrap_or_else(|| {
+                    parties.push(Party {
+                        group: subscriber.group.clone(),
+                        members: Vec::new(),
+                        streams: ranges,
+                    });
+                    parties.len() as u32 - 1
+                });
+                parties[party as usize].members.push(member);
+                of_flow.push(party);
+            }
+            party_of.push(of_flow);
+        }
+        let fan_out = count(&parties, streams.len());
+        Ok(Audience {
+            streams,
+            parties,
+            first,
+            fan_out,
+            party_of,
+        })
+    }
+
+    /// How many parties are entitled to `stream`: deliveries expected per message.
+    ///
+    /// # Panics
+    /// If there is no such stream.
+    pub fn fan_out(&self, stream: u32) -> u32 {
+        self.fan_out[stream as usize]
+    }
+
+    /// The number of the first stream of a publisher; its other topics follow.
+    ///
+    /// # Panics
+    /// If there is no such publisher.
+    pub fn first_stream(&self, flow: u32, publisher: u32) -> u32 {
+        self.first[flow as usize][publisher as usize]
+    }
+
+    /// The party that a subscriber belongs to, as index into [`Audience::parties`].
+    ///
+    /// # Panics
+    /// If there is no such subscriber.
+    pub fn party_of(&self, flow: u32, subscriber: u32) -> u32 {
+        self.party_of[flow as usize][subscriber as usize]
+    }
+}
+
+type Numbered = (Vec<StreamInfo>, Vec<Vec<u32>>);
+
+fn number(workload: &Workload) -> Result<Numbered, AudienceError> {
+    let count = |flow: &Flow| {
+        flow.publishers
+            .iter()
+            .map(|p| p.topics.len())
+            .sum::<usize>()
+    };
+    let total: usize = workload.flows.iter().map(count).sum();
+    if u32::try_from(total).is_err() {
+        return Err(AudienceError::TooManyStreams);
+    }
+    let mut streams = Vec::with_capacity(total);
+    let mut first = Vec::with_capacity(workload.flows.len());
+    for (flow_index, flow) in workload.flows.iter().enumerate() {
+        let mut of_flow = Vec::with_capacity(flow.publishers.len());
+        for (publisher, topics) in flow.publishers.iter().map(|p| p.topics.len()).enumerate() {
+            of_flow.push(streams.len() as u32);
+            streams.extend((0..topics as u32).map(|topic| StreamInfo {
+                flow: flow_index as u32,
+                publisher: publisher as u32,
+                topic,
+            }));
+        }
+        first.push(of_flow);
+    }
+    Ok((streams, first))
+}
+
+/// All topics in byte order, each with its stream: what begins alike stands together.
+struct Topics<'a> {
+    sorted: Vec<(&'a str, u32)>,
+}
+
+impl<'a> Topics<'a> {
+    fn new(workload: &'a Workload, streams: &[StreamInfo]) -> Self {
+        let topic = |stream: &StreamInfo| {
+            let flow = &workload.flows[stream.flow as usize];
+            flow.publishers[stream.publisher as usize].topics[stream.topic as usize].as_str()
+        };
+        let mut sorted: Vec<(&str, u32)> = streams.iter().map(topic).zip(0..).collect();
+        sorted.sort_unstable();
+        Topics { sorted }
+    }
+
+    /// The streams that one connection gets by `filters`.
+    fn matching(
+        &self,
+        filters: &[&str],
+        device: impl Fn() -> String,
+    ) -> Result<Vec<Range<u32>>, AudienceError> {
+        let mut found: Vec<(u32, usize)> = Vec::new();
+        for (nth, filter) in filters.iter().enumerate() {
+            self.each_match(filter, |stream| found.push((stream, nth)));
+        }
+        found.sort_unstable();
+        let mut ranges: Vec<Range<u32>> = Vec::new();
+        let mut previous: Option<(u32, usize)> = None;
+        for &(stream, nth) in &found {
+            if let Some((same, other)) = previous
+                && same == stream
+            {
+                let topic = self.sorted.iter().find(|(_, s)| *s == stream);
+                return Err(AudienceError::Overlap {
+                    device: device(),
+                    topic: topic.map(|(t, _)| t.to_string()).unwrap_or_default(),
+                    first: filters[other].to_string(),
+                    second: filters[nth].to_string(),
+                });
+            }
+            previous = Some((stream, nth));
+            match ranges.last_mut() {
+                Some(range) if range.end == stream => range.end += 1,
+                _ => ranges.push(stream..stream + 1),
+            }
+        }
+        Ok(ranges)
+    }
+
+    fn each_match(&self, filter: &str, mut found: impl FnMut(u32)) {
+        let equal = |topic: &str, found: &mut dyn FnMut(u32)| {
+            let from = self.sorted.partition_point(|(t, _)| *t < topic);
+            for (_, stream) in self.sorted[from..].iter().take_while(|(t, _)| *t == topic) {
+                found(*stream);
+            }
+        };
+        if !filter.is_wild() {
+            return equal(filter, &mut found);
+        }
+        let prefix = filter.literal_prefix();
+        // `a/#` also matches `a`, which does not begin with `a/`.
+        if let Some(parent) = prefix.strip_suffix('/')
+            && filter.matches_topic(parent)
+        {
+            equal(parent, &mut found);
+        }
+        let from = self.sorted.partition_point(|(t, _)| *t < prefix);
+        for (topic, stream) in &self.sorted[from..] {
+            if !topic.starts_with(prefix) {
+                break;
+            }
+            if filter.matches_topic(topic) {
+                found(*stream);
+            }
+        }
+    }
+}
+
+/// Parties per stream, by differences, since parties may hold long ranges.
+fn count(parties: &[Party], streams: usize) -> Vec<u32> {
+    let mut steps = vec![0i64; streams + 1];
+    for range in parties.iter().flat_map(|party| party.streams.iter()) {
+        steps[range.start as usize] += 1;
+        steps[range.end as usize] -= 1;
+    }
+    let mut level = 0;
+    steps[..streams]
+        .iter()
+        .map(|step| {
+            level += step;
+            level as u32
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

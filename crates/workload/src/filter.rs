@@ -1,0 +1,144 @@
+//! Topics and filters, in the words of MQTT: levels parted by `/`, `+` for one level, `#` for
+//! all the rest.
+
+/// Whether a filter matches a topic.
+pub trait TopicMatch {
+    /// Whether `topic` matches this filter: `+` stands for one level, `#` at the end for any
+    /// number of levels, none included. A wildcard in the first level does not match topics that
+    /// begin with `$` (MQTT 5, 4.7.2).
+    fn matches_topic(&self, topic: &str) -> bool;
+
+    /// Whether the filter has wildcards.
+    fn is_wild(&self) -> bool;
+
+    /// What every matching topic begins with: all whole levels before the first wildcard.
+    fn literal_prefix(&self) -> &str;
+}
+
+impl TopicMatch for str {
+    fn matches_topic(&self, topic: &str) -> bool {
+        if topic.starts_with('$') && self.starts_with(['+', '#']) {
+            return false;
+        }
+        let mut levels = topic.split('/');
+        for wanted in self.split('/') {
+            match (wanted, levels.next()) {
+                ("#", _) => return true,
+                ("+", Some(_)) => {}
+                (wanted, Some(level)) if wanted == level => {}
+                _ => return false,
+            }
+        }
+        levels.next().is_none()
+    }
+
+    fn is_wild(&self) -> bool {
+        self.split('/').any(|level| level == "+" || level == "#")
+    }
+
+    fn literal_prefix(&self) -> &str {
+        let mut end = 0;
+        for level in self.split('/') {
+            if level == "+" || level == "#" {
+                return &self[..end];
+            }
+            end += level.len() + 1;
+        }
+        self
+    }
+}
+
+/// What is wrong with a filter, if anything.
+pub fn filter_fault(filter: &str) -> Option<&'static str> {
+    if filter.is_empty() {
+        return Some("it is empty");
+    }
+    if filter.len() > 65_535 {
+        return Some("it is longer than 65,535 bytes");
+    }
+    if filter.contains('\0') {
+        return Some("it contains a null character");
+    }
+    let mut levels = filter.split('/').peekable();
+    while let Some(level) = levels.next() {
+        if level.len() > 1 && level.contains(['+', '#']) {
+            return Some("`+` and `#` must fill a whole level, as in `site/+/power` or `site/#`");
+        }
+        if level == "#" && levels.peek().is_some() {
+            return Some("`#` may only stand at the end");
+        }
+    }
+    None
+}
+
+/// What is wrong with a topic to publish to, if anything.
+pub fn topic_fault(topic: &str) -> Option<&'static str> {
+    if topic.contains(['+', '#']) {
+        return Some("`+` and `#` are for filters; a message goes to one topic");
+    }
+    if topic.starts_with('$') {
+        return Some("topics that begin with `$` belong to the system");
+    }
+    filter_fault(topic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matching() {
+        let yes = [
+            ("a/b", "a/b"),
+            ("a/+", "a/b"),
+            ("+/b", "a/b"),
+            ("+/+", "a/b"),
+            ("+/+", "/b"),
+            ("#", "a/b/c"),
+            ("a/#", "a/b/c"),
+            ("a/#", "a"),
+            ("a/+/c", "a/b/c"),
+            ("a/+/#", "a/b"),
+            ("/+", "/b"),
+        ];
+        let no = [
+            ("a/b", "a/bc"),
+            ("a/b", "a"),
+            ("a", "a/b"),
+            ("a/+", "a"),
+            ("a/+", "a/b/c"),
+            ("+", "/b"),
+            ("#", "$SYS/x"),
+            ("+/x", "$SYS/x"),
+            ("a/b/#", "a/bc"),
+            ("a/+/#", "a"),
+        ];
+        for (filter, topic) in yes {
+            assert!(filter.matches_topic(topic), "{filter} {topic}");
+        }
+        for (filter, topic) in no {
+            assert!(!filter.matches_topic(topic), "{filter} {topic}");
+        }
+    }
+
+    #[test]
+    fn prefixes() {
+        assert_eq!("a/b/+/c".literal_prefix(), "a/b/");
+        assert_eq!("#".literal_prefix(), "");
+        assert_eq!("a/b".literal_prefix(), "a/b");
+        assert_eq!("a/#".literal_prefix(), "a/");
+    }
+
+    #[test]
+    fn faults() {
+        for filter in ["", "a/b+", "a/#/c", "a#", "a\0b"] {
+            assert!(filter_fault(filter).is_some(), "{filter}");
+        }
+        for filter in ["a", "+", "#", "a/+/b/#", "/"] {
+            assert!(filter_fault(filter).is_none(), "{filter}");
+        }
+        for topic in ["a/+", "#", "$SYS/a", ""] {
+            assert!(topic_fault(topic).is_some(), "{topic}");
+        }
+    }
+}

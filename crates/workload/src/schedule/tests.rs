@@ -1,0 +1,195 @@
+use super::*;
+use crate::SECOND;
+use crate::tests_support::flow;
+use proptest::prelude::*;
+
+fn sending(publishers: u32, arrivals: Arrivals) -> Flow {
+    let topics = (0..publishers)
+        .map(|p| (0..=p % 3).map(|t| format!("{p}/{t}")).collect())
+        .collect();
+    Flow {
+        arrivals,
+        size: Sizes::Uniform { min: 16, max: 4096 },
+        ..flow(topics, vec![])
+    }
+}
+
+fn until(schedule: Schedule, end: Nanos) -> Vec<Due> {
+    schedule.take_while(|due| due.at < end).collect()
+}
+
+#[test]
+fn periodic_is_exact_for_hours() {
+    let flow = sending(
+        7,
+        Arrivals::Periodic {
+            per_s: 1000.0 / 3.0,
+        },
+    );
+    let hour = 3600 * SECOND;
+    let dues = until(Schedule::new(&flow, 0..7, 1), hour);
+    assert_eq!(dues.len(), 1_200_000);
+    for (k, due) in dues.iter().enumerate() {
+        assert_eq!(due.at, k as u64 * 3_000_000, "message {k}");
+        assert_eq!(due.publisher, k as u32 % 7);
+        assert_eq!(due.topic, (k as u32 / 7) % (due.publisher % 3 + 1));
+    }
+}
+
+#[test]
+fn flat_out_goes_on_for_ever() {
+    let flow = sending(3, Arrivals::FlatOut);
+    let dues: Vec<Due> = Schedule::new(&flow, 1..3, 1).take(5).collect();
+    let publishers: Vec<u32> = dues.iter().map(|d| d.publisher).collect();
+    assert_eq!(publishers, [1, 2, 1, 2, 1]);
+    assert!(dues.iter().all(|d| d.at == 0));
+    assert!(flow.arrivals.is_flat_out());
+    assert_eq!(flow.arrivals.flat_out_at(5), Gate::Open(Nanos::MAX));
+}
+
+#[test]
+fn poisson_has_its_rate_and_its_scatter() {
+    let flow = sending(10, Arrivals::Poisson { per_s: 500.0 });
+    let seconds = 200;
+    let mut per_second = vec![0f64; seconds];
+    for due in until(Schedule::new(&flow, 0..10, 3), seconds as u64 * SECOND) {
+        per_second[(due.at / SECOND) as usize] += 1.0;
+    }
+    let mean = per_second.iter().sum::<f64>() / seconds as f64;
+    let variance = per_second.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / seconds as f64;
+    // Deviation of the mean: 1.6; of the variance: a tenth of itself.
+    assert!((mean - 500.0).abs() < 8.0, "{mean}");
+    assert!((0.6..1.5).contains(&(variance / mean)), "{variance}");
+}
+
+#[test]
+fn poisson_shards_keep_the_rate() {
+    let flow = sending(10, Arrivals::Poisson { per_s: 500.0 });
+    let counts: Vec<usize> = [0..3, 3..10]
+        .map(|shard| until(Schedule::new(&flow, shard, 3), 200 * SECOND).len())
+        .into();
+    // 30,000 and 70,000 expected, deviations 173 and 265.
+    assert!(
+        counts[0].abs_diff(30_000) < 1000 && counts[1].abs_diff(70_000) < 1600,
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn bursts_come_and_go() {
+    let arrivals = Arrivals::OnOff {
+        per_s: Some(100.0),
+        on: SECOND / 10,
+        off: SECOND,
+    };
+    assert!((arrivals.mean_per_s().expect("known") - 100.0 / 11.0).abs() < 1e-9);
+    let dues = until(Schedule::new(&sending(3, arrivals), 0..3, 1), 11 * SECOND);
+    assert_eq!(dues.len(), 100);
+    assert!(dues.iter().all(|d| d.at % (11 * SECOND / 10) < SECOND / 10));
+    assert_eq!(dues[10].at, 11 * SECOND / 10);
+}
+
+#[test]
+fn flat_out_bursts_have_a_gate() {
+    let bursts = Arrivals::OnOff {
+        per_s: None,
+        on: 10,
+        off: 90,
+    };
+    assert!(bursts.is_flat_out());
+    assert_eq!(bursts.flat_out_at(0), Gate::Open(10));
+    assert_eq!(bursts.flat_out_at(209), Gate::Open(210));
+    assert_eq!(bursts.flat_out_at(210), Gate::Shut(300));
+}
+
+#[test]
+fn active_for_ends_the_schedule() {
+    let mut flow = sending(2, Arrivals::Periodic { per_s: 10.0 });
+    flow.active_for = Some(SECOND);
+    flow.start_offset = 5 * SECOND;
+    let dues: Vec<Due> = Schedule::new(&flow, 0..2, 1).collect();
+    assert_eq!(dues.len(), 10);
+    assert_eq!(dues[0].at, 0);
+}
+
+#[test]
+fn a_rate_of_zero_sends_nothing() {
+    for arrivals in [
+        Arrivals::Periodic { per_s: 0.0 },
+        Arrivals::Poisson { per_s: 0.0 },
+    ] {
+        assert_eq!(Schedule::new(&sending(2, arrivals), 0..2, 1).next(), None);
+    }
+    let idle = sending(0, Arrivals::FlatOut);
+    assert_eq!(Schedule::new(&idle, 0..0, 1).next(), None);
+}
+
+#[test]
+fn unsound_flows_are_refused() {
+    let mut flow = sending(2, Arrivals::FlatOut);
+    assert!(Schedule::try_new(&flow, 0..3, 1).is_err());
+    flow.publishers[1].topics.clear();
+    assert!(matches!(
+        Schedule::try_new(&flow, 0..2, 1),
+        Err(ScheduleError::NoTopics(1))
+    ));
+    flow.publishers.pop();
+    flow.size = Sizes::Recorded;
+    assert!(matches!(
+        Schedule::try_new(&flow, 0..1, 1),
+        Err(ScheduleError::RecordedSizesWithoutTrace)
+    ));
+}
+
+fn with_due_times() -> impl Strategy<Value = Arrivals> {
+    prop_oneof![
+        (0.01f64..1e6).prop_map(|per_s| Arrivals::Periodic { per_s }),
+        (0.5f64..1e6, 1u64..SECOND, 0u64..SECOND).prop_map(|(per_s, on, off)| Arrivals::OnOff {
+            per_s: Some(per_s),
+            on,
+            off
+        }),
+    ]
+}
+
+proptest! {
+    /// Any split of the publishers yields the schedule of the whole, sizes included.
+    #[test]
+    fn shards_make_the_whole(
+        arrivals in with_due_times(),
+        publishers in 1u32..20,
+        cut in 0u32..20,
+        seed in any::<u64>(),
+    ) {
+        let flow = sending(publishers, arrivals);
+        let cut = cut.min(publishers);
+        let whole: Vec<Due> = Schedule::new(&flow, 0..publishers, seed).take(200).collect();
+        let end = whole.last().map_or(0, |due| due.at);
+        let mut parts: Vec<Due> = [0..cut, cut..publishers]
+            .into_iter()
+            .flat_map(|shard| Schedule::new(&flow, shard, seed).take(200))
+            .filter(|due| due.at < end)
+            .collect();
+        parts.sort_by_key(|due| (due.at, due.publisher, due.topic));
+        let mut whole: Vec<Due> = whole.into_iter().filter(|due| due.at < end).collect();
+        whole.sort_by_key(|due| (due.at, due.publisher, due.topic));
+        prop_assert_eq!(parts, whole);
+    }
+
+    /// Time never runs backwards, and equal seeds give equal schedules.
+    #[test]
+    fn ordered_and_reproducible(
+        arrivals in prop_oneof![with_due_times(), (0.5f64..1e6).prop_map(|per_s| Arrivals::Poisson { per_s })],
+        publishers in 1u32..20,
+        seed in any::<u64>(),
+    ) {
+        let flow = sending(publishers, arrivals);
+        let take = |seed| Schedule::new(&flow, 0..publishers, seed).take(300).collect::<Vec<_>>();
+        let dues = take(seed);
+        prop_assert!(dues.is_sorted_by_key(|due| due.at));
+        prop_assert_eq!(dues.len(), 300);
+        prop_assert!(dues.iter().all(|due| (16..=4096).contains(&due.size)));
+        prop_assert_eq!(&dues, &take(seed));
+        prop_assert_ne!(dues, take(seed.wrapping_add(1)));
+    }
+}

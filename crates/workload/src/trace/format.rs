@@ -1,0 +1,137 @@
+//! How ordinary CSV becomes readings.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::trace::TimeFormat;
+
+/// How ordinary CSV becomes readings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TraceFormat {
+    /// What parts columns; `,` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// Whether the first line names the columns; true if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// Column of the time.
+    pub time: Column,
+    /// How the time is written; "rfc3339" or "epoch-s", whichever fits, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_format: Option<TimeFormat>,
+    /// Column of the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Column>,
+    /// The device from the file name, for example `meter-{device}_*.csv`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_from_file: Option<String>,
+    /// Column of the topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<Column>,
+    /// Column of the size in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Column>,
+    /// The same size for all, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u32>,
+    /// The size of a compact JSON object with these members: key = column. `$time` stands for
+    /// the time in whole seconds since 1970, `$device` for the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_of_json: Option<BTreeMap<String, Column>>,
+    /// Column of the payload; its length is the size unless one is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Column>,
+    /// Leave out readings in which this column is as in the device's reading before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drop_repeats: Option<Column>,
+    /// Send on change: keep only readings in which one of these columns has changed enough since
+    /// the last reading that was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_change: Vec<OnChange>,
+}
+
+/// A column whose change decides whether a reading is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OnChange {
+    /// The column; its values are numbers.
+    pub column: Column,
+    /// Smallest change that counts, in the column's own unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absolute: Option<f64>,
+    /// Smallest change that counts, as a share of the last value kept; 0.05 is 5 %. Where both
+    /// are given, the change has to reach the larger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relative: Option<f64>,
+}
+
+/// A column, by name (of the header line) or by number, from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Column {
+    /// By name.
+    Name(String),
+    /// By number, from 1.
+    Number(u32),
+}
+
+impl Default for Column {
+    fn default() -> Self {
+        Column::Number(1)
+    }
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Column::Name(name) => write!(f, "`{name}`"),
+            Column::Number(number) => write!(f, "number {number}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Column {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl Visitor<'_> for Any {
+            type Value = Column;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a column, by its name in quotes or its number from 1")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Column, E> {
+                Ok(Column::Name(name.to_string()))
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Column, E> {
+                match u32::try_from(number) {
+                    Ok(number @ 1..) => Ok(Column::Number(number)),
+                    _ => Err(E::custom(format!(
+                        "there is no column {number}; columns are numbered from 1"
+                    ))),
+                }
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Column, E> {
+                self.visit_u64(u64::try_from(number).unwrap_or(0))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+impl JsonSchema for Column {
+    fn schema_name() -> Cow<'static, str> {
+        "Column".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A column, by the name in the header line or by its number from 1.",
+            "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}],
+        })
+    }
+}

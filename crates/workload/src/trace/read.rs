@@ -1,0 +1,276 @@
+//! Reading trace files line by line, and saying exactly where one is wrong.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use csv::{ByteRecord, ReaderBuilder};
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+
+use super::convert::{Rows, Wrong};
+use super::{Builder, Raw, TimeFormat, TraceError, TraceSource, time};
+
+/// Longest line of NDJSON; anything longer is no trace.
+const MAX_LINE: u64 = 16 << 20;
+
+/// Adds the readings of one file to `builder`.
+pub(super) fn read_file(
+    path: &Path,
+    source: &TraceSource,
+    builder: &mut Builder,
+) -> Result<(), TraceError> {
+    let place = Place { path };
+    let file = File::open(path).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::NotFound => "check the path; a relative path counts from the study file",
+            _ => "check that the file may be read",
+        };
+        place.wrong(None, None, format!("cannot be opened: {error}"), Some(hint))
+    })?;
+    let mut file = BufReader::new(file);
+    let start = file
+        .fill_buf()
+        .map_err(|error| place.unreadable(&error, 0))?;
+    let gzip = start.starts_with(&[0x1f, 0x8b]);
+    let mut text: Box<dyn BufRead> = if gzip {
+        Box::new(BufReader::new(MultiGzDecoder::new(file)))
+    } else {
+        Box::new(file)
+    };
+    let start = text
+        .fill_buf()
+        .map_err(|error| place.unreadable(&error, 0))?;
+    let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
+    let ndjson = first == Some(&b'{') && source.format.is_none();
+    let begin = builder.readings.len();
+    let mut order = Order {
+        sort: source.sort,
+        last: i64::MIN,
+    };
+    if ndjson {
+        read_ndjson(&place, text, builder, &mut order)?;
+    } else {
+        read_csv(&place, text, source, builder, &mut order)?;
+    }
+    if source.sort {
+        let end = builder.readings.len();
+        builder.sort(begin..end);
+    }
+    Ok(())
+}
+
+/// The file, for messages.
+struct Place<'a> {
+    path: &'a Path,
+}
+
+impl Place<'_> {
+    fn wrong(
+        &self,
+        line: Option<u64>,
+        column: Option<u64>,
+        message: String,
+        hint: Option<&str>,
+    ) -> TraceError {
+        TraceError {
+            file: self.path.to_path_buf(),
+            line,
+            column,
+            message,
+            hint: hint.map(str::to_string),
+        }
+    }
+
+    /// An error while reading after `line` whole lines.
+    fn unreadable(&self, error: &io::Error, line: u64) -> TraceError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.wrong(
+                Some(line),
+                None,
+                format!("the gzip file ends in the middle; it could be read up to line {line}"),
+                Some("it was cut off, most likely while it was copied: get it again, or unpack what is there with `gzip -dc FILE > PART.csv` and use that"),
+            ),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => self.wrong(
+                Some(line),
+                None,
+                format!("the gzip file is damaged after line {line}: {error}"),
+                Some("get the file again"),
+            ),
+            _ => self.wrong(Some(line), None, format!("cannot be read on: {error}"), None),
+        }
+    }
+}
+
+/// Watches the order of times.
+struct Order {
+    sort: bool,
+    last: i64,
+}
+
+impl Order {
+    fn check(&mut self, now: i64) -> Result<(), Wrong> {
+        if now < self.last && !self.sort {
+            return Err(Wrong {
+                field: None,
+                message: format!(
+                    "time runs backwards: {} comes after {}",
+                    time::show(now),
+                    time::show(self.last)
+                ),
+                hint: Some("`sort = true` in the study's trace sorts the readings".into()),
+            });
+        }
+        self.last = self.last.max(now);
+        Ok(())
+    }
+}
+
+fn read_csv(
+    place: &Place<'_>,
+    text: Box<dyn BufRead>,
+    source: &TraceSource,
+    builder: &mut Builder,
+    order: &mut Order,
+) -> Result<(), TraceError> {
+    let format = source.format.as_ref();
+    let delimiter = match format.and_then(|f| f.delimiter) {
+        None => b',',
+        Some(c) if c.is_ascii() => c as u8,
+        Some(c) => {
+            let message = format!("`{c}` cannot part columns; take an ASCII character");
+            return Err(place.wrong(None, None, message, None));
+        }
+    };
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text);
+    let mut record = ByteRecord::new();
+    let mut rows: Option<Rows> = None;
+    let mut lines = 0;
+    loop {
+        match reader.read_byte_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) => {}
+            Err(error) => {
+                let error = match error.into_kind() {
+                    csv::ErrorKind::Io(error) => place.unreadable(&error, lines),
+                    other => place.wrong(Some(lines + 1), None, format!("{other:?}"), None),
+                };
+                return Err(error);
+            }
+        }
+        let line = record.position().map_or(lines + 1, csv::Position::line);
+        lines = line;
+        let at = |wrong: Wrong| {
+            let column = wrong.field.map(|field| {
+                let before = record.iter().take(field).map(|f| f.len() as u64 + 1);
+                before.sum::<u64>() + 1
+            });
+            place.wrong(Some(line), column, wrong.message, wrong.hint.as_deref())
+        };
+        match &mut rows {
+            None => {
+                let (new, is_header) = Rows::new(format, &record, place.path).map_err(at)?;
+                let rows = rows.insert(new);
+                if !is_header {
+                    rows.add(&record, builder, |now| order.check(now))
+                        .map_err(at)?;
+                }
+            }
+            Some(rows) => rows
+                .add(&record, builder, |now| order.check(now))
+                .map_err(at)?,
+        }
+    }
+    if rows.is_none() {
+        return Err(place.wrong(None, None, "the file is empty".into(), None));
+    }
+    Ok(())
+}
+
+/// A line of the plain format as NDJSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    time: serde_json::Value,
+    device: serde_json::Value,
+    topic: Option<String>,
+    size: Option<u32>,
+    payload: Option<String>,
+}
+
+fn read_ndjson(
+    place: &Place<'_>,
+    mut text: Box<dyn BufRead>,
+    builder: &mut Builder,
+    order: &mut Order,
+) -> Result<(), TraceError> {
+    let mut buffer = Vec::new();
+    let mut number = 0;
+    loop {
+        buffer.clear();
+        let read = (&mut text)
+            .take(MAX_LINE)
+            .read_until(b'\n', &mut buffer)
+            .map_err(|error| place.unreadable(&error, number))?;
+        if read == 0 {
+            return Ok(());
+        }
+        number += 1;
+        if read as u64 == MAX_LINE {
+            let message = "the line is longer than 16 MiB".to_string();
+            return Err(place.wrong(Some(number), None, message, None));
+        }
+        if buffer.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let line: Line = serde_json::from_slice(&buffer).map_err(|error| {
+            let message = error.to_string();
+            let message = message
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_string();
+            place.wrong(
+                Some(number),
+                Some(error.column() as u64),
+                message,
+                Some(PLAIN_NDJSON),
+            )
+        })?;
+        let wrong = |message: String| place.wrong(Some(number), None, message, Some(PLAIN_NDJSON));
+        let time = match &line.time {
+            serde_json::Value::String(text) => TimeFormat::Rfc3339.parse(text),
+            serde_json::Value::Number(number) => TimeFormat::EpochS.parse(&number.to_string()),
+            _ => None,
+        }
+        .ok_or_else(|| wrong(format!("{} is not a time", line.time)))?;
+        let device = match &line.device {
+            serde_json::Value::String(device) if !device.is_empty() => device.clone(),
+            serde_json::Value::Number(device) => device.to_string(),
+            other => return Err(wrong(format!("{other} does not name a device"))),
+        };
+        let size = match (line.size, &line.payload) {
+            (Some(size), _) => size,
+            (None, Some(payload)) => payload.len() as u32,
+            (None, None) => return Err(wrong("there is neither `size` nor `payload`".into())),
+        };
+        order
+            .check(time)
+            .map_err(|w| place.wrong(Some(number), None, w.message, w.hint.as_deref()))?;
+        builder.push(&Raw {
+            time,
+            device: &device,
+            topic: line.topic.as_deref(),
+            size,
+            payload: line.payload.as_deref().map(str::as_bytes),
+        });
+    }
+}
+
+const PLAIN_NDJSON: &str = "a line is an object such as \
+    {\"time\": \"2023-06-13T03:11:46Z\", \"device\": \"d1\", \"size\": 64}, with `time` in RFC 3339 \
+    or seconds since 1970, and `topic` and `payload` if known";
