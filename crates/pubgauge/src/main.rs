@@ -5,6 +5,7 @@
 mod args;
 mod calibrate;
 mod convert;
+mod criteria;
 mod drivers;
 mod exit;
 mod observe;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pubgauge_driver::Tls;
-use pubgauge_results::criterion::{CriterionSpec, evaluate};
+use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::{Machine, Results, Status, StudyInfo, UnsupportedCell};
 use pubgauge_results::store::{NewRun, RunFolder};
 use pubgauge_study::Plan;
 use pubgauge_testbed::{Testbed, check_descriptors, load_average, machine_facts, raise_nofile};
 
 use crate::args::{Login, RunArgs};
-use crate::calibrate;
+use crate::{calibrate, criteria};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
@@ -25,7 +25,6 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let password = pubgauge_testbed::password(args.login.password_file.as_deref()).map_err(Ending::bad_input)?;
     let testbed = Testbed::new().map_err(Ending::not_valid)?.password(password);
     let prepared = prepare(&args.selection, &testbed)?;
-    check_criteria(&prepared.plan)?;
     raise_nofile().map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
     let most = prepared.plan.trials.iter().map(|t| t.workload.devices.len() as u64).max().unwrap_or(0);
     check_descriptors(most).map_err(Ending::bad_input)?;
@@ -36,7 +35,8 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     pubgauge_testbed::stop_everything();
     result?;
 
-    let criteria = specs(&prepared.plan).iter().map(|c| evaluate(&folder.results().trials, c)).collect();
+    let trials = &folder.results().trials;
+    let criteria = prepared.plan.criteria.iter().map(|c| evaluate(trials, &criteria::spec(c))).collect();
     folder.finish(criteria).map_err(Ending::not_valid)?;
     let results = folder.results();
     let page = write_page(folder.path(), results)?;
@@ -183,14 +183,6 @@ fn tls(login: &Login) -> Option<Tls> {
         key_file: login.key.clone(),
         server_name: None,
     })
-}
-
-fn specs(_plan: &Plan) -> Vec<CriterionSpec> {
-    Vec::new()
-}
-
-fn check_criteria(_plan: &Plan) -> Result<(), Ending> {
-    Ok(())
 }
 
 /// 1 if a criterion was not met; 2 if a trial is broken, no trial can be trusted, or a criterion
