@@ -3,10 +3,10 @@
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::model::Status;
 use pubgauge_study as study;
-use study::{Count, Criterion, Distribution, Figure, Limit, RateOf, Statistic};
+use study::{Count, Criterion, Distribution, Figure, Limit, Plan, RateOf, Statistic};
 
-/// The criterion as results are evaluated by.
-pub fn spec(criterion: &Criterion) -> CriterionSpec {
+/// A criterion of `plan` as results are evaluated by.
+pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
     let value = match &criterion.value {
         Limit::Number(number) => *number,
         Limit::Verdict(word) => serde_json::from_value::<Status>(serde_json::Value::String(word.clone()))
@@ -27,10 +27,22 @@ pub fn spec(criterion: &Criterion) -> CriterionSpec {
         filter: Filter {
             systems: one(&criterion.filter.system),
             workloads: one(&criterion.filter.workload),
-            cells: Vec::new(),
+            cells: cells(criterion, plan),
             flow: None,
         },
     }
+}
+
+/// The cells with the settings that the criterion is about; empty stands for all.
+fn cells(criterion: &Criterion, plan: &Plan) -> Vec<String> {
+    let Some(settings) = &criterion.filter.settings else { return Vec::new() };
+    let mut cells: Vec<String> =
+        plan.trials.iter().filter(|t| t.settings_name == *settings).map(|t| t.cell.clone()).collect();
+    if cells.is_empty() {
+        // None, not all: no cell has an empty name.
+        cells.push(String::new());
+    }
+    cells
 }
 
 fn figure(figure: Figure) -> String {

@@ -36,7 +36,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     result?;
 
     let trials = &folder.results().trials;
-    let criteria = prepared.plan.criteria.iter().map(|c| evaluate(trials, &criteria::spec(c))).collect();
+    let criteria = prepared.plan.criteria.iter().map(|c| evaluate(trials, &criteria::spec(c, &prepared.plan))).collect();
     folder.finish(criteria).map_err(Ending::not_valid)?;
     let results = folder.results();
     let page = write_page(folder.path(), results)?;
