@@ -502,6 +502,23 @@ fn sessions_and_messages_expire() {
 }
 
 #[test]
+fn a_session_does_not_end_with_an_earlier_ones_time() {
+    let broker = start(Options::default());
+    let expiry = [1, 1000].map(|s| properties(&[Property::SessionExpiryInterval(s)]));
+    let [short, long] = &*Box::leak(Box::new(expiry));
+    drop(Client::connect(&broker, V5, "s", |c| {
+        c.properties = short.as_properties()
+    }));
+    std::thread::sleep(Duration::from_millis(50));
+    drop(Client::connect(&broker, V5, "s", |c| {
+        c.properties = long.as_properties()
+    }));
+    std::thread::sleep(Duration::from_millis(1500));
+    let (_, connack) = Client::connect(&broker, V5, "s", |c| c.clean_start = false);
+    assert!(connack.session_present);
+}
+
+#[test]
 fn a_will_is_published_unless_the_client_says_goodbye() {
     let broker = start(Options::default());
     for version in VERSIONS {
