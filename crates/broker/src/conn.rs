@@ -79,8 +79,9 @@ pub(crate) struct Net {
     /// Bytes gathered since the last flush.
     gathered: usize,
     generations: u32,
-    /// Connections that a write found broken; the broker ends them.
-    pub broken: Vec<ConnId>,
+    /// Connections that a write found broken, with their generation; the broker
+    /// ends them.
+    pub broken: Vec<(ConnId, u32)>,
     /// Connections whose backlog shrank; the broker looks who waits for it.
     pub drained: Vec<ConnId>,
 }
@@ -285,7 +286,7 @@ impl Net {
         let moved = before - conn.out.len();
         self.stats.bytes_sent += moved as u64;
         if written == Written::Broken {
-            self.broken.push(id);
+            self.broken.push((id, conn.generation));
             return;
         }
         let was_blocked = std::mem::replace(&mut conn.blocked, written == Written::Blocked);
