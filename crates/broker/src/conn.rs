@@ -61,8 +61,12 @@ pub(crate) struct Conn {
     pub partial: Vec<u8>,
     pub out: OutBuf,
     /// Topics of the aliases the client has set (MQTT 5 section 3.3.2.3.4).
-    pub aliases: Option<Box<Vec<Box<[u8]>>>>,
+    pub aliases: Option<Box<Aliases>>,
 }
+
+/// Topics by alias, from alias 1 on; an empty one is not set.
+#[derive(Debug, Default)]
+pub(crate) struct Aliases(pub Vec<Box<[u8]>>);
 
 /// All connections.
 #[derive(Debug)]
