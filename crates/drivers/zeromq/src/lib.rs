@@ -7,7 +7,9 @@
 //! What ZeroMQ has no notion of, this driver refuses rather than imitates: acknowledgements,
 //! sessions, last values, expiry, shared subscriptions, `+` in filters (unless asked to filter
 //! at the receiver). Topics become prefixes, each level ended by `/` and the whole by a zero
-//! byte, in the same frame as the payload: one frame costs about half of what two do.
+//! byte, in the same frame as the payload: with a frame of its own for the topic
+//! (`native.zeromq.framing = "multipart"`) some 60 % of the messages per second are left
+//! (benches/zeromq_vs_c.rs).
 //!
 //! libzmq moves bytes in a thread of its own for each fleet; its CPU time is the fleet's. All of
 //! a fleet's sockets are watched through one epoll.

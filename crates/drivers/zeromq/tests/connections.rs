@@ -33,7 +33,7 @@ fn a_publisher_that_is_not_there() {
     ] {
         let id = bench
             .fleet
-            .connect(&subscriber("s", &[address.clone()]))
+            .connect(&subscriber("s", std::slice::from_ref(&address)))
             .unwrap();
         let why = failure(&mut bench, id);
         assert!(
@@ -52,7 +52,7 @@ fn a_listener_that_says_nothing_is_given_up_in_time() {
     let mut bench = Bench::open(ZeromqDriver, settings, direct(&scratch), 0);
     let id = bench
         .fleet
-        .connect(&subscriber("s", &[address.clone()]))
+        .connect(&subscriber("s", std::slice::from_ref(&address)))
         .unwrap();
     let why = failure(&mut bench, id);
     assert!(why.contains(&address) && why.contains("200 ms"), "{why}");
@@ -75,7 +75,7 @@ fn a_listener_that_speaks_something_else() {
     let mut bench = Bench::open(ZeromqDriver, settings, direct(&scratch), 0);
     let id = bench
         .fleet
-        .connect(&subscriber("s", &[address.clone()]))
+        .connect(&subscriber("s", std::slice::from_ref(&address)))
         .unwrap();
     let why = failure(&mut bench, id);
     assert!(why.contains(&address), "{why}");
