@@ -382,7 +382,7 @@ impl Study {
                 {
                     let near = nearest(name, names.iter().copied());
                     let message = format!(
-                        "`{name}` is none of the study's {key}{}; there is {}",
+                        "`{name}` is no {key} of this study{}; there is {}",
                         did_you_mean(near),
                         names.join(", ")
                     );

@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pubgauge_study::{Study, schema};
+use pubgauge_study::{Known, PlanOptions, Study, schema};
+use pubgauge_workload::Schedule;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -76,4 +77,71 @@ fn the_schema_refuses_what_the_reader_refuses() {
         assert_eq!(refused(text), (true, true), "{text}");
     }
     assert_eq!(refused("name = \"t\""), (false, false));
+}
+
+/// The studies with recorded traces need the recordings, whose folder `PUBGAUGE_DATA` names.
+#[test]
+fn every_study_can_be_planned() {
+    assert!(
+        std::env::var_os("PUBGAUGE_DATA").is_some(),
+        "PUBGAUGE_DATA must name the folder with the recorded data"
+    );
+    let known: Vec<String> = ["mosquitto", "zeromq"].map(str::to_string).into();
+    let options = PlanOptions {
+        known: Known {
+            all: known.clone(),
+            found: known,
+        },
+        ..PlanOptions::default()
+    };
+    for path in studies() {
+        let study = Study::open(&path).unwrap_or_else(|error| panic!("{error}"));
+        let plan = study
+            .plan(&options)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(!plan.trials.is_empty(), "{}", path.display());
+        for flow in plan.trials.iter().flat_map(|trial| &trial.workload.flows) {
+            let shard = 0..flow.publishers.len() as u32;
+            let first = Schedule::new(flow, shard, 1).take(1000).count();
+            assert_eq!(first, 1000, "{}: {}", path.display(), flow.name);
+        }
+    }
+}
+
+/// Every example of the documentation is a study, or becomes one with a workload below it.
+#[test]
+fn the_documentation_can_be_read() {
+    let mut examples = 0;
+    for page in ["docs/study-format.md", "docs/traces.md"] {
+        let text = fs::read_to_string(root().join(page)).expect("the page");
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap_or_default();
+            let inside_flow = ["payload = ", "replay = "]
+                .iter()
+                .any(|k| block.starts_with(k));
+            for line in block.lines().filter(|_| inside_flow) {
+                let text = format!(
+                    "name = \"t\"\n[[workload]]\nname = \"w\"\n[[workload.flow]]\n{line}\n"
+                );
+                Study::parse(page, &text, Path::new(""))
+                    .and_then(|s| s.file())
+                    .unwrap_or_else(|e| panic!("{e}"));
+                examples += 1;
+            }
+            if !inside_flow {
+                let named = block.starts_with("name = ");
+                let start = if named { "" } else { "name = \"t\"\n" };
+                let workload = match block.contains("[[workload.flow]]") && !named {
+                    true => "[[workload]]\nname = \"w\"\n",
+                    false => "",
+                };
+                let text = format!("{start}{workload}{block}");
+                Study::parse(page, &text, Path::new(""))
+                    .and_then(|s| s.file())
+                    .unwrap_or_else(|e| panic!("{e}"));
+                examples += 1;
+            }
+        }
+    }
+    assert!(examples >= 14, "{examples}");
 }
