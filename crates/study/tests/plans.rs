@@ -51,16 +51,40 @@ fn topics(workload: &Workload) -> Vec<Vec<&str>> {
 
 #[test]
 fn the_first_look_fits_into_a_minute() {
-    let systems = ["reference-broker", "mosquitto", "zeromq", "zeromq-forwarder", "rabbitmq"];
+    let systems = [
+        "reference-broker",
+        "mosquitto",
+        "zeromq",
+        "zeromq-forwarder",
+        "rabbitmq",
+    ];
     let plan = Study::first_look().plan(&options(&systems)).expect("sound");
     assert_eq!(plan.trials.len(), 15);
-    assert!(plan.duration_estimate() < 50 * SECOND, "{}", plan.duration_estimate());
-    assert!(plan.trials.iter().all(|t| t.duration_estimate() <= 33 * SECOND / 10));
-    let fleet = plan.trials.iter().find(|t| t.workload.name == "fleet").expect("there");
+    assert!(
+        plan.duration_estimate() < 50 * SECOND,
+        "{}",
+        plan.duration_estimate()
+    );
+    assert!(
+        plan.trials
+            .iter()
+            .all(|t| t.duration_estimate() <= 33 * SECOND / 10)
+    );
+    let fleet = plan
+        .trials
+        .iter()
+        .find(|t| t.workload.name == "fleet")
+        .expect("there");
     assert_eq!(fleet.workload.flows[0].publishers.len(), 100);
-    assert_eq!(fleet.workload.flows[0].publishers[99].topics, ["site/3/24/power"]);
+    assert_eq!(
+        fleet.workload.flows[0].publishers[99].topics,
+        ["site/3/24/power"]
+    );
     assert_eq!(filters(&fleet.workload), [["site/#"]]);
-    assert_eq!(fleet.workload.flows[0].arrivals, Arrivals::Periodic { per_s: 1000.0 });
+    assert_eq!(
+        fleet.workload.flows[0].arrivals,
+        Arrivals::Periodic { per_s: 1000.0 }
+    );
 }
 
 #[test]
@@ -88,7 +112,11 @@ fn patterns() {
     assert_eq!(filters(&dealt), [["t/0", "t/2"], ["t/1", "t/3"]]);
 
     let shared = flow("pattern = \"shared\"\npublishers = 2\nsubscribers = 4\ngroups = 2");
-    let groups: Vec<_> = shared.flows[0].subscribers.iter().map(|s| s.group.clone()).collect();
+    let groups: Vec<_> = shared.flows[0]
+        .subscribers
+        .iter()
+        .map(|s| s.group.clone())
+        .collect();
     assert_eq!(groups[0], groups[2]);
     assert_ne!(groups[0], groups[1]);
     assert_eq!(shared.check().expect("sound").parties.len(), 2);
@@ -96,7 +124,10 @@ fn patterns() {
     let idle = flow("publishers = 0\nsubscribers = 5");
     assert_eq!((idle.flows[0].publishers.len(), idle.devices.len()), (0, 5));
     let deaf = flow("publishers = 5\nsubscribers = 0");
-    assert_eq!((deaf.flows[0].subscribers.len(), deaf.devices.len()), (0, 5));
+    assert_eq!(
+        (deaf.flows[0].subscribers.len(), deaf.devices.len()),
+        (0, 5)
+    );
 }
 
 #[test]
@@ -132,7 +163,10 @@ fn a_device_may_publish_and_subscribe() {
         assert_eq!(meter, workload.flows[1].subscribers[k].device);
         assert_eq!(workload.devices[meter as usize].name, format!("meter-{k}"));
     }
-    assert_eq!(workload.flows[0].arrivals, Arrivals::Periodic { per_s: 3.0 });
+    assert_eq!(
+        workload.flows[0].arrivals,
+        Arrivals::Periodic { per_s: 3.0 }
+    );
     assert_eq!(workload.flows[1].start_offset, 30 * SECOND);
     assert_eq!(workload.flows[1].active_for, Some(10 * SECOND));
 }
@@ -146,14 +180,27 @@ fn sizes_and_arrivals() {
         plan(&text).trials[0].workload.flows[0].size.clone()
     };
     assert_eq!(size("\"1kB\""), Sizes::Fixed { bytes: 1000 });
-    assert_eq!(size("[\"64B\", \"1KiB\"]"), Sizes::List { bytes: vec![64, 1024] });
+    assert_eq!(
+        size("[\"64B\", \"1KiB\"]"),
+        Sizes::List {
+            bytes: vec![64, 1024]
+        }
+    );
     assert_eq!(
         size("{ uniform = { min = \"16B\", max = \"2MB\" } }"),
-        Sizes::Uniform { min: 16, max: 2_000_000 }
+        Sizes::Uniform {
+            min: 16,
+            max: 2_000_000
+        }
     );
     assert_eq!(
         size("{ normal = { mean = \"100B\", sd = \"10B\" } }"),
-        Sizes::Normal { mean: 100.0, sd: 10.0, min: 16, max: 160 }
+        Sizes::Normal {
+            mean: 100.0,
+            sd: 10.0,
+            min: 16,
+            max: 160
+        }
     );
     assert!(matches!(
         size("{ log-normal = { median = \"1kB\", sigma = 0.5, max = \"1MB\" } }"),
@@ -162,7 +209,11 @@ fn sizes_and_arrivals() {
     let bursts = flow("bursts = { on = \"1s\", off = \"9s\" }");
     assert_eq!(
         bursts.flows[0].arrivals,
-        Arrivals::OnOff { per_s: Some(10.0), on: SECOND, off: 9 * SECOND }
+        Arrivals::OnOff {
+            per_s: Some(10.0),
+            on: SECOND,
+            off: 9 * SECOND
+        }
     );
     let poisson = flow("arrivals = \"poisson\"");
     assert_eq!(poisson.flows[0].arrivals, Arrivals::Poisson { per_s: 10.0 });
@@ -203,11 +254,22 @@ fn a_grid_is_every_combination() {
     let plan = plan(GRID);
     // 2 payloads, 2 rates, 2 settings, 2 workloads, 2 systems, 3 repeats.
     assert_eq!(plan.trials.len(), 96);
-    let cells: std::collections::HashSet<&str> = plan.trials.iter().map(|t| t.cell.as_str()).collect();
+    let cells: std::collections::HashSet<&str> =
+        plan.trials.iter().map(|t| t.cell.as_str()).collect();
     assert_eq!(cells.len(), 32);
-    assert!(plan.trials.iter().enumerate().all(|(i, t)| t.order as usize == i));
+    assert!(
+        plan.trials
+            .iter()
+            .enumerate()
+            .all(|(i, t)| t.order as usize == i)
+    );
     // Each repeat is complete before the next begins.
-    assert!(plan.trials.chunks(32).enumerate().all(|(i, c)| c.iter().all(|t| t.repeat as usize == i + 1)));
+    assert!(
+        plan.trials
+            .chunks(32)
+            .enumerate()
+            .all(|(i, c)| c.iter().all(|t| t.repeat as usize == i + 1))
+    );
     for trial in &plan.trials {
         let axis = |n: usize| trial.axes[n].1.as_str();
         let flow = &trial.workload.flows[0];
@@ -231,12 +293,24 @@ fn a_grid_is_every_combination() {
 
 #[test]
 fn the_order_follows_from_the_seed() {
-    let order = |text: &str| plan(text).trials.iter().map(|t| t.cell.clone()).collect::<Vec<_>>();
+    let order = |text: &str| {
+        plan(text)
+            .trials
+            .iter()
+            .map(|t| t.cell.clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(order(GRID), order(GRID));
     assert_ne!(order(GRID), order(&GRID.replace("seed = 7", "seed = 8")));
     let listed = order(&GRID.replace("seed = 7", "order = \"listed\""));
-    assert_eq!(listed[0], "a / fast / one / payload=64B / workload.two.flow.rate=1k/s");
-    assert_eq!(listed[1], "b / fast / one / payload=64B / workload.two.flow.rate=1k/s");
+    assert_eq!(
+        listed[0],
+        "a / fast / one / payload=64B / workload.two.flow.rate=1k/s"
+    );
+    assert_eq!(
+        listed[1],
+        "b / fast / one / payload=64B / workload.two.flow.rate=1k/s"
+    );
 }
 
 #[test]
@@ -250,19 +324,30 @@ fn sets_change_values() {
         "workload.1.phases.measure=250ms",
         "repeats=1",
     ] {
-        study.apply_set(set).unwrap_or_else(|error| panic!("{error}"));
+        study
+            .apply_set(set)
+            .unwrap_or_else(|error| panic!("{error}"));
     }
-    let plan = study.plan(&options(&["a"])).unwrap_or_else(|error| panic!("{error}"));
+    let plan = study
+        .plan(&options(&["a"]))
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.trials.len(), 8);
     for trial in &plan.trials {
         assert_eq!(trial.settings.in_flight, Some(20));
         let one = trial.workload.name == "one";
-        assert_eq!(trial.workload.flows[0].publishers.len(), if one { 4 } else { 1 });
+        assert_eq!(
+            trial.workload.flows[0].publishers.len(),
+            if one { 4 } else { 1 }
+        );
         assert_eq!(trial.workload.flows[0].size, Sizes::Fixed { bytes: 32 });
         let measure = if one { 3 * SECOND } else { SECOND / 4 };
         assert_eq!(trial.workload.phases.measure, Until::Time(measure));
     }
-    assert!(plan.trials.iter().any(|t| t.settings.reliability == Some(Reliability::ExactlyOnce)));
+    assert!(
+        plan.trials
+            .iter()
+            .any(|t| t.settings.reliability == Some(Reliability::ExactlyOnce))
+    );
 }
 
 #[test]
@@ -280,23 +365,43 @@ fn daily_flags_are_a_study() {
     };
     let mut study = flags.study().expect("sound");
     study.apply_set("payload=2kB").expect("a path");
-    let plan = study.plan(&options(&["a"])).unwrap_or_else(|error| panic!("{error}"));
+    let plan = study
+        .plan(&options(&["a"]))
+        .unwrap_or_else(|error| panic!("{error}"));
     let trial = &plan.trials[0];
     assert_eq!(trial.workload.flows[0].publishers.len(), 100);
     assert_eq!(trial.workload.flows[0].size, Sizes::Fixed { bytes: 2000 });
-    assert_eq!(trial.workload.flows[0].arrivals, Arrivals::Periodic { per_s: 100.0 });
+    assert_eq!(
+        trial.workload.flows[0].arrivals,
+        Arrivals::Periodic { per_s: 100.0 }
+    );
     assert_eq!(trial.workload.phases.measure, Until::Time(5 * SECOND));
     assert_eq!(trial.workload.phases.warm_up, Until::Time(0));
     assert_eq!(trial.settings.reliability, Some(Reliability::AtLeastOnce));
     assert_eq!(trial.settings.native("mqtt", "version"), Some(&"5".into()));
     // What is stored can be read and planned again.
     let again = Study::parse("stored", &plan.resolved, Path::new("")).expect("TOML");
-    let again = again.plan(&options(&["a"])).unwrap_or_else(|error| panic!("{error}"));
+    let again = again
+        .plan(&options(&["a"]))
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.trials[0].workload, trial.workload);
 
-    assert!(DailyFlags { qos: Some(3), ..DailyFlags::default() }.study().is_err());
-    let wrong = DailyFlags { mqtt: Some("4".into()), ..DailyFlags::default() };
-    assert_eq!(wrong.study().expect_err("no such version").to_string(), "--mqtt 4: expected 3.1.1 or 5");
+    assert!(
+        DailyFlags {
+            qos: Some(3),
+            ..DailyFlags::default()
+        }
+        .study()
+        .is_err()
+    );
+    let wrong = DailyFlags {
+        mqtt: Some("4".into()),
+        ..DailyFlags::default()
+    };
+    assert_eq!(
+        wrong.study().expect_err("no such version").to_string(),
+        "--mqtt 4: expected 3.1.1 or 5"
+    );
 }
 
 #[test]
@@ -320,5 +425,10 @@ fn what_a_system_cannot_honour_is_set_aside() {
     });
     assert_eq!(plan.trials.len(), 72);
     assert_eq!(plan.unsupported.len(), 8);
-    assert!(plan.trials.iter().enumerate().all(|(i, t)| t.order as usize == i));
+    assert!(
+        plan.trials
+            .iter()
+            .enumerate()
+            .all(|(i, t)| t.order as usize == i)
+    );
 }
