@@ -394,7 +394,7 @@ impl Drop for ZeromqFleet {
 /// Sends topic and payload as two frames of one message.
 #[inline]
 fn send_in_two(port: &Port, topic: &[u8], payload: Payload<'_>) -> io::Result<()> {
-    port.socket.send(&mut Message::copy_of(topic)?, true)?;
+    port.socket.send_new(Message::copy_of(topic)?, true)?;
     let mut second = Message::of(&[], payload.head, payload.body)?;
     // Once the first frame is taken, so is the second: libzmq counts whole messages against the
     // high-water mark and has fixed the receivers with the first frame (xpub.cpp, xsend).

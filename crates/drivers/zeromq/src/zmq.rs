@@ -281,7 +281,14 @@ impl Socket {
     /// Hands a new message over without waiting; it is freed if it was not taken.
     #[inline]
     pub(crate) fn send_new(&self, mut message: Message, more: bool) -> io::Result<()> {
-        let outcome = self.send(&mut message, more);
+        let mut outcome = self.send(&mut message, more);
+        if outcome.as_ref().is_err_and(would_block) {
+            // While sending, libzmq looks only once in a millisecond at what its threads have
+            // told it, namely that the queue has room again. A blocking zmq_send looks before it
+            // sleeps (socket_base.cpp, send); so does this.
+            self.process_commands()?;
+            outcome = self.send(&mut message, more);
+        }
         if outcome.is_ok() {
             // libzmq has left an empty message behind, which holds nothing to be freed.
             std::mem::forget(message);
