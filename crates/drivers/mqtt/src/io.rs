@@ -316,7 +316,8 @@ impl MqttFleet {
         if matches!(client.state, State::Down | State::Connecting) {
             return;
         }
-        if client.pending() > READ_PAUSE {
+        // One that has hung up will not read our answers any more: its last words are read.
+        if client.pending() > READ_PAUSE && !client.hung_up {
             client.paused = true;
             return;
         }
