@@ -316,7 +316,7 @@ fn swallow(mut stream: TcpStream) {
 
 /// Messages per processor second of blocking writes into the sink: one each, and 64 KiB each.
 fn raw_publish(sink: &Sink) -> Result<(f64, f64)> {
-    let mut rate = |per_call: usize| -> Result<f64> {
+    let rate = |per_call: usize| -> Result<f64> {
         let mut stream = TcpStream::connect(sink.address)?;
         stream.set_nodelay(true)?;
         let bytes = vec![0x30u8; WIRE_LEN * per_call];

@@ -5,10 +5,12 @@
 mod args;
 mod calibrate;
 mod convert;
+mod criteria;
 mod drivers;
 mod exit;
 mod observe;
 mod plan;
+mod prepare;
 mod progress;
 mod report;
 mod run;

@@ -52,14 +52,15 @@
 
   // Rows of bars or dots with the name above each: works at any width.
   const bandLabels = (rows, width, right) => [
-    Plot.text(rows, { frameAnchor: "left", y: "system", dy: -15, text: (d) => clip(d.system, Math.floor(width / 7) - (right ? 26 : 10)) + (invalid(d) ? `  · ${d.verdict}, not to be quoted` : ""), fill: (d) => (invalid(d) ? "var(--warn)" : "var(--ink)"), fontWeight: 600, ...halo }),
+    Plot.text(rows, { frameAnchor: "left", y: "system", dy: -15, text: (d) => clip(d.system, Math.floor(width / 7) - (right ? 26 : 10)) + (invalid(d) ? `  · ${d.verdict}${width < 520 ? "" : ", not to be quoted"}` : ""), fill: (d) => (invalid(d) ? "var(--warn)" : "var(--ink)"), fontWeight: 600, ...halo }),
   ];
   const bandPlot = (labels, width, x, marks, extra = {}) =>
-    Plot.plot({ ...base(width), height: labels.length * 46 + 64, marginTop: extra.marginTop ?? 24, marginBottom: 40, x, y: { type: "point", domain: labels, padding: 0.6, axis: null }, marks });
+    Plot.plot({ ...base(width), height: labels.length * 46 + 64, marginTop: extra.marginTop ?? 24, marginBottom: 40, x, y: { type: "band", domain: labels, padding: 0, axis: null }, marks });
 
   function throughput(figure, workload, width) {
     const all = objects(figure);
-    const reference = all.find((d) => cellsOf(workload).get(d.system).reference);
+    // Flat out the reference broker is the ceiling; at a given rate it is one among others.
+    const reference = workload.flatOut ? all.find((d) => cellsOf(workload).get(d.system).reference) : undefined;
     const rows = all.filter((d) => d !== reference).sort((a, b) => b.delivered_msgs_per_s - a.delivered_msgs_per_s);
     const shown = rows.length ? rows : all;
     const most = d3.max(all, (d) => d.ci_high_msgs_per_s ?? d.delivered_msgs_per_s) || 1;
@@ -70,14 +71,14 @@
     return bandPlot(labels, width, { domain: [0, most * 1.08], grid: true, tickFormat: short, ticks: Math.max(3, Math.floor(width / 130)), label: "deliveries per second", labelAnchor: "left", labelArrow: "none" }, [
       Plot.ruleY(shown, { y: "system", x1: 0, x2: "delivered_msgs_per_s", stroke: (d) => look(workload, d.system).stroke, strokeWidth: 12, strokeOpacity: (d) => (invalid(d) ? 0.25 : 0.85) }),
       Plot.ruleY(ci, { y: "system", x1: "ci_low_msgs_per_s", x2: "ci_high_msgs_per_s", stroke: "var(--ink)", strokeWidth: 1.5 }),
-      Plot.tickX(ci.flatMap((d) => [[d.system, d.ci_low_msgs_per_s], [d.system, d.ci_high_msgs_per_s]]), { x: "1", y: "0", stroke: "var(--ink)", strokeWidth: 1.5, insetTop: 0, insetBottom: 0 }),
-      ...bandLabels(shown, width),
-      Plot.text(shown, { x: "delivered_msgs_per_s", y: "system", dx: (d) => 0, text: amount, textAnchor: "start", filter: (d, i) => !right[i], dx: 12, fill: "var(--ink)", ...halo }),
-      Plot.text(shown, { frameAnchor: "right", y: "system", dy: -15, text: amount, filter: (d, i) => right[i], fill: "var(--ink)", ...halo }),
+      Plot.tickX(ci.flatMap((d) => [[d.system, d.ci_low_msgs_per_s], [d.system, d.ci_high_msgs_per_s]]), { x: "1", y: "0", stroke: "var(--ink)", strokeWidth: 1.5, insetTop: 18, insetBottom: 18 }),
       reference ? [
-        Plot.ruleX([reference.delivered_msgs_per_s], { stroke: "var(--reference)", strokeDasharray: "6 4", strokeWidth: 1.5 }),
+        Plot.tickX(shown, { x: () => reference.delivered_msgs_per_s, y: "system", stroke: "var(--reference)", strokeDasharray: "4 3", strokeWidth: 2, insetTop: 14, insetBottom: 8 }),
         Plot.text([reference], { x: "delivered_msgs_per_s", frameAnchor: "top", dy: -16, textAnchor: reference.delivered_msgs_per_s > most / 2 ? "end" : "start", text: (d) => `reference broker ${scaled(d.delivered_msgs_per_s)}/s${invalid(d) ? `, ${d.verdict}` : ""}`, fill: "var(--reference)" }),
       ] : [],
+      ...bandLabels(shown, width),
+      Plot.text(shown, { x: "delivered_msgs_per_s", y: "system", text: amount, textAnchor: "start", filter: (d, i) => !right[i], dx: 12, fill: "var(--ink)", ...halo }),
+      Plot.text(shown, { frameAnchor: "right", y: "system", dy: -15, text: amount, filter: (d, i) => right[i], fill: "var(--ink)", ...halo }),
     ], { marginTop: reference ? 40 : 24 });
   }
 
@@ -90,7 +91,15 @@
     const spans = labels.map((label) => ({ system: label, verdict: groups.get(label)[0].verdict, low: d3.min(groups.get(label), (d) => d.latency_ns), high: d3.max(groups.get(label), (d) => d.latency_ns) }));
     const domain = logDomain(rows.map((d) => d.latency_ns));
     const dots = rows.filter((d) => d.latency_ns > 0);
-    const first = labels[0];
+    // The widest row says which dot is which; the others keep the order.
+    const named = d3.greatest(spans.filter((d) => !invalid(d) && d.system !== data.noise), (d) => d.high / d.low) ?? spans[0];
+    const pixel = d3.scaleLog(domain, [8, width - 14]);
+    let edge = -99;
+    const names = dots.filter((d) => d.system === named.system).filter((d) => {
+      const fits = pixel(d.latency_ns) - edge > 34;
+      if (fits) edge = pixel(d.latency_ns);
+      return fits;
+    });
     const size = { p50: 6, p90: 4, p99: 5, "p99.9": 3.5, "p99.99": 3 };
     const value = (d, p) => groups.get(d.system).find((r) => r.percentile === p);
     const words = (d) => ["p50", "p99"].map((p) => value(d, p)).filter(Boolean).map((r) => `${r.percentile} ${time(r.latency_ns)}`).join("  ");
@@ -102,8 +111,7 @@
       Plot.dot(dots, { x: "latency_ns", y: "system", r: (d) => size[d.percentile], fill: (d) => (d.percentile === "p50" && !invalid(d) ? colour(d) : "var(--paper)"), stroke: colour, strokeWidth: 1.8, title: (d) => `${d.system} ${d.percentile}: ${time(d.latency_ns)}` }),
       ...bandLabels(spans, width, true),
       Plot.text(spans, { frameAnchor: "right", y: "system", dy: -15, text: words, fill: "var(--soft)", filter: (d) => !(invalid(d) && width < 520), ...halo }),
-      // The first row says which dot is which; the others keep the order.
-      Plot.text(dots.filter((d) => d.system === first && ["p50", "p90", "p99", "p99.9"].includes(d.percentile)), { x: "latency_ns", y: "system", dy: 15, text: (d) => (width < 520 && d.percentile === "p90" ? "" : d.percentile), fontSize: 10.5, fill: "var(--soft)" }),
+      Plot.text(names, { x: "latency_ns", y: "system", dy: 15, text: "percentile", fontSize: 10.5, fill: "var(--soft)", ...halo }),
     ]);
   }
 
@@ -147,6 +155,7 @@
     const labels = [...new Set(rows.map((d) => d.system))];
     const domain = logDomain(rows.map((d) => d.latency_ns));
     const real = labels.filter((l) => l !== data.noise);
+    const pixel = d3.scaleLog(domain, [40, width - 14]);
     // A direct label on each curve, at heights of their own so that they keep apart.
     const named = width < 480 ? [] : real.map((label, i) => {
       const share = 0.14 + (0.72 * (i + 0.5)) / real.length;
@@ -157,8 +166,8 @@
       x: timeAxis(domain, width, "latency"),
       y: { domain: [0, 1], grid: true, ticks: [0, 0.25, 0.5, 0.75, 0.9, 1], tickFormat: (v) => v * 100 + "%", label: "share of deliveries", labelAnchor: "top", labelArrow: "none" },
       marks: [
-        ...labels.map((label) => Plot.line(rows.filter((d) => d.system === label), { x: "latency_ns", y: "share", stroke: look(workload, label).stroke, strokeDasharray: look(workload, label).dash, strokeWidth: label === data.noise ? 1.6 : 2.2, strokeOpacity: invalid(rows.find((d) => d.system === label)) ? 0.4 : 1, curve: "step-after" })),
-        Plot.text(named, { x: "latency_ns", y: "share", text: (d) => clip(d.system, 24) + (invalid(d) ? ` (${d.verdict})` : ""), dx: 7, textAnchor: "start", fontWeight: 600, fill: (d) => look(workload, d.system).stroke, ...halo }),
+        ...labels.map((label) => Plot.line(rows.filter((d) => d.system === label), { x: "latency_ns", y: "share", stroke: look(workload, label).stroke, strokeDasharray: look(workload, label).dash, strokeWidth: label === data.noise ? 1.6 : 2.2, strokeOpacity: invalid(rows.find((d) => d.system === label)) ? 0.4 : 1 })),
+        ...["start", "end"].map((anchor) => Plot.text(named.filter((d) => (pixel(d.latency_ns) > width * 0.7 ? "end" : "start") === anchor), { x: "latency_ns", y: "share", text: (d) => clip(d.system, 24) + (invalid(d) ? ` (${d.verdict})` : ""), dx: anchor === "start" ? 7 : -7, textAnchor: anchor, fontWeight: 600, fill: (d) => look(workload, d.system).stroke, ...halo })),
       ],
     });
     return stack(width, [legend(workload, labels, width).node, chart]);
@@ -176,7 +185,7 @@
       return Plot.plot({
         ...base(width), height: last ? 168 : 138, marginLeft: 56, marginTop: 26, marginBottom: last ? 38 : 10,
         x: { domain: [0, end], label: last ? "seconds from the start of the measurement" : null, labelAnchor: "left", labelArrow: "none", ticks: Math.floor(width / 90), tickFormat: last ? (v) => String(+v.toFixed(2)) : () => "", tickSize: last ? 4 : 0 },
-        y: log ? { ...timeAxis(domain, 400, null), ticks: logTicks(domain[0], domain[1], 1).slice(0, 8) } : { domain, grid: true, ticks: 4, tickFormat: short, label: null },
+        y: log ? { type: "log", domain, grid: true, label: null, ticks: logTicks(domain[0], domain[1], 1), tickFormat: tickTime } : { domain, grid: true, ticks: 4, tickFormat: short, label: null },
         marks: [
           workload.duration_s < end - 0.01 ? Plot.rectX([0], { x1: workload.duration_s, x2: end, fill: "var(--ink)", fillOpacity: 0.05 }) : null,
           workload.duration_s < end - 0.01 && title.startsWith("Rate") ? Plot.text([0], { x: workload.duration_s, frameAnchor: "top-left", dx: 5, dy: 3, text: () => "drain", fill: "var(--soft)" }) : null,
@@ -215,7 +224,7 @@
     const narrow = width < 520;
     return bandPlot(totals.map((d) => d.system), width, { domain: [0, most * 1.05], grid: true, ticks: Math.max(3, Math.floor(width / 130)), label: "µs of processor time per delivery", labelAnchor: "left", labelArrow: "none" }, [
       Plot.ruleY(pieces, { y: "system", x1: "x1", x2: "x2", stroke: colour, strokeWidth: 12, strokeOpacity: (d) => opacity[d.part] * (invalid(d) ? 0.4 : 1), title: (d) => `${d.system}, ${d.part}: ${digits(d.cpu_us_per_msg)} µs` }),
-      Plot.ruleX(pieces.filter((d) => d.x1 > 0), { x: "x1", y: "system", stroke: "var(--paper)", strokeWidth: 1.5 }),
+      Plot.tickX(pieces.filter((d) => d.x1 > 0), { x: "x1", y: "system", stroke: "var(--paper)", strokeWidth: 1.5, insetTop: 17, insetBottom: 17 }),
       ...bandLabels(totals, width, !narrow),
       Plot.text(totals, narrow ? { x: 0, y: "system", dy: 15, textAnchor: "start", text: "text", fill: "var(--soft)", fontSize: 11, ...halo } : { frameAnchor: "right", y: "system", dy: -15, text: "text", fill: "var(--soft)", ...halo }),
     ]);
@@ -296,7 +305,8 @@
     copy.setAttribute("height", h);
     outer.append(copy);
     const text = new XMLSerializer().serializeToString(outer);
-    return text.replace(/var\((--[a-z0-9]+)\)/g, (_, name) => style.getPropertyValue(name).trim().replaceAll('"', "'"));
+    // XML knows no control characters, not even escaped.
+    return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd").replace(/var\((--[a-z0-9-]+)\)/g, (_, name) => style.getPropertyValue(name).trim().replaceAll('"', "'"));
   }
   function save(name, type, text) {
     const url = URL.createObjectURL(new Blob([text], { type }));

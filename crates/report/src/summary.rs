@@ -247,7 +247,7 @@ impl Metric {
                 let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
                 // A broker out of sight would look free: then there is no figure. A brokerless
                 // system works inside the client and needs no seconds of its own.
-                let system = trial.system_cpu_s.or_else(|| is_brokerless(trial).then_some(0.0))?;
+                let system = trial.system_cpu_s.or_else(|| trial.system_in_client().then_some(0.0))?;
                 per_message(client + system, trial)
             }
         }
@@ -298,11 +298,6 @@ impl Metric {
             Metric::CpuPerMessage => units::time(value * 1e3),
         }
     }
-}
-
-/// Whether the system says that it works inside the client (`extra.system_in_client`).
-fn is_brokerless(trial: &Trial) -> bool {
-    trial.extra.get("system_in_client") == Some(&serde_json::Value::Bool(true))
 }
 
 /// A percentile, if there are enough values for one to lie beyond it.

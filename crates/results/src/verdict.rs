@@ -54,6 +54,9 @@ pub mod thresholds {
     pub const BACKLOG_SHARE_MINOR: f64 = 0.01;
     /// Backlog at the end, in seconds of delivered traffic, from which it is long.
     pub const BACKLOG_SECONDS: f64 = 1.0;
+    /// Longest latency as a share of the time the backlog needs to empty, below which the backlog
+    /// is no queue but messages under way. Applied where records are too few for a slope.
+    pub const QUEUE_DELAY_SHARE: f64 = 0.2;
     /// Messages by which a backlog must grow at all; below it is chance.
     pub const BACKLOG_FLOOR: f64 = 10.0;
     /// Slope divided by its standard error from which growth is no chance.

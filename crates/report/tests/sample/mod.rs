@@ -174,10 +174,6 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             noise_max_ns: draws.log_normal(400_000.0, 0.6) as u64,
         });
     }
-    let mut extra = std::collections::BTreeMap::new();
-    if profile.in_client {
-        extra.insert("system_in_client".to_owned(), serde_json::Value::Bool(true));
-    }
     let mut trial = Trial {
         id,
         cell: format!("{}/{}", profile.name, load.name),
@@ -225,9 +221,11 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         noise_ns: Distribution::from_histogram(&noise),
         latency_ecdf: ecdf(&latency, ECDF_POINTS),
         noise_ecdf: ecdf(&noise, ECDF_POINTS),
-        extra,
         ..Default::default()
     };
+    if profile.in_client {
+        trial.set_system_in_client();
+    }
     // One machine-bound trial among good ones.
     if at == 1 && load.name == "fleet of meters" && repeat == 2 {
         trial.worker_load.subscribers_waiting = 0.34;

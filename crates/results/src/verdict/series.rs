@@ -7,6 +7,9 @@ use std::fmt;
 use super::{measured, thresholds};
 use crate::model::{Second, Trial};
 
+/// Records from which the slope of a line through them has a meaningful error.
+const FEW: usize = 4;
+
 /// A backlog that grew by more than chance and by enough to matter.
 pub(super) struct Growth {
     from: f64,
@@ -66,6 +69,16 @@ pub(super) fn backlog_growth(trial: &Trial) -> Option<Growth> {
     let share = growth / due.max(1.0);
     let rate = delivered as f64 / seconds.max(f64::MIN_POSITIVE);
     let in_seconds = last.1.backlog as f64 / rate.max(1.0);
+    // Few records cannot tell a queue from messages that were just under way when the last one
+    // was closed (a fleet that reports on the full second). A queue delays what passes through
+    // it: by Little's law about as long as it takes to empty.
+    let longest_ns = last.1.latency_max_ns as f64;
+    if records.len() < FEW
+        && longest_ns > 0.0
+        && longest_ns < thresholds::QUEUE_DELAY_SHARE * in_seconds * 1e9
+    {
+        return None;
+    }
     let latency = quarters(&records).filter(|(first, last)| {
         *last > thresholds::LATENCY_FACTOR * first && last - first > thresholds::LATENCY_FLOOR_NS
     });
@@ -85,7 +98,7 @@ pub(super) fn backlog_growth(trial: &Trial) -> Option<Growth> {
 /// Whether points rise by more than chance: the least-squares slope against its standard error
 /// from four points on, otherwise every step upwards.
 fn rises(points: &[(f64, f64)]) -> bool {
-    if points.len() < 4 {
+    if points.len() < FEW {
         return points.windows(2).all(|pair| pair[1].1 > pair[0].1);
     }
     let n = points.len() as f64;

@@ -279,6 +279,22 @@ fn overload_shows_in_two_records() {
 }
 
 #[test]
+fn messages_under_way_are_no_backlog() {
+    // A hundred meters report together just before the last record is closed.
+    let mut t = calm();
+    t.duration_s = 1.5;
+    t.series = series(1.0, &[100, 100], &[100, 1], &[0, 99]);
+    t.series[1].t_s = 1.5;
+    for second in &mut t.series {
+        second.latency_max_ns = 3 * MS;
+    }
+    expect(&t, &here(), Status::Valid, "");
+    // The same backlog with latencies to match is a queue.
+    t.series[1].latency_max_ns = 400_000 * MS;
+    expect(&t, &here(), Status::Overloaded, "from 0 to 99");
+}
+
+#[test]
 fn a_backlog_of_the_drain_does_not_count() {
     let mut t = calm();
     t.series.push(Second {
