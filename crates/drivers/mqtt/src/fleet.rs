@@ -471,7 +471,7 @@ impl Fleet for MqttFleet {
         let (waiting, stuck) = (out.pending().len(), out.stuck);
         shared.unsettled += 1;
         shared.mark_dirty(client, id);
-        if waiting > shared.options.batch && !stuck {
+        if waiting >= shared.options.batch && !stuck {
             // A failure is reported by the next poll.
             let _ = self.flush(id);
         }

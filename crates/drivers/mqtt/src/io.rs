@@ -112,7 +112,8 @@ impl MqttFleet {
                 if !flags.intersects(F::OUT | F::ERR | F::HUP) {
                     return;
                 }
-                if let Err(broken) = self.connected(id) {
+                let failed = flags.intersects(F::ERR | F::HUP);
+                if let Err(broken) = self.connected(id, failed) {
                     return self.fail(id, broken);
                 }
             }
@@ -135,17 +136,13 @@ impl MqttFleet {
         }
     }
 
-    /// TCP has connected, or not.
-    fn connected(&mut self, id: ClientId) -> Result<(), Broken> {
+    /// TCP has connected, or `failed`.
+    fn connected(&mut self, id: ClientId, failed: bool) -> Result<(), Broken> {
         let client = &mut self.clients[id.0 as usize];
         let Some(fd) = &client.fd else {
             return Ok(());
         };
-        let error = match socket_error(fd) {
-            Ok(Ok(())) => None,
-            Ok(Err(errno)) | Err(errno) => Some(errno),
-        };
-        if let Some(errno) = error {
+        if failed && let Ok(Err(errno)) | Err(errno) = socket_error(fd) {
             return Err(Broken {
                 message: socket::explain(errno, self.shared.endpoint(client), true),
                 reason: None,
@@ -319,7 +316,8 @@ impl MqttFleet {
         if matches!(client.state, State::Down | State::Connecting) {
             return;
         }
-        if client.pending() > READ_PAUSE {
+        // One that has hung up will not read our answers any more: its last words are read.
+        if client.pending() > READ_PAUSE && !client.hung_up {
             client.paused = true;
             return;
         }

@@ -22,7 +22,11 @@ mod endpoint;
 mod fleet;
 mod io;
 mod options;
+#[cfg(test)]
+mod options_tests;
 mod protocol;
+#[cfg(test)]
+mod protocol_tests;
 mod session;
 mod shared;
 mod socket;

@@ -1,5 +1,5 @@
-//! Each feature of MQTT that the driver offers, seen working on real mosquitto. A test here fails
-//! if the server does not do what the setting says.
+//! Each feature of MQTT that the driver offers, seen working on real mosquitto, and on the reference
+//! broker what that has. A test here fails if the server does not do what the setting says.
 
 mod common;
 
@@ -20,13 +20,16 @@ fn with(version: &str, reliability: Reliability) -> Settings {
 
 #[test]
 fn a_late_subscriber_gets_the_last_value() {
-    let broker = Mosquitto::start();
+    on_both(last_value);
+}
+
+fn last_value(port: u16) {
     for (n, version) in ["3.1.1", "5"].into_iter().enumerate() {
         let settings = Settings {
             last_value: Some(true),
             ..with(version, Reliability::AtLeastOnce)
         };
-        let mut bench = Bench::on(broker.port, settings.clone());
+        let mut bench = Bench::on(port, settings.clone());
         let p = bench.named("p");
         let name = format!("last/{n}");
         let topic = bench.fleet.advertise(p, &name).unwrap();
@@ -48,7 +51,7 @@ fn a_late_subscriber_gets_the_last_value() {
     // Retain Handling 2 of MQTT 5: none of the old.
     let mut settings = with("5", Reliability::AtMostOnce);
     native(&mut settings, "retain-handling", 2.into());
-    let mut bench = Bench::on(broker.port, settings);
+    let mut bench = Bench::on(port, settings);
     let s = bench.named("s");
     bench.subscribe(s, "last/#");
     bench.poll_for(Duration::from_millis(200));
@@ -57,9 +60,12 @@ fn a_late_subscriber_gets_the_last_value() {
 
 #[test]
 fn a_will_is_published_after_an_abort_and_not_after_an_orderly_end() {
-    let broker = Mosquitto::start();
+    on_both(will);
+}
+
+fn will(port: u16) {
     for version in ["3.1.1", "5"] {
-        let mut bench = Bench::on(broker.port, common::version(version));
+        let mut bench = Bench::on(port, common::version(version));
         let s = bench.named("s");
         bench.subscribe(s, "will/#");
         let spec = |name: &str| ClientSpec {
@@ -87,16 +93,19 @@ fn a_will_is_published_after_an_abort_and_not_after_an_orderly_end() {
 /// arrive once each, although connections are dropped in the middle.
 #[test]
 fn a_durable_session_loses_nothing_when_connections_are_dropped() {
-    let broker = Mosquitto::start();
+    on_both(durable_session);
+}
+
+fn durable_session(port: u16) {
     for version in ["3.1.1", "5"] {
         let settings = Settings {
             session: Some(Session::Durable),
             ..with(version, Reliability::ExactlyOnce)
         };
-        let mut subscriber = Bench::on(broker.port, settings.clone());
+        let mut subscriber = Bench::on(port, settings.clone());
         let s = subscriber.named(&format!("s{version}"));
         subscriber.subscribe(s, "durable");
-        let mut publisher = Bench::on(broker.port, settings);
+        let mut publisher = Bench::on(port, settings);
         let p = publisher.named(&format!("p{version}"));
         let topic = publisher.fleet.advertise(p, "durable").unwrap();
         let mut next = 0;
@@ -191,13 +200,16 @@ fn without_persistence_the_session_is_gone_and_said_to_be() {
 
 #[test]
 fn an_expired_message_does_not_arrive() {
-    let broker = Mosquitto::start();
+    on_both(expiry);
+}
+
+fn expiry(port: u16) {
     let settings = Settings {
         session: Some(Session::Durable),
         lifespan_ms: Some(900),
         ..with("5", Reliability::AtLeastOnce)
     };
-    let mut bench = Bench::on(broker.port, settings);
+    let mut bench = Bench::on(port, settings);
     let s = bench.named("s");
     bench.subscribe(s, "short");
     let p = bench.named("p");
@@ -217,14 +229,17 @@ fn an_expired_message_does_not_arrive() {
 /// An independent subscriber sees the user properties and the whole topic behind an alias.
 #[test]
 fn user_properties_and_aliases_reach_another_client() {
-    let broker = Mosquitto::start();
+    on_both(properties_and_aliases);
+}
+
+fn properties_and_aliases(port: u16) {
     let mut settings = common::version("5");
     settings.user_properties = Some([("place".to_owned(), "hall 7".to_owned())].into());
     native(&mut settings, "topic-alias", 5.into());
     let other = std::process::Command::new("mosquitto_sub")
         .args([
             "-p",
-            &broker.port.to_string(),
+            &port.to_string(),
             "-V",
             "5",
             "-t",
@@ -240,7 +255,7 @@ fn user_properties_and_aliases_reach_another_client() {
         .expect("these tests need mosquitto_sub (apt install mosquitto-clients)");
     let mut other = Process(other);
     std::thread::sleep(Duration::from_millis(500));
-    let mut bench = Bench::on(broker.port, settings);
+    let mut bench = Bench::on(port, settings);
     let p = bench.named("p");
     let a = bench.fleet.advertise(p, "site/a").unwrap();
     let b = bench.fleet.advertise(p, "site/b").unwrap();
@@ -257,9 +272,12 @@ fn user_properties_and_aliases_reach_another_client() {
 
 #[test]
 fn a_group_shares_the_messages() {
-    let broker = Mosquitto::start();
+    on_both(group);
+}
+
+fn group(port: u16) {
     for version in ["3.1.1", "5"] {
-        let mut bench = Bench::on(broker.port, with(version, Reliability::AtLeastOnce));
+        let mut bench = Bench::on(port, with(version, Reliability::AtLeastOnce));
         let a = bench.named("a");
         let b = bench.named("b");
         let all = bench.named("all");
@@ -466,8 +484,11 @@ fn certificates_that_cannot_be_read_are_named() {
 
 #[test]
 fn a_payload_of_two_megabytes_arrives_whole() {
-    let broker = Mosquitto::start();
-    let mut bench = Bench::on(broker.port, with("5", Reliability::ExactlyOnce));
+    on_both(large_payload);
+}
+
+fn large_payload(port: u16) {
+    let mut bench = Bench::on(port, with("5", Reliability::ExactlyOnce));
     let s = bench.named("s");
     bench.subscribe(s, "large");
     let p = bench.named("p");
@@ -554,8 +575,11 @@ fn a_broker_that_hangs_is_noticed_by_the_keep_alive() {
 
 #[test]
 fn two_thousand_connections_from_several_addresses() {
-    let broker = Mosquitto::start();
-    let mut bench = Bench::on(broker.port, with("5", Reliability::AtLeastOnce));
+    on_both(many_connections);
+}
+
+fn many_connections(port: u16) {
+    let mut bench = Bench::on(port, with("5", Reliability::AtLeastOnce));
     let count = 2000;
     let mut ids = Vec::new();
     for n in 0..count {

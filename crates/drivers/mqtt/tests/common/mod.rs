@@ -5,6 +5,9 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::*;
@@ -359,6 +362,54 @@ impl Mosquitto {
                 .unwrap()
         })
     }
+}
+
+/// The reference broker, on a thread of the test; ends when it is dropped.
+pub struct Reference {
+    pub port: u16,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<pubgauge_broker::Counters>>,
+}
+
+impl Reference {
+    pub fn start() -> Reference {
+        let (tell, told) = std::sync::mpsc::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let ready = |address: std::net::SocketAddr| tell.send(address.port()).unwrap();
+            pubgauge_broker::run(pubgauge_broker::Options::default(), ready, &flag).unwrap()
+        });
+        Reference {
+            port: told.recv().unwrap(),
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// Ends it and gives what it counted.
+    pub fn finish(mut self) -> pubgauge_broker::Counters {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Runs a test on mosquitto and on the reference broker, each time with a fresh one's port.
+pub fn on_both(test: impl Fn(u16)) {
+    let mosquitto = Mosquitto::start();
+    test(mosquitto.port);
+    drop(mosquitto);
+    let reference = Reference::start();
+    test(reference.port);
 }
 
 /// Writes a file into a folder and gives its path as text.

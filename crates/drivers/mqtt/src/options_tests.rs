@@ -1,0 +1,233 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use pubgauge_driver::*;
+use pubgauge_mqtt_codec::{QoS, Version};
+
+use crate::MqttDriver;
+use crate::options::Options;
+
+fn native(pairs: &[(&str, serde_json::Value)]) -> Settings {
+    let own: BTreeMap<_, _> = pairs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), v.clone()))
+        .collect();
+    Settings {
+        native: [("mqtt".to_owned(), own)].into(),
+        ..Settings::default()
+    }
+}
+
+fn with_features(features: &[&str]) -> Target {
+    Target {
+        features: features.iter().map(|f| (*f).to_owned()).collect(),
+        ..Target::default()
+    }
+}
+
+fn refused(settings: &Settings, target: &Target) -> Vec<(String, String)> {
+    let refused = MqttDriver
+        .resolve(settings, target)
+        .expect_err("something is refused");
+    refused.into_iter().map(|u| (u.setting, u.reason)).collect()
+}
+
+#[test]
+fn every_neutral_setting_is_answered_for_in_order() {
+    let rows = MqttDriver
+        .resolve(&Settings::default(), &Target::default())
+        .unwrap();
+    let names: Vec<_> = rows.iter().map(|r| r.setting.as_str()).collect();
+    assert_eq!(names, Settings::NAMES);
+    assert!(
+        rows.iter()
+            .all(|r| r.value == "default" && !r.native.is_empty())
+    );
+}
+
+#[test]
+fn what_is_asked_for_stands_in_the_table() {
+    let settings = Settings {
+        reliability: Some(Reliability::ExactlyOnce),
+        session: Some(Session::Durable),
+        session_expiry_s: Some(90),
+        last_value: Some(true),
+        lifespan_ms: Some(1),
+        in_flight: Some(7),
+        on_full: Some(OnFull::Drop),
+        batching: Some(Batching::Bytes(4096)),
+        multicast: Some(false),
+        conflate: Some(false),
+        transport: Some(Transport::Tcp),
+        keep_alive_s: Some(0),
+        user_properties: Some([("k".to_owned(), "v".to_owned())].into()),
+        ..native(&[("topic-alias", 3.into()), ("subscribe-qos", 1.into())])
+    };
+    let (options, rows) = Options::resolve(&settings, &Target::default()).unwrap();
+    let row = |name: &str| {
+        let row = rows
+            .iter()
+            .find(|r| r.setting == name)
+            .unwrap_or_else(|| panic!("{name}"));
+        (row.value.as_str(), row.native.as_str())
+    };
+    assert_eq!(
+        row("reliability"),
+        ("exactly-once", "QoS 2 published, QoS 1 subscribed")
+    );
+    assert_eq!(
+        row("session-expiry-s"),
+        ("90", "Session Expiry Interval 90 s")
+    );
+    assert!(row("lifespan-ms").1.contains("Message Expiry Interval 1 s"));
+    assert!(row("in-flight").1.starts_with("7 unacknowledged"));
+    assert!(row("batching").1.contains("4096 bytes"));
+    assert_eq!(row("keep-alive-s"), ("0", "Keep Alive 0 (off)"));
+    assert!(row("native.mqtt.topic-alias").1.contains("up to 3"));
+    assert_eq!(
+        (options.qos, options.subscribe_qos),
+        (QoS::ExactlyOnce, QoS::AtLeastOnce)
+    );
+    assert_eq!(
+        (options.batch, options.in_flight, options.topic_alias),
+        (4096, 7, 3)
+    );
+    assert!(options.durable && options.retain && options.drop_when_full);
+}
+
+#[test]
+fn what_mqtt_cannot_do_is_refused_by_name_and_reason() {
+    let settings = Settings {
+        priority: Some(1),
+        multicast: Some(true),
+        rate_limit_bytes_per_s: Some(1),
+        conflate: Some(true),
+        transport: Some(Transport::Udp),
+        queue_limit: Some(5),
+        in_flight: Some(0),
+        session_expiry_s: Some(5),
+        lifespan_ms: Some(0),
+        batching: Some(Batching::Bytes(1 << 20)),
+        durability: Some(Durability::DiskSynced),
+        ..Settings::default()
+    };
+    let mut names: Vec<_> = refused(&settings, &Target::default())
+        .into_iter()
+        .map(|r| r.0)
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "batching",
+            "conflate",
+            "durability",
+            "in-flight",
+            "lifespan-ms",
+            "multicast",
+            "priority",
+            "queue-limit",
+            "rate-limit-bytes-per-s",
+            "session-expiry-s",
+            "transport"
+        ]
+    );
+}
+
+#[test]
+fn what_only_mqtt_5_can_do_is_refused_under_3_1_1() {
+    let settings = Settings {
+        session: Some(Session::Durable),
+        session_expiry_s: Some(5),
+        lifespan_ms: Some(5),
+        user_properties: Some([("k".to_owned(), "v".to_owned())].into()),
+        ..native(&[
+            ("version", "3.1.1".into()),
+            ("topic-alias", 3.into()),
+            ("receive-maximum", 3.into()),
+            ("no-local", true.into()),
+        ])
+    };
+    let list = refused(&settings, &Target::default());
+    assert_eq!(list.len(), 6, "{list:?}");
+    for (name, reason) in list {
+        assert!(
+            reason.contains("native.mqtt.version = \"5\""),
+            "{name}: {reason}"
+        );
+    }
+}
+
+#[test]
+fn the_systems_features_are_consulted() {
+    let version = |features: &[&str]| {
+        Options::resolve(&Settings::default(), &with_features(features))
+            .unwrap()
+            .0
+            .version
+    };
+    assert_eq!(version(&[]), Version::V5);
+    assert_eq!(version(&["mqtt-3.1.1"]), Version::V311);
+    assert_eq!(version(&["mqtt-3.1.1", "mqtt-5"]), Version::V5);
+    let five = native(&[("version", "5".into())]);
+    assert_eq!(
+        refused(&five, &with_features(&["mqtt-3.1.1"]))[0].0,
+        "native.mqtt.version"
+    );
+    let durability = |d, features: &[&str]| {
+        let settings = Settings {
+            durability: Some(d),
+            ..Settings::default()
+        };
+        MqttDriver
+            .resolve(&settings, &with_features(features))
+            .is_ok()
+    };
+    assert!(durability(Durability::Disk, &[]), "not known: try");
+    assert!(durability(Durability::Disk, &["persistent"]));
+    assert!(!durability(Durability::Disk, &["tls"]));
+    assert!(durability(Durability::Memory, &["tls"]));
+    assert!(!durability(Durability::Memory, &["persistent"]));
+    assert!(!durability(Durability::DiskSynced, &["persistent"]));
+    assert!(durability(Durability::DiskSynced, &["persistent-synced"]));
+}
+
+#[test]
+fn an_unknown_native_setting_is_refused_with_the_nearest() {
+    let list = refused(
+        &native(&[("recieve-maximum", 3.into())]),
+        &Target::default(),
+    );
+    assert_eq!(list[0].0, "native.mqtt.recieve-maximum");
+    assert!(
+        list[0].1.contains("did you mean `receive-maximum`"),
+        "{}",
+        list[0].1
+    );
+    for (name, value) in [
+        ("version", serde_json::json!("3.1")),
+        ("version", serde_json::json!(5)),
+        ("subscribe-qos", 3.into()),
+        ("receive-maximum", 0.into()),
+        ("topic-alias", 65_536.into()),
+        ("no-delay", "yes".into()),
+        ("send-buffer-bytes", 0.into()),
+        ("retain-handling", (-1).into()),
+    ] {
+        let list = refused(&native(&[(name, value.clone())]), &Target::default());
+        assert!(
+            list[0].1.starts_with("expected"),
+            "{name} = {value}: {}",
+            list[0].1
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn native_settings_of_any_kind_are_answered(name in "[a-z-]{0,20}", number: i64, text: String) {
+        for value in [number.into(), text.clone().into(), serde_json::Value::Null] {
+            let _ = MqttDriver.resolve(&native(&[(&name, value)]), &Target::default());
+        }
+    }
+}
