@@ -6,10 +6,12 @@
 //! paces, stamps, counts, prints or retries behind the engine's back.
 
 pub mod clock;
+pub mod conformance;
 pub mod header;
 pub mod payload;
 pub mod seam;
 pub mod settings;
+pub mod sim;
 
 pub use clock::{Clock, Nanos};
 pub use header::{Header, Kind};

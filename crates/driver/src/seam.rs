@@ -286,6 +286,18 @@ pub trait Fleet {
     /// When it cannot begin: no more file descriptors, an endpoint that is not one.
     fn connect(&mut self, client: &ClientSpec) -> Result<ClientId, DriverError>;
 
+    /// Tells a connected client of one more publisher to listen to, where
+    /// [`Traits::publishers_first`] and the address was not known when it connected.
+    ///
+    /// # Errors
+    /// An address that is not one; a system whose clients have no peers.
+    fn add_peer(&mut self, client: ClientId, address: &str) -> Result<(), DriverError> {
+        let _ = client;
+        Err(DriverError::new(format!(
+            "this system has no peers to listen to (asked for {address})"
+        )))
+    }
+
     /// Begins to subscribe a connected client.
     ///
     /// # Errors

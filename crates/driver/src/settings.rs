@@ -71,6 +71,19 @@ impl Settings {
         "user-properties",
     ];
 
+    /// A neutral setting's value as it stands in the study, or `default`.
+    pub fn value_of(&self, name: &str) -> String {
+        match serde_json::to_value(self)
+            .ok()
+            .as_ref()
+            .and_then(|all| all.get(name))
+        {
+            None | Some(serde_json::Value::Null) => "default".into(),
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
+
     /// A driver's own setting as it stands in the study, if given.
     pub fn native(&self, driver: &str, name: &str) -> Option<&serde_json::Value> {
         self.native.get(driver)?.get(name)

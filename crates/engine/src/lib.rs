@@ -1,1 +1,16 @@
-//! See Cargo.toml.
+//! The engine: it owns time, the schedule, the header and the counting.
+//!
+//! A trial is split into [`assignment`]s for [`worker`]s, each of which drives one fleet in one
+//! loop; a [`conductor`] leads them through the phases (connect, prove readiness, warm up,
+//! measure, drain) and adds their [`recording`]s up.
+
+pub mod assignment;
+pub mod conductor;
+pub mod ledger;
+pub mod live;
+pub mod receiving;
+pub mod recording;
+pub mod sending;
+pub mod times;
+mod usage;
+pub mod worker;

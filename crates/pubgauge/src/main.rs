@@ -1,1 +1,66 @@
-fn main() {}
+//! pubgauge: compares publish/subscribe middleware under one IoT workload.
+//!
+//! This crate is the only one that prints or exits.
+
+mod args;
+mod calibrate;
+mod convert;
+mod criteria;
+mod drivers;
+mod exit;
+mod observe;
+mod plan;
+mod prepare;
+mod progress;
+mod report;
+mod run;
+mod serve;
+mod signals;
+mod systems;
+mod traces;
+mod trial;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Cli, SchemaOf, Verb};
+use exit::{BAD_INPUT, Ending, FINE};
+
+fn main() {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; everything else here is bad input.
+            let _ = error.print();
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            std::process::exit(if asked { FINE } else { BAD_INPUT });
+        }
+    };
+    std::process::exit(match act(cli) {
+        Ok(code) => code,
+        Err(ending) => {
+            eprintln!("error: {}", ending.message);
+            ending.code
+        }
+    });
+}
+
+fn act(cli: Cli) -> Result<i32, Ending> {
+    match cli.verb {
+        Verb::Run(args) => run::run(&args),
+        Verb::Plan(args) => plan::plan(&args),
+        Verb::Systems(args) => systems::systems(&args),
+        Verb::Report(args) => report::report(&args),
+        Verb::Calibrate(args) => calibrate::calibrate(&args),
+        Verb::Trace(verb) => traces::act(&verb),
+        Verb::Schema { of } => {
+            let schema = match of {
+                SchemaOf::Study => serde_json::to_string_pretty(&pubgauge_study::schema()).unwrap_or_default(),
+                SchemaOf::Results => pubgauge_results::schema::results_schema(),
+            };
+            exit::print(&format!("{}\n", schema.trim_end()));
+            Ok(FINE)
+        }
+        Verb::Serve(verb) => serve::serve(&verb),
+    }
+}

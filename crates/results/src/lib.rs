@@ -1,3 +1,17 @@
 //! The versioned store of a run, and the rules of its verdicts.
+//!
+//! - [`model`]: the shapes of `results.json`.
+//! - [`store`]: the folder of a run; every finished trial is on disk before the next begins.
+//! - [`histogram`]: HdrHistogram logs, summaries and distribution functions.
+//! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
+//! - [`criterion`]: whether a run met what its study asked for.
+//! - [`schema`]: the JSON Schema of `results.json`.
 
+pub mod criterion;
+pub mod histogram;
 pub mod model;
+pub mod schema;
+pub mod store;
+pub mod verdict;
+
+pub use model::*;

@@ -188,6 +188,23 @@ pub struct Trial {
     pub extra: BTreeMap<String, serde_json::Value>,
 }
 
+/// Key in [`Trial::extra`] under which [`Trial::set_system_in_client`] notes its fact.
+const SYSTEM_IN_CLIENT: &str = "system_in_client";
+
+impl Trial {
+    /// Notes that the system works inside the client's own threads or processes (a brokerless
+    /// library), so that its processor time is part of the client's.
+    pub fn set_system_in_client(&mut self) {
+        self.extra.insert(SYSTEM_IN_CLIENT.to_owned(), serde_json::Value::Bool(true));
+    }
+
+    /// Whether [`Trial::set_system_in_client`] was called. Tells a system without processor time
+    /// of its own from one that is merely out of sight.
+    pub fn system_in_client(&self) -> bool {
+        self.extra.get(SYSTEM_IN_CLIENT) == Some(&serde_json::Value::Bool(true))
+    }
+}
+
 /// A system and its version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct System {

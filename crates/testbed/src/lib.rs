@@ -1,1 +1,41 @@
-//! See Cargo.toml.
+//! Real systems: starting and stopping them so that nothing is left behind, watching what they
+//! and pubgauge cost, and knowing the machine.
+//!
+//! Linux only: process control and figures come from `/proc`, `prctl` and `clone`.
+
+mod catalog;
+mod command;
+mod external;
+pub mod file;
+mod find;
+mod guard;
+mod instance;
+mod limits;
+mod log;
+mod machine;
+mod noise;
+mod ports;
+pub mod procfs;
+mod realtime;
+mod running;
+mod sampler;
+mod start;
+mod start_error;
+pub mod template;
+
+pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
+pub use external::{AddressError, PASSWORD_VARIABLE, from_address, password};
+pub use file::{FileError, Kind, SystemFile, UnknownVariant};
+pub use find::{Found, Missing, cache_folder, find, install_commands, version};
+pub use instance::{Stopped, stop_everything};
+pub use limits::{TooFewDescriptors, check_descriptors, max_open_files, raise_nofile};
+pub use machine::{MachineFacts, load_average, machine_facts};
+pub use noise::{NOISE_INTERVAL, NoiseMeter};
+pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};
+pub use running::{Record, Running};
+pub use sampler::{
+    BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
+    ThreadSampler, current_tid, list_threads,
+};
+pub use start::{ProbeFn, Testbed};
+pub use start_error::StartError;

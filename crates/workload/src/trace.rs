@@ -131,6 +131,11 @@ impl Trace {
         Ok(trace)
     }
 
+    /// Whether any reading came with its payload.
+    pub fn has_payloads(&self) -> bool {
+        !self.payloads.is_empty()
+    }
+
     /// Reads a trace.
     ///
     /// # Errors

@@ -1,0 +1,133 @@
+//! Topic names and topic filters (MQTT 5 and 3.1.1, section 4.7).
+
+/// Deepest topic or filter the broker takes, in levels. The tree is walked
+/// recursively, so a bound is what keeps a hostile filter from the stack's end;
+/// mosquitto uses the same figure.
+pub(crate) const MAX_LEVELS: usize = 200;
+
+/// Whether a topic or filter has at most [`MAX_LEVELS`] levels.
+pub(crate) fn is_shallow(topic: &[u8]) -> bool {
+    topic.iter().filter(|&&b| b == b'/').count() < MAX_LEVELS
+}
+
+/// Whether the filter names exactly one topic.
+pub(crate) fn is_exact(filter: &[u8]) -> bool {
+    !filter.iter().any(|b| matches!(b, b'+' | b'#'))
+}
+
+/// The levels of a topic or filter, in order; empty levels count.
+pub(crate) fn levels(topic: &[u8]) -> impl Iterator<Item = &[u8]> {
+    topic.split(|&b| b == b'/')
+}
+
+/// A subscription's filter, taken apart.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Filter<'a> {
+    /// Every subscriber gets every message.
+    Plain(&'a [u8]),
+    /// One member of the group gets each message (MQTT 5 section 4.8.2).
+    Shared {
+        /// The share name.
+        group: &'a [u8],
+        /// The filter behind it.
+        filter: &'a [u8],
+    },
+}
+
+impl<'a> Filter<'a> {
+    /// Takes a filter apart that the codec has found valid.
+    pub(crate) fn of(raw: &'a str) -> Filter<'a> {
+        match pubgauge_mqtt_codec::topic::split_shared(raw) {
+            Some((group, filter)) => Filter::Shared {
+                group: group.as_bytes(),
+                filter: filter.as_bytes(),
+            },
+            None => Filter::Plain(raw.as_bytes()),
+        }
+    }
+
+    /// The filter that topics are matched with.
+    pub(crate) fn pattern(self) -> &'a [u8] {
+        match self {
+            Filter::Plain(filter) | Filter::Shared { filter, .. } => filter,
+        }
+    }
+}
+
+/// Whether `filter` matches `topic`, level by level: the plain reading of the
+/// specification that the tree and the retained store are tested against.
+#[cfg(test)]
+pub(crate) fn matches(filter: &[u8], topic: &[u8]) -> bool {
+    if topic.first() == Some(&b'$') && matches!(filter.first(), Some(b'+' | b'#')) {
+        return false;
+    }
+    let mut topic = levels(topic);
+    for level in levels(filter) {
+        if level == b"#" {
+            return true;
+        }
+        match topic.next() {
+            Some(t) if level == b"+" || level == t => {}
+            _ => return false,
+        }
+    }
+    topic.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth() {
+        assert!(is_shallow("/".repeat(MAX_LEVELS - 1).as_bytes()));
+        assert!(!is_shallow("/".repeat(MAX_LEVELS).as_bytes()));
+    }
+
+    #[test]
+    fn shares() {
+        let shared = Filter::of("$share/g/a/#");
+        assert_eq!(
+            shared,
+            Filter::Shared {
+                group: b"g",
+                filter: b"a/#"
+            }
+        );
+        assert_eq!(shared.pattern(), b"a/#");
+        assert_eq!(Filter::of("$shared/a"), Filter::Plain(b"$shared/a"));
+        assert!(is_exact(b"a/b") && !is_exact(b"a/+") && !is_exact(b"#"));
+    }
+
+    #[test]
+    fn the_specifications_own_examples() {
+        let table = [
+            ("sport/tennis/player1/#", "sport/tennis/player1", true),
+            (
+                "sport/tennis/player1/#",
+                "sport/tennis/player1/score/wimbledon",
+                true,
+            ),
+            ("sport/#", "sport", true),
+            ("#", "a/b", true),
+            ("sport/tennis/+", "sport/tennis/player1", true),
+            ("sport/tennis/+", "sport/tennis/player1/ranking", false),
+            ("sport/+", "sport", false),
+            ("sport/+", "sport/", true),
+            ("+/+", "/finance", true),
+            ("/+", "/finance", true),
+            ("+", "/finance", false),
+            ("#", "$SYS/x", false),
+            ("+/monitor/Clients", "$SYS/monitor/Clients", false),
+            ("$SYS/#", "$SYS/x", true),
+            ("$SYS/monitor/+", "$SYS/monitor/Clients", true),
+        ];
+        for (filter, topic, expected) in table {
+            assert_eq!(
+                matches(filter.as_bytes(), topic.as_bytes()),
+                expected,
+                "{filter} {topic}"
+            );
+        }
+    }
+}

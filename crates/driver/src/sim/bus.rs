@@ -1,0 +1,351 @@
+//! The inside of the simulated system: queues, draws and the record of what really happened.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_distr::{Distribution, LogNormal};
+
+use super::Behaviour;
+use crate::clock::{Clock, Nanos};
+use crate::header::Header;
+
+/// One delivery as it really happened, or a loss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TruthRecord {
+    /// Receiving client's name.
+    pub subscriber: String,
+    /// What the message's header says; `None` if the payload is none of ours.
+    pub header: Option<Header>,
+    /// When it was handed over by the publisher, clock time.
+    pub published_at: Nanos,
+    /// When it was delivered, clock time; `None`: lost.
+    pub delivered_at: Option<Nanos>,
+    /// Its place in the order of all deliveries.
+    pub turn: u64,
+}
+
+/// The simulated system itself; shared by all fleets of a trial.
+pub struct Bus {
+    inner: Mutex<Inner>,
+    /// Signals fleets that sleep in real time.
+    pub(super) arrived: Condvar,
+    pub(super) clock: Clock,
+    pub(super) born: Nanos,
+    nonce: u8,
+}
+
+pub(super) struct Inner {
+    behaviour: Behaviour,
+    rng: StdRng,
+    pub(super) fleets: Vec<BinaryHeap<Reverse<Parcel>>>,
+    subscriptions: Vec<Subscribed>,
+    turn: HashMap<String, usize>,
+    last_delivery: HashMap<(usize, u32, u32), Nanos>,
+    busy_until: Nanos,
+    inside: usize,
+    order: u64,
+    truth: Vec<TruthRecord>,
+    deliveries: u64,
+}
+
+struct Subscribed {
+    fleet: usize,
+    client: u32,
+    name: String,
+    filter: String,
+    group: Option<String>,
+    hears_from: Nanos,
+}
+
+/// Something on its way to a fleet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Parcel {
+    pub(super) due: Nanos,
+    pub(super) order: u64,
+    pub(super) client: u32,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Message {
+        topic: String,
+        payload: Vec<u8>,
+        redelivered: bool,
+        truth: usize,
+    },
+    Acknowledgement {
+        tag: u64,
+    },
+}
+
+impl PartialOrd for Parcel {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Parcel {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.order).cmp(&(other.due, other.order))
+    }
+}
+
+impl Bus {
+    /// A fresh system. `nonce` is the trial's, so that the record can read the headers.
+    pub fn new(behaviour: Behaviour, clock: Clock, nonce: u8) -> Self {
+        let rng = StdRng::seed_from_u64(behaviour.seed);
+        let born = clock.now();
+        Bus {
+            inner: Mutex::new(Inner {
+                behaviour,
+                rng,
+                fleets: Vec::new(),
+                subscriptions: Vec::new(),
+                turn: HashMap::new(),
+                last_delivery: HashMap::new(),
+                busy_until: 0,
+                inside: 0,
+                order: 0,
+                truth: Vec::new(),
+                deliveries: 0,
+            }),
+            arrived: Condvar::new(),
+            clock,
+            born,
+            nonce,
+        }
+    }
+
+    /// Everything that happened so far, in the order of publishing.
+    pub fn truth(&self) -> Vec<TruthRecord> {
+        self.lock().truth.clone()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic elsewhere must not hide the record; the data stays consistent per message.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn behaviour(&self) -> Behaviour {
+        self.lock().behaviour.clone()
+    }
+
+    pub(super) fn join(&self) -> usize {
+        let mut inner = self.lock();
+        inner.fleets.push(BinaryHeap::new());
+        inner.fleets.len() - 1
+    }
+
+    pub(super) fn subscribe(
+        &self,
+        fleet: usize,
+        client: u32,
+        name: &str,
+        filter: &str,
+        group: Option<&str>,
+    ) {
+        let mut inner = self.lock();
+        let hears_from = self.clock.now() + inner.behaviour.deaf_for_ns;
+        inner.subscriptions.push(Subscribed {
+            fleet,
+            client,
+            name: name.to_owned(),
+            filter: filter.to_owned(),
+            group: group.map(str::to_owned),
+            hears_from,
+        });
+    }
+
+    pub(super) fn forget(&self, fleet: usize, client: u32) {
+        self.lock()
+            .subscriptions
+            .retain(|s| (s.fleet, s.client) != (fleet, client));
+    }
+
+    /// Whether a publisher must wait.
+    pub(super) fn full(&self) -> bool {
+        let inner = self.lock();
+        inner.behaviour.capacity > 0 && inner.inside >= inner.behaviour.capacity
+    }
+
+    pub(super) fn publish(
+        &self,
+        fleet: usize,
+        client: u32,
+        topic: &str,
+        payload: &[u8],
+        acknowledge: Option<u64>,
+    ) {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        let header = Header::decode(payload, self.nonce);
+        let inner = &mut *inner;
+        let mut start = now;
+        if inner.behaviour.service_ns > 0 {
+            start = inner.busy_until.max(now);
+            inner.busy_until = start + inner.behaviour.service_ns;
+            start = inner.busy_until;
+        }
+        let mut chosen: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut receivers = Vec::new();
+        for (index, s) in inner.subscriptions.iter().enumerate() {
+            if s.hears_from > now || !topic_matches(&s.filter, topic) {
+                continue;
+            }
+            match &s.group {
+                Some(group) => chosen.entry(group).or_default().push(index),
+                None => receivers.push(index),
+            }
+        }
+        for (group, members) in chosen {
+            let turn = inner.turn.entry(group.to_owned()).or_default();
+            receivers.push(members[*turn % members.len()]);
+            *turn += 1;
+        }
+        let stream = header.map_or(u32::MAX, |h| h.stream);
+        for index in receivers {
+            let (to, to_client, name) = {
+                let s = &inner.subscriptions[index];
+                (s.fleet, s.client, s.name.clone())
+            };
+            let b = &inner.behaviour;
+            let mut copies = 1;
+            if chance(&mut inner.rng, b.loss) {
+                copies = 0;
+            } else if chance(&mut inner.rng, b.duplication) {
+                copies = 2;
+            }
+            if copies == 0 {
+                inner.truth.push(TruthRecord {
+                    subscriber: name,
+                    header,
+                    published_at: now,
+                    delivered_at: None,
+                    turn: 0,
+                });
+                continue;
+            }
+            for copy in 0..copies {
+                let mut due = start + draw_delay(&mut inner.rng, b);
+                if copy > 0 {
+                    due += b.delay_median_ns;
+                }
+                if chance(&mut inner.rng, b.reordering) {
+                    due += b.hold_back_ns;
+                } else if b.ordered && copy == 0 {
+                    let last = inner
+                        .last_delivery
+                        .entry((to, to_client, stream))
+                        .or_default();
+                    due = due.max(*last);
+                    *last = due;
+                }
+                due = after_stalls(due, self.born, &b.stalls);
+                let mut payload = payload.to_vec();
+                if chance(&mut inner.rng, b.corruption)
+                    && let Some(byte) = payload.last_mut()
+                {
+                    *byte ^= 0x55;
+                }
+                inner.order += 1;
+                inner.inside += 1;
+                inner.truth.push(TruthRecord {
+                    subscriber: name.clone(),
+                    header,
+                    published_at: now,
+                    delivered_at: None,
+                    turn: 0,
+                });
+                let truth = inner.truth.len() - 1;
+                inner.fleets[to].push(Reverse(Parcel {
+                    due,
+                    order: inner.order,
+                    client: to_client,
+                    content: Content::Message {
+                        topic: topic.to_owned(),
+                        payload,
+                        redelivered: copy > 0,
+                        truth,
+                    },
+                }));
+            }
+        }
+        if let Some(tag) = acknowledge {
+            let due = after_stalls(
+                start + inner.behaviour.delay_median_ns,
+                self.born,
+                &inner.behaviour.stalls,
+            );
+            inner.order += 1;
+            inner.fleets[fleet].push(Reverse(Parcel {
+                due,
+                order: inner.order,
+                client,
+                content: Content::Acknowledgement { tag },
+            }));
+        }
+        self.arrived.notify_all();
+    }
+}
+
+impl Inner {
+    /// The next parcel of `fleet` that is due at `now`.
+    pub(super) fn take_due(&mut self, fleet: usize, now: Nanos) -> Option<Parcel> {
+        let heap = &mut self.fleets[fleet];
+        if heap.peek()?.0.due > now {
+            return None;
+        }
+        let parcel = heap.pop()?.0;
+        if let Content::Message { truth, .. } = parcel.content {
+            self.inside -= 1;
+            self.deliveries += 1;
+            self.truth[truth].delivered_at = Some(now);
+            self.truth[truth].turn = self.deliveries;
+        }
+        Some(parcel)
+    }
+
+    pub(super) fn next_due(&self, fleet: usize) -> Option<Nanos> {
+        self.fleets[fleet].peek().map(|p| p.0.due)
+    }
+}
+
+fn chance(rng: &mut StdRng, probability: f64) -> bool {
+    probability > 0.0 && rng.random_bool(probability.min(1.0))
+}
+
+fn draw_delay(rng: &mut impl Rng, b: &Behaviour) -> Nanos {
+    if b.delay_sigma == 0.0 {
+        return b.delay_median_ns;
+    }
+    match LogNormal::new((b.delay_median_ns as f64).ln(), b.delay_sigma) {
+        Ok(distribution) => distribution.sample(rng) as Nanos,
+        Err(_) => b.delay_median_ns,
+    }
+}
+
+fn after_stalls(due: Nanos, born: Nanos, stalls: &[(Nanos, Nanos)]) -> Nanos {
+    let since = due.saturating_sub(born);
+    stalls
+        .iter()
+        .find(|(from, to)| (*from..*to).contains(&since))
+        .map_or(due, |(_, to)| born + to)
+}
+
+/// MQTT's matching rule (`+` one level, `#` the rest), the neutral one of the seam.
+pub fn topic_matches(filter: &str, topic: &str) -> bool {
+    let (mut filter, mut topic) = (filter.split('/'), topic.split('/'));
+    loop {
+        match (filter.next(), topic.next()) {
+            (Some("#"), _) => return true,
+            (Some("+"), Some(_)) => {}
+            (Some(f), Some(t)) if f == t => {}
+            (None, None) => return true,
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! One worker's share of the simulated system's clients.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::Behaviour;
+use super::bus::{Bus, Content};
+use crate::clock::{Clock, Nanos};
+use crate::payload::Payload;
+use crate::seam::{
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Fleet,
+    FleetConfig, Publish, Refusal, Subscription, TopicId, WireBytes,
+};
+use crate::settings::Reliability;
+
+pub(super) struct SimulatedFleet {
+    bus: Arc<Bus>,
+    mine: usize,
+    behaviour: Behaviour,
+    acknowledges: bool,
+    window: u64,
+    clients: Vec<Client>,
+    topics: Vec<String>,
+    topic_ids: HashMap<String, TopicId>,
+    changes: VecDeque<(ClientId, Change)>,
+    blocked: Vec<ClientId>,
+    unsettled: u64,
+    wire: WireBytes,
+}
+
+struct Client {
+    name: String,
+    up: bool,
+    outstanding: u64,
+    falls_at: Option<Nanos>,
+}
+
+impl SimulatedFleet {
+    pub(super) fn new(bus: Arc<Bus>, config: FleetConfig) -> Self {
+        let behaviour = bus.behaviour();
+        SimulatedFleet {
+            mine: bus.join(),
+            bus,
+            behaviour,
+            acknowledges: !matches!(
+                config.settings.reliability,
+                None | Some(Reliability::AtMostOnce)
+            ),
+            window: config.settings.in_flight.map_or(u64::MAX, u64::from),
+            clients: Vec::new(),
+            topics: Vec::new(),
+            topic_ids: HashMap::new(),
+            changes: VecDeque::new(),
+            blocked: Vec::new(),
+            unsettled: 0,
+            wire: WireBytes::default(),
+        }
+    }
+
+    fn come_up(&mut self, client: ClientId) {
+        let state = &mut self.clients[client.0 as usize];
+        let change = if self.behaviour.refuses.contains(&state.name) {
+            Change::Failed(format!("the simulated system refuses {}", state.name))
+        } else {
+            state.up = true;
+            Change::Connected {
+                session_present: false,
+                address: None,
+            }
+        };
+        self.changes.push_back((client, change));
+    }
+
+    fn fall_due(&mut self, now: Nanos) {
+        for (index, client) in self.clients.iter_mut().enumerate() {
+            if client.up && client.falls_at.is_some_and(|at| at <= now) {
+                client.up = false;
+                client.falls_at = None;
+                self.bus.forget(self.mine, index as u32);
+                self.changes.push_back((
+                    ClientId(index as u32),
+                    Change::Failed("the simulated system closed the connection".into()),
+                ));
+            }
+        }
+    }
+
+    fn next_fall(&self) -> Option<Nanos> {
+        self.clients
+            .iter()
+            .filter(|c| c.up)
+            .filter_map(|c| c.falls_at)
+            .min()
+    }
+
+    /// Reports all that is due at `now`; whether there was anything.
+    fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
+        let mut any = false;
+        self.fall_due(now);
+        while let Some((client, change)) = self.changes.pop_front() {
+            events.changed(client, change);
+            any = true;
+        }
+        let mut first = true;
+        loop {
+            let parcel = self.bus.lock().take_due(self.mine, now);
+            let Some(parcel) = parcel else { break };
+            if std::mem::take(&mut first) {
+                events.arrived();
+            }
+            any = true;
+            let client = ClientId(parcel.client);
+            match parcel.content {
+                Content::Message {
+                    topic,
+                    payload,
+                    redelivered,
+                    ..
+                } => {
+                    self.wire.received += payload.len() as u64;
+                    events.delivered(
+                        client,
+                        Delivery {
+                            payload: &payload,
+                            topic: Some(&topic),
+                            retained: false,
+                            redelivered,
+                        },
+                    );
+                }
+                Content::Acknowledgement { tag } => {
+                    self.unsettled -= 1;
+                    self.clients[parcel.client as usize].outstanding -= 1;
+                    events.acknowledged(client, tag, Acknowledgement::Taken);
+                }
+            }
+        }
+        if !self.blocked.is_empty() && !self.bus.full() {
+            let (window, clients) = (self.window, &self.clients);
+            self.blocked.retain(|client| {
+                let free = clients[client.0 as usize].outstanding < window;
+                if free {
+                    events.changed(*client, Change::Writable);
+                    any = true;
+                }
+                !free
+            });
+        }
+        any
+    }
+}
+
+impl Fleet for SimulatedFleet {
+    fn connect(&mut self, client: &ClientSpec) -> Result<ClientId, DriverError> {
+        let id = ClientId(self.clients.len() as u32);
+        let falls_at = self
+            .behaviour
+            .disconnects
+            .iter()
+            .find(|(_, name)| *name == client.name)
+            .map(|(at, _)| self.bus.born + at);
+        self.clients.push(Client {
+            name: client.name.clone(),
+            up: false,
+            outstanding: 0,
+            falls_at,
+        });
+        self.come_up(id);
+        Ok(id)
+    }
+
+    fn subscribe(
+        &mut self,
+        client: ClientId,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        let name = self.clients[client.0 as usize].name.clone();
+        self.bus.subscribe(
+            self.mine,
+            client.0,
+            &name,
+            &subscription.filter,
+            subscription.group.as_deref(),
+        );
+        self.changes.push_back((client, Change::Subscribed));
+        Ok(())
+    }
+
+    fn advertise(&mut self, _: ClientId, topic: &str) -> Result<TopicId, DriverError> {
+        if let Some(id) = self.topic_ids.get(topic) {
+            return Ok(*id);
+        }
+        let id = TopicId(self.topics.len() as u32);
+        self.topics.push(topic.to_owned());
+        self.topic_ids.insert(topic.to_owned(), id);
+        Ok(id)
+    }
+
+    fn publish(
+        &mut self,
+        client: ClientId,
+        topic: TopicId,
+        payload: Payload<'_>,
+        tag: u64,
+    ) -> Publish {
+        let state = &mut self.clients[client.0 as usize];
+        if !state.up {
+            return Publish::Refused(Refusal::NotConnected);
+        }
+        if state.outstanding >= self.window || self.bus.full() {
+            if !self.blocked.contains(&client) {
+                self.blocked.push(client);
+            }
+            return Publish::Blocked;
+        }
+        let mut bytes = Vec::with_capacity(payload.len());
+        payload.append_to(&mut bytes);
+        let acknowledge = self.acknowledges.then(|| {
+            state.outstanding += 1;
+            self.unsettled += 1;
+            tag
+        });
+        self.wire.sent += bytes.len() as u64;
+        self.bus.publish(
+            self.mine,
+            client.0,
+            &self.topics[topic.0 as usize],
+            &bytes,
+            acknowledge,
+        );
+        if self.behaviour.publish_cost_ns > 0 {
+            self.bus
+                .clock
+                .advance_to(self.bus.clock.now() + self.behaviour.publish_cost_ns);
+        }
+        Publish::Accepted
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        let clock = self.bus.clock.clone();
+        loop {
+            let now = clock.now();
+            if self.report(now, events) || now >= until {
+                return Ok(());
+            }
+            let next = self.bus.lock().next_due(self.mine);
+            let wake = [next, self.next_fall(), Some(until)]
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(until);
+            match clock {
+                Clock::Virtual(_) => clock.advance_to(wake),
+                Clock::Monotonic => {
+                    let inner = self.bus.lock();
+                    // Another fleet may have sent something between the look above and this lock.
+                    let wake = inner.next_due(self.mine).map_or(wake, |due| due.min(wake));
+                    let sleep = Duration::from_nanos(wake.saturating_sub(clock.now()));
+                    drop(
+                        self.bus
+                            .arrived
+                            .wait_timeout(inner, sleep)
+                            .unwrap_or_else(PoisonError::into_inner),
+                    );
+                }
+            }
+        }
+    }
+
+    fn disconnect(&mut self, client: ClientId) {
+        self.clients[client.0 as usize].up = false;
+        self.bus.forget(self.mine, client.0);
+        self.changes.push_back((client, Change::Closed));
+    }
+
+    fn abort(&mut self, client: ClientId) {
+        self.clients[client.0 as usize].up = false;
+        self.bus.forget(self.mine, client.0);
+    }
+
+    fn reconnect(&mut self, client: ClientId) -> Result<(), DriverError> {
+        self.come_up(client);
+        Ok(())
+    }
+
+    fn unsettled(&self) -> u64 {
+        self.unsettled
+    }
+
+    fn wire_bytes(&self) -> WireBytes {
+        self.wire
+    }
+
+    fn close(&mut self, _: Nanos) {
+        for index in 0..self.clients.len() {
+            self.bus.forget(self.mine, index as u32);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The simulated system: a real seam over a system whose truth is known.
+//!
+//! Its delay distribution, loss, duplication, reordering, stalls, limits and disconnects are set
+//! by the caller, and everything it did is on record ([`Bus::truth`]), so that what the engine
+//! reports of it can be held against what really happened.
+
+mod bus;
+mod fleet;
+mod truth;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use bus::{Bus, TruthRecord};
+pub use truth::Truth;
+
+use crate::clock::Nanos;
+use crate::seam::{Driver, DriverError, Fleet, FleetConfig, Target, Traits};
+use crate::settings::{Mapping, Reliability, Settings, Unsupported};
+
+/// What the simulated system does to messages and clients. The default is a perfect system with
+/// a constant delay of 1 ms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Behaviour {
+    /// Median of the delay from publish to delivery, nanoseconds.
+    pub delay_median_ns: Nanos,
+    /// Standard deviation of the delay's logarithm (log-normal); 0: constant.
+    pub delay_sigma: f64,
+    /// Keep the order of each subscriber's stream even when delays vary.
+    pub ordered: bool,
+    /// Probability that one delivery is lost.
+    pub loss: f64,
+    /// Probability that one delivery happens twice.
+    pub duplication: f64,
+    /// Probability that one delivery is held back by [`Behaviour::hold_back_ns`], against
+    /// `ordered`.
+    pub reordering: f64,
+    /// How long a reordered delivery is held back.
+    pub hold_back_ns: Nanos,
+    /// Time the system's only processor spends on one message; 0: unlimited capacity.
+    pub service_ns: Nanos,
+    /// Messages that may be inside the system before publishers are blocked; 0: no limit.
+    pub capacity: usize,
+    /// Intervals, in nanoseconds since the bus was made, in which nothing moves.
+    pub stalls: Vec<(Nanos, Nanos)>,
+    /// Clients that lose their connection: (nanoseconds since the bus was made, client name).
+    pub disconnects: Vec<(Nanos, String)>,
+    /// Clients that are refused, by name.
+    pub refuses: Vec<String>,
+    /// Subscriptions take effect so long after they were confirmed (late readiness).
+    pub deaf_for_ns: Nanos,
+    /// Time that handing over one message takes, for virtual clocks only.
+    pub publish_cost_ns: Nanos,
+    /// Bytes of damaged payload per delivery probability.
+    pub corruption: f64,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Behaviour {
+            delay_median_ns: 1_000_000,
+            delay_sigma: 0.0,
+            ordered: true,
+            loss: 0.0,
+            duplication: 0.0,
+            reordering: 0.0,
+            hold_back_ns: 10_000_000,
+            service_ns: 0,
+            capacity: 0,
+            stalls: Vec::new(),
+            disconnects: Vec::new(),
+            refuses: Vec::new(),
+            deaf_for_ns: 0,
+            publish_cost_ns: 0,
+            corruption: 0.0,
+            seed: 1,
+        }
+    }
+}
+
+/// The driver of the simulated system.
+///
+/// All fleets of a trial must share one [`Bus`] in [`Target::shared`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimulatedDriver;
+
+impl SimulatedDriver {
+    /// The driver's name.
+    pub const NAME: &'static str = "simulated";
+
+    /// The behaviour that a study asks for under `native.simulated`.
+    ///
+    /// # Errors
+    /// When a key or value is not one of [`Behaviour`]'s.
+    pub fn behaviour(settings: &Settings) -> Result<Behaviour, String> {
+        let none = BTreeMap::new();
+        let native = settings.native.get(Self::NAME).unwrap_or(&none);
+        serde_json::to_value(native)
+            .and_then(serde_json::from_value)
+            .map_err(|e| e.to_string())
+    }
+
+    /// A target for a fresh simulated system.
+    pub fn target(bus: Arc<Bus>) -> Target {
+        Target {
+            shared: Some(bus),
+            ..Target::default()
+        }
+    }
+}
+
+impl Driver for SimulatedDriver {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        if let Err(reason) = Self::behaviour(settings) {
+            return Err(vec![Unsupported {
+                setting: "native.simulated".into(),
+                value: "as given".into(),
+                reason,
+            }]);
+        }
+        let reliability = settings.reliability.unwrap_or(Reliability::AtMostOnce);
+        let native = |setting: &str| match setting {
+            "reliability" if reliability == Reliability::AtMostOnce => "unacknowledged",
+            "reliability" => "acknowledged after one delay",
+            "in-flight" => "messages unacknowledged at once",
+            _ => "no effect: the simulated system does as native.simulated says",
+        };
+        let answer = |setting: &&str| Mapping {
+            setting: (*setting).into(),
+            value: settings.value_of(setting),
+            native: native(setting).into(),
+        };
+        Ok(Settings::NAMES.iter().map(answer).collect())
+    }
+
+    fn traits(&self, settings: &Settings) -> Traits {
+        let behaviour = Self::behaviour(settings).unwrap_or_default();
+        Traits {
+            publishers_first: false,
+            back_pressure: behaviour.capacity > 0,
+            acknowledges: !matches!(settings.reliability, None | Some(Reliability::AtMostOnce)),
+            lossless: behaviour.loss == 0.0,
+            may_duplicate: behaviour.duplication > 0.0,
+        }
+    }
+
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        let shared = config.target.shared.clone().ok_or_else(|| {
+            DriverError::with_hint(
+                "the simulated system has no bus",
+                "make the target with SimulatedDriver::target",
+            )
+        })?;
+        let bus = shared.downcast::<Bus>().map_err(|_| {
+            DriverError::new("the target belongs to another driver than the simulated system")
+        })?;
+        Ok(Box::new(fleet::SimulatedFleet::new(bus, config)))
+    }
+}

@@ -1,0 +1,77 @@
+//! The plainest possible book-keeping of what really happened to measured messages.
+
+use std::collections::{HashMap, HashSet};
+
+use super::TruthRecord;
+use crate::clock::Nanos;
+use crate::header::Kind;
+
+/// What really happened to the measured messages of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Truth {
+    /// Deliveries.
+    pub delivered: u64,
+    /// First deliveries.
+    pub unique: u64,
+    /// Messages that a subscriber was to get and never got.
+    pub lost: u64,
+    /// Deliveries of what the subscriber had.
+    pub duplicated: u64,
+    /// First deliveries after that of a later message of the stream (RFC 4737).
+    pub reordered: u64,
+    /// Latencies from the intended send time of first deliveries, ns, in ascending order.
+    pub latencies: Vec<Nanos>,
+}
+
+impl Truth {
+    /// Counts the records of a trial whose headers count time from `epoch`.
+    pub fn of(records: &[TruthRecord], epoch: Nanos) -> Self {
+        let mut truth = Truth::default();
+        let mut entitled = HashSet::new();
+        let mut seen = HashSet::new();
+        let mut highest: HashMap<(&str, u32), u32> = HashMap::new();
+        let mut deliveries = Vec::new();
+        for record in records {
+            let Some(header) = record.header.filter(|h| h.kind == Kind::Measured) else {
+                continue;
+            };
+            entitled.insert((&*record.subscriber, header.stream, header.sequence));
+            if let Some(at) = record.delivered_at {
+                deliveries.push((record.turn, at, &*record.subscriber, header));
+            }
+        }
+        deliveries.sort_unstable_by_key(|(turn, ..)| *turn);
+        for (_, at, subscriber, header) in deliveries {
+            truth.delivered += 1;
+            if !seen.insert((subscriber, header.stream, header.sequence)) {
+                truth.duplicated += 1;
+                continue;
+            }
+            let highest = highest
+                .entry((subscriber, header.stream))
+                .or_insert(header.sequence);
+            if header.sequence < *highest {
+                truth.reordered += 1;
+            }
+            *highest = header.sequence.max(*highest);
+            truth
+                .latencies
+                .push(at.saturating_sub(epoch + header.intended));
+        }
+        truth.unique = seen.len() as u64;
+        truth.lost = (entitled.len() - seen.len()) as u64;
+        truth.latencies.sort_unstable();
+        truth
+    }
+
+    /// The smallest latency that a share `quantile` of first deliveries did not exceed; 0 if
+    /// there was none.
+    pub fn quantile(&self, quantile: f64) -> Nanos {
+        let rank = (quantile * self.latencies.len() as f64).ceil() as usize;
+        self.latencies
+            .get(rank.max(1) - 1)
+            .or(self.latencies.last())
+            .copied()
+            .unwrap_or(0)
+    }
+}

@@ -1,0 +1,552 @@
+//! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
+    Publish, Refusal, Subscription, TopicId, WireBytes,
+};
+use pubgauge_mqtt_codec::{
+    Disconnect, FiltersBuf, Packet, Properties, QoS, Subscribe, SubscribeOptions, Version, topic,
+};
+use rustix::event::epoll;
+use rustls::pki_types::ServerName;
+
+use crate::client::{Client, OUT_CAP, OutPool, State};
+use crate::endpoint::Endpoint;
+use crate::options::Options;
+use crate::protocol::{self, Broken};
+use crate::session::Awaits;
+use crate::shared::{Shared, Timers};
+use crate::topics::Topics;
+use crate::{socket, tls};
+
+/// The buffer that all connections are read into: as much as one system call can usefully bring.
+const READ_BUF: usize = 256 << 10;
+
+/// Time for TCP, TLS and CONNACK together.
+const CONNECT_TIMEOUT_MS: u32 = 30_000;
+
+/// Time for the server to close its end after our DISCONNECT.
+const CLOSE_TIMEOUT_MS: u32 = 5_000;
+
+/// One worker's share of the clients.
+pub(crate) struct MqttFleet {
+    pub clients: Vec<Client>,
+    pub shared: Shared,
+    pub epoll: OwnedFd,
+    /// Every connection is read into this and decoded in place.
+    pub buf: Box<[u8]>,
+    /// Clients that may have bytes to read.
+    pub ready: VecDeque<u32>,
+    pub clock: Clock,
+    opened: Nanos,
+    tls: Option<TlsSetup>,
+}
+
+struct TlsSetup {
+    config: Arc<rustls::ClientConfig>,
+    /// For each endpoint; none for those without TLS.
+    names: Vec<Option<ServerName<'static>>>,
+}
+
+impl MqttFleet {
+    pub fn open(config: FleetConfig) -> Result<MqttFleet, DriverError> {
+        let (options, _) =
+            Options::resolve(&config.settings, &config.target).map_err(|refused| {
+                let list: Vec<_> = refused
+                    .iter()
+                    .map(|u| format!("{}: {}", u.setting, u.reason))
+                    .collect();
+                DriverError::new(format!(
+                    "settings that MQTT cannot honour: {}",
+                    list.join("; ")
+                ))
+            })?;
+        let target = &config.target;
+        let endpoints = target
+            .endpoints
+            .iter()
+            .map(|url| Endpoint::parse(url))
+            .collect::<Result<Vec<_>, _>>()?;
+        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
+            return Err(DriverError::with_hint(
+                format!("{} MQTT endpoints", endpoints.len()),
+                "give at least one, mqtt://HOST:PORT",
+            ));
+        }
+        let password_alone = target.password.is_some()
+            && target.username.is_none()
+            && endpoints.iter().any(|e| e.username.is_none());
+        if password_alone && options.version == Version::V311 {
+            return Err(DriverError::with_hint(
+                "a password without a user name, which MQTT 3.1.1 does not allow",
+                "give the user name too",
+            ));
+        }
+        let tls = if endpoints.iter().any(|e| e.tls) {
+            let given = target.tls.clone().unwrap_or_default();
+            let names = endpoints
+                .iter()
+                .map(|e| e.tls.then(|| tls::server_name(e, Some(&given))).transpose())
+                .collect::<Result<Vec<_>, _>>()?;
+            Some(TlsSetup {
+                config: tls::configure(&given)?,
+                names,
+            })
+        } else {
+            None
+        };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
+            DriverError::with_hint(
+                format!("cannot make an epoll descriptor: {errno}"),
+                "raise the limit on file descriptors (ulimit -n)",
+            )
+        })?;
+        let opened = config.clock.now();
+        Ok(MqttFleet {
+            clients: Vec::with_capacity(config.clients),
+            shared: Shared {
+                options,
+                endpoints,
+                username: target.username.clone(),
+                password: target.password.clone(),
+                topics: Topics::default(),
+                out_pool: OutPool::default(),
+                bitmap_pool: Vec::new(),
+                timers: Timers::default(),
+                dirty: Vec::new(),
+                owed: Vec::new(),
+                unsettled: 0,
+                wire: WireBytes::default(),
+                // Room for the longest topic, and as much again for properties.
+                max_in: config.max_payload.saturating_add(128 << 10),
+                now_ms: 0,
+                reported: false,
+            },
+            epoll,
+            buf: vec![0; READ_BUF].into_boxed_slice(),
+            ready: VecDeque::new(),
+            clock: config.clock,
+            opened,
+            tls,
+        })
+    }
+
+    /// Looks at the clock.
+    pub fn look_at_clock(&mut self) -> Nanos {
+        let now = self.clock.now();
+        let ms = now.saturating_sub(self.opened) / 1_000_000;
+        self.shared.now_ms = u32::try_from(ms).unwrap_or(u32::MAX);
+        now
+    }
+
+    /// A point of the fleet's timers on its clock.
+    pub fn at_ms(&self, ms: u32) -> Nanos {
+        self.opened + Nanos::from(ms) * 1_000_000
+    }
+
+    fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
+        self.clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| DriverError::new(format!("no client {} in this fleet", id.0)))
+    }
+
+    /// Begins to connect a client that is down.
+    fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+        self.look_at_clock();
+        let client = &mut self.clients[id.0 as usize];
+        let index = usize::from(client.endpoint);
+        let endpoint = &self.shared.endpoints[index];
+        let same_family = |a: &&std::net::SocketAddr| {
+            client
+                .source
+                .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
+        };
+        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
+            return Err(DriverError::with_hint(
+                format!(
+                    "{} has no address of the family of the source address",
+                    endpoint.shown
+                ),
+                "IPv4 goes to IPv4 and IPv6 to IPv6",
+            ));
+        };
+        let secure = match &self.tls {
+            Some(TlsSetup { config, names }) => match &names[index] {
+                Some(name) => Some(tls::connect(config, name.clone()).map_err(|error| {
+                    DriverError::new(format!("{}: TLS cannot begin: {error}", endpoint.shown))
+                })?),
+                None => None,
+            },
+            None => None,
+        };
+        let (fd, begun) = socket::begin_connect(address, client.source, &self.shared.options)?;
+        if let Err(errno) = begun {
+            let message = socket::explain(errno, &endpoint.shown, true);
+            self.shared.owed.push((id, Change::Failed(message)));
+            return Ok(());
+        }
+        // Edge-triggered and never changed: one system call for the whole life of a connection.
+        let flags = epoll::EventFlags::IN
+            | epoll::EventFlags::OUT
+            | epoll::EventFlags::RDHUP
+            | epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64(u64::from(id.0));
+        epoll::add(&self.epoll, &fd, data, flags)
+            .map_err(|errno| DriverError::new(format!("cannot watch a socket: {errno}")))?;
+        client.fd = Some(fd);
+        client.tls = secure;
+        client.state = State::Connecting;
+        client.epoch += 1;
+        let shared = &mut self.shared;
+        shared.set_timer(client, id, CONNECT_TIMEOUT_MS);
+        Ok(())
+    }
+
+    /// Ends a client's connection without a word. Its session stays if the server keeps it too.
+    pub fn drop_connection(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        shared.unsettled -= client.drop_connection(&mut shared.out_pool);
+        if let Some(session) = &mut client.session {
+            session.subscribing.clear();
+            if !shared.options.durable {
+                shared.unsettled -= session.discard();
+            }
+            if session.is_idle() {
+                client.session = None;
+            }
+        }
+    }
+
+    /// Ends a connection that cannot go on. The change is reported at the next opportunity.
+    pub fn fail(&mut self, id: ClientId, broken: Broken) {
+        let client = &mut self.clients[id.0 as usize];
+        if client.state == State::Down {
+            return;
+        }
+        let closing = client.state == State::Closing;
+        if let (Some(reason), State::Connected, Version::V5, None) = (
+            broken.reason,
+            client.state,
+            self.shared.options.version,
+            &client.out,
+        ) {
+            // MQTT 5 tells the server why (5.0 §4.13.1), if nothing stands in the way.
+            let packet = Packet::Disconnect(Disconnect {
+                reason,
+                ..Disconnect::default()
+            });
+            let out = client.out(&mut self.shared.out_pool);
+            if packet.encode(Version::V5, &mut out.bytes).is_ok() {
+                let _ = self.flush(id);
+            }
+        }
+        self.drop_connection(id);
+        // After our own DISCONNECT any end will do.
+        let change = match closing {
+            true => Change::Closed,
+            false => Change::Failed(broken.message),
+        };
+        self.shared.owed.push((id, change));
+    }
+
+    /// Takes a QoS 1 or 2 message on its way, if the window has room.
+    #[inline]
+    fn publish_acknowledged(
+        &mut self,
+        id: ClientId,
+        topic: TopicId,
+        payload: Payload<'_>,
+        tag: u64,
+    ) -> Option<u16> {
+        let client = &mut self.clients[id.0 as usize];
+        if client.session.is_none() {
+            let window = protocol::window(client, &self.shared);
+            client
+                .session
+                .get_or_insert_default()
+                .begin_connection(window);
+        }
+        let session = client.session.as_mut()?;
+        if !session.can_publish() {
+            return None;
+        }
+        let awaits = match self.shared.options.qos {
+            QoS::ExactlyOnce => Awaits::PubRec,
+            _ => Awaits::PubAck,
+        };
+        let keep = self.shared.options.durable.then_some(payload);
+        Some(session.take(awaits, topic, tag, keep))
+    }
+
+    /// The answer to a publish for which there is no room.
+    fn no_room(&mut self, id: ClientId) -> Publish {
+        if self.shared.options.drop_when_full {
+            return Publish::Refused(Refusal::Dropped);
+        }
+        self.clients[id.0 as usize].owes_writable = true;
+        Publish::Blocked
+    }
+}
+
+impl Fleet for MqttFleet {
+    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
+        if spec.endpoint >= self.shared.endpoints.len() {
+            return Err(DriverError::new(format!(
+                "client {:?} is for endpoint {}, but there are {}",
+                spec.name,
+                spec.endpoint,
+                self.shared.endpoints.len()
+            )));
+        }
+        if spec.name.len() > 65_535 || spec.name.contains('\0') {
+            return Err(DriverError::new(
+                "an MQTT client identifier has at most 65535 bytes and no U+0000",
+            ));
+        }
+        if let Some(will) = &spec.will {
+            topic::check_name(&will.topic).map_err(|error| {
+                DriverError::new(format!("the topic of the will, {:?}: {error}", will.topic))
+            })?;
+            if will.payload.len() > 65_535 {
+                return Err(DriverError::new(
+                    "the payload of a will has at most 65535 bytes",
+                ));
+            }
+        }
+        let id = ClientId(self.clients.len() as u32);
+        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.begin(id).inspect_err(|_| {
+            self.clients.pop();
+        })?;
+        Ok(id)
+    }
+
+    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
+        let options = &self.shared.options;
+        let (v5, version) = (options.version == Version::V5, options.version);
+        let wanted = SubscribeOptions {
+            qos: options.subscribe_qos,
+            no_local: v5 && options.no_local && subscription.group.is_none(),
+            retain_as_published: false,
+            retain_handling: options.retain_handling,
+        };
+        let filter = match &subscription.group {
+            Some(group) => format!("$share/{group}/{}", subscription.filter),
+            None => subscription.filter.clone(),
+        };
+        let refuse = |error: &dyn std::fmt::Display| {
+            DriverError::with_hint(
+                format!("{filter:?} is not an MQTT topic filter: {error}"),
+                "levels are separated by /, + stands for one whole level, # for all the rest and only at the end; a group name has neither of them",
+            )
+        };
+        let group = subscription.group.as_deref();
+        if group.is_some_and(|group| group.contains('/')) {
+            return Err(refuse(&"a group name with / in it"));
+        }
+        topic::check_filter(&filter).map_err(|error| refuse(&error))?;
+        let mut filters = FiltersBuf::default();
+        filters
+            .push(&filter, wanted)
+            .map_err(|error| refuse(&error))?;
+        let client = self.client(id)?;
+        if client.state != State::Connected {
+            return Err(DriverError::new("a client subscribes once it is connected"));
+        }
+        if client.session.is_none() {
+            let client = &self.clients[id.0 as usize];
+            let window = protocol::window(client, &self.shared);
+            let client = &mut self.clients[id.0 as usize];
+            client
+                .session
+                .get_or_insert_default()
+                .begin_connection(window);
+        }
+        let client = &mut self.clients[id.0 as usize];
+        let session = client.session.get_or_insert_default();
+        let Some(packet_id) = session.begin_subscribe() else {
+            return Err(DriverError::with_hint(
+                "more than 1500 subscriptions of one client without an answer",
+                "poll the fleet between subscriptions",
+            ));
+        };
+        let packet = Packet::Subscribe(Subscribe {
+            packet_id,
+            filters: filters.as_filters(),
+            properties: Properties::default(),
+        });
+        let out = client.out.get_or_insert_with(|| self.shared.out_pool.get());
+        if let Err(error) = packet.encode(version, &mut out.bytes) {
+            session.end_subscribe(packet_id);
+            return Err(refuse(&error));
+        }
+        self.shared.mark_dirty(client, id);
+        Ok(())
+    }
+
+    fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
+        let limit = self.shared.options.topic_alias;
+        self.client(id)?;
+        let client = &mut self.clients[id.0 as usize];
+        let aliases = &mut client.aliases;
+        self.shared
+            .topics
+            .advertise(id.0, topic, &self.shared.options, || {
+                if *aliases >= limit {
+                    return None;
+                }
+                *aliases += 1;
+                Some(*aliases)
+            })
+    }
+
+    #[inline]
+    fn publish(
+        &mut self,
+        id: ClientId,
+        topic_id: TopicId,
+        payload: Payload<'_>,
+        tag: u64,
+    ) -> Publish {
+        let Some(client) = self.clients.get_mut(id.0 as usize) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        if client.state != State::Connected {
+            return Publish::Refused(Refusal::NotConnected);
+        }
+        let Some(topic) = self.shared.topics.get(topic_id) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        debug_assert_eq!(
+            topic.client, id.0,
+            "a topic is published to by who advertised it"
+        );
+        match topic.plain.packet_len(payload.len()) {
+            Some(len) if len as u64 <= u64::from(client.max_packet) => {}
+            _ => return Publish::Refused(Refusal::TooLarge),
+        }
+        if client.pending() >= OUT_CAP {
+            let stuck = client.out.as_ref().is_some_and(|out| out.stuck);
+            if stuck || self.flush(id).is_err() || self.clients[id.0 as usize].pending() >= OUT_CAP
+            {
+                return self.no_room(id);
+            }
+        }
+        let at_most_once = self.shared.options.qos == QoS::AtMostOnce;
+        let packet_id = if at_most_once {
+            0
+        } else {
+            match self.publish_acknowledged(id, topic_id, payload, tag) {
+                Some(packet_id) => packet_id,
+                None => return self.no_room(id),
+            }
+        };
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        let Some(topic) = shared.topics.get_mut(topic_id) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        let template = match &topic.alias {
+            Some(alias) if alias.number <= client.alias_max => {
+                if topic.alias_epoch == client.epoch {
+                    &alias.short
+                } else {
+                    topic.alias_epoch = client.epoch;
+                    &alias.introduce
+                }
+            }
+            _ => &topic.plain,
+        };
+        let out = client.out.get_or_insert_with(|| shared.out_pool.get());
+        if out.start != 0 {
+            out.compact();
+        }
+        template.append(&mut out.bytes, packet_id, payload.head, payload.body);
+        out.messages += u32::from(at_most_once);
+        let (waiting, stuck) = (out.pending().len(), out.stuck);
+        shared.unsettled += 1;
+        shared.mark_dirty(client, id);
+        if waiting > shared.options.batch && !stuck {
+            // A failure is reported by the next poll.
+            let _ = self.flush(id);
+        }
+        Publish::Accepted
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        self.run(until, events)
+    }
+
+    fn disconnect(&mut self, id: ClientId) {
+        let Ok(client) = self.client(id) else {
+            return;
+        };
+        match client.state {
+            State::Closing => {}
+            State::Connected => {
+                client.state = State::Closing;
+                self.look_at_clock();
+                let version = self.shared.options.version;
+                let client = &mut self.clients[id.0 as usize];
+                let out = client.out.get_or_insert_with(|| self.shared.out_pool.get());
+                // A plain DISCONNECT always encodes.
+                let _ = Packet::Disconnect(Disconnect::default()).encode(version, &mut out.bytes);
+                self.shared.mark_dirty(client, id);
+                self.shared.set_timer(client, id, CLOSE_TIMEOUT_MS);
+            }
+            State::Down | State::Connecting | State::Greeting => {
+                self.drop_connection(id);
+                self.shared.owed.retain(|(owed, _)| *owed != id);
+                self.shared.owed.push((id, Change::Closed));
+            }
+        }
+    }
+
+    fn abort(&mut self, id: ClientId) {
+        if self.client(id).is_ok() {
+            self.drop_connection(id);
+            self.shared.owed.retain(|(owed, _)| *owed != id);
+        }
+    }
+
+    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        if self.client(id)?.state != State::Down {
+            return Err(DriverError::new("the client is still connected"));
+        }
+        self.begin(id)
+    }
+
+    fn unsettled(&self) -> u64 {
+        self.shared.unsettled
+    }
+
+    fn wire_bytes(&self) -> WireBytes {
+        self.shared.wire
+    }
+
+    fn close(&mut self, until: Nanos) {
+        struct Nobody;
+        impl Events for Nobody {
+            fn arrived(&mut self) {}
+            fn delivered(&mut self, _: ClientId, _: pubgauge_driver::Delivery<'_>) {}
+            fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
+            fn changed(&mut self, _: ClientId, _: Change) {}
+        }
+        for id in 0..self.clients.len() as u32 {
+            self.disconnect(ClientId(id));
+        }
+        while self.clients.iter().any(|c| c.state != State::Down) && self.clock.now() < until {
+            if self.run(until, &mut Nobody).is_err() {
+                break;
+            }
+        }
+        for id in 0..self.clients.len() as u32 {
+            self.drop_connection(ClientId(id));
+        }
+    }
+}

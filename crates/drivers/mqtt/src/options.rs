@@ -1,0 +1,636 @@
+//! What the neutral settings become in MQTT, and which of them it cannot honour.
+
+use std::collections::BTreeMap;
+
+use pubgauge_driver::{
+    Batching, Durability, Mapping, OnFull, Reliability, Session, Settings, Target, Transport,
+    Unsupported,
+};
+use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
+use serde_json::Value;
+
+/// The driver's name in study files.
+pub(crate) const NAME: &str = "mqtt";
+
+/// Bytes gathered before they are written, unless the settings say otherwise. Beyond 16 KiB a
+/// larger write saves next to nothing.
+pub(crate) const DEFAULT_BATCH: usize = 16 << 10;
+
+/// QoS 1 and 2 messages under way per publisher, unless the settings or the server say less.
+/// Servers with a limit and no way to tell it (3.1.1) end connections that exceed it: mosquitto
+/// 2.0 does so above 20 QoS 2 messages, unless its `max_inflight_messages` is raised.
+const DEFAULT_IN_FLIGHT: u32 = 20;
+
+/// Packet identifiers above this are kept for SUBSCRIBE.
+pub(crate) const MAX_IN_FLIGHT: u32 = 64_000;
+
+const DEFAULT_KEEP_ALIVE_S: u16 = 60;
+const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
+
+/// The driver's own settings, each with what it takes.
+const NATIVE: [(&str, &str); 9] = [
+    ("version", "\"3.1.1\" or \"5\""),
+    ("subscribe-qos", "0, 1 or 2"),
+    ("receive-maximum", "a number from 1 to 65535"),
+    ("topic-alias", "a number from 0 to 65535"),
+    ("no-delay", "true or false"),
+    ("send-buffer-bytes", "a number from 1 to 1073741824"),
+    ("receive-buffer-bytes", "a number from 1 to 1073741824"),
+    ("retain-handling", "0, 1 or 2"),
+    ("no-local", "true or false"),
+];
+
+/// The settings as the fleet uses them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Options {
+    pub version: Version,
+    pub qos: QoS,
+    pub subscribe_qos: QoS,
+    pub durable: bool,
+    /// Session Expiry Interval of MQTT 5; 0 is the protocol's default and not sent.
+    pub session_expiry_s: u32,
+    pub retain: bool,
+    pub message_expiry_s: Option<u32>,
+    pub in_flight: u32,
+    pub drop_when_full: bool,
+    /// Bytes gathered before they are written; 0 means a write for every message.
+    pub batch: usize,
+    pub keep_alive_s: u16,
+    pub user_properties: Vec<(String, String)>,
+    pub receive_maximum: u16,
+    pub topic_alias: u16,
+    pub no_delay: bool,
+    pub send_buffer: Option<usize>,
+    pub receive_buffer: Option<usize>,
+    pub retain_handling: RetainHandling,
+    pub no_local: bool,
+}
+
+/// Collects what each setting became.
+struct Table {
+    rows: Vec<Mapping>,
+    refused: Vec<Unsupported>,
+}
+
+impl Table {
+    fn row(&mut self, setting: &str, value: Option<String>, native: impl Into<String>) {
+        self.rows.push(Mapping {
+            setting: setting.to_owned(),
+            value: value.unwrap_or_else(|| "default".to_owned()),
+            native: native.into(),
+        });
+    }
+
+    fn refuse(&mut self, setting: &str, value: impl Into<String>, reason: impl Into<String>) {
+        self.refused.push(Unsupported {
+            setting: setting.to_owned(),
+            value: value.into(),
+            reason: reason.into(),
+        });
+    }
+}
+
+/// A setting's value as a study file spells it.
+fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
+    let value = serde_json::to_value(value.as_ref()?).ok()?;
+    Some(match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    })
+}
+
+impl Options {
+    /// Resolves the settings for a system like `target`.
+    pub fn resolve(
+        settings: &Settings,
+        target: &Target,
+    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+        let mut table = Table {
+            rows: Vec::new(),
+            refused: Vec::new(),
+        };
+        let native = Native::parse(settings, &mut table);
+        let version = native.version.unwrap_or_else(|| default_version(target));
+        let mut options = Options {
+            version,
+            qos: QoS::AtMostOnce,
+            subscribe_qos: QoS::AtMostOnce,
+            durable: false,
+            session_expiry_s: 0,
+            retain: settings.last_value.unwrap_or(false),
+            message_expiry_s: None,
+            in_flight: settings.in_flight.unwrap_or(DEFAULT_IN_FLIGHT),
+            drop_when_full: settings.on_full == Some(OnFull::Drop),
+            batch: DEFAULT_BATCH,
+            keep_alive_s: settings.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
+            user_properties: Vec::new(),
+            receive_maximum: native.receive_maximum.unwrap_or(u16::MAX),
+            topic_alias: native.topic_alias.unwrap_or(0),
+            no_delay: native.no_delay.unwrap_or(true),
+            send_buffer: native.send_buffer,
+            receive_buffer: native.receive_buffer,
+            retain_handling: native.retain_handling.unwrap_or_default(),
+            no_local: native.no_local.unwrap_or(false),
+        };
+        check_version(version, target, &mut table);
+        options.delivery(settings, target, &native, &mut table);
+        options.session(settings, &mut table);
+        options.message(settings, &mut table);
+        options.flow(settings, &mut table);
+        absent(settings, &mut table);
+        options.connection(settings, &mut table);
+        options.natives(settings, &mut table);
+        if !table.refused.is_empty() {
+            return Err(table.refused);
+        }
+        let order = |m: &Mapping| Settings::NAMES.iter().position(|n| *n == m.setting);
+        table.rows.sort_by_key(|m| order(m).unwrap_or(usize::MAX));
+        Ok((options, table.rows))
+    }
+
+    fn delivery(&mut self, s: &Settings, target: &Target, native: &Native, t: &mut Table) {
+        self.qos = match s.reliability {
+            None | Some(Reliability::AtMostOnce) => QoS::AtMostOnce,
+            Some(Reliability::AtLeastOnce) => QoS::AtLeastOnce,
+            Some(Reliability::ExactlyOnce) => QoS::ExactlyOnce,
+        };
+        self.subscribe_qos = native.subscribe_qos.unwrap_or(self.qos);
+        t.row(
+            "reliability",
+            spelt(&s.reliability),
+            format!(
+                "QoS {} published, QoS {} subscribed",
+                self.qos as u8, self.subscribe_qos as u8
+            ),
+        );
+        let known = !target.features.is_empty();
+        let has = |feature: &str| target.features.iter().any(|f| f == feature);
+        let value = spelt(&s.durability);
+        match s.durability {
+            None => t.row("durability", value, "as the server is configured"),
+            Some(Durability::Memory) if has("persistent") => t.refuse(
+                "durability",
+                "memory",
+                "this system's configuration writes sessions and messages to disk; take its variant without persistence",
+            ),
+            Some(Durability::Memory) => t.row(
+                "durability",
+                value,
+                if known { "the server keeps messages in memory" } else { "as the server is configured (not known here)" },
+            ),
+            Some(Durability::Disk) if known && !has("persistent") => t.refuse(
+                "durability",
+                "disk",
+                "the server's configuration decides, and this system's file does not list the feature `persistent`; take a variant with persistence",
+            ),
+            Some(Durability::Disk) => t.row(
+                "durability",
+                value,
+                if known {
+                    "the server writes its store to disk; only QoS 1 and 2 messages of durable sessions, and retained ones, are in it"
+                } else {
+                    "as the server is configured (not known here)"
+                },
+            ),
+            Some(Durability::DiskSynced) if has("persistent-synced") => {
+                t.row("durability", value, "the server syncs its store before it acknowledges");
+            }
+            Some(Durability::DiskSynced) => t.refuse(
+                "durability",
+                "disk-synced",
+                "a client cannot ask for it, and this system's file does not list the feature `persistent-synced`",
+            ),
+        }
+    }
+
+    fn session(&mut self, s: &Settings, t: &mut Table) {
+        self.durable = s.session == Some(Session::Durable);
+        let v5 = self.version == Version::V5;
+        if self.durable {
+            self.session_expiry_s = s.session_expiry_s.unwrap_or(DEFAULT_SESSION_EXPIRY_S);
+        }
+        t.row(
+            "session",
+            spelt(&s.session),
+            match (self.durable, v5) {
+                (true, true) => "Clean Start 0, with a Session Expiry Interval",
+                (true, false) => "Clean Session 0",
+                (false, true) => "Clean Start 1",
+                (false, false) => "Clean Session 1",
+            },
+        );
+        let value = spelt(&s.session_expiry_s);
+        match s.session_expiry_s {
+            Some(expiry) if !v5 => t.refuse(
+                "session-expiry-s",
+                expiry.to_string(),
+                "MQTT 3.1.1 sessions have no expiry; use native.mqtt.version = \"5\"",
+            ),
+            Some(expiry) if !self.durable => t.refuse(
+                "session-expiry-s",
+                expiry.to_string(),
+                "a clean session ends with its connection; set session = \"durable\"",
+            ),
+            Some(expiry) => t.row(
+                "session-expiry-s",
+                value,
+                format!("Session Expiry Interval {expiry} s"),
+            ),
+            None if self.durable && v5 => t.row(
+                "session-expiry-s",
+                value,
+                format!("Session Expiry Interval {DEFAULT_SESSION_EXPIRY_S} s"),
+            ),
+            None if self.durable => t.row(
+                "session-expiry-s",
+                value,
+                "never, or as the server is configured",
+            ),
+            None => t.row("session-expiry-s", value, "ends with the connection"),
+        }
+    }
+
+    fn message(&mut self, s: &Settings, t: &mut Table) {
+        t.row(
+            "last-value",
+            spelt(&s.last_value),
+            if self.retain {
+                "RETAIN 1 on every PUBLISH"
+            } else {
+                "RETAIN 0"
+            },
+        );
+        let value = spelt(&s.lifespan_ms);
+        match s.lifespan_ms {
+            None => t.row("lifespan-ms", value, "no Message Expiry Interval"),
+            Some(ms) if self.version == Version::V311 => t.refuse(
+                "lifespan-ms",
+                ms.to_string(),
+                "MQTT 3.1.1 messages do not expire; use native.mqtt.version = \"5\"",
+            ),
+            Some(0) => t.refuse(
+                "lifespan-ms",
+                "0",
+                "a message must live for at least 1 ms; leave it out for ever",
+            ),
+            Some(ms) => match u32::try_from(ms.div_ceil(1000)) {
+                Ok(expiry) => {
+                    self.message_expiry_s = Some(expiry);
+                    t.row(
+                        "lifespan-ms",
+                        value,
+                        format!("Message Expiry Interval {expiry} s (whole seconds, rounded up)"),
+                    );
+                }
+                Err(_) => t.refuse(
+                    "lifespan-ms",
+                    ms.to_string(),
+                    "above 4294967295 s; leave it out for ever",
+                ),
+            },
+        }
+        let properties = s.user_properties.as_ref().filter(|p| !p.is_empty());
+        match properties {
+            None => t.row("user-properties", spelt(&s.user_properties), "none"),
+            Some(p) if self.version == Version::V311 => t.refuse(
+                "user-properties",
+                format!("{} pairs", p.len()),
+                "MQTT 3.1.1 has none; use native.mqtt.version = \"5\"",
+            ),
+            Some(p) => match p.iter().find(|(k, v)| {
+                k.len().max(v.len()) > 65_535 || k.contains('\0') || v.contains('\0')
+            }) {
+                Some((key, _)) => t.refuse(
+                    "user-properties",
+                    format!("{key:?}"),
+                    "a name or value is longer than 65535 bytes or has the character U+0000 in it",
+                ),
+                None => {
+                    self.user_properties = p.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                    t.row(
+                        "user-properties",
+                        spelt(&s.user_properties),
+                        format!("{} User Properties on every PUBLISH", p.len()),
+                    );
+                }
+            },
+        }
+    }
+
+    fn flow(&mut self, s: &Settings, t: &mut Table) {
+        let value = spelt(&s.in_flight);
+        let bound = match self.version {
+            Version::V5 => ", or the server's Receive Maximum if that is less",
+            Version::V311 => "",
+        };
+        match s.in_flight {
+            Some(n) if n == 0 || n > MAX_IN_FLIGHT => t.refuse(
+                "in-flight",
+                n.to_string(),
+                format!("packet identifiers allow 1 to {MAX_IN_FLIGHT}"),
+            ),
+            _ if self.qos == QoS::AtMostOnce => {
+                t.row("in-flight", value, "no effect: QoS 0 is not acknowledged");
+            }
+            _ => t.row(
+                "in-flight",
+                value,
+                format!(
+                    "{} unacknowledged PUBLISH per publisher{bound}",
+                    self.in_flight
+                ),
+            ),
+        }
+        match s.queue_limit {
+            None => t.row("queue-limit", None, "64 KiB of packets per publisher, then back-pressure"),
+            Some(n) => t.refuse(
+                "queue-limit",
+                n.to_string(),
+                "the driver's queue is bounded in bytes, not messages; to bound messages under way use in-flight with QoS 1 or 2",
+            ),
+        }
+        t.row(
+            "on-full",
+            spelt(&s.on_full),
+            if self.drop_when_full {
+                "refused as dropped while 64 KiB wait or the window is full"
+            } else {
+                "the publisher is held back by TCP and the window"
+            },
+        );
+        let value = spelt(&s.batching);
+        match s.batching {
+            None | Some(Batching::Adaptive) => t.row(
+                "batching",
+                value,
+                "packets gather until 16 KiB or until the worker has nothing due, whichever is first",
+            ),
+            Some(Batching::Off) => {
+                self.batch = 0;
+                t.row("batching", value, "one write per packet");
+            }
+            Some(Batching::Bytes(0)) => {
+                t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per packet");
+            }
+            Some(Batching::Bytes(n)) if n as usize > crate::client::OUT_CAP => t.refuse(
+                "batching",
+                format!("{n} bytes"),
+                format!("at most {} bytes wait in the driver", crate::client::OUT_CAP),
+            ),
+            Some(Batching::Bytes(n)) => {
+                self.batch = n as usize;
+                t.row(
+                    "batching",
+                    value,
+                    format!("packets gather until {n} bytes or until the worker has nothing due, whichever is first"),
+                );
+            }
+        }
+    }
+
+    fn connection(&mut self, s: &Settings, t: &mut Table) {
+        t.row(
+            "keep-alive-s",
+            spelt(&s.keep_alive_s),
+            match self.keep_alive_s {
+                0 => "Keep Alive 0 (off)".to_owned(),
+                n => format!("Keep Alive {n} s, PINGREQ on idle connections"),
+            },
+        );
+    }
+
+    /// Rows of the native settings that were given.
+    fn natives(&mut self, s: &Settings, t: &mut Table) {
+        let Some(given) = s.native.get(NAME) else {
+            return;
+        };
+        if given.contains_key("topic-alias") && self.version == Version::V311 {
+            t.refuse(
+                "native.mqtt.topic-alias",
+                self.topic_alias.to_string(),
+                "MQTT 3.1.1 has no topic alias; use native.mqtt.version = \"5\"",
+            );
+        }
+        for only_v5 in ["receive-maximum", "retain-handling", "no-local"] {
+            if given.contains_key(only_v5) && self.version == Version::V311 {
+                t.refuse(
+                    &format!("native.mqtt.{only_v5}"),
+                    given[only_v5].to_string(),
+                    "exists only in MQTT 5; use native.mqtt.version = \"5\"",
+                );
+            }
+        }
+        for (name, value) in given {
+            let native = match name.as_str() {
+                "version" => match self.version {
+                    Version::V5 => "protocol level 5".to_owned(),
+                    Version::V311 => {
+                        "protocol level 4; shared subscriptions are not in this standard, servers may allow them".to_owned()
+                    }
+                },
+                "subscribe-qos" => format!("QoS {} in SUBSCRIBE", self.subscribe_qos as u8),
+                "receive-maximum" => format!("Receive Maximum {} in CONNECT", self.receive_maximum),
+                "topic-alias" => format!("up to {} aliases, or the server's Topic Alias Maximum if that is less", self.topic_alias),
+                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
+                "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
+                "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
+                "retain-handling" => format!("Retain Handling {} in SUBSCRIBE", self.retain_handling as u8),
+                "no-local" => format!("No Local {} in SUBSCRIBE, except in shared subscriptions", u8::from(self.no_local)),
+                _ => continue,
+            };
+            let value = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            t.row(&format!("native.mqtt.{name}"), Some(value), native);
+        }
+    }
+}
+
+/// Settings that MQTT over TCP has nothing for.
+fn absent(s: &Settings, t: &mut Table) {
+    match s.priority {
+        None => t.row("priority", None, "none: messages go out in their order"),
+        Some(n) => t.refuse(
+            "priority",
+            n.to_string(),
+            "MQTT messages have no priority; leave it out",
+        ),
+    }
+    match s.multicast {
+        Some(true) => t.refuse(
+            "multicast",
+            "true",
+            "MQTT runs over TCP: the server sends each subscriber its own copy; leave it out",
+        ),
+        value => t.row(
+            "multicast",
+            spelt(&value),
+            "off: one TCP copy for each subscriber",
+        ),
+    }
+    match s.rate_limit_bytes_per_s {
+        Some(n) => t.refuse(
+            "rate-limit-bytes-per-s",
+            n.to_string(),
+            "an MQTT client cannot tell the server to limit its rate; shape the link in the testbed or lower the workload's rate",
+        ),
+        None => t.row("rate-limit-bytes-per-s", None, "none"),
+    }
+    match s.conflate {
+        Some(true) => t.refuse(
+            "conflate",
+            "true",
+            "MQTT servers queue every message; last-value keeps the newest for late subscribers only",
+        ),
+        value => t.row("conflate", spelt(&value), "off"),
+    }
+    match s.transport {
+        None | Some(Transport::Tcp) => t.row(
+            "transport",
+            spelt(&s.transport),
+            "TCP; with TLS where the endpoint is mqtts://",
+        ),
+        Some(_) => t.refuse(
+            "transport",
+            spelt(&s.transport).unwrap_or_default(),
+            "this driver speaks MQTT over TCP (mqtt://) and TLS (mqtts://) only",
+        ),
+    }
+}
+
+/// MQTT 5, unless the system is known to have 3.1.1 only.
+fn default_version(target: &Target) -> Version {
+    let has = |feature: &str| target.features.iter().any(|f| f == feature);
+    if has("mqtt-3.1.1") && !has("mqtt-5") {
+        Version::V311
+    } else {
+        Version::V5
+    }
+}
+
+fn check_version(version: Version, target: &Target, t: &mut Table) {
+    let (feature, value) = match version {
+        Version::V311 => ("mqtt-3.1.1", "3.1.1"),
+        Version::V5 => ("mqtt-5", "5"),
+    };
+    let names_versions = target.features.iter().any(|f| f.starts_with("mqtt-"));
+    if names_versions && !target.features.iter().any(|f| f == feature) {
+        t.refuse(
+            "native.mqtt.version",
+            value,
+            format!("this system's file does not list the feature `{feature}`"),
+        );
+    }
+}
+
+/// `native.mqtt.*` as given.
+#[derive(Default)]
+struct Native {
+    version: Option<Version>,
+    subscribe_qos: Option<QoS>,
+    receive_maximum: Option<u16>,
+    topic_alias: Option<u16>,
+    no_delay: Option<bool>,
+    send_buffer: Option<usize>,
+    receive_buffer: Option<usize>,
+    retain_handling: Option<RetainHandling>,
+    no_local: Option<bool>,
+}
+
+impl Native {
+    fn parse(settings: &Settings, t: &mut Table) -> Native {
+        let mut native = Native::default();
+        let none = BTreeMap::new();
+        for (name, value) in settings.native.get(NAME).unwrap_or(&none) {
+            let number = value.as_u64();
+            let understood = match name.as_str() {
+                "version" => {
+                    native.version = match value.as_str() {
+                        Some("3.1.1") => Some(Version::V311),
+                        Some("5" | "5.0") => Some(Version::V5),
+                        _ => None,
+                    };
+                    native.version.is_some()
+                }
+                "subscribe-qos" => {
+                    native.subscribe_qos =
+                        number.and_then(|n| QoS::from_bits(u8::try_from(n).ok()?));
+                    native.subscribe_qos.is_some()
+                }
+                "receive-maximum" => {
+                    native.receive_maximum = number
+                        .and_then(|n| u16::try_from(n).ok())
+                        .filter(|n| *n > 0);
+                    native.receive_maximum.is_some()
+                }
+                "topic-alias" => {
+                    native.topic_alias = number.and_then(|n| u16::try_from(n).ok());
+                    native.topic_alias.is_some()
+                }
+                "no-delay" => {
+                    native.no_delay = value.as_bool();
+                    native.no_delay.is_some()
+                }
+                "send-buffer-bytes" => {
+                    native.send_buffer = buffer(number);
+                    native.send_buffer.is_some()
+                }
+                "receive-buffer-bytes" => {
+                    native.receive_buffer = buffer(number);
+                    native.receive_buffer.is_some()
+                }
+                "retain-handling" => {
+                    native.retain_handling = match number {
+                        Some(0) => Some(RetainHandling::Send),
+                        Some(1) => Some(RetainHandling::SendIfNew),
+                        Some(2) => Some(RetainHandling::DoNotSend),
+                        _ => None,
+                    };
+                    native.retain_handling.is_some()
+                }
+                "no-local" => {
+                    native.no_local = value.as_bool();
+                    native.no_local.is_some()
+                }
+                unknown => {
+                    let nearest = NATIVE
+                        .iter()
+                        .max_by(|a, b| {
+                            let near = |n: &str| strsim::jaro_winkler(unknown, n);
+                            near(a.0).total_cmp(&near(b.0))
+                        })
+                        .map_or("", |(name, _)| name);
+                    let all: Vec<_> = NATIVE.iter().map(|(name, _)| *name).collect();
+                    t.refuse(
+                        &format!("native.mqtt.{unknown}"),
+                        value.to_string(),
+                        format!(
+                            "unknown setting; did you mean `{nearest}`? Known are {}",
+                            all.join(", ")
+                        ),
+                    );
+                    continue;
+                }
+            };
+            if !understood {
+                let expected = NATIVE
+                    .iter()
+                    .find(|(n, _)| n == name)
+                    .map_or("", |(_, e)| e);
+                t.refuse(
+                    &format!("native.mqtt.{name}"),
+                    value.to_string(),
+                    format!("expected {expected}"),
+                );
+            }
+        }
+        native
+    }
+}
+
+fn buffer(number: Option<u64>) -> Option<usize> {
+    number
+        .filter(|n| (1..=1 << 30).contains(n))
+        .and_then(|n| usize::try_from(n).ok())
+}

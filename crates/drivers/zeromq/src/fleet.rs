@@ -1,0 +1,449 @@
+//! The fleet: one worker's ZeroMQ clients behind one epoll.
+
+mod connecting;
+mod polling;
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
+    Publish, Refusal, Subscription, TopicId, Transport, WireBytes,
+};
+use rustix::event::epoll;
+
+use self::connecting::deadline;
+use self::polling::HURRIED_MAX;
+use crate::address::ForwarderAddress;
+use crate::inbox::{Inbox, on_the_wire};
+use crate::options::{Framing, Options, Queue};
+use crate::port::{Port, Role};
+use crate::topic::{translate, wire_topic};
+use crate::zmq::{Context, Message, explain, would_block};
+
+/// Room for sockets in a fleet that gets more clients than was said.
+const MIN_SOCKETS: usize = 8192;
+
+/// Epoll entries handled at once.
+const READY: usize = 256;
+
+/// One worker thread's share of the ZeroMQ clients.
+pub(crate) struct ZeromqFleet {
+    clients: Vec<Client>,
+    topics: Vec<Box<[u8]>>,
+    topic_ids: HashMap<(ClientId, String), TopicId>,
+    inbox: Inbox,
+    wire: WireBytes,
+    /// Subscribers that may have messages left.
+    flooded: Vec<u32>,
+    turns: u32,
+    /// Looks skipped since the last one.
+    hurried: u32,
+    /// Whether any client ever subscribes.
+    subscribes: bool,
+    /// Clients whose time to connect is running.
+    connecting: Vec<u32>,
+    news: VecDeque<(ClientId, Change)>,
+    ready: Vec<epoll::Event>,
+    epoll: OwnedFd,
+    clock: Clock,
+    options: Options,
+    forwarders: Vec<ForwarderAddress>,
+    scratch: PathBuf,
+    worker: u32,
+    /// Gone once the fleet is closed. Below the clients: their sockets end first.
+    context: Option<Context>,
+}
+
+struct Client {
+    spec: ClientSpec,
+    phase: Phase,
+    publisher: Option<Port>,
+    subscriber: Option<Port>,
+    /// Where subscribers reach it, once known; kept over reconnects. Direct topology only.
+    address: Option<String>,
+    /// All its filters, and whether one of them must be checked at the receiver.
+    filters: Vec<String>,
+    checked: bool,
+    /// The subscriber has lost a publisher; said once what had come from it is delivered.
+    lost: Option<Lost>,
+    /// Its subscriber stands in [`ZeromqFleet::flooded`].
+    flooded: bool,
+    /// The sockets are those of the last connection, with their subscriptions.
+    kept: bool,
+}
+
+struct Lost {
+    why: String,
+    /// When to say so even though messages keep coming, namely from other publishers.
+    at_last: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting {
+        deadline: Nanos,
+        bound: bool,
+    },
+    Up,
+    /// Failed, closed, or aborted.
+    Down,
+}
+
+impl ZeromqFleet {
+    pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
+        let forwarders = forwarders(&config.target.endpoints, options.transport)?;
+        // Per client: two data sockets, and two ends of a monitor for each. A slot costs 8 bytes.
+        let sockets = config.clients.saturating_mul(6).max(MIN_SOCKETS);
+        let context = Context::start(options.io_threads, sockets)
+            .map_err(|e| failed("cannot start libzmq", &e))?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|e| failed("cannot create an epoll", &e.into()))?;
+        Ok(ZeromqFleet {
+            clients: Vec::with_capacity(config.clients),
+            topics: Vec::new(),
+            topic_ids: HashMap::new(),
+            inbox: Inbox::new(options.framing),
+            wire: WireBytes::default(),
+            flooded: Vec::with_capacity(config.clients),
+            turns: 0,
+            hurried: 0,
+            subscribes: false,
+            connecting: Vec::new(),
+            news: VecDeque::new(),
+            ready: Vec::with_capacity(READY),
+            epoll,
+            clock: config.clock.clone(),
+            options,
+            forwarders,
+            scratch: config.target.scratch.clone(),
+            worker: config.worker,
+            context: Some(context),
+        })
+    }
+}
+
+impl Fleet for ZeromqFleet {
+    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
+        if spec.will.is_some() {
+            return Err(DriverError::with_hint(
+                format!("client {}: ZeroMQ has no last will", spec.name),
+                "leave the will out for ZeroMQ",
+            ));
+        }
+        if !self.forwarders.is_empty() && spec.endpoint >= self.forwarders.len() {
+            return Err(DriverError::new(format!(
+                "client {}: endpoint {} of {}",
+                spec.name,
+                spec.endpoint,
+                self.forwarders.len()
+            )));
+        }
+        self.subscribes |= spec.subscribes;
+        let id = ClientId(self.clients.len() as u32);
+        self.clients.push(Client {
+            spec: spec.clone(),
+            phase: Phase::Down,
+            publisher: None,
+            subscriber: None,
+            address: None,
+            filters: Vec::new(),
+            checked: false,
+            lost: None,
+            flooded: false,
+            kept: false,
+        });
+        if let Err(error) = self.begin(id) {
+            self.drop_ports(id, 0);
+            self.clients.pop();
+            self.flooded.retain(|&c| c != id.0);
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    /// Behind a forwarder there is nothing to do: everything comes from it. A publisher that was
+    /// lost and is named again is connected to again, on the same socket.
+    fn add_peer(&mut self, id: ClientId, address: &str) -> Result<(), DriverError> {
+        if !self.forwarders.is_empty() {
+            return Ok(());
+        }
+        let client = self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))?;
+        if !client.spec.subscribes {
+            return Err(DriverError::new(format!(
+                "client {} does not subscribe and needs no peers",
+                client.spec.name
+            )));
+        }
+        // Whatever happened to the connection before is overtaken by what is begun here.
+        self.read_monitor(id, Role::Subscriber)
+            .map_err(|e| failed("libzmq failed", &e))?;
+        let context = self.context.as_ref().ok_or_else(closed)?;
+        let client = &mut self.clients[id.0 as usize];
+        if !client.spec.peers.iter().any(|p| p == address) {
+            client.spec.peers.push(address.to_owned());
+        }
+        // A client that is closed connects to it when it connects again.
+        let Some(port) = &mut client.subscriber else {
+            return Ok(());
+        };
+        if port.peers.iter().any(|p| p.is_up() && p.address == address) {
+            return Ok(());
+        }
+        port.connect(context, &self.epoll, id.0, address)
+            .map_err(|e| failed(&format!("cannot connect to {address}"), &e))?;
+        if port.peers.iter().filter(|p| !p.is_up()).count() == 1 {
+            client.lost = None;
+        }
+        if client.phase == Phase::Down {
+            client.kept = true;
+            client.phase = Phase::Connecting {
+                deadline: deadline(&self.clock, &self.options),
+                bound: true,
+            };
+            self.connecting.push(id.0);
+        }
+        if !client.flooded {
+            client.flooded = true;
+            self.flooded.push(id.0);
+        }
+        Ok(())
+    }
+
+    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
+        let client = self
+            .clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| unknown(id))?;
+        if let Some(group) = &subscription.group {
+            return Err(DriverError::with_hint(
+                format!("the group {group:?}: ZeroMQ PUB/SUB has no shared subscriptions"),
+                "leave the group out; each subscriber then gets every message",
+            ));
+        }
+        let filter = translate(&subscription.filter, self.options.plus_at_receiver)?;
+        let Some(port) = &client.subscriber else {
+            return Err(DriverError::new(format!(
+                "client {} is not connected as a subscriber",
+                client.spec.name
+            )));
+        };
+        if self.options.queue == Queue::Conflate && !client.filters.is_empty() {
+            return Err(DriverError::with_hint(
+                format!(
+                    "client {}: with conflate = true libzmq keeps one subscription only",
+                    client.spec.name
+                ),
+                "ZMQ_CONFLATE also conflates the subscriptions on their way; subscribe once, or \
+                 use one client for each filter",
+            ));
+        }
+        port.socket.subscribe(&filter.prefix).map_err(|e| {
+            failed(
+                &format!("cannot subscribe to {:?}", subscription.filter),
+                &e,
+            )
+        })?;
+        client.checked |= filter.check.is_some();
+        client.filters.push(subscription.filter.clone());
+        self.news.push_back((id, Change::Subscribed));
+        Ok(())
+    }
+
+    fn advertise(&mut self, client: ClientId, topic: &str) -> Result<TopicId, DriverError> {
+        if client.0 as usize >= self.clients.len() {
+            return Err(unknown(client));
+        }
+        let key = (client, topic.to_owned());
+        if let Some(id) = self.topic_ids.get(&key) {
+            return Ok(*id);
+        }
+        let wire = wire_topic(topic)?;
+        let id = TopicId(self.topics.len() as u32);
+        self.topics.push(wire);
+        self.topic_ids.insert(key, id);
+        Ok(id)
+    }
+
+    #[inline]
+    fn publish(
+        &mut self,
+        client: ClientId,
+        topic: TopicId,
+        payload: Payload<'_>,
+        _tag: u64,
+    ) -> Publish {
+        let Some(client) = self.clients.get_mut(client.0 as usize) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        let (Phase::Up, Some(port)) = (client.phase, &mut client.publisher) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        let topic = &self.topics[topic.0 as usize];
+        let outcome = match self.options.framing {
+            Framing::SingleFrame => {
+                self.wire.sent += on_the_wire(topic.len() + payload.len());
+                Message::of([topic, payload.head, payload.body])
+                    .and_then(|message| port.socket.send_new(message, false))
+            }
+            Framing::Multipart => {
+                self.wire.sent += on_the_wire(topic.len()) + on_the_wire(payload.len());
+                send_in_two(port, topic, payload)
+            }
+        };
+        match outcome {
+            Ok(()) => Publish::Accepted,
+            Err(error) => {
+                self.wire.sent -= match self.options.framing {
+                    Framing::SingleFrame => on_the_wire(topic.len() + payload.len()),
+                    Framing::Multipart => on_the_wire(topic.len()) + on_the_wire(payload.len()),
+                };
+                if would_block(&error) {
+                    port.blocked = true;
+                    self.hurried = HURRIED_MAX;
+                    Publish::Blocked
+                } else if error.raw_os_error() == Some(libc::ENOMEM) {
+                    Publish::Refused(Refusal::TooLarge)
+                } else {
+                    Publish::Refused(Refusal::NotConnected)
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        self.poll_inner(until, events)
+            .map_err(|e| failed("libzmq failed", &e))
+    }
+
+    fn disconnect(&mut self, client: ClientId) {
+        if (client.0 as usize) < self.clients.len() {
+            self.drop_ports(client, self.options.linger_ms);
+            self.news.push_back((client, Change::Closed));
+        }
+    }
+
+    fn abort(&mut self, client: ClientId) {
+        if (client.0 as usize) < self.clients.len() {
+            self.drop_ports(client, 0);
+        }
+    }
+
+    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        let client = self
+            .clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| unknown(id))?;
+        if client.phase == Phase::Up {
+            return Ok(());
+        }
+        // A subscriber that still hears other publishers keeps its socket, with what is queued
+        // in it and its subscriptions; only the lost connections are made again.
+        let ports = [&client.publisher, &client.subscriber];
+        let keep = client.subscriber.is_some()
+            && ports
+                .into_iter()
+                .flatten()
+                .all(|p| p.peers.is_empty() || p.any_up());
+        if keep {
+            client.kept = true;
+        } else {
+            self.drop_ports(id, 0);
+        }
+        self.connecting.retain(|&c| c != id.0);
+        self.begin(id)
+    }
+
+    /// Always 0: what libzmq has accepted is the system's, and it does not tell how much of it
+    /// still waits in its queues.
+    fn unsettled(&self) -> u64 {
+        0
+    }
+
+    /// ZMTP frames handed to libzmq (once, however many subscribers get them) and got from it.
+    /// What libzmq itself adds (greeting, handshake, heartbeats) and drops, it does not tell.
+    fn wire_bytes(&self) -> WireBytes {
+        self.wire
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn close(&mut self, until: Nanos) {
+        let left_ms = until.saturating_sub(self.clock.now()) / 1_000_000;
+        let linger_ms = i32::try_from(left_ms).unwrap_or(i32::MAX);
+        for index in 0..self.clients.len() {
+            self.drop_ports(ClientId(index as u32), linger_ms);
+        }
+        self.flooded.clear();
+        self.news.clear();
+        // Waits for libzmq's threads to send what lingers, and ends them.
+        self.context = None;
+    }
+}
+
+impl Drop for ZeromqFleet {
+    fn drop(&mut self) {
+        self.close(0);
+    }
+}
+
+/// Sends topic and payload as two frames of one message.
+#[inline]
+fn send_in_two(port: &Port, topic: &[u8], payload: Payload<'_>) -> io::Result<()> {
+    port.socket
+        .send(&mut Message::of([topic, &[], &[]])?, true)?;
+    let mut second = Message::of([payload.head, payload.body, &[]])?;
+    // Once the first frame is taken, so is the second: libzmq counts whole messages against the
+    // high-water mark and has fixed the receivers with the first frame (xpub.cpp, xsend).
+    while let Err(error) = port.socket.send(&mut second, false) {
+        if !would_block(&error) {
+            return Err(error);
+        }
+        port.socket.process_commands()?;
+    }
+    Ok(())
+}
+
+fn forwarders(
+    endpoints: &[String],
+    transport: Option<Transport>,
+) -> Result<Vec<ForwarderAddress>, DriverError> {
+    let forwarders: Vec<ForwarderAddress> = endpoints
+        .iter()
+        .map(|e| e.parse())
+        .collect::<Result<_, _>>()?;
+    if let (Some(asked), Some(other)) = (
+        transport,
+        forwarders.iter().find(|f| Some(f.transport()) != transport),
+    ) {
+        return Err(DriverError::with_hint(
+            format!("the transport is {asked:?}, but the forwarder is {other}"),
+            "start the forwarder with the same transport",
+        ));
+    }
+    Ok(forwarders)
+}
+
+fn failed(what: &str, error: &io::Error) -> DriverError {
+    let text = format!("{what}: {}", explain(error));
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => DriverError::with_hint(
+            text,
+            "libzmq needs up to nine file descriptors for each client: raise the limit (ulimit \
+             -n) or use fewer clients per process",
+        ),
+        _ => DriverError::new(text),
+    }
+}
+
+fn unknown(client: ClientId) -> DriverError {
+    DriverError::new(format!("there is no client {}", client.0))
+}
+
+fn closed() -> DriverError {
+    DriverError::new("the fleet is closed")
+}

@@ -1,0 +1,548 @@
+//! What the neutral and native settings become in libzmq's terms.
+
+use pubgauge_driver::{
+    Batching, DriverError, Durability, Mapping, OnFull, Reliability, Session, Settings, Target,
+    Traits, Transport, Unsupported,
+};
+
+use crate::native::{Native, Natives};
+
+/// Name of the driver, and of its table under `native`.
+pub(crate) const NAME: &str = "zeromq";
+
+/// How publishers and subscribers find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topology {
+    /// Each publisher binds an address of its own, and each subscriber connects to the
+    /// publishers it listens to. No system in between.
+    Direct,
+    /// All connect to an XSUB/XPUB forwarder ([`crate::forwarder`]).
+    Forwarder,
+}
+
+impl Topology {
+    /// A system with endpoints is made of forwarders.
+    pub(crate) fn of(target: &Target) -> Self {
+        if target.endpoints.is_empty() {
+            Topology::Direct
+        } else {
+            Topology::Forwarder
+        }
+    }
+}
+
+/// How topic and payload share a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// One frame: topic, then payload.
+    SingleFrame,
+    /// Two frames: the topic as an envelope, then the payload (the guide's "pub-sub message
+    /// envelopes").
+    Multipart,
+}
+
+/// What becomes of a message that finds the queue full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// The publisher is held back: XPUB with ZMQ_XPUB_NODROP.
+    Block,
+    /// The message is dropped: PUB.
+    Drop,
+    /// It takes the place of the one before: PUB and SUB with ZMQ_CONFLATE.
+    Conflate,
+}
+
+/// Settings in libzmq's terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) queue: Queue,
+    pub(crate) framing: Framing,
+    pub(crate) transport: Option<Transport>,
+    pub(crate) io_threads: u16,
+    /// Messages per connection; 0 is no limit.
+    pub(crate) send_hwm: i32,
+    /// Messages per connection; 0 is no limit.
+    pub(crate) receive_hwm: i32,
+    pub(crate) linger_ms: i32,
+    pub(crate) handshake_ms: i32,
+    pub(crate) connect_timeout_ms: u32,
+    pub(crate) send_buffer_bytes: Option<i32>,
+    pub(crate) receive_buffer_bytes: Option<i32>,
+    pub(crate) immediate: bool,
+    pub(crate) heartbeat_ms: i32,
+    pub(crate) type_of_service: i32,
+    pub(crate) plus_at_receiver: bool,
+}
+
+/// libzmq's own default of ZMQ_SNDHWM and ZMQ_RCVHWM (zmq_setsockopt(3)).
+pub(crate) const DEFAULT_HWM: i32 = 1000;
+
+impl Options {
+    /// How the system behaves under these options.
+    pub(crate) fn traits(&self) -> Traits {
+        let blocks = self.queue == Queue::Block;
+        Traits {
+            publishers_first: true,
+            // One unlimited queue on the way is enough to swallow any surplus.
+            back_pressure: blocks && self.send_hwm != 0 && self.receive_hwm != 0,
+            acknowledges: false,
+            lossless: blocks,
+            may_duplicate: false,
+        }
+    }
+}
+
+/// What `settings` become, or all that stands against them.
+pub(crate) fn resolve(
+    settings: &Settings,
+    topology: Topology,
+) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    let mut answer = Answer::default();
+    let native = Natives::read(settings, &mut answer);
+    let queue = answer.queue(settings, &native);
+
+    answer.neutral("reliability", settings.reliability, |r| match r {
+        None | Some(Reliability::AtMostOnce) => {
+            Ok("no acknowledgement and no resending (all that ZeroMQ PUB/SUB has)".into())
+        }
+        Some(_) => Err(
+            "ZeroMQ PUB/SUB has no acknowledgements; use at-most-once, with \
+                        on-full = \"block\" if nothing may be lost while connections stay up"
+                .into(),
+        ),
+    });
+    answer.neutral("durability", settings.durability, |d| match d {
+        None | Some(Durability::Memory) => Ok("messages live in memory".into()),
+        Some(_) => Err("ZeroMQ keeps messages in memory only; use memory".into()),
+    });
+    answer.neutral("session", settings.session, |s| match s {
+        None | Some(Session::Clean) => Ok("forgotten with its connection".into()),
+        Some(_) => Err("ZeroMQ remembers no subscriber that has gone; use clean".into()),
+    });
+    answer.refuse(
+        "session-expiry-s",
+        settings.session_expiry_s,
+        "no sessions",
+        "ZeroMQ has no sessions; leave it out",
+    );
+    answer.neutral("last-value", settings.last_value, |l| match l {
+        None | Some(false) => Ok("none kept".into()),
+        Some(true) => Err("ZeroMQ keeps no last value for late subscribers; leave it out".into()),
+    });
+    answer.refuse(
+        "lifespan-ms",
+        settings.lifespan_ms,
+        "messages do not expire",
+        "ZeroMQ messages do not expire; conflate = true keeps only the newest",
+    );
+    answer.refuse(
+        "in-flight",
+        settings.in_flight,
+        "nothing is acknowledged",
+        "ZeroMQ PUB/SUB has no acknowledgements, hence no window; queue-limit bounds the queues",
+    );
+    let (send_hwm, receive_hwm) = answer.high_water_marks(settings, &native, queue);
+    answer.on_full(settings, queue, send_hwm);
+    answer.neutral("batching", settings.batching, |b| match b {
+        None | Some(Batching::Adaptive) => {
+            Ok("libzmq's own: what is waiting goes out together, up to 8192 bytes".into())
+        }
+        Some(Batching::Off) => Err(
+            "libzmq gathers waiting messages itself and has no switch for \
+                                    it; use adaptive"
+                .into(),
+        ),
+        Some(Batching::Bytes(_)) => Err("the batch size of libzmq 4.3.4 is fixed at 8192 bytes \
+                                         (ZMQ_OUT_BATCH_SIZE is in its draft interface only); \
+                                         use adaptive"
+            .into()),
+    });
+    let type_of_service = answer.priority(settings, &native);
+    answer.neutral("multicast", settings.multicast, |m| match m {
+        None | Some(false) => Ok("one transmission per subscriber".into()),
+        Some(true) => Err(
+            "needs libzmq's pgm transport, which the bundled build does not \
+                           contain; leave it out"
+                .into(),
+        ),
+    });
+    answer.refuse(
+        "rate-limit-bytes-per-s",
+        settings.rate_limit_bytes_per_s,
+        "no limit",
+        "ZMQ_RATE works on multicast (pgm) only, which the bundled build does not contain; limit \
+         the link in the testbed instead",
+    );
+    answer.conflate(settings, &native, topology);
+    answer.neutral("transport", settings.transport, |t| match (t, topology) {
+        (None, Topology::Direct) => Ok("tcp://".into()),
+        (None, Topology::Forwarder) => Ok("as the forwarder's address says".into()),
+        (Some(Transport::Tcp), _) => Ok("tcp://".into()),
+        (Some(Transport::Ipc), _) => Ok("ipc://".into()),
+        (Some(Transport::Udp), _) => Err("libzmq offers udp to RADIO/DISH sockets only, not to \
+                                          PUB/SUB; use tcp or ipc"
+            .into()),
+        (Some(Transport::SharedMemory), _) => Err("libzmq's inproc joins threads of one process, \
+                                                   not processes; use ipc"
+            .into()),
+    });
+    answer.neutral("keep-alive-s", settings.keep_alive_s, |k| match k {
+        None | Some(0) => Ok("ZMQ_HEARTBEAT_IVL 0 (no heartbeats)".into()),
+        Some(s) => Ok(format!("ZMQ_HEARTBEAT_IVL {} ms", u32::from(s) * 1000)),
+    });
+    let heartbeat_ms = i32::from(settings.keep_alive_s.unwrap_or(0)) * 1000;
+    match &settings.user_properties {
+        Some(properties) if !properties.is_empty() => answer.unsupported(
+            "user-properties",
+            &format!("{properties:?}"),
+            "a ZeroMQ message has no properties; leave them out",
+        ),
+        _ => answer.map("user-properties", "default", "none"),
+    }
+    native.show(&mut answer);
+
+    if !answer.unsupported.is_empty() {
+        return Err(answer.unsupported);
+    }
+    let options = Options {
+        queue,
+        framing: native.framing,
+        transport: settings.transport,
+        io_threads: native.io_threads,
+        send_hwm,
+        receive_hwm,
+        linger_ms: native.linger_ms,
+        handshake_ms: native.handshake_ms,
+        connect_timeout_ms: native.connect_timeout_ms,
+        send_buffer_bytes: native.send_buffer_bytes,
+        receive_buffer_bytes: native.receive_buffer_bytes,
+        immediate: native.immediate,
+        heartbeat_ms,
+        type_of_service,
+        plus_at_receiver: native.plus_at_receiver,
+    };
+    Ok((options, answer.mappings))
+}
+
+/// All that stands against the settings, as one error.
+pub(crate) fn refusal(unsupported: Vec<Unsupported>) -> DriverError {
+    let lines: Vec<String> = unsupported
+        .iter()
+        .map(|u| format!("{} = {}: {}", u.setting, u.value, u.reason))
+        .collect();
+    DriverError::new(format!("ZeroMQ cannot honour {}", lines.join("; ")))
+}
+
+/// The mark in the IP header for a neutral priority (-10 to 10): a class selector of RFC 2474,
+/// from CS1 (lower effort, RFC 3662) over none to CS5. CS6 and CS7 belong to the network itself.
+pub(crate) fn type_of_service(priority: i32) -> i32 {
+    let class = match priority {
+        ..0 => 1,
+        0 => 0,
+        p => 2 + (p.min(10) - 1) * 4 / 10,
+    };
+    class << 5
+}
+
+/// The answer in the making.
+#[derive(Default)]
+pub(crate) struct Answer {
+    mappings: Vec<Mapping>,
+    unsupported: Vec<Unsupported>,
+}
+
+impl Answer {
+    pub(crate) fn map(&mut self, setting: &str, value: &str, native: &str) {
+        self.mappings.push(Mapping {
+            setting: setting.to_owned(),
+            value: value.to_owned(),
+            native: native.to_owned(),
+        });
+    }
+
+    pub(crate) fn unsupported(&mut self, setting: &str, value: &str, reason: &str) {
+        self.unsupported.push(Unsupported {
+            setting: setting.to_owned(),
+            value: value.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn neutral<T: serde::Serialize + Copy>(
+        &mut self,
+        setting: &str,
+        value: Option<T>,
+        native: impl FnOnce(Option<T>) -> Result<String, String>,
+    ) {
+        let shown = shown(value);
+        match native(value) {
+            Ok(native) => self.map(setting, &shown, &native),
+            Err(reason) => self.unsupported(setting, &shown, &reason),
+        }
+    }
+
+    fn refuse<T: serde::Serialize + Copy>(
+        &mut self,
+        setting: &str,
+        value: Option<T>,
+        default: &str,
+        reason: &str,
+    ) {
+        self.neutral(setting, value, |v| match v {
+            None => Ok(default.to_owned()),
+            Some(_) => Err(reason.to_owned()),
+        });
+    }
+
+    fn queue(&mut self, settings: &Settings, _native: &Native) -> Queue {
+        match (settings.conflate, settings.on_full) {
+            (Some(true), _) => Queue::Conflate,
+            (_, Some(OnFull::Drop)) => Queue::Drop,
+            _ => Queue::Block,
+        }
+    }
+
+    fn high_water_marks(
+        &mut self,
+        settings: &Settings,
+        native: &Native,
+        queue: Queue,
+    ) -> (i32, i32) {
+        let limit = settings.queue_limit;
+        let neutral = match limit.map(i32::try_from) {
+            None => DEFAULT_HWM,
+            Some(Ok(limit)) => limit,
+            Some(Err(_)) => {
+                self.unsupported(
+                    "queue-limit",
+                    &shown(limit),
+                    "libzmq counts to 2147483647; 0 means no limit",
+                );
+                return (DEFAULT_HWM, DEFAULT_HWM);
+            }
+        };
+        let send = native.send_hwm.unwrap_or(neutral);
+        let receive = native.receive_hwm.unwrap_or(neutral);
+        if queue == Queue::Conflate {
+            self.neutral("queue-limit", limit, |l| match l {
+                None => Ok("one message (ZMQ_CONFLATE)".into()),
+                Some(_) => Err(
+                    "with conflate = true each queue holds one message, whatever the \
+                                limit; leave one of them out"
+                        .into(),
+                ),
+            });
+        } else {
+            let text = format!(
+                "ZMQ_SNDHWM {send}, ZMQ_RCVHWM {receive} messages per connection{}",
+                if send == 0 || receive == 0 {
+                    " (0: no limit)"
+                } else {
+                    ""
+                }
+            );
+            self.map("queue-limit", &shown(limit), &text);
+        }
+        (send, receive)
+    }
+
+    fn on_full(&mut self, settings: &Settings, queue: Queue, send_hwm: i32) {
+        self.neutral("on-full", settings.on_full, |asked| match (queue, asked) {
+            (Queue::Conflate, Some(OnFull::Block)) => Err("with conflate = true a full queue \
+                gives up its message instead of blocking; leave one of them out"
+                .into()),
+            (Queue::Conflate, _) => Ok("the newest message stays (PUB, ZMQ_CONFLATE)".into()),
+            (Queue::Block, _) if send_hwm == 0 => {
+                Ok("XPUB; nothing blocks, as queues have no limit".into())
+            }
+            (Queue::Block, _) => Ok("XPUB with ZMQ_XPUB_NODROP: the publisher is held back".into()),
+            (Queue::Drop, _) => {
+                Ok("PUB: libzmq drops without a word what finds ZMQ_SNDHWM reached".into())
+            }
+        });
+    }
+
+    fn priority(&mut self, settings: &Settings, native: &Native) -> i32 {
+        let ipc = settings.transport == Some(Transport::Ipc);
+        let asked = settings.priority;
+        self.neutral("priority", asked, |p| match (p, native.type_of_service) {
+            (None, _) => Ok("no mark".into()),
+            (Some(_), Some(_)) => Err("native.zeromq.tos says the same in other words; leave one \
+                                       of them out"
+                .into()),
+            (Some(_), _) if ipc => {
+                Err("ZMQ_TOS marks IP packets; local sockets have none. Use tcp".into())
+            }
+            (Some(p), _) if !(-10..=10).contains(&p) => {
+                Err("a priority lies between -10 and 10".into())
+            }
+            (Some(p), _) => Ok(format!(
+                "ZMQ_TOS {}: a mark on the packets, which queues on the way may honour; the \
+                 order within libzmq stays",
+                type_of_service(p)
+            )),
+        });
+        if ipc && native.type_of_service.is_some() {
+            self.unsupported(
+                "native.zeromq.tos",
+                &shown(native.type_of_service),
+                "ZMQ_TOS marks IP packets; local sockets have none. Use tcp",
+            );
+        }
+        native
+            .type_of_service
+            .unwrap_or_else(|| type_of_service(asked.unwrap_or(0)))
+    }
+
+    fn conflate(&mut self, settings: &Settings, native: &Native, topology: Topology) {
+        self.neutral("conflate", settings.conflate, |c| match (c, topology) {
+            (None | Some(false), _) => Ok("no".into()),
+            (Some(true), _) if native.framing == Framing::Multipart => {
+                Err("ZMQ_CONFLATE works on messages of one frame only; use \
+                     native.zeromq.framing = \"single-frame\""
+                    .into())
+            }
+            (Some(true), Topology::Direct) => Ok("ZMQ_CONFLATE at publisher and subscriber: one \
+                message per connection, whatever its topic; what is in the sockets still arrives"
+                .into()),
+            (Some(true), Topology::Forwarder) => Ok("ZMQ_CONFLATE at publisher and subscriber: \
+                one message per connection, whatever its topic; the forwarder's own queues are \
+                not conflated (libzmq cannot, on XSUB and XPUB)"
+                .into()),
+        });
+    }
+}
+
+/// A value as it stands in a study file, or `default`.
+pub(crate) fn shown<T: serde::Serialize>(value: Option<T>) -> String {
+    match value.map(serde_json::to_value) {
+        None => "default".to_owned(),
+        Some(Ok(serde_json::Value::String(text))) => text,
+        Some(Ok(other)) => other.to_string(),
+        Some(Err(error)) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn settings(json: serde_json::Value) -> Settings {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn refused(json: serde_json::Value) -> Vec<String> {
+        resolve(&settings(json), Topology::Direct)
+            .unwrap_err()
+            .into_iter()
+            .map(|u| u.setting)
+            .collect()
+    }
+
+    #[test]
+    fn every_neutral_setting_is_answered_in_order() {
+        for topology in [Topology::Direct, Topology::Forwarder] {
+            let (_, mappings) = resolve(&Settings::default(), topology).unwrap();
+            let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
+            assert_eq!(names, Settings::NAMES);
+            assert!(
+                mappings
+                    .iter()
+                    .all(|m| m.value == "default" && !m.native.is_empty())
+            );
+        }
+    }
+
+    #[test]
+    fn what_zeromq_cannot_do_is_refused_by_name() {
+        for (key, value) in [
+            ("reliability", serde_json::json!("at-least-once")),
+            ("reliability", serde_json::json!("exactly-once")),
+            ("durability", serde_json::json!("disk")),
+            ("session", serde_json::json!("durable")),
+            ("session-expiry-s", serde_json::json!(1)),
+            ("last-value", serde_json::json!(true)),
+            ("lifespan-ms", serde_json::json!(1)),
+            ("in-flight", serde_json::json!(1)),
+            ("queue-limit", serde_json::json!(4_000_000_000u32)),
+            ("batching", serde_json::json!("off")),
+            ("batching", serde_json::json!({"bytes": 1})),
+            ("priority", serde_json::json!(11)),
+            ("multicast", serde_json::json!(true)),
+            ("rate-limit-bytes-per-s", serde_json::json!(1)),
+            ("transport", serde_json::json!("udp")),
+            ("transport", serde_json::json!("shared-memory")),
+            ("user-properties", serde_json::json!({"a": "b"})),
+        ] {
+            assert_eq!(refused(serde_json::json!({ key: value })), [key]);
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let both = serde_json::json!({"conflate": true, "on-full": "block"});
+        assert_eq!(refused(both), ["on-full"]);
+        let limit = serde_json::json!({"conflate": true, "queue-limit": 5});
+        assert_eq!(refused(limit), ["queue-limit"]);
+        let ipc = serde_json::json!({"transport": "ipc", "priority": 5});
+        assert_eq!(refused(ipc), ["priority"]);
+        let frames = serde_json::json!(
+            {"conflate": true, "native": {"zeromq": {"framing": "multipart"}}});
+        assert_eq!(refused(frames), ["conflate"]);
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once() {
+        let two = serde_json::json!({"last-value": true, "in-flight": 3});
+        assert_eq!(refused(two), ["last-value", "in-flight"]);
+    }
+
+    #[test]
+    fn dropping_shows_in_the_traits() {
+        let traits = |json| {
+            resolve(&settings(json), Topology::Direct)
+                .unwrap()
+                .0
+                .traits()
+        };
+        let block = traits(serde_json::json!({}));
+        assert!(block.lossless && block.back_pressure && block.publishers_first);
+        for lossy in [
+            serde_json::json!({"on-full": "drop"}),
+            serde_json::json!({"conflate": true}),
+        ] {
+            let traits = traits(lossy);
+            assert!(!traits.lossless && !traits.back_pressure);
+        }
+        let unlimited = traits(serde_json::json!({"queue-limit": 0}));
+        assert!(unlimited.lossless && !unlimited.back_pressure);
+    }
+
+    #[test]
+    fn queue_limit_sets_both_marks_and_native_sets_them_apart() {
+        let json = serde_json::json!(
+            {"queue-limit": 5, "native": {"zeromq": {"receive-hwm": 7}}});
+        let (options, mappings) = resolve(&settings(json), Topology::Direct).unwrap();
+        assert_eq!((options.send_hwm, options.receive_hwm), (5, 7));
+        let row = mappings
+            .iter()
+            .find(|m| m.setting == "queue-limit")
+            .unwrap();
+        assert_eq!(
+            row.native,
+            "ZMQ_SNDHWM 5, ZMQ_RCVHWM 7 messages per connection"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_mark_never_falls_as_priority_rises(a in -10i32..=10, b in -10i32..=10) {
+            let (low, high) = (a.min(b), a.max(b));
+            // CS1 stands below no mark at all in spite of its larger number (RFC 3662).
+            let rank = |p| match type_of_service(p) { 0x20 => -1, tos => tos };
+            prop_assert!(rank(low) <= rank(high));
+            prop_assert!(type_of_service(a) <= 0xa0 && type_of_service(a) & 0x1f == 0);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! One data socket of a client, with the connections it is made of.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll;
+
+use crate::options::{Options, Queue};
+use crate::zmq::{Context, IntOption, Link, Monitor, Socket, SocketType};
+
+/// Long enough that libzmq never connects again by itself within a trial: a lost connection is
+/// the engine's to hear of and to act on. (A value of -1 would also make libzmq throw away what
+/// it has received and not yet handed out.)
+const NEVER_MS: i32 = 1_000_000_000;
+
+/// What a port is for; also the low bits of its key in the epoll set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Publisher = 0,
+    Subscriber = 1,
+}
+
+/// What an entry of the epoll set stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) client: u32,
+    pub(crate) role: Role,
+    /// The port's monitor, not its socket.
+    pub(crate) monitor: bool,
+}
+
+impl Key {
+    pub(crate) fn to_u64(self) -> u64 {
+        u64::from(self.client) << 2 | u64::from(self.monitor) << 1 | self.role as u64
+    }
+
+    pub(crate) fn of_u64(key: u64) -> Self {
+        Key {
+            client: (key >> 2) as u32,
+            role: if key & 1 == 0 {
+                Role::Publisher
+            } else {
+                Role::Subscriber
+            },
+            monitor: key & 2 != 0,
+        }
+    }
+}
+
+/// One connection of a port.
+pub(crate) struct Peer {
+    pub(crate) address: String,
+    state: PeerState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PeerState {
+    Pending,
+    Up,
+    /// Refused or lost; stays so until connected again.
+    Down,
+}
+
+impl Peer {
+    pub(crate) fn is_up(&self) -> bool {
+        self.state == PeerState::Up
+    }
+}
+
+/// One data socket of a client.
+pub(crate) struct Port {
+    pub(crate) socket: Socket,
+    pub(crate) role: Role,
+    /// Whom it connects to; empty for a publisher that binds.
+    pub(crate) peers: Vec<Peer>,
+    /// Publishers: the last message was not taken.
+    pub(crate) blocked: bool,
+    monitor: Option<Monitor>,
+}
+
+impl Port {
+    /// A socket with all options set, watched by `epoll`, not yet bound or connected.
+    pub(crate) fn open(
+        context: &Context,
+        options: &Options,
+        epoll: &OwnedFd,
+        client: u32,
+        role: Role,
+    ) -> io::Result<Self> {
+        let kind = match (role, options.queue) {
+            (Role::Subscriber, _) => SocketType::Sub,
+            (Role::Publisher, Queue::Block) => SocketType::Xpub,
+            (Role::Publisher, Queue::Drop | Queue::Conflate) => SocketType::Pub,
+        };
+        let socket = context.socket(kind)?;
+        configure(&socket, options)?;
+        socket.set(IntOption::ReconnectMs, NEVER_MS)?;
+        match (role, options.queue) {
+            (Role::Publisher, Queue::Block) => socket.set(IntOption::XpubNoDrop, 1)?,
+            (_, Queue::Conflate) => socket.set(IntOption::Conflate, 1)?,
+            _ => {}
+        }
+        let key = Key {
+            client,
+            role,
+            monitor: false,
+        };
+        epoll::add(
+            epoll,
+            socket.fd(),
+            epoll::EventData::new_u64(key.to_u64()),
+            epoll::EventFlags::IN,
+        )?;
+        Ok(Port {
+            socket,
+            role,
+            peers: Vec::new(),
+            blocked: false,
+            monitor: None,
+        })
+    }
+
+    /// Begins to connect to `address`; the monitor tells what came of it.
+    pub(crate) fn connect(
+        &mut self,
+        context: &Context,
+        epoll: &OwnedFd,
+        client: u32,
+        address: &str,
+    ) -> io::Result<()> {
+        if self.monitor.is_none() {
+            let key = Key {
+                client,
+                role: self.role,
+                monitor: true,
+            };
+            let name = format!("monitor-{}-{}", key.to_u64(), self.socket_number());
+            let monitor = Monitor::of(&self.socket, context, &name)?;
+            epoll::add(
+                epoll,
+                monitor.fd(),
+                epoll::EventData::new_u64(key.to_u64()),
+                epoll::EventFlags::IN,
+            )?;
+            self.monitor = Some(monitor);
+        }
+        match self.peers.iter_mut().find(|p| p.address == address) {
+            Some(peer) => {
+                peer.state = PeerState::Pending;
+                // What is left of the connection that was; it may be gone altogether.
+                let _ = self.socket.disconnect(address);
+            }
+            None => self.peers.push(Peer {
+                address: address.to_owned(),
+                state: PeerState::Pending,
+            }),
+        }
+        allow_ipv6(&self.socket, address)?;
+        self.socket.connect(address)
+    }
+
+    /// Tells this socket's monitor from that of a socket this client had before.
+    fn socket_number(&self) -> usize {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The next change of a connection: which peer, and what.
+    pub(crate) fn next_change(&mut self) -> io::Result<Option<(usize, Link)>> {
+        let Some(monitor) = &mut self.monitor else {
+            return Ok(None);
+        };
+        while let Some((link, address)) = monitor.next()? {
+            let found = self.peers.iter().position(|p| p.address == address);
+            // A name that libzmq has resolved reads differently; one peer needs no name.
+            let found = found.or((self.peers.len() == 1).then_some(0));
+            let Some(index) = found else { continue };
+            let peer = &mut self.peers[index];
+            let before = peer.state;
+            peer.state = match link {
+                Link::Up => PeerState::Up,
+                Link::Down | Link::Refused => PeerState::Down,
+            };
+            // After a loss libzmq also says that it will connect again some time.
+            if peer.state != before {
+                return Ok(Some((index, link)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether all connections stand.
+    pub(crate) fn all_up(&self) -> bool {
+        self.peers.iter().all(Peer::is_up)
+    }
+
+    /// Whether any connection stands.
+    pub(crate) fn any_up(&self) -> bool {
+        self.peers.iter().any(Peer::is_up)
+    }
+
+    /// Takes the port out of `epoll` and closes it; what a publisher has waiting is sent for
+    /// another `linger_ms` in the background.
+    pub(crate) fn close(self, epoll: &OwnedFd, linger_ms: i32) {
+        // Failing here would mean a socket that was not in the set, or is none.
+        if let Some(monitor) = &self.monitor {
+            let _ = epoll::delete(epoll, monitor.fd());
+        }
+        let _ = epoll::delete(epoll, self.socket.fd());
+        // A subscriber has only subscriptions to send. libzmq would linger in full for them once
+        // the publisher is gone.
+        if self.role == Role::Publisher {
+            let _ = self.socket.set(IntOption::LingerMs, linger_ms);
+        }
+    }
+}
+
+/// Lets a socket use an address of IPv6 where `address` is one. (For all others libzmq's default
+/// stays: with ZMQ_IPV6 a host's name could resolve to an address nobody listens on.)
+pub(crate) fn allow_ipv6(socket: &Socket, address: &str) -> io::Result<()> {
+    if address.contains('[') {
+        socket.set(IntOption::Ipv6, 1)?;
+    }
+    Ok(())
+}
+
+/// Sets what publishers, subscribers and the forwarder's sockets have in common.
+pub(crate) fn configure(socket: &Socket, options: &Options) -> io::Result<()> {
+    socket.set(IntOption::SendHwm, options.send_hwm)?;
+    socket.set(IntOption::ReceiveHwm, options.receive_hwm)?;
+    socket.set(IntOption::HandshakeMs, options.handshake_ms)?;
+    socket.set(IntOption::HeartbeatMs, options.heartbeat_ms)?;
+    socket.set(IntOption::Immediate, options.immediate.into())?;
+    socket.set(IntOption::TypeOfService, options.type_of_service)?;
+    if let Some(bytes) = options.send_buffer_bytes {
+        socket.set(IntOption::SendBufferBytes, bytes)?;
+    }
+    if let Some(bytes) = options.receive_buffer_bytes {
+        socket.set(IntOption::ReceiveBufferBytes, bytes)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_kept() {
+        for client in [0, 1, u32::MAX] {
+            for role in [Role::Publisher, Role::Subscriber] {
+                for monitor in [false, true] {
+                    let key = Key {
+                        client,
+                        role,
+                        monitor,
+                    };
+                    assert_eq!(Key::of_u64(key.to_u64()), key);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Topics and filters on the wire.
+//!
+//! ZeroMQ knows no topics: a subscription is a prefix of the message's first frame (RFC 29,
+//! "Publish-Subscribe"). So that one prefix says exactly what a filter says, every level of a
+//! topic is ended by `/` and the topic as a whole by a zero byte:
+//!
+//! | | on the wire |
+//! |---|---|
+//! | topic `a/b` | `a/b/` NUL, then the payload |
+//! | filter `a/b` | prefix `a/b/` NUL: neither `a/bc` nor `a/b/c` begins like this |
+//! | filter `a/#` | prefix `a/`: `a` itself and everything below, but not `ab` |
+//! | filter `#` | the empty prefix |
+//!
+//! `+` cannot be a prefix. It is refused, unless the user asks for filtering at the receiver
+//! (`native.zeromq.plus-wildcard = "filter-at-receiver"`): then the prefix ends where the first
+//! `+` stands and the subscriber throws away what does not match, as a ZeroMQ application would
+//! have to; the excess messages cross the wire and cost CPU.
+
+use pubgauge_driver::DriverError;
+
+/// Ends a topic; can therefore not be part of one.
+const END: u8 = 0;
+
+/// The bytes that stand before the payload of every message of `topic`.
+///
+/// # Errors
+/// An empty topic, or one with a wildcard or a zero byte.
+pub(crate) fn wire_topic(topic: &str) -> Result<Box<[u8]>, DriverError> {
+    if topic.is_empty() {
+        return Err(DriverError::new("a topic is empty"));
+    }
+    if topic.bytes().any(|b| matches!(b, END | b'+' | b'#')) {
+        return Err(DriverError::with_hint(
+            format!("the topic {topic:?} holds a wildcard or a zero byte"),
+            "`+` and `#` belong into filters; a message goes to one exact topic",
+        ));
+    }
+    let mut wire = Vec::with_capacity(topic.len() + 2);
+    wire.extend_from_slice(topic.as_bytes());
+    wire.extend_from_slice(&[b'/', END]);
+    Ok(wire.into())
+}
+
+/// Cuts a message into topic and payload; `None` if it is not one of ours.
+#[inline]
+pub(crate) fn split(message: &[u8]) -> Option<(&str, &[u8])> {
+    let end = message.iter().position(|&b| b == END)?;
+    let topic = message[..end].strip_suffix(b"/")?;
+    Some((std::str::from_utf8(topic).ok()?, &message[end + 1..]))
+}
+
+/// A filter, translated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// What ZeroMQ is told.
+    pub(crate) prefix: Vec<u8>,
+    /// What the receiver must still check, if the prefix says less than the filter.
+    pub(crate) check: Option<String>,
+}
+
+/// Translates a filter.
+///
+/// # Errors
+/// A wildcard in the wrong place; `+` unless `plus_at_receiver`.
+pub(crate) fn translate(filter: &str, plus_at_receiver: bool) -> Result<Filter, DriverError> {
+    let wrong = |what: &str, hint: &str| {
+        Err(DriverError::with_hint(
+            format!("the filter {filter:?} {what}"),
+            hint,
+        ))
+    };
+    if filter.is_empty() || filter.as_bytes().contains(&END) {
+        return wrong("is empty or holds a zero byte", "`#` receives everything");
+    }
+    let mut levels = filter.split('/').peekable();
+    let mut prefix = Vec::with_capacity(filter.len() + 2);
+    while let Some(level) = levels.next() {
+        match level {
+            "#" if levels.peek().is_none() => {
+                return Ok(Filter {
+                    prefix,
+                    check: None,
+                });
+            }
+            "+" if plus_at_receiver => {
+                // Checks the levels after it as well.
+                if let Err(what) = check_wildcards(filter) {
+                    return wrong(what, "`+` is a whole level, `#` a whole last level");
+                }
+                return Ok(Filter {
+                    prefix,
+                    check: Some(filter.to_owned()),
+                });
+            }
+            "+" => {
+                return wrong(
+                    "has the wildcard `+`, which ZeroMQ does not have: it matches prefixes only",
+                    "use `#` at the end or exact topics, or set native.zeromq.plus-wildcard = \
+                     \"filter-at-receiver\" to receive the common prefix and let the subscriber \
+                     throw away the rest",
+                );
+            }
+            level if level.contains(['+', '#']) => {
+                return wrong(
+                    "has a wildcard in the wrong place",
+                    "`+` is a whole level, `#` a whole last level",
+                );
+            }
+            level => {
+                prefix.extend_from_slice(level.as_bytes());
+                prefix.push(b'/');
+            }
+        }
+    }
+    prefix.push(END);
+    Ok(Filter {
+        prefix,
+        check: None,
+    })
+}
+
+fn check_wildcards(filter: &str) -> Result<(), &'static str> {
+    let mut levels = filter.split('/').peekable();
+    while let Some(level) = levels.next() {
+        let last = levels.peek().is_none();
+        if level.contains(['+', '#']) && level != "+" && !(level == "#" && last) {
+            return Err("has a wildcard in the wrong place");
+        }
+    }
+    Ok(())
+}
+
+/// Whether `topic` matches `filter`, level by level.
+pub(crate) fn matches(filter: &str, topic: &str) -> bool {
+    let mut levels = topic.split('/');
+    for wanted in filter.split('/') {
+        match (wanted, levels.next()) {
+            ("#", _) => return true,
+            ("+", Some(_)) => {}
+            (wanted, Some(level)) if wanted == level => {}
+            _ => return false,
+        }
+    }
+    levels.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn exact_filters_match_nothing_else() {
+        let exact = translate("a/b", false).unwrap().prefix;
+        assert!(wire_topic("a/b").unwrap().starts_with(&exact));
+        for other in ["a/bc", "a/b/c", "a", "a/b/", "b"] {
+            assert!(!wire_topic(other).unwrap().starts_with(&exact), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_subtree_holds_its_root_but_not_its_namesakes() {
+        let tree = translate("a/b/#", false).unwrap().prefix;
+        for inside in ["a/b", "a/b/c", "a/b/c/d"] {
+            assert!(wire_topic(inside).unwrap().starts_with(&tree), "{inside}");
+        }
+        for outside in ["a/bc", "a", "a/c"] {
+            assert!(
+                !wire_topic(outside).unwrap().starts_with(&tree),
+                "{outside}"
+            );
+        }
+        assert_eq!(translate("#", false).unwrap().prefix, b"");
+    }
+
+    #[test]
+    fn plus_is_refused_or_checked_at_the_receiver() {
+        let refused = translate("site/+/power", false).unwrap_err();
+        assert!(
+            refused.to_string().contains("filter-at-receiver"),
+            "{refused}"
+        );
+        let filter = translate("site/+/power", true).unwrap();
+        assert_eq!(filter.prefix, b"site/");
+        assert_eq!(filter.check.as_deref(), Some("site/+/power"));
+    }
+
+    #[test]
+    fn misplaced_wildcards_are_refused() {
+        for bad in ["", "a/#/b", "a#", "a/b+", "+/a#", "+/#/b", "a\0b"] {
+            assert!(translate(bad, true).is_err(), "{bad:?}");
+        }
+        for bad in ["", "a/+", "#", "a\0b"] {
+            assert!(wire_topic(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_message_has_no_topic() {
+        assert_eq!(split(b"no end"), None);
+        assert_eq!(split(b"no slash\0x"), None);
+        assert_eq!(split(b"\xff/\0x"), None);
+    }
+
+    fn topics() -> impl Strategy<Value = String> {
+        proptest::collection::vec("[ab]{0,2}", 1..4)
+            .prop_map(|levels| levels.join("/"))
+            .prop_filter("not empty", |t| !t.is_empty())
+    }
+
+    fn filters() -> impl Strategy<Value = String> {
+        (
+            proptest::collection::vec("[ab]{0,2}|\\+", 0..4),
+            any::<bool>(),
+        )
+            .prop_map(|(mut levels, tree)| {
+                if tree {
+                    levels.push("#".to_owned());
+                }
+                levels.join("/")
+            })
+            .prop_filter("not empty", |f| !f.is_empty())
+    }
+
+    proptest! {
+        #[test]
+        fn prefix_and_check_together_say_what_the_filter_says(
+            filter in filters(), topic in topics(),
+        ) {
+            let translated = translate(&filter, true).unwrap();
+            let wire = wire_topic(&topic).unwrap();
+            let passes = wire.starts_with(&translated.prefix)
+                && translated.check.as_deref().is_none_or(|f| matches(f, &topic));
+            prop_assert_eq!(passes, matches(&filter, &topic));
+        }
+
+        #[test]
+        fn what_is_joined_is_split(topic in topics(), payload: Vec<u8>) {
+            let mut message = wire_topic(&topic).unwrap().into_vec();
+            message.extend_from_slice(&payload);
+            prop_assert_eq!(split(&message), Some((topic.as_str(), payload.as_slice())));
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What a worker is to do, as plain data that could cross a network.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pubgauge_driver::Nanos;
+use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
+use pubgauge_workload::trace::Trace;
+use pubgauge_workload::{Arrivals, Audience, Exchange, Flow, Sizes, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Which side of the traffic a worker's processor time is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Role {
+    /// Its devices publish (and perhaps subscribe as well).
+    Publishers,
+    /// Its devices only subscribe (a ping-pong responder answers from here).
+    Subscribers,
+}
+
+/// One worker's part of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Number of the worker, unique within the trial.
+    pub worker: u32,
+    /// Its side.
+    pub role: Role,
+    /// Its devices, as indices into the workload's.
+    pub devices: Vec<u32>,
+    /// Low six bits mark the trial's messages.
+    pub nonce: u8,
+    /// Measured messages this worker may send where the measurement ends by count.
+    pub measured_limit: Option<u64>,
+    /// Bound on flat-out messages under way, per flow, where the system has no back-pressure of
+    /// its own and the flow names none.
+    pub default_window: Option<u32>,
+    /// Real-time priority of the worker's thread, 1 to 99.
+    pub realtime: Option<u8>,
+    /// Processor to stay on.
+    pub pin_to: Option<usize>,
+}
+
+/// How many workers share the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workers {
+    /// Threads for publishing devices.
+    pub publishers: u32,
+    /// Threads for the others.
+    pub subscribers: u32,
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        Workers {
+            publishers: 1,
+            subscribers: 1,
+        }
+    }
+}
+
+/// The workload with what every worker derives from it, computed once.
+#[derive(Debug)]
+pub struct Brief {
+    /// The workload.
+    pub workload: Workload,
+    /// Streams and parties.
+    pub audience: Audience,
+    /// First stream of each flow, and one past the last.
+    pub flow_starts: Vec<u32>,
+    /// Longest payload in bytes.
+    pub max_payload: usize,
+    /// What each device does, in the order of devices.
+    links: Vec<Link>,
+    /// Whether a flow's bodies are ours, so that they can be checked (recorded contents are not).
+    pub checked: Vec<bool>,
+}
+
+/// One thing that one device does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Link {
+    /// Index into the workload's devices.
+    pub device: u32,
+    /// Index into the workload's flows.
+    pub flow: u32,
+    /// It subscribes (else it publishes).
+    pub subscribes: bool,
+    /// Index into the flow's subscribers or publishers.
+    pub index: u32,
+}
+
+impl Brief {
+    /// Derives everything from a workload.
+    ///
+    /// # Errors
+    /// What makes the workload impossible to run, in words.
+    pub fn new(workload: Workload) -> Result<Arc<Self>, String> {
+        let mut max_payload = HEADER_LEN;
+        let mut checked = Vec::with_capacity(workload.flows.len());
+        for flow in &workload.flows {
+            let (largest, contents) = payloads(flow)?;
+            max_payload = max_payload.max(largest as usize);
+            checked.push(!contents);
+        }
+        let audience = Audience::new(&workload).map_err(|e| e.to_string())?;
+        let streams = audience.streams.len() as u32;
+        if streams > MAX_STREAMS {
+            return Err(format!(
+                "the workload has {streams} streams (publishers times topics), but at most {MAX_STREAMS} can be told apart"
+            ));
+        }
+        let flows = workload.flows.len() as u32;
+        let starts = (0..flows).map(|f| audience.streams.partition_point(|s| s.flow < f) as u32);
+        let flow_starts = starts.chain([streams]).collect();
+        let mut links = Vec::new();
+        for (f, flow) in workload.flows.iter().enumerate() {
+            let publishers = flow
+                .publishers
+                .iter()
+                .map(|p| (p.device, false))
+                .enumerate();
+            let subscribers = flow
+                .subscribers
+                .iter()
+                .map(|s| (s.device, true))
+                .enumerate();
+            links.extend(
+                publishers
+                    .chain(subscribers)
+                    .map(|(index, (device, subscribes))| Link {
+                        device,
+                        flow: f as u32,
+                        subscribes,
+                        index: index as u32,
+                    }),
+            );
+        }
+        links.sort_unstable();
+        Ok(Arc::new(Brief {
+            links,
+            checked,
+            workload,
+            audience,
+            flow_starts,
+            max_payload,
+        }))
+    }
+
+    /// What a device does.
+    pub fn links(&self, device: u32) -> &[Link] {
+        let from = self.links.partition_point(|l| l.device < device);
+        let upto = self.links.partition_point(|l| l.device <= device);
+        &self.links[from..upto]
+    }
+
+    /// The flow of a stream; `None` if there is no such stream.
+    #[inline]
+    pub fn flow_of(&self, stream: u32) -> Option<usize> {
+        // Flows are few: a scan beats a search.
+        (0..self.flow_starts.len() - 1).find(|&f| stream < self.flow_starts[f + 1])
+    }
+
+    /// The streams of a flow.
+    pub fn streams_of(&self, flow: usize) -> Range<u32> {
+        self.flow_starts[flow]..self.flow_starts[flow + 1]
+    }
+
+    /// All streams.
+    pub fn stream_count(&self) -> u32 {
+        self.flow_starts.last().copied().unwrap_or(0)
+    }
+
+    /// Whether answers are expected on a flow.
+    pub fn is_ping_pong(&self, flow: usize) -> bool {
+        self.workload.flows[flow].exchange == Exchange::PingPong
+    }
+}
+
+/// Splits the devices over workers: those that publish apart from those that only subscribe;
+/// members of one group together, because their ledger is one.
+pub fn divide(
+    brief: &Brief,
+    workers: Workers,
+    nonce: u8,
+    default_window: Option<u32>,
+) -> Vec<Assignment> {
+    let devices = brief.workload.devices.len();
+    let mut publishes = vec![false; devices];
+    for p in brief.workload.flows.iter().flat_map(|f| &f.publishers) {
+        publishes[p.device as usize] = true;
+    }
+    let mut group_of: Vec<Option<&str>> = vec![None; devices];
+    for s in brief.workload.flows.iter().flat_map(|f| &f.subscribers) {
+        if let Some(group) = &s.group {
+            group_of[s.device as usize] = Some(group);
+        }
+    }
+    let mut assignments = Vec::new();
+    for (role, count) in [
+        (Role::Publishers, workers.publishers),
+        (Role::Subscribers, workers.subscribers),
+    ] {
+        let mine: Vec<u32> = (0..devices as u32)
+            .filter(|d| publishes[*d as usize] == (role == Role::Publishers))
+            .collect();
+        let count = (count.max(1) as usize).min(mine.len());
+        if count == 0 {
+            continue;
+        }
+        let mut shares: Vec<Vec<u32>> = vec![Vec::new(); count];
+        let mut group_share = std::collections::HashMap::new();
+        for (i, device) in mine.iter().enumerate() {
+            let even = i * count / mine.len();
+            let share = match group_of[*device as usize] {
+                Some(group) => *group_share.entry(group).or_insert(even),
+                None => even,
+            };
+            shares[share].push(*device);
+        }
+        for devices in shares.into_iter().filter(|s| !s.is_empty()) {
+            assignments.push(Assignment {
+                worker: assignments.len() as u32,
+                role,
+                devices,
+                nonce,
+                measured_limit: None,
+                default_window,
+                realtime: None,
+                pin_to: None,
+            });
+        }
+    }
+    assignments
+}
+
+/// The points in time of a run, on the trial's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timetable {
+    /// Warm-up traffic begins.
+    pub warm_up: Nanos,
+    /// The measurement begins.
+    pub measure: Nanos,
+    /// The measurement ends at the latest.
+    pub end: Nanos,
+}
+
+/// The largest payload of a flow in bytes, and whether it sends recorded contents.
+fn payloads(flow: &Flow) -> Result<(u32, bool), String> {
+    let trace = match &flow.arrivals {
+        Arrivals::Replay(replay) => Some(Trace::open(&replay.source).map_err(|e| e.to_string())?),
+        _ => None,
+    };
+    let largest = match &flow.size {
+        Sizes::Fixed { bytes } => *bytes,
+        Sizes::List { bytes } => bytes.iter().copied().max().unwrap_or(0),
+        Sizes::Uniform { max, .. } | Sizes::Normal { max, .. } | Sizes::LogNormal { max, .. } => {
+            *max
+        }
+        Sizes::Recorded => trace
+            .as_ref()
+            .and_then(|t| t.readings.iter().map(|r| r.size).max())
+            .unwrap_or(0),
+    };
+    Ok((largest, trace.is_some_and(|t| t.has_payloads())))
+}

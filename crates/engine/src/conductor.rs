@@ -1,0 +1,747 @@
+//! The conductor leads the workers of one trial through its phases and adds up what they saw.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+use pubgauge_driver::{Clock, Driver, Filler, Nanos, Settings, Target};
+use pubgauge_workload::Until;
+
+use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide};
+use crate::live::{Live, Totals};
+use crate::recording::{FlowRecording, Recording};
+use crate::times::{Interval, Measure, histogram};
+use crate::worker::{Command, Context, Report, Worker};
+
+/// Messages under way at most, per flat-out flow, where the system has no back-pressure.
+pub const DEFAULT_WINDOW: u32 = 10_000;
+
+/// A trial, ready to run.
+#[derive(Clone)]
+pub struct TrialSpec {
+    /// The workload and what follows from it.
+    pub brief: Arc<Brief>,
+    /// The driver.
+    pub driver: Arc<dyn Driver>,
+    /// The system, running.
+    pub target: Target,
+    /// What the application asks for.
+    pub settings: Settings,
+    /// Real time, or simulated time; with simulated time a single worker runs on the calling
+    /// thread.
+    pub clock: Clock,
+    /// How many threads.
+    pub workers: Workers,
+    /// Marks the trial's messages; its low six bits count.
+    pub nonce: u8,
+    /// Real-time priority for the workers' threads, 1 to 99.
+    pub realtime: Option<u8>,
+    /// Processors for the workers' threads, in turn; empty: the scheduler chooses.
+    pub pin_to: Vec<usize>,
+    /// Called on each worker's thread before it opens its fleet: timer slack, processor,
+    /// priority as the assignment says.
+    pub prepare_thread: fn(&Assignment) -> Result<(), String>,
+}
+
+/// Where a trial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Clients connect and subscribe.
+    Connect,
+    /// Sentinels prove that every subscriber receives.
+    Prove,
+    /// Traffic that is not measured yet.
+    WarmUp,
+    /// The measurement.
+    Measure,
+    /// Waiting for what is still under way.
+    Drain,
+    /// Connections are being closed.
+    Close,
+}
+
+/// Someone who watches a trial from the conductor's thread.
+pub trait Observer {
+    /// A phase has begun.
+    fn phase(&mut self, _phase: Phase, _now: Nanos) {}
+    /// Called some hundred times a second. A returned text ends the trial: why it makes no sense
+    /// to go on, such as a broker that died.
+    fn tick(&mut self, _phase: Phase, _live: &Live, _now: Nanos) -> Option<String> {
+        None
+    }
+}
+
+/// Nobody watches.
+pub struct Nobody;
+impl Observer for Nobody {}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As planned.
+    Completed,
+    /// It never came to a measurement, because of this.
+    NotReady(String),
+    /// It was ended early because of this.
+    Aborted(String),
+    /// The user ended it.
+    Interrupted,
+}
+
+/// One second of one measure of one flow, encoded (HdrHistogram V2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncodedInterval {
+    /// The flow.
+    pub flow: u32,
+    /// What it is of.
+    pub measure: Measure,
+    /// Which second of the measurement, from 0.
+    pub second: u32,
+    /// The histogram.
+    pub histogram: Vec<u8>,
+}
+
+/// A moment of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moment {
+    /// Nanoseconds since the start of the measurement.
+    pub at: Nanos,
+    /// The counters.
+    pub totals: Totals,
+}
+
+/// Latencies of one second over all flows, for the series.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SecondLatency {
+    /// Median, ns.
+    pub p50: u64,
+    /// 99th percentile, ns.
+    pub p99: u64,
+    /// Largest, ns.
+    pub max: u64,
+}
+
+/// Everything a trial gave.
+#[derive(Debug)]
+pub struct TrialRecord {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Worker by worker.
+    pub recordings: Vec<Recording>,
+    /// The sums, flow by flow.
+    pub flows: Vec<FlowRecording>,
+    /// The whole histograms.
+    pub times: BTreeMap<(u32, Measure), Histogram<u64>>,
+    /// The histograms second by second.
+    pub intervals: Vec<EncodedInterval>,
+    /// Latency over all flows, second by second.
+    pub latency_by_second: BTreeMap<u32, SecondLatency>,
+    /// The counters at the start and the end of the measurement, every second between, and at
+    /// the end of the drain.
+    pub moments: Vec<Moment>,
+    /// The timetable; `end` is the real end.
+    pub table: Option<Timetable>,
+    /// Origin of the times in headers.
+    pub epoch: Nanos,
+    /// Connections planned.
+    pub planned: u64,
+    /// From the first connect to the last, ns.
+    pub connect_span: Nanos,
+    /// From there to the last proof of readiness, ns.
+    pub prove_span: Nanos,
+}
+
+impl TrialRecord {
+    /// The record of a trial of so many flows that did not begin.
+    pub fn nothing(outcome: Outcome, flows: usize) -> Self {
+        TrialRecord {
+            outcome,
+            recordings: Vec::new(),
+            flows: vec![FlowRecording::default(); flows],
+            times: BTreeMap::new(),
+            intervals: Vec::new(),
+            latency_by_second: BTreeMap::new(),
+            moments: Vec::new(),
+            table: None,
+            epoch: 0,
+            planned: 0,
+            connect_span: 0,
+            prove_span: 0,
+        }
+    }
+
+    /// Sums over all flows.
+    pub fn sum(&self) -> FlowRecording {
+        let mut sum = FlowRecording::default();
+        self.flows.iter().for_each(|f| sum.add(f));
+        sum
+    }
+
+    /// One measure over all flows.
+    pub fn all_times(&self, measure: Measure) -> Histogram<u64> {
+        let mut all = histogram();
+        for ((_, m), times) in &self.times {
+            if *m == measure {
+                // Equal bounds by construction.
+                let _ = all.add(times);
+            }
+        }
+        all
+    }
+
+    /// Length of the measurement, ns.
+    pub fn duration(&self) -> Nanos {
+        self.table.map_or(0, |t| t.end.saturating_sub(t.measure))
+    }
+}
+
+/// Runs one trial to its end. Setting `stop` ends it early, in order.
+pub fn run(spec: &TrialSpec, observer: &mut dyn Observer, stop: &AtomicBool) -> TrialRecord {
+    let mut conductor = Conductor::new(spec);
+    let outcome = match conductor.perform(observer, stop) {
+        Ok(()) => Outcome::Completed,
+        Err(outcome) => outcome,
+    };
+    conductor.close(outcome, observer)
+}
+
+type Filled = (Interval, Sender<Histogram<u64>>);
+
+struct Hand {
+    commands: Sender<Command>,
+    reports: Receiver<Report>,
+    role: Role,
+    thread: Option<JoinHandle<()>>,
+    ready: bool,
+    done: Option<Nanos>,
+    gone: bool,
+    recording: Option<Recording>,
+}
+
+struct Conductor<'a> {
+    spec: &'a TrialSpec,
+    epoch: Nanos,
+    live: Arc<Live>,
+    hands: Vec<Hand>,
+    inline: Vec<Worker>,
+    addresses: Vec<(u32, String)>,
+    failure: Option<String>,
+    filled: Receiver<Filled>,
+    times: BTreeMap<(u32, Measure), Histogram<u64>>,
+    intervals: Vec<EncodedInterval>,
+    by_second: BTreeMap<u32, Histogram<u64>>,
+    moments: Vec<Moment>,
+    table: Option<Timetable>,
+    phase: Phase,
+    connect_span: Nanos,
+    prove_span: Nanos,
+}
+
+impl<'a> Conductor<'a> {
+    fn new(spec: &'a TrialSpec) -> Self {
+        let epoch = spec.clock.now();
+        let live = Arc::new(Live::new(spec.brief.workload.flows.len()));
+        let (intervals, filled) = channel();
+        let context = Context {
+            brief: spec.brief.clone(),
+            driver: spec.driver.clone(),
+            target: spec.target.clone(),
+            settings: spec.settings.clone(),
+            clock: spec.clock.clone(),
+            epoch,
+            live: live.clone(),
+            filler: Arc::new(Filler::new(spec.brief.max_payload)),
+            intervals,
+        };
+        let mut conductor = Conductor {
+            spec,
+            epoch,
+            live,
+            hands: Vec::new(),
+            inline: Vec::new(),
+            addresses: Vec::new(),
+            failure: None,
+            filled,
+            times: BTreeMap::new(),
+            intervals: Vec::new(),
+            by_second: BTreeMap::new(),
+            moments: Vec::new(),
+            table: None,
+            phase: Phase::Connect,
+            connect_span: 0,
+            prove_span: 0,
+        };
+        for assignment in assignments(spec) {
+            conductor.engage(assignment, &context);
+        }
+        conductor
+    }
+
+    fn engage(&mut self, assignment: Assignment, context: &Context) {
+        let (commands, orders) = channel();
+        let (reports, reported) = channel();
+        let role = assignment.role;
+        let thread = match self.spec.clock {
+            Clock::Virtual(_) => {
+                match Worker::new(assignment, context.clone(), orders, reports) {
+                    Ok(worker) => self.inline.push(worker),
+                    Err(error) => self.failure = Some(error.to_string()),
+                }
+                None
+            }
+            Clock::Monotonic => {
+                let context = context.clone();
+                let prepare_thread = self.spec.prepare_thread;
+                let name = format!(
+                    "{}-{}",
+                    if role == Role::Publishers {
+                        "pub"
+                    } else {
+                        "sub"
+                    },
+                    assignment.worker
+                );
+                let spawned = std::thread::Builder::new().name(name).spawn(move || {
+                    let early = prepare_thread(&assignment);
+                    match Worker::new(assignment, context, orders, reports.clone()) {
+                        Ok(mut worker) => {
+                            if let Err(error) = early {
+                                let _ = reports.send(Report::Failed(error));
+                            }
+                            while worker.step() {}
+                        }
+                        Err(error) => {
+                            let _ = reports.send(Report::Failed(error.to_string()));
+                        }
+                    }
+                });
+                spawned
+                    .map_err(|e| self.failure = Some(format!("cannot start a worker thread: {e}")))
+                    .ok()
+            }
+        };
+        self.hands.push(Hand {
+            commands,
+            reports: reported,
+            role,
+            thread,
+            ready: false,
+            done: None,
+            gone: false,
+            recording: None,
+        });
+    }
+
+    fn perform(&mut self, observer: &mut dyn Observer, stop: &AtomicBool) -> Result<(), Outcome> {
+        let phases = self.spec.brief.workload.phases.clone();
+        let began = self.spec.clock.now();
+        let ready_by = began + phases.ready_within;
+        self.enter(Phase::Connect, observer);
+        let traits = self.spec.driver.traits(&self.spec.settings);
+        if traits.publishers_first {
+            self.connect(Some(Role::Publishers));
+            self.wait_ready(Some(Role::Publishers), ready_by, observer, stop)?;
+            self.connect(Some(Role::Subscribers));
+            self.wait_ready(Some(Role::Subscribers), ready_by, observer, stop)?;
+            self.tell(None, &Command::Peers(self.addresses.clone()));
+        } else {
+            self.connect(None);
+            self.wait_ready(None, ready_by, observer, stop)?;
+        }
+        let connected = self.spec.clock.now();
+        self.connect_span = connected - began;
+
+        if self.live.unproven.load(Relaxed) > 0
+            && self.hands.iter().any(|h| h.role == Role::Publishers)
+        {
+            self.enter(Phase::Prove, observer);
+            self.tell(None, &Command::Prove);
+            loop {
+                let missing = self.live.unproven.load(Relaxed);
+                if missing == 0 {
+                    break;
+                }
+                if self.spec.clock.now() > ready_by {
+                    return Err(Outcome::NotReady(format!(
+                        "{missing} of the publisher-to-subscriber paths carried no sentinel within {} s: \
+                         the subscribers are connected, but messages do not reach them",
+                        phases.ready_within / SECOND
+                    )));
+                }
+                self.pass_time(observer, stop)?;
+            }
+            self.prove_span = self.spec.clock.now() - connected;
+        }
+
+        let warm_up = self.spec.clock.now() + 20_000_000;
+        let measure = warm_up + phases.warm_up.latest();
+        let mut table = Timetable {
+            warm_up,
+            measure,
+            end: measure + phases.measure.latest(),
+        };
+        self.table = Some(table);
+        self.tell(None, &Command::Run(table));
+        self.enter(Phase::WarmUp, observer);
+        // The live counter does not tell sentinels apart; they ended with the command.
+        let sentinels = self.live.sent.load(Relaxed);
+        while self.spec.clock.now() < table.measure {
+            self.pass_time(observer, stop)?;
+            if let Until::Count(count, _) = phases.warm_up
+                && self.live.sent.load(Relaxed) >= count + sentinels
+                && self.spec.clock.now() + 50_000_000 < table.measure
+            {
+                let measure = self.spec.clock.now() + 20_000_000;
+                table = Timetable {
+                    warm_up,
+                    measure,
+                    end: measure + phases.measure.latest(),
+                };
+                self.table = Some(table);
+                self.tell(None, &Command::Run(table));
+            }
+        }
+
+        self.enter(Phase::Measure, observer);
+        self.note_moment(table.measure);
+        let mut next_second = table.measure + SECOND;
+        let by_count = matches!(phases.measure, Until::Count(..));
+        loop {
+            let now = self.spec.clock.now();
+            if now >= next_second.min(table.end) && now < table.end {
+                self.note_moment(table.measure);
+                next_second += SECOND;
+            }
+            if now >= table.end {
+                break;
+            }
+            let publishers = self.hands.iter().filter(|h| h.role == Role::Publishers);
+            if by_count && publishers.clone().all(|h| h.done.is_some()) {
+                if let Some(done) = publishers.filter_map(|h| h.done).max() {
+                    table.end = done.max(table.measure + 1);
+                    self.table = Some(table);
+                }
+                break;
+            }
+            if let Err(outcome) = self.pass_time(observer, stop) {
+                table.end = self.spec.clock.now().min(table.end).max(table.measure + 1);
+                self.table = Some(table);
+                self.tell(None, &Command::Stop(table.end));
+                self.note_moment(table.measure);
+                self.drain(observer, stop, SECOND);
+                return Err(outcome);
+            }
+        }
+        self.tell(None, &Command::Stop(table.end));
+        self.note_moment(table.measure);
+        self.enter(Phase::Drain, observer);
+        self.drain(observer, stop, phases.drain_within);
+        Ok(())
+    }
+
+    /// Waits until everything has come, or nothing more comes.
+    fn drain(&mut self, observer: &mut dyn Observer, stop: &AtomicBool, within: Nanos) {
+        let quiet = self.spec.brief.workload.phases.drain_quiet;
+        let until = self.spec.clock.now() + within;
+        let mut last = (Totals::default(), self.spec.clock.now());
+        // The workers' last counters must be on show before they are believed.
+        let settle = self.spec.clock.now() + 25_000_000;
+        loop {
+            let (now, totals) = (self.spec.clock.now(), self.live.totals());
+            if totals != last.0 {
+                last = (totals, now);
+            }
+            let all_here = totals.unique >= totals.expected && now > settle;
+            if all_here
+                || now - last.1 > quiet
+                || now > until
+                || self.pass_time(observer, stop).is_err()
+            {
+                break;
+            }
+        }
+        if let Some(table) = self.table {
+            self.note_moment(table.measure);
+        }
+    }
+
+    fn connect(&mut self, role: Option<Role>) {
+        let addresses = self.addresses.clone();
+        self.tell(role, &Command::Connect(addresses));
+    }
+
+    fn wait_ready(
+        &mut self,
+        role: Option<Role>,
+        until: Nanos,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<(), Outcome> {
+        while self
+            .hands
+            .iter()
+            .any(|h| role.is_none_or(|r| r == h.role) && !h.ready)
+        {
+            if self.spec.clock.now() > until {
+                let connected = self.live.connected.load(Relaxed);
+                return Err(Outcome::NotReady(format!(
+                    "only {connected} of {} clients were connected and subscribed within {} s",
+                    self.spec.brief.workload.devices.len(),
+                    self.spec.brief.workload.phases.ready_within / SECOND
+                )));
+            }
+            self.pass_time(observer, stop)?;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, role: Option<Role>, command: &Command) {
+        for hand in self
+            .hands
+            .iter()
+            .filter(|h| role.is_none_or(|r| r == h.role))
+        {
+            // A worker that is gone has reported why, or shows as gone.
+            let _ = hand.commands.send(command.clone());
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, observer: &mut dyn Observer) {
+        self.phase = phase;
+        observer.phase(phase, self.spec.clock.now());
+    }
+
+    /// Lets the workers work for some milliseconds and hears what they have to say.
+    fn pass_time(&mut self, observer: &mut dyn Observer, stop: &AtomicBool) -> Result<(), Outcome> {
+        if self.inline.is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        for worker in &mut self.inline {
+            worker.step();
+        }
+        self.hear();
+        self.collect();
+        if stop.load(Relaxed) {
+            return Err(Outcome::Interrupted);
+        }
+        let trouble = observer.tick(self.phase, &self.live, self.spec.clock.now());
+        if let Some(why) = trouble.or_else(|| self.failure.take()) {
+            return Err(match self.phase {
+                Phase::Connect | Phase::Prove => Outcome::NotReady(why),
+                _ => Outcome::Aborted(why),
+            });
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) {
+        for hand in &mut self.hands {
+            loop {
+                match hand.reports.try_recv() {
+                    Ok(Report::Ready(addresses)) => {
+                        hand.ready = true;
+                        self.addresses.extend(addresses);
+                    }
+                    Ok(Report::Failed(why)) => {
+                        self.failure.get_or_insert(why);
+                    }
+                    Ok(Report::Done(at)) => hand.done = Some(at),
+                    Ok(Report::Recording(recording)) => hand.recording = Some(*recording),
+                    Err(std::sync::mpsc::TryRecvError::Empty) => break,
+                    Err(std::sync::mpsc::TryRecvError::Disconnected) => {
+                        if hand.recording.is_none() && !hand.gone {
+                            self.failure.get_or_insert(
+                                "a worker ended before its time; this is a defect of pubgauge"
+                                    .into(),
+                            );
+                        }
+                        hand.gone = true;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Merges and encodes the histograms that workers have filled, and gives them back empty.
+    fn collect(&mut self) {
+        while let Ok((interval, give_back)) = self.filled.try_recv() {
+            self.merge(interval, &give_back);
+        }
+    }
+
+    fn merge(&mut self, interval: Interval, give_back: &Sender<Histogram<u64>>) {
+        let Interval {
+            flow,
+            measure,
+            second,
+            mut values,
+        } = interval;
+        // Equal bounds by construction: adding cannot fail.
+        let _ = self
+            .times
+            .entry((flow, measure))
+            .or_insert_with(histogram)
+            .add(&values);
+        if measure == Measure::Latency || measure == Measure::RoundTrip {
+            let _ = self
+                .by_second
+                .entry(second)
+                .or_insert_with(histogram)
+                .add(&values);
+        }
+        let mut encoded = Vec::new();
+        if V2Serializer::new().serialize(&values, &mut encoded).is_ok() {
+            self.intervals.push(EncodedInterval {
+                flow,
+                measure,
+                second,
+                histogram: encoded,
+            });
+        }
+        values.reset();
+        let _ = give_back.send(values);
+    }
+
+    fn note_moment(&mut self, start: Nanos) {
+        let at = self.spec.clock.now().saturating_sub(start);
+        self.moments.push(Moment {
+            at,
+            totals: self.live.totals(),
+        });
+    }
+
+    fn close(mut self, outcome: Outcome, observer: &mut dyn Observer) -> TrialRecord {
+        self.enter(Phase::Close, observer);
+        let now = self.spec.clock.now();
+        if let (Some(table), true) = (&mut self.table, outcome != Outcome::Completed) {
+            // Cut off: what was planned after this moment did not happen.
+            table.end = table.end.min(now).max(table.measure);
+        }
+        self.tell(None, &Command::Finish(now + 2 * SECOND));
+        let patience = std::time::Instant::now() + Duration::from_secs(8);
+        while self.hands.iter().any(|h| h.recording.is_none() && !h.gone)
+            && std::time::Instant::now() < patience
+        {
+            for worker in &mut self.inline {
+                worker.step();
+            }
+            if self.inline.is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.hear();
+            self.collect();
+        }
+        self.inline.clear();
+        let mut recordings = Vec::new();
+        for mut hand in self.hands.drain(..) {
+            drop(hand.commands);
+            if hand.recording.is_some() || hand.gone {
+                if let Some(thread) = hand.thread.take() {
+                    // A panic has been reported as a worker that was gone.
+                    let _ = thread.join();
+                }
+            }
+            recordings.extend(hand.recording);
+        }
+        self.collect_rest();
+        let mut flows = vec![FlowRecording::default(); self.spec.brief.workload.flows.len()];
+        for recording in &recordings {
+            for (sum, part) in flows.iter_mut().zip(&recording.flows) {
+                sum.add(part);
+            }
+        }
+        let latency_by_second = self
+            .by_second
+            .iter()
+            .map(|(second, h)| {
+                let at = |q| h.value_at_quantile(q);
+                (
+                    *second,
+                    SecondLatency {
+                        p50: at(0.5),
+                        p99: at(0.99),
+                        max: h.max(),
+                    },
+                )
+            })
+            .collect();
+        TrialRecord {
+            outcome,
+            recordings,
+            flows,
+            times: std::mem::take(&mut self.times),
+            intervals: std::mem::take(&mut self.intervals),
+            latency_by_second,
+            moments: std::mem::take(&mut self.moments),
+            table: self.table,
+            epoch: self.epoch,
+            planned: self.spec.brief.workload.devices.len() as u64,
+            connect_span: self.connect_span,
+            prove_span: self.prove_span,
+        }
+    }
+
+    fn collect_rest(&mut self) {
+        self.collect();
+        let interval_order = |i: &EncodedInterval| (i.second, i.flow, i.measure);
+        self.intervals.sort_by_key(interval_order);
+    }
+}
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// The assignments of a trial: one for all with simulated time, else as asked.
+fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
+    let traits = spec.driver.traits(&spec.settings);
+    let window = (!traits.back_pressure).then_some(DEFAULT_WINDOW);
+    let mut assignments = match spec.clock {
+        Clock::Virtual(_) => vec![Assignment {
+            worker: 0,
+            role: Role::Publishers,
+            devices: (0..spec.brief.workload.devices.len() as u32).collect(),
+            nonce: spec.nonce,
+            measured_limit: None,
+            default_window: window,
+            realtime: None,
+            pin_to: None,
+        }],
+        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.nonce, window),
+    };
+    for (index, assignment) in assignments.iter_mut().enumerate() {
+        assignment.realtime = spec.realtime;
+        assignment.pin_to =
+            (!spec.pin_to.is_empty()).then(|| spec.pin_to[index % spec.pin_to.len()]);
+    }
+    if let Until::Count(count, _) = spec.brief.workload.phases.measure {
+        limit(&mut assignments, count);
+    }
+    assignments
+}
+
+/// Shares a number of messages over the publishing workers by their devices.
+fn limit(assignments: &mut [Assignment], count: u64) {
+    let devices = |a: &Assignment| {
+        if a.role == Role::Publishers {
+            a.devices.len() as u64
+        } else {
+            0
+        }
+    };
+    let all: u64 = assignments.iter().map(devices).sum();
+    let (mut before, mut given) = (0u64, 0u64);
+    for assignment in assignments
+        .iter_mut()
+        .filter(|a| a.role == Role::Publishers)
+    {
+        before += devices(assignment);
+        let upto = (u128::from(count) * u128::from(before) / u128::from(all.max(1))) as u64;
+        assignment.measured_limit = Some(upto - given);
+        given = upto;
+    }
+}

@@ -1,0 +1,78 @@
+//! What threads of this process use, from the kernel's own accounting in nanoseconds.
+
+use std::fs;
+
+use pubgauge_driver::Nanos;
+
+use crate::recording::Usage;
+
+/// A reading of the calling worker's accounts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    at: Nanos,
+    own: Nanos,
+    waiting: Nanos,
+    helpers: Nanos,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl Reading {
+    /// Reads the calling thread's accounts and those of the library threads `helpers`.
+    pub fn take(now: Nanos, helpers: &[u32]) -> Self {
+        let mut ts = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: both calls write to valid local structures.
+        let (own, usage) = unsafe {
+            libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts);
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+            (ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64, usage)
+        };
+        Reading {
+            at: now,
+            own,
+            waiting: schedstat("/proc/thread-self/schedstat").map_or(0, |(_, waiting)| waiting),
+            helpers: helpers
+                .iter()
+                .filter_map(|tid| schedstat(&format!("/proc/self/task/{tid}/schedstat")))
+                .map(|(running, _)| running)
+                .sum(),
+            voluntary: usage.ru_nvcsw as u64,
+            involuntary: usage.ru_nivcsw as u64,
+        }
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(&self, earlier: &Reading) -> Usage {
+        let own = self.own.saturating_sub(earlier.own);
+        Usage {
+            span: self.at.saturating_sub(earlier.at),
+            running: own + self.helpers.saturating_sub(earlier.helpers),
+            own_running: own,
+            own_waiting: self.waiting.saturating_sub(earlier.waiting),
+            voluntary_switches: self.voluntary.saturating_sub(earlier.voluntary),
+            involuntary_switches: self.involuntary.saturating_sub(earlier.involuntary),
+        }
+    }
+}
+
+/// Nanoseconds a thread ran, and nanoseconds it was ready but waited for a processor
+/// (`Documentation/scheduler/sched-stats.rst`).
+fn schedstat(path: &str) -> Option<(Nanos, Nanos)> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut fields = text.split_ascii_whitespace();
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// The threads of this process.
+pub fn threads() -> Vec<u32> {
+    fs::read_dir("/proc/self/task")
+        .map(|dir| {
+            dir.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
+                .collect()
+        })
+        .unwrap_or_default()
+}

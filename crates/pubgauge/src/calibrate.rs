@@ -1,0 +1,411 @@
+//! `pubgauge calibrate`: what this machine and this tool can do, measured by the tool's own paths.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
+use pubgauge_driver::{Clock, Driver, Settings, Target};
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_engine::assignment::{Brief, Role, Workers};
+use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::times::{Measure, histogram};
+use pubgauge_results::model::Distribution;
+use pubgauge_testbed::{Catalog, NoiseMeter, Testbed};
+use pubgauge_workload::{
+    Arrivals, Device, Exchange, Flow, Phases, Publisher, SECOND, Sizes, Subscriber, Until, Workload,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::args::CalibrateArgs;
+use crate::exit::{Ending, FINE, NOT_VALID, print};
+
+/// What a calibration found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Calibration {
+    /// When, RFC 3339.
+    pub taken: String,
+    /// By which version of pubgauge.
+    pub pubgauge_version: String,
+    /// How late a thread that only sleeps wakes up on the idle machine.
+    pub machine_noise_ns: Distribution,
+    /// Lateness of sends on a schedule of [`TIMER_RATE`] messages a second.
+    pub send_lag_ns: Distribution,
+    /// The publish path.
+    pub publish: PathCost,
+    /// The receive path, with header check, ledger and histograms.
+    pub receive: PathCost,
+    /// What is reported of the simulated system, against what really happened.
+    pub truth: Agreement,
+}
+
+/// Messages of 64 B per processor second of the client, beside raw sockets in the same run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PathCost {
+    /// pubgauge.
+    pub msgs_per_cpu_s: f64,
+    /// A raw socket, one system call per message.
+    pub raw_single_msgs_per_cpu_s: f64,
+    /// A raw socket, 64 KiB per system call: the machine's ceiling.
+    pub raw_batched_msgs_per_cpu_s: f64,
+    /// pubgauge over the raw socket with one system call per message.
+    pub over_raw_single: f64,
+}
+
+/// Reported against true figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Agreement {
+    /// Quantiles of latency: (quantile, true ns, reported ns).
+    pub latency: Vec<(f64, u64, u64)>,
+    /// The largest relative error of these.
+    pub worst_error: f64,
+    /// (true, reported) lost.
+    pub lost: (u64, u64),
+    /// (true, reported) duplicated.
+    pub duplicated: (u64, u64),
+    /// (true, reported) reordered.
+    pub reordered: (u64, u64),
+}
+
+impl Agreement {
+    /// Whether every count is exact.
+    pub fn counts_are_exact(&self) -> bool {
+        [self.lost, self.duplicated, self.reordered].iter().all(|(real, reported)| real == reported)
+    }
+}
+
+/// Messages per second of the timer test.
+const TIMER_RATE: f64 = 10_000.0;
+/// Length of each part.
+const PART: u64 = SECOND;
+/// An MQTT 3.1.1 PUBLISH of 64 B at QoS 0 on a topic of six bytes, as the publish path writes it.
+const WIRE_LEN: usize = 2 + 2 + 6 + 64;
+
+/// Where the newest calibration is kept.
+pub fn path() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;
+    Some(state.join("pubgauge/calibration.json"))
+}
+
+/// The newest calibration of this machine by this version.
+pub fn stored() -> Option<Calibration> {
+    let calibration: Calibration = serde_json::from_str(&std::fs::read_to_string(path()?).ok()?).ok()?;
+    (calibration.pubgauge_version == env!("CARGO_PKG_VERSION")).then_some(calibration)
+}
+
+/// Keeps a calibration for later runs.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn store(calibration: &Calibration) -> Result<PathBuf> {
+    let path = path().context("there is no home folder to keep the calibration in; set XDG_STATE_HOME")?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let partial = path.with_extension("json.partial");
+    std::fs::write(&partial, serde_json::to_string_pretty(calibration)?)
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// Measures everything, in some ten seconds. `say` hears what is being done.
+///
+/// # Errors
+/// If a part cannot be run, with the reason.
+pub fn measure(testbed: &Testbed, catalog: &Catalog, scratch: &Path, stop: &AtomicBool, mut say: impl FnMut(&str)) -> Result<Calibration> {
+    say("machine noise");
+    let machine_noise_ns = noise()?;
+    say("simulated truth");
+    let truth = truth(stop)?;
+    let reference = catalog.get("reference-broker")?;
+    let running = testbed.start(&reference, None, scratch)?;
+    say("timer");
+    let timed = trial(pair(Arrivals::Periodic { per_s: TIMER_RATE }, 1), running.target.clone(), stop)?;
+    let send_lag_ns = Distribution::from_histogram(&timed.all_times(Measure::SendLag));
+    say("receive path");
+    let received = trial(pair(Arrivals::FlatOut, 1), running.target.clone(), stop)?;
+    let receive = cost(&received, Role::Subscribers, received.sum().arrived_in_window, raw_receive()?);
+    running.stop();
+    say("publish path");
+    let sink = Sink::start()?;
+    let published = trial(pair(Arrivals::FlatOut, 0), sink.target(), stop)?;
+    let publish = cost(&published, Role::Publishers, published.sum().accepted_in_window, raw_publish(&sink)?);
+    Ok(Calibration {
+        taken: jiff::Timestamp::now().to_string(),
+        pubgauge_version: env!("CARGO_PKG_VERSION").into(),
+        machine_noise_ns,
+        send_lag_ns,
+        publish,
+        receive,
+        truth,
+    })
+}
+
+fn noise() -> Result<Distribution> {
+    let meter = NoiseMeter::start().context("cannot start the noise meter")?;
+    std::thread::sleep(Duration::from_nanos(PART));
+    let mut noise = histogram();
+    for late in meter.stop() {
+        noise.saturating_record(late.max(1));
+    }
+    Ok(Distribution::from_histogram(&noise))
+}
+
+/// One publisher and `subscribers` subscribers on one topic of six bytes.
+fn pair(arrivals: Arrivals, subscribers: u32) -> Workload {
+    let named = |name: String| Device { name, ..Device::default() };
+    let mut devices = vec![named("calibrate-pub".into())];
+    devices.extend((0..subscribers).map(|s| named(format!("calibrate-sub-{s}"))));
+    let flow = Flow {
+        name: "calibrate".into(),
+        publishers: vec![Publisher { device: 0, topics: vec!["gauge1".into()] }],
+        subscribers: (1..=subscribers)
+            .map(|device| Subscriber { device, filters: vec!["gauge1".into()], group: None })
+            .collect(),
+        arrivals,
+        size: Sizes::Fixed { bytes: 64 },
+        start_offset: 0,
+        active_for: None,
+        exchange: Exchange::OneWay,
+        window: None,
+    };
+    let phases = Phases { warm_up: Until::Time(PART / 4), measure: Until::Time(PART), ..Phases::default() };
+    Workload { name: "calibrate".into(), devices, flows: vec![flow], phases, seed: 1 }
+}
+
+fn spec(workload: Workload, driver: Arc<dyn Driver>, target: Target, settings: Settings, nonce: u8) -> Result<TrialSpec> {
+    Ok(TrialSpec {
+        brief: Brief::new(workload).map_err(anyhow::Error::msg)?,
+        driver,
+        target,
+        settings,
+        clock: Clock::Monotonic,
+        workers: Workers::default(),
+        nonce,
+        realtime: None,
+        pin_to: Vec::new(),
+        prepare_thread: crate::trial::prepare_thread,
+    })
+}
+
+fn trial(workload: Workload, target: Target, stop: &AtomicBool) -> Result<TrialRecord> {
+    let mut settings = Settings::default();
+    settings.native.entry("mqtt".into()).or_default().insert("version".into(), "3.1.1".into());
+    let record = run(&spec(workload, Arc::new(MqttDriver), target, settings, 11)?, &mut Nobody, stop);
+    complete(record)
+}
+
+fn complete(record: TrialRecord) -> Result<TrialRecord> {
+    match &record.outcome {
+        Outcome::Completed => Ok(record),
+        Outcome::NotReady(why) | Outcome::Aborted(why) => bail!("a part of the calibration failed: {why}"),
+        Outcome::Interrupted => bail!("interrupted"),
+    }
+}
+
+fn cost(record: &TrialRecord, role: Role, messages: u64, (single, batched): (f64, f64)) -> PathCost {
+    let cpu: u64 = record.recordings.iter().filter(|r| r.role == role).map(|r| r.usage.running).sum();
+    let msgs_per_cpu_s = messages as f64 / (cpu.max(1) as f64 / SECOND as f64);
+    PathCost {
+        msgs_per_cpu_s,
+        raw_single_msgs_per_cpu_s: single,
+        raw_batched_msgs_per_cpu_s: batched,
+        over_raw_single: msgs_per_cpu_s / single,
+    }
+}
+
+/// Reported against real figures over the simulated system in real time.
+fn truth(stop: &AtomicBool) -> Result<Agreement> {
+    const NONCE: u8 = 5;
+    let behaviour = Behaviour {
+        delay_median_ns: 5_000_000,
+        delay_sigma: 0.5,
+        ordered: false,
+        loss: 0.01,
+        duplication: 0.01,
+        ..Behaviour::default()
+    };
+    let bus = Arc::new(Bus::new(behaviour.clone(), Clock::Monotonic, NONCE));
+    let mut settings = Settings::default();
+    if let serde_json::Value::Object(map) = serde_json::to_value(&behaviour)? {
+        settings.native.insert(SimulatedDriver::NAME.into(), map.into_iter().collect());
+    }
+    let mut workload = pair(Arrivals::Poisson { per_s: 4000.0 }, 1);
+    workload.phases.measure = Until::Time(2 * PART);
+    let target = SimulatedDriver::target(bus.clone());
+    let record = complete(run(&spec(workload, Arc::new(SimulatedDriver), target, settings, NONCE)?, &mut Nobody, stop))?;
+    Ok(compare(&record, &bus.truth()))
+}
+
+fn compare(record: &TrialRecord, truth: &[TruthRecord]) -> Agreement {
+    let real = Truth::of(truth, record.epoch);
+    let reported = record.all_times(Measure::Latency);
+    let latency: Vec<(f64, u64, u64)> = [0.5, 0.9, 0.99, 0.999]
+        .into_iter()
+        .map(|q| (q, real.quantile(q), reported.value_at_quantile(q)))
+        .collect();
+    let sum = record.sum();
+    Agreement {
+        worst_error: latency
+            .iter()
+            .map(|(_, real, reported)| reported.abs_diff(*real) as f64 / (*real).max(1) as f64)
+            .fold(0.0, f64::max),
+        latency,
+        lost: (real.lost, sum.lost()),
+        duplicated: (real.duplicated, sum.duplicated),
+        reordered: (real.reordered, sum.reordered),
+    }
+}
+
+/// A server that takes MQTT connections and throws away what it gets.
+struct Sink {
+    address: std::net::SocketAddr,
+    over: Arc<AtomicBool>,
+}
+
+impl Sink {
+    fn start() -> Result<Sink> {
+        let listener = TcpListener::bind("127.0.0.1:0").context("no free loopback port")?;
+        let address = listener.local_addr()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let ending = over.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if ending.load(Relaxed) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                std::thread::spawn(move || swallow(stream));
+            }
+        });
+        Ok(Sink { address, over })
+    }
+
+    fn target(&self) -> Target {
+        Target { endpoints: vec![format!("mqtt://{}", self.address)], ..Target::default() }
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+        // Wakes the listener so that it sees the flag.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn swallow(mut stream: TcpStream) {
+    let mut buffer = vec![0u8; 1 << 18];
+    let mut first = true;
+    while let Ok(n) = stream.read(&mut buffer) {
+        if n == 0 {
+            return;
+        }
+        // MQTT 3.1.1 section 3.1: CONNECT is the first packet; section 3.2: accepted.
+        if std::mem::take(&mut first) && buffer[0] == 0x10 && stream.write_all(&[0x20, 2, 0, 0]).is_err() {
+            return;
+        }
+    }
+}
+
+/// Messages per processor second of blocking writes into the sink: one each, and 64 KiB each.
+fn raw_publish(sink: &Sink) -> Result<(f64, f64)> {
+    let rate = |per_call: usize| -> Result<f64> {
+        let mut stream = TcpStream::connect(sink.address)?;
+        stream.set_nodelay(true)?;
+        let bytes = vec![0x30u8; WIRE_LEN * per_call];
+        per_cpu_second(per_call, || stream.write_all(&bytes))
+    };
+    Ok((rate(1)?, rate(65536 / WIRE_LEN)?))
+}
+
+/// Messages per processor second of blocking reads: one each, and up to 64 KiB each.
+fn raw_receive() -> Result<(f64, f64)> {
+    let rate = |per_call: usize| -> Result<f64> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        std::thread::spawn(move || {
+            let Ok((mut stream, _)) = listener.accept() else { return };
+            let bytes = vec![0x30u8; WIRE_LEN * 800];
+            while stream.write_all(&bytes).is_ok() {}
+        });
+        let mut stream = TcpStream::connect(address)?;
+        let mut buffer = vec![0u8; WIRE_LEN * per_call];
+        per_cpu_second(per_call, || stream.read_exact(&mut buffer))
+    };
+    Ok((rate(1)?, rate(65536 / WIRE_LEN)?))
+}
+
+fn per_cpu_second(per_call: usize, mut call: impl FnMut() -> std::io::Result<()>) -> Result<f64> {
+    let (began, cpu) = (Instant::now(), thread_cpu());
+    let mut calls = 0u64;
+    while began.elapsed() < Duration::from_nanos(PART / 2) {
+        for _ in 0..16 {
+            call()?;
+        }
+        calls += 16;
+    }
+    let used = (thread_cpu() - cpu).max(1) as f64 / SECOND as f64;
+    Ok(calls as f64 * per_call as f64 / used)
+}
+
+/// Processor time of the calling thread, ns.
+fn thread_cpu() -> u64 {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `ts` is a valid, writable timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
+    ts.tv_sec as u64 * SECOND + ts.tv_nsec as u64
+}
+
+/// `pubgauge calibrate`.
+pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
+    let stop = crate::signals::install().map_err(Ending::not_valid)?;
+    let testbed = Testbed::new().map_err(Ending::not_valid)?;
+    let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;
+    let scratch = tempfile::tempdir().map_err(Ending::not_valid)?;
+    let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| eprintln!("measuring: {part}"))
+        .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
+    let kept = if args.no_store { None } else { Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?) };
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&calibration).unwrap_or_default()));
+    } else {
+        print(&words(&calibration));
+        if let Some(path) = kept {
+            print(&format!("kept in {}; later runs carry it in their results\n", path.display()));
+        }
+    }
+    let exact = calibration.truth.counts_are_exact() && calibration.truth.worst_error <= 0.02;
+    if !exact {
+        eprintln!("what was reported of the simulated system differs from what happened: figures of this machine deserve doubt");
+    }
+    Ok(if exact { FINE } else { NOT_VALID })
+}
+
+fn words(c: &Calibration) -> String {
+    use pubgauge_report::units::{rate, time};
+    let times = |d: &Distribution| {
+        format!("p50 {}, p99 {}, largest {}", time(d.p50 as f64), time(d.p99 as f64), time(d.max as f64))
+    };
+    let path = |name: &str, p: &PathCost| {
+        format!(
+            "{name}, 64 B, messages per client processor second:\n    pubgauge {}\n    raw socket, a call each {} ({:.1} times as many)\n    raw socket, 64 KiB a call {}\n",
+            rate(p.msgs_per_cpu_s), rate(p.raw_single_msgs_per_cpu_s), p.over_raw_single, rate(p.raw_batched_msgs_per_cpu_s)
+        )
+    };
+    let t = &c.truth;
+    format!(
+        "machine: a sleeping thread wakes late by {}\nschedule of {TIMER_RATE} msgs/s: sends late by {}\n{}{}simulated system, reported against true:\n    latency p50 to p99.9: within {:.2} %\n    lost {} of {}, duplicated {} of {}, reordered {} of {}\n",
+        times(&c.machine_noise_ns),
+        times(&c.send_lag_ns),
+        path("publish", &c.publish),
+        path("receive", &c.receive),
+        t.worst_error * 100.0,
+        t.lost.1, t.lost.0, t.duplicated.1, t.duplicated.0, t.reordered.1, t.reordered.0
+    )
+}

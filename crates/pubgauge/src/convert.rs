@@ -1,0 +1,309 @@
+//! From what the engine recorded and what was observed beside it to one trial of `results.json`.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use pubgauge_driver::{Mapping, Nanos, Settings};
+use pubgauge_engine::assignment::Role;
+use pubgauge_engine::conductor::{Outcome, TrialRecord};
+use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
+use pubgauge_engine::times::{Measure, histogram};
+use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
+use pubgauge_results::model::{
+    ClientCpu, Connections, ContextSwitches, Distribution, FlowFigures, OddCounts, PhaseCounts, Second, System,
+    Trial, WorkerLoad, WorkloadInfo,
+};
+use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
+
+use crate::observe::Observed;
+
+/// What identifies a trial and says what was asked of it.
+pub struct Asked<'a> {
+    /// Position in the plan.
+    pub id: u32,
+    /// The cell.
+    pub cell: &'a str,
+    /// The system.
+    pub system: System,
+    /// What the application asked for.
+    pub settings: &'a Settings,
+    /// What it became.
+    pub mappings: Vec<Mapping>,
+    /// The workload.
+    pub workload: &'a Workload,
+    /// Repeat number, from 1.
+    pub repeat: u32,
+    /// Start, RFC 3339.
+    pub started: String,
+}
+
+const SECOND: f64 = 1e9;
+
+/// The figures of a trial; the verdict is still to be given.
+pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Trial {
+    let sum = record.sum();
+    let duration_s = record.duration() as f64 / SECOND;
+    let per_s = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
+    let total = |of: fn(&Recording) -> u64| record.recordings.iter().map(of).sum::<u64>();
+    let distribution = |measure| Distribution::from_histogram(&record.all_times(measure));
+    let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
+    let mut errors: Vec<String> = record.recordings.iter().flat_map(|r| r.errors.iter().cloned()).collect();
+    let more = total(|r| r.more_errors);
+    if more > 0 {
+        errors.push(format!("and {more} more"));
+    }
+    let latency = record.all_times(Measure::Latency);
+    Trial {
+        id: asked.id,
+        cell: asked.cell.to_owned(),
+        system: asked.system,
+        settings: asked.settings.clone(),
+        mappings: asked.mappings,
+        workload: describe(asked.workload),
+        repeat: asked.repeat,
+        verdict: Default::default(),
+        started: asked.started,
+        duration_s,
+        offered: sum.offered,
+        published: sum.published,
+        refused: sum.refused,
+        not_sent: sum.not_sent,
+        delivered: sum.delivered,
+        expected: sum.expected,
+        lost: sum.lost(),
+        duplicated: sum.duplicated,
+        reordered: sum.reordered,
+        sentinels: total(|r| r.sentinels),
+        warm_up: PhaseCounts { published: sum.warm_up_published, delivered: sum.warm_up_delivered },
+        odd: OddCounts {
+            foreign: total(|r| r.foreign),
+            corrupt: sum.corrupt,
+            negative: sum.negative,
+            overflowed: sum.overflowed,
+            retained: total(|r| r.retained),
+            redelivered: total(|r| r.redelivered),
+        },
+        offered_msgs_per_s: per_s(sum.offered),
+        published_msgs_per_s: per_s(sum.accepted_in_window),
+        delivered_msgs_per_s: per_s(sum.arrived_in_window),
+        latency_ns: Distribution::from_histogram(&latency),
+        latency_from_send_ns: distribution(Measure::LatencyFromSend),
+        send_lag_ns: distribution(Measure::SendLag),
+        acknowledgement_ns: some(Measure::Acknowledgement),
+        round_trip_ns: some(Measure::RoundTrip),
+        client_cpu_s: ClientCpu {
+            publishers: cpu(record, Role::Publishers),
+            subscribers: cpu(record, Role::Subscribers),
+        },
+        system_cpu_s: observed.system_cpu_s,
+        client_rss_bytes: observed.client_rss_bytes,
+        system_rss_bytes: observed.system_rss_bytes,
+        worker_load: worker_load(record),
+        client_context_switches: ContextSwitches {
+            voluntary: total(|r| r.usage.voluntary_switches),
+            involuntary: total(|r| r.usage.involuntary_switches),
+        },
+        wire_bytes_sent: total(|r| r.wire.sent),
+        wire_bytes_received: total(|r| r.wire.received),
+        connections: Connections {
+            planned: record.planned,
+            made: total(|r| r.made),
+            lost: total(|r| r.lost),
+            remade: total(|r| r.remade),
+            connect_s: record.connect_span as f64 / SECOND,
+            ready_s: record.prove_span as f64 / SECOND,
+            connect_cpu_s: record.recordings.iter().map(|r| r.connect_usage.running as f64 / SECOND).sum(),
+        },
+        flows: flows(asked.workload, record, per_s),
+        series: series(record, observed),
+        noise_ns: Distribution::from_histogram(&observed.noise),
+        latency_ecdf: ecdf(&latency, ECDF_POINTS),
+        noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
+        errors,
+        extra: Default::default(),
+    }
+}
+
+fn cpu(record: &TrialRecord, role: Role) -> f64 {
+    let of_role = record.recordings.iter().filter(|r| r.role == role);
+    of_role.map(|r| r.usage.running as f64 / SECOND).sum()
+}
+
+fn worker_load(record: &TrialRecord) -> WorkerLoad {
+    let busiest = |role: Role, of: fn(&Usage) -> Nanos| {
+        record
+            .recordings
+            .iter()
+            .filter(|r| r.role == role && r.usage.span > 0)
+            .map(|r| of(&r.usage) as f64 / r.usage.span as f64)
+            .fold(0.0, f64::max)
+    };
+    WorkerLoad {
+        publishers_running: busiest(Role::Publishers, |u| u.own_running),
+        publishers_waiting: busiest(Role::Publishers, |u| u.own_waiting),
+        subscribers_running: busiest(Role::Subscribers, |u| u.own_running),
+        subscribers_waiting: busiest(Role::Subscribers, |u| u.own_waiting),
+    }
+}
+
+fn flows(workload: &Workload, record: &TrialRecord, per_s: impl Fn(u64) -> f64) -> Vec<FlowFigures> {
+    let distribution = |flow: usize, measure| {
+        record.times.get(&(flow as u32, measure)).map_or_else(Distribution::default, Distribution::from_histogram)
+    };
+    let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
+        name: flow.name.clone(),
+        offered: counts.offered,
+        published: counts.published,
+        refused: counts.refused,
+        not_sent: counts.not_sent,
+        delivered: counts.delivered,
+        expected: counts.expected,
+        lost: counts.lost(),
+        duplicated: counts.duplicated,
+        reordered: counts.reordered,
+        delivered_msgs_per_s: per_s(counts.arrived_in_window),
+        latency_ns: distribution(f, Measure::Latency),
+        latency_from_send_ns: distribution(f, Measure::LatencyFromSend),
+        send_lag_ns: distribution(f, Measure::SendLag),
+        round_trip_ns: Some(distribution(f, Measure::RoundTrip)).filter(|d| d.count > 0),
+    };
+    workload.flows.iter().zip(&record.flows).enumerate().map(figures).collect()
+}
+
+fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
+    let mut series = Vec::new();
+    for pair in record.moments.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        if to.at <= from.at {
+            continue;
+        }
+        // The second in which most of the interval lies.
+        let second = ((from.at + to.at) / 2) as f64 / SECOND;
+        let latency = record.latency_by_second.get(&(second as u32)).copied().unwrap_or_default();
+        let seen = observed.second(second);
+        series.push(Second {
+            t_s: to.at as f64 / SECOND,
+            published: to.totals.published.saturating_sub(from.totals.published),
+            delivered: to.totals.delivered.saturating_sub(from.totals.delivered),
+            backlog: to.totals.expected as i64 - to.totals.unique as i64 + to.totals.waiting as i64,
+            latency_p50_ns: latency.p50,
+            latency_p99_ns: latency.p99,
+            latency_max_ns: latency.max,
+            publishers_cpu: seen.publishers_cpu,
+            subscribers_cpu: seen.subscribers_cpu,
+            system_cpu: seen.system_cpu,
+            client_rss_bytes: seen.client_rss_bytes,
+            system_rss_bytes: seen.system_rss_bytes,
+            noise_max_ns: seen.noise_max_ns,
+        });
+    }
+    series
+}
+
+/// Why a trial did not run as planned, if so.
+pub fn not_run(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Completed => None,
+        Outcome::NotReady(why) => Some(format!("it was never ready to be measured: {why}")),
+        Outcome::Aborted(why) => Some(format!("it was ended early: {why}")),
+        Outcome::Interrupted => Some("it was interrupted by the user".into()),
+    }
+}
+
+/// The histograms of a trial as logs: one file per measure, one interval per flow and second.
+pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Interval>)> {
+    let names = [
+        (Measure::Latency, "latency"),
+        (Measure::LatencyFromSend, "latency-from-send"),
+        (Measure::SendLag, "send-lag"),
+        (Measure::Acknowledgement, "acknowledgement"),
+        (Measure::RoundTrip, "round-trip"),
+    ];
+    let mut files = Vec::new();
+    for (measure, name) in names {
+        let intervals: Vec<Interval> = record
+            .intervals
+            .iter()
+            .filter(|i| i.measure == measure)
+            .map(|i| Interval {
+                tag: Some(workload.flows[i.flow as usize].name.clone()),
+                start: Duration::from_secs(u64::from(i.second)),
+                length: Duration::from_secs(1),
+                histogram: decode(&i.histogram),
+            })
+            .collect();
+        if !intervals.is_empty() {
+            files.push((name.to_owned(), intervals));
+        }
+    }
+    files
+}
+
+fn decode(encoded: &[u8]) -> Histogram<u64> {
+    // Written by the conductor a moment ago with the same library.
+    Deserializer::new().deserialize(&mut &encoded[..]).unwrap_or_else(|_| histogram())
+}
+
+/// A workload in words.
+pub fn describe(workload: &Workload) -> WorkloadInfo {
+    let mut topics: Vec<&str> =
+        workload.flows.iter().flat_map(|f| &f.publishers).flat_map(|p| &p.topics).map(String::as_str).collect();
+    topics.sort_unstable();
+    topics.dedup();
+    let distinct = |mut devices: Vec<u32>| {
+        devices.sort_unstable();
+        devices.dedup();
+        devices.len() as u32
+    };
+    let joined = |words: fn(&Flow) -> String| {
+        let mut all: Vec<String> = workload.flows.iter().map(words).collect();
+        all.dedup();
+        all.join(" + ")
+    };
+    WorkloadInfo {
+        name: workload.name.clone(),
+        publishers: distinct(workload.flows.iter().flat_map(|f| &f.publishers).map(|p| p.device).collect()),
+        subscribers: distinct(workload.flows.iter().flat_map(|f| &f.subscribers).map(|s| s.device).collect()),
+        topics: topics.len() as u32,
+        payload: joined(|f| size_words(&f.size)),
+        arrivals: joined(|f| arrival_words(&f.arrivals)),
+        flat_out: workload.flows.iter().any(|f| f.arrivals.is_flat_out()),
+    }
+}
+
+/// A payload size in words.
+pub fn size_words(size: &Sizes) -> String {
+    match size {
+        Sizes::Fixed { bytes } => bytes_words(*bytes),
+        Sizes::List { bytes } => bytes.iter().map(|b| bytes_words(*b)).collect::<Vec<_>>().join(", "),
+        Sizes::Uniform { min, max } => format!("{} to {}", bytes_words(*min), bytes_words(*max)),
+        Sizes::Normal { mean, sd, .. } => format!("normal, {mean:.0} B \u{b1} {sd:.0} B"),
+        Sizes::LogNormal { median, sigma, .. } => format!("log-normal, median {median:.0} B, sigma {sigma}"),
+        Sizes::Recorded => "as recorded".into(),
+    }
+}
+
+fn bytes_words(bytes: u32) -> String {
+    match bytes {
+        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
+        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
+        b => format!("{b} B"),
+    }
+}
+
+/// Arrivals in words.
+pub fn arrival_words(arrivals: &Arrivals) -> String {
+    match arrivals {
+        Arrivals::FlatOut => "flat out".into(),
+        Arrivals::Periodic { per_s } => format!("{per_s}/s"),
+        Arrivals::Poisson { per_s } => format!("Poisson {per_s}/s"),
+        Arrivals::OnOff { per_s, on, off } => format!(
+            "bursts of {} s every {} s, {}",
+            *on as f64 / SECOND,
+            (*on + *off) as f64 / SECOND,
+            per_s.map_or("flat out".into(), |r| format!("{r}/s")),
+        ),
+        Arrivals::Replay(_) => "replayed trace".into(),
+    }
+}

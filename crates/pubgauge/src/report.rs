@@ -1,0 +1,59 @@
+//! `pubgauge report`: table and page from the folder of a run.
+
+use std::path::{Path, PathBuf};
+
+use pubgauge_report::Logs;
+use pubgauge_results::model::Results;
+use pubgauge_results::store;
+
+use crate::args::ReportArgs;
+use crate::exit::{Ending, FINE, print};
+
+/// Name of the page in the folder of a run.
+pub const PAGE_FILE: &str = "report.html";
+
+/// Rebuilds table and page.
+pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
+    let results = store::load(&args.dir).map_err(Ending::bad_input)?;
+    let page = write_page(&args.dir, &results)?;
+    show(&results, &page, args.json);
+    Ok(FINE)
+}
+
+/// Prints the results and where the page is.
+pub fn show(results: &Results, page: &Path, json: bool) {
+    if json {
+        print(&store::to_json(results));
+    } else {
+        print(&format!("{}\npage: {}\n", pubgauge_report::table(results, width()).trim_end(), page.display()));
+    }
+}
+
+/// Writes the page of a run beside its results.
+pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
+    // A trial without a log falls back on the points in results.json.
+    let logs: Logs =
+        results.trials.iter().filter_map(|t| Some((t.id, store::load_log(dir, t.id, "latency").ok()?))).collect();
+    let path = dir.join(PAGE_FILE);
+    let partial = dir.join(".report.html.partial");
+    std::fs::write(&partial, pubgauge_report::page(results, &logs))
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .map_err(|e| {
+            let _ = std::fs::remove_file(&partial);
+            Ending::not_valid(format!(
+                "cannot write {}: {e}\n  hint: the results are complete; make room and run `pubgauge report {}`",
+                path.display(),
+                dir.display()
+            ))
+        })?;
+    Ok(path)
+}
+
+/// Columns of the terminal; 80 elsewhere.
+pub fn width() -> usize {
+    // SAFETY: a winsize of zeros is a valid one.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: `size` is a valid, writable winsize.
+    let told = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) } == 0;
+    if told && size.ws_col >= 40 { usize::from(size.ws_col).min(120) } else { 80 }
+}

@@ -1,0 +1,74 @@
+//! `pubgauge systems`: what is known, what is found here, and how to get the rest.
+
+use pubgauge_testbed::{Catalog, Listing, Testbed};
+
+use crate::args::SystemsArgs;
+use crate::exit::{Ending, FINE, print};
+
+/// Lists the systems.
+pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
+    let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
+    let testbed = Testbed::new().map_err(Ending::not_valid)?;
+    let listings = catalog.list(testbed.program());
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&listings).unwrap_or_default()));
+    } else {
+        print(&words(&listings));
+    }
+    Ok(FINE)
+}
+
+fn words(listings: &[Listing]) -> String {
+    let mut out = String::new();
+    let widest = listings.iter().map(|l| l.name.len()).max().unwrap_or(0);
+    for l in listings {
+        let state = match (l.found, &l.version) {
+            (true, Some(version)) => format!("found     {version}"),
+            (true, None) => "found".into(),
+            (false, _) => "not found".into(),
+        };
+        out.push_str(&format!("{:widest$}  {:8}  {state}\n", l.name, l.driver));
+        out.push_str(&wrap(&l.description, 4));
+        if !l.variants.is_empty() {
+            let names: Vec<String> = l.variants.iter().map(|v| format!("{}:{v}", l.name)).collect();
+            out.push_str(&wrap(&format!("variants: {}", names.join(", ")), 4));
+        }
+        if !l.found {
+            if let Some(reason) = &l.reason {
+                out.push_str(&wrap(reason, 4));
+            }
+            for install in &l.install {
+                for command in &install.commands {
+                    // A command is never broken over lines: it is there to be copied.
+                    out.push_str(&format!("    install: {command}\n"));
+                }
+            }
+        }
+        for note in &l.notes {
+            out.push_str(&wrap(note, 4));
+        }
+    }
+    out
+}
+
+/// Breaks a text into indented lines of at most 80 columns.
+pub fn wrap(text: &str, indent: usize) -> String {
+    let mut out = String::new();
+    for paragraph in text.lines() {
+        let mut line = " ".repeat(indent);
+        for word in paragraph.split_whitespace() {
+            if line.len() > indent && line.chars().count() + 1 + word.chars().count() > 80 {
+                out.push_str(line.trim_end());
+                out.push('\n');
+                line = " ".repeat(indent);
+            }
+            if line.len() > indent {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}

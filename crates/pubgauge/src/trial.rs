@@ -1,0 +1,170 @@
+//! One trial from beginning to end: system up, engine, figures, verdict, system down.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubgauge_driver::sim::{Bus, SimulatedDriver};
+use pubgauge_driver::{Clock, Driver, Mapping, Settings, Tls};
+use pubgauge_engine::assignment::{Assignment, Brief, Workers};
+use pubgauge_engine::conductor::{Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_results::model::{System, Trial};
+use pubgauge_results::store::TrialFiles;
+use pubgauge_results::verdict::{Circumstances, judge};
+use pubgauge_testbed::{Kind, SystemFile, Testbed};
+use pubgauge_workload::{Arrivals, Workload};
+
+use crate::args::ClientArgs;
+use crate::convert::{self, Asked};
+use crate::observe::Watcher;
+use crate::progress::Progress;
+
+/// A trial to run.
+pub struct Job<'a> {
+    /// Position in the plan.
+    pub id: u32,
+    /// The cell.
+    pub cell: &'a str,
+    /// Name under which the system is shown: its own, with the variant if one was chosen.
+    pub shown_as: &'a str,
+    /// The system.
+    pub system: &'a SystemFile,
+    /// Its variant.
+    pub variant: Option<&'a str>,
+    /// The driver.
+    pub driver: Arc<dyn Driver>,
+    /// What the application asks for.
+    pub settings: &'a Settings,
+    /// What it became.
+    pub mappings: Vec<Mapping>,
+    /// The workload.
+    pub workload: &'a Workload,
+    /// Repeat number, from 1.
+    pub repeat: u32,
+}
+
+/// What all trials of a run share.
+pub struct Bench<'a> {
+    /// Starts systems.
+    pub testbed: Testbed,
+    /// Where their folders live.
+    pub scratch: &'a Path,
+    /// How the client works.
+    pub client: ClientArgs,
+    /// Certificates given on the command line.
+    pub tls: Option<Tls>,
+    /// Set when the user wants to end.
+    pub stop: Arc<AtomicBool>,
+    /// Processors available.
+    pub cores: u32,
+}
+
+/// Runs a trial. A trial that cannot even begin is a broken one, with the reason; what was
+/// measured is always kept.
+pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Trial, TrialFiles) {
+    let started = jiff::Timestamp::now().to_string();
+    let asked = |version: Option<String>| Asked {
+        id: job.id,
+        cell: job.cell,
+        system: System { name: job.shown_as.to_owned(), version: version.unwrap_or_else(|| "unknown".into()) },
+        settings: job.settings,
+        mappings: job.mappings.clone(),
+        workload: job.workload,
+        repeat: job.repeat,
+        started: started.clone(),
+    };
+    let brief = match Brief::new(job.workload.clone()) {
+        Ok(brief) => brief,
+        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+    };
+    let mut running = match bench.testbed.start(job.system, job.variant, bench.scratch) {
+        Ok(running) => running,
+        Err(error) => return (broken(asked(None), error.to_string()), TrialFiles::default()),
+    };
+    if bench.tls.is_some() {
+        running.target.tls.clone_from(&bench.tls);
+    }
+    let nonce = job.id.wrapping_mul(37) as u8 & 0x3f;
+    if job.driver.name() == SimulatedDriver::NAME {
+        let behaviour = SimulatedDriver::behaviour(job.settings).unwrap_or_default();
+        running.target.shared = Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, nonce)));
+    }
+    let spec = TrialSpec {
+        brief,
+        driver: job.driver.clone(),
+        target: running.target.clone(),
+        settings: job.settings.clone(),
+        clock: Clock::Monotonic,
+        workers: Workers {
+            publishers: bench.client.publisher_workers,
+            subscribers: bench.client.subscriber_workers,
+        },
+        nonce,
+        realtime: bench.client.realtime,
+        pin_to: bench.client.pin.clone(),
+        prepare_thread,
+    };
+    let mut watcher = Watcher::new(&running, progress, bench.stop.clone());
+    let record = run(&spec, &mut watcher, &bench.stop);
+    let mut observed = watcher.finish();
+    if let (Err(how), true) = (running.check(), observed.died.is_empty()) {
+        observed.died.push(how);
+    }
+    let mut trial = convert::trial(asked(running.version.clone()), &record, &observed);
+    trial.verdict = judge(&trial, &circumstances(job, &record, observed.died, bench.cores));
+    let files = TrialFiles {
+        histograms: convert::logs(job.workload, &record),
+        configs: configs(&running.record),
+    };
+    running.stop();
+    (trial, files)
+}
+
+fn circumstances(job: &Job<'_>, record: &TrialRecord, system_died: Vec<String>, cores: u32) -> Circumstances {
+    Circumstances {
+        not_run: convert::not_run(&record.outcome),
+        system_died,
+        disconnects_asked: false,
+        losses_are_the_subject: false,
+        system_in_client: job.system.kind == Kind::Library,
+        rate_varies_by_design: job
+            .workload
+            .flows
+            .iter()
+            .any(|f| matches!(f.arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_)) || f.active_for.is_some()),
+        cores,
+    }
+}
+
+/// A trial that did not begin.
+fn broken(asked: Asked<'_>, why: String) -> Trial {
+    let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), asked.workload.flows.len());
+    let observed = crate::observe::Observed::nothing();
+    let mut trial = convert::trial(asked, &record, &observed);
+    let circumstances = Circumstances { not_run: convert::not_run(&record.outcome), ..Circumstances::default() };
+    trial.errors.push(why);
+    trial.verdict = judge(&trial, &circumstances);
+    trial
+}
+
+/// What the system was started with, as files for the record.
+fn configs(record: &pubgauge_testbed::Record) -> Vec<(String, String)> {
+    let mut configs: Vec<(String, String)> =
+        record.files.iter().map(|(name, text)| (name.replace('/', "_"), text.clone())).collect();
+    if let Ok(text) = serde_json::to_string_pretty(record) {
+        configs.push(("started.json".into(), text));
+    }
+    configs
+}
+
+/// Timer slack, processor and priority of a worker's thread.
+pub fn prepare_thread(assignment: &Assignment) -> Result<(), String> {
+    pubgauge_testbed::set_timer_slack(1).map_err(|e| format!("cannot set the timer slack: {e}"))?;
+    if let Some(cpu) = assignment.pin_to {
+        pubgauge_testbed::pin_to(cpu).map_err(|e| e.to_string())?;
+    }
+    if let Some(priority) = assignment.realtime {
+        pubgauge_testbed::set_realtime(priority).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! A run that looks like a real one, drawn from a fixed seed: five systems, three workloads, and
+//! verdicts by the real rules.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use pubgauge_driver::{Mapping, Unsupported};
+use pubgauge_report::Logs;
+use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
+use pubgauge_results::verdict::{Circumstances, judge};
+use pubgauge_results::*;
+
+/// A small generator of our own, so that the sample never changes with a library.
+pub struct Draws(u64);
+
+impl Draws {
+    pub fn new(seed: u64) -> Draws {
+        Draws(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn uniform(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+
+    pub fn log_normal(&mut self, median: f64, spread: f64) -> f64 {
+        median * (spread * self.normal()).exp()
+    }
+}
+
+struct Profile {
+    name: &'static str,
+    version: &'static str,
+    /// Median latency in ns, paced.
+    latency: f64,
+    spread: f64,
+    /// Messages per second flat out.
+    capacity: f64,
+    /// CPU seconds per message: system, publishers, subscribers.
+    cpu: [f64; 3],
+    in_client: bool,
+}
+
+const PROFILES: [Profile; 5] = [
+    Profile { name: "reference", version: "0.1.0", latency: 61e3, spread: 0.55, capacity: 1.45e6, cpu: [0.65e-6, 0.12e-6, 0.24e-6], in_client: false },
+    Profile { name: "mosquitto", version: "2.0.11", latency: 118e3, spread: 0.65, capacity: 214e3, cpu: [4.6e-6, 0.15e-6, 0.31e-6], in_client: false },
+    Profile { name: "zeromq", version: "4.3.5", latency: 74e3, spread: 0.8, capacity: 1.31e6, cpu: [0.0, 0.68e-6, 0.44e-6], in_client: true },
+    Profile { name: "zeromq-forwarder", version: "4.3.5", latency: 131e3, spread: 0.8, capacity: 0.92e6, cpu: [0.88e-6, 0.61e-6, 0.46e-6], in_client: false },
+    Profile { name: "rabbitmq", version: "3.10.8", latency: 640e3, spread: 1.0, capacity: 31e3, cpu: [38e-6, 0.4e-6, 0.7e-6], in_client: false },
+];
+
+struct Load {
+    name: &'static str,
+    publishers: u32,
+    topics: u32,
+    payload: &'static str,
+    arrivals: &'static str,
+    rate: Option<f64>,
+}
+
+const LOADS: [Load; 3] = [
+    Load { name: "fleet of meters", publishers: 100, topics: 100, payload: "64 B", arrivals: "10/s each", rate: Some(1_000.0) },
+    Load { name: "periodic 1-1", publishers: 1, topics: 1, payload: "64 B", arrivals: "10 k/s", rate: Some(10_000.0) },
+    Load { name: "flat out 1-1", publishers: 1, topics: 1, payload: "64 B", arrivals: "flat out", rate: None },
+];
+
+/// The sample with that many repeats of everything, and its histogram logs.
+pub fn run(repeats: u32) -> (Results, Logs) {
+    let mut trials = Vec::new();
+    let mut logs = Logs::new();
+    let mut id = 0;
+    for load in &LOADS {
+        for repeat in 1..=repeats {
+            for (at, profile) in PROFILES.iter().enumerate() {
+                let (trial, interval) = trial(id, at, profile, load, repeat);
+                logs.insert(id, vec![interval]);
+                trials.push(trial);
+                id += 1;
+            }
+        }
+    }
+    let results = Results {
+        format: FORMAT.into(),
+        machine: Machine {
+            kernel: "Linux 6.1.0".into(),
+            os: "Debian GNU/Linux 12".into(),
+            cpu_model: "Example CPU 2.5 GHz".into(),
+            cores: 4,
+            memory_bytes: 8 << 30,
+            governor: None,
+            max_open_files: 1_048_576,
+            load_average_1min: 0.31,
+            pubgauge_version: "0.1.0".into(),
+            calibration: Some(serde_json::json!({"timer_lateness_ns": {"p50": 52_000, "p99": 210_000}})),
+        },
+        study: StudyInfo {
+            name: "first look".into(),
+            question: Some("Which middleware carries a fleet of meters, and at what cost?".into()),
+            started: "2026-11-21T01:45:00Z".into(),
+            planned_trials: id,
+            criteria: vec![CriterionOutcome {
+                criterion: "latency_ns.p99 <= 5 ms".into(),
+                met: Some(true),
+                figures: "all trials; closest: rabbitmq".into(),
+            }],
+            unsupported: vec![UnsupportedCell {
+                system: "zeromq".into(),
+                settings: vec![Unsupported {
+                    setting: "reliability".into(),
+                    value: "exactly-once".into(),
+                    reason: "libzmq has no acknowledgements; use at-most-once".into(),
+                }],
+            }],
+            seed: 7,
+            cut_off: false,
+        },
+        trials,
+    };
+    (results, logs)
+}
+
+fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Trial, Interval) {
+    let mut draws = Draws::new(u64::from(id) + 1000);
+    let duration_s = 2.0;
+    let flat_out = load.rate.is_none();
+    let wobble = 1.0 + 0.02 * draws.normal();
+    // What RabbitMQ cannot carry flat out piles up in it.
+    let overloaded = profile.name == "rabbitmq" && flat_out;
+    let rate = load.rate.unwrap_or(profile.capacity * wobble);
+    let published = (rate * duration_s * if overloaded { 1.6 } else { 1.0 }) as u64;
+    let lost = if profile.name == "zeromq-forwarder" && load.name == "periodic 1-1" { 37 } else { 0 };
+    let delivered = published - lost;
+
+    let (median, spread) =
+        if flat_out { (120e6 / (profile.capacity / 2e5), 0.25) } else { (profile.latency, profile.spread) };
+    let latency = histogram(&mut draws, 4_000, median, spread);
+    let lag = histogram(&mut draws, 4_000, 6_000.0, 0.7);
+    let noise = histogram(&mut draws, 1_900, 55_000.0, 0.5);
+    let system_cpu = profile.cpu[0] * delivered as f64;
+    let fill = |share: f64| (share * duration_s).min(duration_s * 0.88);
+    let client = ClientCpu {
+        publishers: fill(profile.cpu[1] * published as f64 / duration_s),
+        subscribers: fill(profile.cpu[2] * delivered as f64 / duration_s),
+    };
+    let mut series = Vec::new();
+    let mut backlog = if flat_out { 20_000.0 } else { 2.0 };
+    for i in 0..10 {
+        let length = 0.25;
+        let draining = i >= 8;
+        let out = rate * length * (1.0 + 0.01 * draws.normal());
+        let into = if draining { 0.0 } else { published as f64 / 8.0 };
+        backlog = if overloaded { (backlog + into - out).max(0.0) } else { backlog };
+        let delivered_now = if draining && !overloaded { 0.0 } else { out };
+        series.push(Second {
+            t_s: length * f64::from(i + 1),
+            published: into as u64,
+            delivered: delivered_now as u64,
+            backlog: if draining && !overloaded { 0 } else { (backlog + 3.0 * draws.uniform()) as i64 },
+            latency_p50_ns: draws.log_normal(median, 0.05) as u64,
+            latency_p99_ns: draws.log_normal(median * 3.0, 0.2) as u64,
+            latency_max_ns: (median * 9.0) as u64,
+            publishers_cpu: if draining { 0.0 } else { client.publishers / duration_s },
+            subscribers_cpu: client.subscribers / duration_s,
+            system_cpu: (!profile.in_client).then_some((system_cpu / duration_s).min(1.0)),
+            client_rss_bytes: 12 << 20,
+            system_rss_bytes: (!profile.in_client).then_some(9 << 20),
+            noise_max_ns: draws.log_normal(400_000.0, 0.6) as u64,
+        });
+    }
+    let mut trial = Trial {
+        id,
+        cell: format!("{}/{}", profile.name, load.name),
+        system: System { name: profile.name.into(), version: profile.version.into() },
+        mappings: vec![
+            Mapping { setting: "reliability".into(), value: "default".into(), native: if profile.in_client { "PUB/SUB over TCP, no acknowledgements".into() } else { "QoS 0".into() } },
+            Mapping { setting: "transport".into(), value: "tcp".into(), native: "TCP, TCP_NODELAY".into() },
+        ],
+        workload: WorkloadInfo {
+            name: load.name.into(),
+            publishers: load.publishers,
+            subscribers: 1,
+            topics: load.topics,
+            payload: load.payload.into(),
+            arrivals: load.arrivals.into(),
+            flat_out,
+        },
+        repeat,
+        started: "2026-11-21T01:45:00Z".into(),
+        duration_s,
+        offered: published,
+        published,
+        delivered,
+        expected: published,
+        lost,
+        sentinels: 3,
+        offered_msgs_per_s: published as f64 / duration_s,
+        published_msgs_per_s: published as f64 / duration_s,
+        delivered_msgs_per_s: rate.min(delivered as f64 / duration_s),
+        latency_ns: Distribution::from_histogram(&latency),
+        latency_from_send_ns: Distribution::from_histogram(&latency),
+        send_lag_ns: Distribution::from_histogram(&lag),
+        client_cpu_s: client,
+        system_cpu_s: (!profile.in_client).then_some(if flat_out { 1.97 } else { system_cpu }),
+        client_rss_bytes: 12 << 20,
+        system_rss_bytes: (!profile.in_client).then_some(9 << 20),
+        worker_load: WorkerLoad {
+            publishers_running: client.publishers / duration_s,
+            publishers_waiting: 0.04,
+            subscribers_running: client.subscribers / duration_s,
+            subscribers_waiting: 0.05,
+        },
+        connections: Connections { planned: u64::from(load.publishers) + 1, made: u64::from(load.publishers) + 1, ..Default::default() },
+        series,
+        noise_ns: Distribution::from_histogram(&noise),
+        latency_ecdf: ecdf(&latency, ECDF_POINTS),
+        noise_ecdf: ecdf(&noise, ECDF_POINTS),
+        ..Default::default()
+    };
+    if profile.in_client {
+        trial.set_system_in_client();
+    }
+    // One machine-bound trial among good ones.
+    if at == 1 && load.name == "fleet of meters" && repeat == 2 {
+        trial.worker_load.subscribers_waiting = 0.34;
+    }
+    let circumstances = Circumstances { system_in_client: profile.in_client, cores: 4, ..Default::default() };
+    trial.verdict = judge(&trial, &circumstances);
+    let interval = Interval {
+        tag: Some("all".into()),
+        start: Duration::ZERO,
+        length: Duration::from_secs_f64(duration_s),
+        histogram: latency,
+    };
+    (trial, interval)
+}
+
+fn histogram(draws: &mut Draws, count: usize, median: f64, spread: f64) -> Histogram<u64> {
+    let mut h = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    for _ in 0..count {
+        h.record(draws.log_normal(median, spread).clamp(1.0, 3.6e12) as u64).unwrap();
+    }
+    h
+}
+
+/// Names that try to break out of HTML, JSON, scripts, CSV and the terminal.
+pub fn hostile() -> (Results, Logs) {
+    let (mut results, logs) = run(1);
+    let names = [
+        "</script><script>window.broken=1</script>",
+        "\"><img src=x onerror=\"window.broken=2\">",
+        "a\u{2028}b\u{2029}c<!--",
+        "x, \"y\"\r\nz\u{1b}[31m\u{202e}",
+        "'; window.broken=3; //${window.broken=4}",
+    ];
+    for trial in &mut results.trials {
+        let at = PROFILES.iter().position(|p| p.name == trial.system.name).unwrap();
+        trial.system.name = names[at].into();
+        trial.workload.name = format!("{} </title><script>window.broken=5</script>", trial.workload.name);
+        trial.mappings[0].native = names[(at + 1) % 5].into();
+        trial.verdict.reasons.push(names[at].into());
+    }
+    results.study.name = names[0].into();
+    results.study.question = Some(names[1].into());
+    results.machine.cpu_model = names[1].into();
+    (results, logs)
+}

@@ -1,0 +1,116 @@
+//! The table of the terminal, and the answers above it.
+
+mod sample;
+
+use pubgauge_report::summary::{Metric, Summary, answer};
+use pubgauge_report::table;
+use pubgauge_results::{Results, Status};
+use proptest::prelude::*;
+
+fn answer_of(results: &Results, workload: &str, metric: Metric) -> pubgauge_report::summary::Answer {
+    let summary = Summary::of(results);
+    let found = summary.workloads.iter().find(|w| w.name == workload).unwrap();
+    answer(found, metric)
+}
+
+#[test]
+fn one_repeat() {
+    insta::assert_snapshot!(table(&sample::run(1).0, 80));
+}
+
+#[test]
+fn five_repeats() {
+    insta::assert_snapshot!(table(&sample::run(5).0, 80));
+}
+
+#[test]
+fn nothing_measured_says_so() {
+    let (mut results, _) = sample::run(1);
+    results.trials.clear();
+    results.study.cut_off = true;
+    let text = table(&results, 80);
+    assert!(text.contains("No trial has been measured."), "{text}");
+    assert!(text.contains("cut off after 0 of 15 trials"), "{text}");
+}
+
+#[test]
+fn hostile_names_stay_in_their_cells() {
+    let text = table(&sample::hostile().0, 80);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_overloaded_and_the_reference_never_win() {
+    let (mut results, _) = sample::run(5);
+    let before = answer_of(&results, "flat out 1-1", Metric::Throughput);
+    assert_eq!(before.winners.len(), 1);
+    assert_eq!(before.winners[0].label, "zeromq");
+    assert!(before.ceiling.unwrap() > before.winners[0].estimate.mean, "the reference is faster");
+    assert_eq!(before.compared, 3, "without the reference and overloaded rabbitmq");
+    // Even the fastest figure does not win if it is not valid.
+    for trial in &mut results.trials {
+        if trial.system.name == "rabbitmq" {
+            trial.delivered_msgs_per_s = 1e9;
+        }
+    }
+    let after = answer_of(&results, "flat out 1-1", Metric::Throughput);
+    assert_eq!(after.winners[0].label, "zeromq");
+    let table = table(&results, 80);
+    assert!(table.contains("! rabbitmq"), "{table}");
+}
+
+#[test]
+fn ties_are_called_ties() {
+    let (mut results, _) = sample::run(5);
+    let means: Vec<f64> = results
+        .trials
+        .iter()
+        .filter(|t| t.workload.name == "periodic 1-1" && t.system.name == "zeromq")
+        .map(|t| t.latency_ns.p99 as f64)
+        .collect();
+    let mut next = means.iter();
+    for trial in &mut results.trials {
+        if trial.workload.name == "periodic 1-1" && trial.system.name == "mosquitto" {
+            // The same again, two per cent slower: less than the repeats differ among themselves.
+            trial.latency_ns.p99 = (next.next().unwrap() * 1.002) as u64;
+        }
+    }
+    let tied = answer_of(&results, "periodic 1-1", Metric::TailLatency);
+    assert_eq!(tied.winners.len(), 2, "{tied}");
+    assert!(tied.to_string().contains("no clear winner among zeromq"), "{tied}");
+}
+
+#[test]
+fn one_repeat_claims_little() {
+    let (results, _) = sample::run(1);
+    let said = answer_of(&results, "flat out 1-1", Metric::Throughput).to_string();
+    assert!(said.contains("one repeat: could be chance"), "{said}");
+}
+
+#[test]
+fn no_valid_trial_no_winner() {
+    let (mut results, _) = sample::run(1);
+    for trial in &mut results.trials {
+        trial.verdict.status = Status::Broken;
+    }
+    let said = answer_of(&results, "flat out 1-1", Metric::Throughput);
+    assert!(said.winners.is_empty());
+    assert_eq!(said.to_string(), "most delivered: no valid trial to compare");
+}
+
+proptest! {
+    /// No line is ever longer than asked for, whatever the names.
+    #[test]
+    fn every_line_fits(width in 72usize..140, name in ".{0,90}", reason in ".{0,300}") {
+        let (mut results, _) = sample::run(1);
+        for trial in &mut results.trials {
+            trial.system.name = format!("{name}{}", trial.system.name);
+            trial.verdict.reasons.push(reason.clone());
+        }
+        let text = table(&results, width);
+        for line in text.lines() {
+            prop_assert!(line.chars().count() <= width, "{} > {width}: {line:?}", line.chars().count());
+        }
+    }
+}

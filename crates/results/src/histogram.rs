@@ -1,0 +1,318 @@
+//! HdrHistogram: summaries, distribution functions, and the standard V2 interval log.
+//!
+//! Logs follow the HdrHistogram log format 1.3 (`HistogramLogProcessor` and the other tools of
+//! the HdrHistogram family read them): one line per interval with a tag for the flow, the
+//! histogram itself V2-encoded, deflated and in base64. Values are nanoseconds.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
+};
+
+use crate::model::Distribution;
+
+/// Points that [`ecdf`] returns at most unless told otherwise: enough for a smooth curve on a
+/// screen 400 points wide, small enough to stand in `results.json`.
+pub const ECDF_POINTS: usize = 200;
+
+/// Why a histogram log could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The histogram could not be encoded.
+    #[error("a histogram could not be encoded: {0}")]
+    Encode(String),
+    /// The text is no interval log.
+    #[error("no HdrHistogram log: it stops making sense at byte {offset}")]
+    Parse {
+        /// Where reading failed, from the start of the text.
+        offset: usize,
+    },
+    /// A line's histogram could not be decoded.
+    #[error("damaged histogram in line {line} of the log: {why}")]
+    Decode {
+        /// Number of the histogram line, from 1.
+        line: usize,
+        /// What the decoder said.
+        why: String,
+    },
+}
+
+/// One histogram of a log.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// What it belongs to, usually a flow. Characters that the format forbids (comma, space,
+    /// line ends) are written as `_`.
+    pub tag: Option<String>,
+    /// Start of the interval, from the start of the measurement.
+    pub start: Duration,
+    /// Length of the interval.
+    pub length: Duration,
+    /// Values in nanoseconds.
+    pub histogram: Histogram<u64>,
+}
+
+impl Distribution {
+    /// Summarises a histogram of nanoseconds. Percentiles are the histogram's own: the highest
+    /// value of the bucket that holds the rank, never above the largest value recorded.
+    pub fn from_histogram(histogram: &Histogram<u64>) -> Distribution {
+        if histogram.is_empty() {
+            return Distribution::default();
+        }
+        let at = |quantile: f64| histogram.value_at_quantile(quantile).min(histogram.max());
+        Distribution {
+            count: histogram.len(),
+            min: histogram.min(),
+            mean: histogram.mean(),
+            p50: at(0.50),
+            p90: at(0.90),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            max: histogram.max(),
+        }
+    }
+}
+
+/// Points (ns, share of values at or below it) of the distribution function, at most
+/// `max_points`, spread evenly over the logarithm of the value.
+///
+/// Every point is exact (a bucket's upper edge and everything counted up to it), none is
+/// interpolated; the last point has share 1. Empty for an empty histogram.
+pub fn ecdf(histogram: &Histogram<u64>, max_points: usize) -> Vec<(u64, f64)> {
+    if histogram.is_empty() || max_points == 0 {
+        return Vec::new();
+    }
+    let total = histogram.len() as f64;
+    let low = (histogram.min().max(1) as f64).ln();
+    let high = (histogram.max().max(1) as f64).ln();
+    // One bin is kept for the first value and one for the last, which must never be merged away.
+    let bins = max_points.saturating_sub(2).max(1) as f64;
+    let bin_of = |value: u64| {
+        if high <= low {
+            0
+        } else {
+            (((value.max(1) as f64).ln() - low) / (high - low) * bins) as u64
+        }
+    };
+    let mut points: Vec<(u64, f64)> = Vec::new();
+    let mut last_bin = None;
+    let mut seen = 0u64;
+    for step in histogram.iter_recorded() {
+        seen += step.count_since_last_iteration();
+        let value = step.value_iterated_to().min(histogram.max());
+        let point = (value, seen as f64 / total);
+        let bin = bin_of(value);
+        let full = points.len() >= max_points;
+        match points.last_mut() {
+            Some(last) if full || last_bin == Some(bin) => *last = point,
+            _ => points.push(point),
+        }
+        last_bin = Some(bin);
+    }
+    points
+}
+
+/// Writes an interval log. `comments` become its head, one line each.
+///
+/// # Errors
+/// [`LogError::Encode`] if a histogram cannot be encoded.
+pub fn write_log(comments: &[&str], intervals: &[Interval]) -> Result<String, LogError> {
+    let encode = |why: &dyn std::fmt::Display| LogError::Encode(why.to_string());
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.add_comment("[Histogram log format version 1.3]");
+    builder.add_comment(
+        "Values are nanoseconds, times are seconds from the start of the measurement.",
+    );
+    for comment in comments {
+        builder.add_comment(comment);
+    }
+    {
+        let mut writer = builder
+            .begin_log_with(&mut text, &mut serializer)
+            .map_err(|why| encode(&why))?;
+        for interval in intervals {
+            let tag = interval.tag.as_deref().map(clean_tag);
+            writer
+                .write_histogram(
+                    &interval.histogram,
+                    interval.start,
+                    interval.length,
+                    tag.as_deref().and_then(Tag::new),
+                )
+                .map_err(|why| encode(&why))?;
+        }
+    }
+    String::from_utf8(text).map_err(|why| encode(&why))
+}
+
+/// A tag as the log format allows it.
+pub fn clean_tag(tag: &str) -> String {
+    tag.chars()
+        .map(|c| {
+            if matches!(c, ',' | ' ') || c.is_control() {
+                '_'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// Reads an interval log back.
+///
+/// # Errors
+/// [`LogError::Parse`] or [`LogError::Decode`] if the text is damaged.
+pub fn read_log(text: &str) -> Result<Vec<Interval>, LogError> {
+    let mut deserializer = Deserializer::new();
+    let mut intervals = Vec::new();
+    for entry in IntervalLogIterator::new(text.as_bytes()) {
+        let entry = entry.map_err(|why| match why {
+            hdrhistogram::serialization::interval_log::LogIteratorError::ParseError { offset } => {
+                LogError::Parse { offset }
+            }
+        })?;
+        let LogEntry::Interval(interval) = entry else {
+            continue;
+        };
+        let line = intervals.len() + 1;
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(interval.encoded_histogram())
+            .map_err(|why| LogError::Decode {
+                line,
+                why: why.to_string(),
+            })?;
+        let histogram = deserializer
+            .deserialize::<u64, _>(&mut bytes.as_slice())
+            .map_err(|why| LogError::Decode {
+                line,
+                why: why.to_string(),
+            })?;
+        intervals.push(Interval {
+            tag: interval.tag().map(|tag| tag.as_str().to_owned()),
+            start: interval.start_timestamp(),
+            length: interval.duration(),
+            histogram,
+        });
+    }
+    Ok(intervals)
+}
+
+/// Adds histograms up; counts stay exact. `None` if there are none.
+pub fn merge<'a>(
+    histograms: impl IntoIterator<Item = &'a Histogram<u64>>,
+) -> Option<Histogram<u64>> {
+    let mut histograms = histograms.into_iter();
+    let mut sum = histograms.next()?.clone();
+    sum.auto(true);
+    for histogram in histograms {
+        sum.add(histogram)
+            .expect("a histogram that resizes itself takes every value");
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn histogram(values: &[u64]) -> Histogram<u64> {
+        let mut h = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+        for value in values {
+            h.record(*value).unwrap();
+        }
+        h
+    }
+
+    fn interval(tag: &str, values: &[u64]) -> Interval {
+        Interval {
+            tag: Some(tag.to_owned()),
+            start: Duration::ZERO,
+            length: Duration::from_secs(2),
+            histogram: histogram(values),
+        }
+    }
+
+    #[test]
+    fn an_empty_histogram_is_all_zero() {
+        assert_eq!(
+            Distribution::from_histogram(&histogram(&[])),
+            Distribution::default()
+        );
+        assert!(ecdf(&histogram(&[]), 10).is_empty());
+    }
+
+    #[test]
+    fn summary_of_known_values() {
+        let values: Vec<u64> = (1..=1000).collect();
+        let d = Distribution::from_histogram(&histogram(&values));
+        assert_eq!(
+            (d.count, d.min, d.p50, d.p90, d.p99, d.max),
+            (1000, 1, 500, 900, 990, 1000)
+        );
+        assert!((d.mean - 500.5).abs() < 0.5);
+    }
+
+    #[test]
+    fn a_log_round_trips_with_tags() {
+        let written = write_log(
+            &["latency"],
+            &[
+                interval("fleet of, meters", &[10, 2_000, 3_000_000]),
+                interval("b", &[7]),
+            ],
+        )
+        .unwrap();
+        assert!(written.starts_with("#[Histogram log format version 1.3]\n"));
+        // `HISTFAAA` is how every deflated V2 histogram begins in base64.
+        assert!(written.contains("HISTFAAA"), "{written}");
+        let read = read_log(&written).unwrap();
+        assert_eq!(read[0].tag.as_deref(), Some("fleet_of__meters"));
+        assert_eq!(read[0].length, Duration::from_secs(2));
+        assert_eq!(read[0].histogram, histogram(&[10, 2_000, 3_000_000]));
+        assert_eq!(read[1].histogram.len(), 1);
+    }
+
+    #[test]
+    fn a_damaged_log_says_where() {
+        let written = write_log(&[], &[interval("a", &[1, 2, 3])]).unwrap();
+        let cut = &written[..written.len() - 20];
+        assert!(read_log(&format!("{cut}\n")).is_err());
+        assert!(matches!(read_log("rubbish\n"), Err(LogError::Parse { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn merging_adds_up_exactly(a in prop::collection::vec(1u64..1_000_000_000, 0..200),
+                                   b in prop::collection::vec(1u64..1_000_000_000, 0..200)) {
+            let merged = merge([&histogram(&a), &histogram(&b)]).unwrap();
+            let both: Vec<u64> = a.iter().chain(&b).copied().collect();
+            prop_assert_eq!(
+                Distribution::from_histogram(&merged),
+                Distribution::from_histogram(&histogram(&both))
+            );
+        }
+
+        #[test]
+        fn ecdf_is_short_exact_and_rising(values in prop::collection::vec(1u64..3_000_000_000_000, 1..500),
+                                          max_points in 2usize..250) {
+            let h = histogram(&values);
+            let points = ecdf(&h, max_points);
+            prop_assert!(points.len() <= max_points, "{} > {}", points.len(), max_points);
+            prop_assert!((points.last().unwrap().1 - 1.0).abs() < 1e-12);
+            prop_assert!(points.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1));
+            for (value, share) in &points {
+                let at_or_below = values.iter().filter(|v| h.lowest_equivalent(**v) <= *value).count();
+                prop_assert!((share - at_or_below as f64 / values.len() as f64).abs() < 1e-9);
+            }
+        }
+    }
+}

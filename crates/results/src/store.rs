@@ -1,0 +1,545 @@
+//! The folder of a run.
+//!
+//! ```text
+//! run/
+//!   results.json            everything but the raw histograms; rewritten after every trial
+//!   study.toml              the study as given
+//!   study.resolved.json     the plan it became; `--resume` compares it
+//!   trials/0007/trial.json  one finished trial
+//!   trials/0007/*.hlog      its histograms, HdrHistogram V2 interval logs
+//!   trials/0007/system/*    the configuration each system was started with
+//! ```
+//!
+//! A trial is first written to a hidden folder, synced, and then renamed into place: it is there
+//! as a whole or not at all. `results.json` is replaced the same way, so that a reader never
+//! sees half of it. The trials' own files are the truth; `results.json` is rebuilt from them on
+//! [`RunFolder::open_for_resume`].
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::histogram::{self, Interval, LogError};
+use crate::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
+
+/// Name of the file other tools read.
+pub const RESULTS_FILE: &str = "results.json";
+const STUDY_FILE: &str = "study.toml";
+const RESOLVED_FILE: &str = "study.resolved.json";
+const TRIALS: &str = "trials";
+const TRIAL_FILE: &str = "trial.json";
+const LOCK_FILE: &str = ".lock";
+
+/// What went wrong with the folder of a run, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder holds something else.
+    #[error(
+        "{0} is not empty and no run of pubgauge\nhint: name a folder that does not exist yet, or an empty one"
+    )]
+    NotARun(PathBuf),
+    /// The folder already holds a run.
+    #[error("{0} already holds a run\nhint: continue it with --resume {0}, or name another folder")]
+    AlreadyARun(PathBuf),
+    /// There is nothing to read.
+    #[error(
+        "{0} holds no run: there is no results.json in it\nhint: name the folder that `pubgauge run` printed"
+    )]
+    NoRun(PathBuf),
+    /// Somebody else writes to it.
+    #[error(
+        "{0} is in use by another pubgauge\nhint: wait until it is done, or name another folder"
+    )]
+    InUse(PathBuf),
+    /// The disk is full, or a quota or file size limit is reached.
+    #[error(
+        "no space left for {path}: {source}\nhint: what was measured before is complete and readable in {run}; make room and go on with --resume {run}"
+    )]
+    NoSpace {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// The run.
+        run: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Reading or writing failed.
+    #[error("cannot {what} {path}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is of a newer pubgauge.
+    #[error(
+        "{path} has the format {found:?}, and this pubgauge reads {FORMAT:?}\nhint: {}",
+        newer_hint(found)
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: String,
+    },
+    /// The file is damaged.
+    #[error(
+        "{path} is damaged: {why}\nhint: the trials' own files in {TRIALS}/ may still be whole; --resume rebuilds results.json from them"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and complaint.
+        why: String,
+    },
+    /// The study is not the one the run began with.
+    #[error(
+        "the study is not the one this run began with: {difference}\nhint: resume with the study in {run}/{STUDY_FILE} and the same flags, or start a new run"
+    )]
+    OtherStudy {
+        /// The run.
+        run: PathBuf,
+        /// The first difference, as a path into the resolved study.
+        difference: String,
+    },
+    /// A trial was stored twice.
+    #[error("trial {0} is stored already")]
+    Duplicate(u32),
+    /// A file name that would leave the trial's folder.
+    #[error("{0:?} cannot be the name of a trial's file")]
+    FileName(String),
+    /// A histogram could not be encoded or read.
+    #[error("{path}: {source}")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        source: LogError,
+    },
+}
+
+fn newer_hint(found: &str) -> &'static str {
+    match format_version(found) {
+        Some(_) => "it was written by a newer version; update pubgauge to read it",
+        None => "it is no results file of pubgauge",
+    }
+}
+
+fn format_version(format: &str) -> Option<u32> {
+    format.strip_prefix("pubgauge-results/")?.parse().ok()
+}
+
+/// The files of a trial beside `trial.json`.
+#[derive(Clone, Debug, Default)]
+pub struct TrialFiles {
+    /// Histograms, by name without extension, for example `latency`; each flow an interval.
+    pub histograms: Vec<(String, Vec<Interval>)>,
+    /// Configuration of the system and whatever else it was started with: name and text.
+    pub configs: Vec<(String, String)>,
+}
+
+/// What a run begins with.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    /// The study file as given; empty for a run from flags.
+    pub study_toml: String,
+    /// The plan that it became, with everything that tells this run from another.
+    pub study_resolved: Value,
+    /// The machine.
+    pub machine: Machine,
+    /// The study in short.
+    pub study: StudyInfo,
+}
+
+/// A run that is being written.
+#[derive(Debug)]
+pub struct RunFolder {
+    root: PathBuf,
+    results: Results,
+    /// Held for as long as the folder is written to.
+    _lock: File,
+}
+
+impl RunFolder {
+    /// Begins a run in `dir`, which must not exist or be empty.
+    ///
+    /// # Errors
+    /// [`StoreError::NotARun`] or [`StoreError::AlreadyARun`] if something is in it, otherwise
+    /// whatever the file system says.
+    pub fn create(dir: &Path, run: NewRun) -> Result<RunFolder, StoreError> {
+        if dir.join(RESULTS_FILE).exists() {
+            return Err(StoreError::AlreadyARun(dir.to_owned()));
+        }
+        fs::create_dir_all(dir).map_err(io_error("create", dir, dir))?;
+        let mut entries = fs::read_dir(dir).map_err(io_error("read", dir, dir))?;
+        if entries.next().is_some() {
+            return Err(StoreError::NotARun(dir.to_owned()));
+        }
+        let lock = lock(dir)?;
+        make_dir(dir, &dir.join(TRIALS))?;
+        write_synced(dir, &dir.join(STUDY_FILE), run.study_toml.as_bytes())?;
+        let mut resolved = serde_json::to_string_pretty(&run.study_resolved)
+            .expect("a JSON value is always printable");
+        resolved.push('\n');
+        write_synced(dir, &dir.join(RESOLVED_FILE), resolved.as_bytes())?;
+        let results = Results {
+            format: FORMAT.to_owned(),
+            machine: run.machine,
+            study: run.study,
+            trials: Vec::new(),
+        };
+        let mut folder = RunFolder {
+            root: dir.to_owned(),
+            results,
+            _lock: lock,
+        };
+        folder.results.study.cut_off = true;
+        folder.write_results()?;
+        Ok(folder)
+    }
+
+    /// Opens a run that was cut off. Finished trials are kept; the remains of a half-written one
+    /// are removed.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherStudy`] if `study_resolved` is not what the run began with,
+    /// [`StoreError::NoRun`] if there is none.
+    pub fn open_for_resume(dir: &Path, study_resolved: &Value) -> Result<RunFolder, StoreError> {
+        if !dir.join(RESULTS_FILE).exists() {
+            return Err(StoreError::NoRun(dir.to_owned()));
+        }
+        let lock = lock(dir)?;
+        let before: Value = read_json(&dir.join(RESOLVED_FILE))?;
+        if let Some(difference) = first_difference("study", &before, study_resolved) {
+            return Err(StoreError::OtherStudy {
+                run: dir.to_owned(),
+                difference,
+            });
+        }
+        let mut results = load(dir)?;
+        let trials = dir.join(TRIALS);
+        let mut stored = Vec::new();
+        for entry in fs::read_dir(&trials).map_err(io_error("read", dir, &trials))? {
+            let path = entry.map_err(io_error("read", dir, &trials))?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if name.starts_with('.') {
+                fs::remove_dir_all(&path).map_err(io_error("remove", dir, &path))?;
+            } else {
+                stored.push(read_json::<Trial>(&path.join(TRIAL_FILE))?);
+            }
+        }
+        // Trials keep the order in which they ran; one that made it to disk but not into
+        // results.json was the last.
+        let position = |id: u32| {
+            results
+                .trials
+                .iter()
+                .position(|trial| trial.id == id)
+                .unwrap_or(usize::MAX)
+        };
+        stored.sort_by_key(|trial| (position(trial.id), trial.id));
+        results.trials = stored;
+        results.study.cut_off = true;
+        let mut folder = RunFolder {
+            root: dir.to_owned(),
+            results,
+            _lock: lock,
+        };
+        folder.write_results()?;
+        Ok(folder)
+    }
+
+    /// Stores a finished trial: when this returns, it is on disk.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSpace`] on a full disk; everything stored before stays readable and
+    /// nothing of this trial is left.
+    pub fn append_trial(&mut self, trial: Trial, files: &TrialFiles) -> Result<(), StoreError> {
+        let trials = self.root.join(TRIALS);
+        let name = trial_name(trial.id);
+        let place = trials.join(&name);
+        if place.exists() {
+            return Err(StoreError::Duplicate(trial.id));
+        }
+        let partial = trials.join(format!(".{name}.partial"));
+        if partial.exists() {
+            fs::remove_dir_all(&partial).map_err(io_error("remove", &self.root, &partial))?;
+        }
+        if let Err(error) = self.write_trial(&partial, &place, &trial, files) {
+            // Room for the next attempt; the cause is what the caller must hear about.
+            let _ = fs::remove_dir_all(&partial);
+            return Err(error);
+        }
+        self.results.trials.push(trial);
+        self.write_results()
+    }
+
+    fn write_trial(
+        &self,
+        partial: &Path,
+        place: &Path,
+        trial: &Trial,
+        files: &TrialFiles,
+    ) -> Result<(), StoreError> {
+        let root = &self.root;
+        make_dir(root, partial)?;
+        let json = serde_json::to_string_pretty(trial).expect("a trial is plain data");
+        write_synced(root, &partial.join(TRIAL_FILE), json.as_bytes())?;
+        for (name, intervals) in &files.histograms {
+            let path = partial.join(format!("{}.hlog", checked(name)?));
+            let head = format!("{name} of trial {}, cell {}", trial.id, trial.cell);
+            let log = histogram::write_log(&[&head.replace(['\r', '\n'], " ")], intervals)
+                .map_err(|source| StoreError::Log {
+                    path: path.clone(),
+                    source,
+                })?;
+            write_synced(root, &path, log.as_bytes())?;
+        }
+        if !files.configs.is_empty() {
+            let system = partial.join("system");
+            make_dir(root, &system)?;
+            for (name, text) in &files.configs {
+                write_synced(root, &system.join(checked(name)?), text.as_bytes())?;
+            }
+            sync_dir(root, &system)?;
+        }
+        sync_dir(root, partial)?;
+        fs::rename(partial, place).map_err(io_error("rename", root, partial))?;
+        sync_dir(root, &root.join(TRIALS))
+    }
+
+    /// Ends the run: stores the outcome of its criteria and that it was not cut off.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn finish(&mut self, criteria: Vec<CriterionOutcome>) -> Result<(), StoreError> {
+        self.results.study.criteria = criteria;
+        self.results.study.cut_off =
+            self.results.trials.len() < self.results.study.planned_trials as usize;
+        self.write_results()
+    }
+
+    /// Whether a trial of the plan is done already. A trial is the same if its number and its
+    /// cell are.
+    pub fn has(&self, id: u32, cell: &str) -> bool {
+        self.results
+            .trials
+            .iter()
+            .any(|trial| trial.id == id && trial.cell == cell)
+    }
+
+    /// What has been stored so far.
+    pub fn results(&self) -> &Results {
+        &self.results
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    fn write_results(&mut self) -> Result<(), StoreError> {
+        let path = self.root.join(RESULTS_FILE);
+        let temporary = self.root.join(".results.json.partial");
+        let outcome = write_synced(&self.root, &temporary, to_json(&self.results).as_bytes())
+            .and_then(|()| {
+                fs::rename(&temporary, &path).map_err(io_error("rename", &self.root, &temporary))
+            })
+            .and_then(|()| sync_dir(&self.root, &self.root));
+        if outcome.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        outcome
+    }
+}
+
+/// Reads `results.json` of the run in `dir`.
+///
+/// # Errors
+/// [`StoreError::NoRun`], [`StoreError::Format`] for a file of a newer version,
+/// [`StoreError::Damaged`] with line and column.
+pub fn load(dir: &Path) -> Result<Results, StoreError> {
+    let path = dir.join(RESULTS_FILE);
+    if !path.exists() {
+        return Err(StoreError::NoRun(dir.to_owned()));
+    }
+    let value: Value = read_json(&path)?;
+    let found = value
+        .get("format")
+        .and_then(Value::as_str)
+        .unwrap_or("none")
+        .to_owned();
+    if found != FORMAT {
+        return Err(StoreError::Format { path, found });
+    }
+    serde_json::from_value(value).map_err(|why| StoreError::Damaged {
+        path,
+        why: why.to_string(),
+    })
+}
+
+/// Reads a histogram log of a stored trial, for example `latency`; empty if the trial has none of
+/// that name.
+///
+/// # Errors
+/// [`StoreError::Log`] if it is damaged.
+pub fn load_log(dir: &Path, trial: u32, name: &str) -> Result<Vec<Interval>, StoreError> {
+    let path = dir
+        .join(TRIALS)
+        .join(trial_name(trial))
+        .join(format!("{}.hlog", checked(name)?));
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => {
+            return Err(StoreError::Io {
+                what: "read",
+                path,
+                source,
+            });
+        }
+    };
+    histogram::read_log(&text).map_err(|source| StoreError::Log { path, source })
+}
+
+/// `results.json` as it stands on disk: one line per trial, so that ordinary line tools and
+/// version control can work with it.
+pub fn to_json(results: &Results) -> String {
+    fn part(value: &impl serde::Serialize) -> String {
+        serde_json::to_string(value).expect("results are plain data")
+    }
+    let mut text = format!(
+        "{{\n\"format\": {},\n\"machine\": {},\n\"study\": {},\n\"trials\": [",
+        part(&results.format),
+        part(&results.machine),
+        part(&results.study)
+    );
+    for (at, trial) in results.trials.iter().enumerate() {
+        text.push_str(if at == 0 { "\n" } else { ",\n" });
+        text.push_str(&part(trial));
+    }
+    text.push_str("\n]\n}\n");
+    text
+}
+
+fn trial_name(id: u32) -> String {
+    format!("{id:04}")
+}
+
+/// A file name that stays inside its folder.
+fn checked(name: &str) -> Result<&str, StoreError> {
+    let bad = name.is_empty()
+        || name.starts_with('.')
+        || name.contains(['/', '\\', '\0'])
+        || name.len() > 200;
+    if bad {
+        Err(StoreError::FileName(name.to_owned()))
+    } else {
+        Ok(name)
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, StoreError> {
+    let path = dir.join(LOCK_FILE);
+    let file = File::create(&path).map_err(io_error("create", dir, &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.to_owned())),
+        Err(fs::TryLockError::Error(source)) => Err(StoreError::Io {
+            what: "lock",
+            path,
+            source,
+        }),
+    }
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
+    let bytes = fs::read(path).map_err(io_error("read", path, path))?;
+    serde_json::from_slice(&bytes).map_err(|why| StoreError::Damaged {
+        path: path.to_owned(),
+        why: why.to_string(),
+    })
+}
+
+fn make_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
+    fs::create_dir(path).map_err(io_error("create", run, path))
+}
+
+fn write_synced(run: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut file = File::create(path).map_err(io_error("create", run, path))?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(io_error("write", run, path))
+}
+
+fn sync_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
+    File::open(path)
+        .and_then(|dir| dir.sync_all())
+        .map_err(io_error("sync", run, path))
+}
+
+fn io_error<'a>(
+    what: &'static str,
+    run: &'a Path,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |source| {
+        let full = matches!(
+            source.raw_os_error(),
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
+        );
+        if full {
+            StoreError::NoSpace {
+                path: path.to_owned(),
+                run: run.to_owned(),
+                source,
+            }
+        } else {
+            StoreError::Io {
+                what,
+                path: path.to_owned(),
+                source,
+            }
+        }
+    }
+}
+
+/// The first place at which two values differ, in words.
+fn first_difference(at: &str, before: &Value, now: &Value) -> Option<String> {
+    match (before, now) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: HashSet<&String> = a.keys().chain(b.keys()).collect();
+            let mut keys: Vec<&String> = keys.into_iter().collect();
+            keys.sort();
+            keys.into_iter().find_map(|key| {
+                let at = format!("{at}.{key}");
+                match (a.get(key), b.get(key)) {
+                    (Some(x), Some(y)) => first_difference(&at, x, y),
+                    (Some(_), None) => Some(format!("{at} is gone")),
+                    _ => Some(format!("{at} is new")),
+                }
+            })
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => a
+            .iter()
+            .zip(b)
+            .enumerate()
+            .find_map(|(i, (x, y))| first_difference(&format!("{at}[{i}]"), x, y)),
+        (Value::Array(a), Value::Array(b)) => Some(format!(
+            "{at} had {} entries and has {} now",
+            a.len(),
+            b.len()
+        )),
+        (x, y) if x == y => None,
+        (x, y) => Some(format!("{at} was {x} and is {y} now")),
+    }
+}

@@ -1,0 +1,586 @@
+use proptest::prelude::*;
+use pubgauge_driver::Settings;
+
+use super::*;
+use crate::model::{ClientCpu, Connections, Distribution, System, WorkerLoad, WorkloadInfo};
+
+const MS: u64 = 1_000_000;
+
+fn distribution(count: u64, p50: u64, p99: u64) -> Distribution {
+    Distribution {
+        count,
+        min: p50 / 2,
+        mean: p50 as f64,
+        p50,
+        p90: p99,
+        p99,
+        p99_9: p99 * 2,
+        p99_99: p99 * 3,
+        max: p99 * 4,
+    }
+}
+
+/// Ten calm seconds of 10,000 msgs/s over a broker with air to breathe.
+fn calm() -> Trial {
+    let seconds = 10u64;
+    let rate = 10_000u64;
+    let count = seconds * rate;
+    Trial {
+        system: System {
+            name: "mosquitto".into(),
+            version: "2.0.11".into(),
+        },
+        settings: Settings::default(),
+        workload: WorkloadInfo {
+            name: "periodic".into(),
+            ..Default::default()
+        },
+        duration_s: seconds as f64,
+        offered: count,
+        published: count,
+        delivered: count,
+        expected: count,
+        offered_msgs_per_s: rate as f64,
+        published_msgs_per_s: rate as f64,
+        delivered_msgs_per_s: rate as f64,
+        latency_ns: distribution(count, 200_000, 2 * MS),
+        latency_from_send_ns: distribution(count, 190_000, 2 * MS),
+        send_lag_ns: distribution(count, 5_000, 200_000),
+        noise_ns: distribution(10_000, 60_000, 500_000),
+        client_cpu_s: ClientCpu {
+            publishers: 1.0,
+            subscribers: 1.0,
+        },
+        system_cpu_s: Some(2.0),
+        worker_load: WorkerLoad {
+            publishers_running: 0.10,
+            publishers_waiting: 0.02,
+            subscribers_running: 0.10,
+            subscribers_waiting: 0.02,
+        },
+        connections: Connections {
+            planned: 2,
+            made: 2,
+            ..Default::default()
+        },
+        series: series(
+            1.0,
+            &[10_000; 10],
+            &[10_000; 10],
+            &[3, 5, 2, 4, 3, 6, 2, 3, 4, 3],
+        ),
+        ..Default::default()
+    }
+}
+
+/// Flat out at 300,000 msgs/s for two seconds in records of a quarter of a second; the broker's
+/// one thread is the limit and a full socket buffer stands between.
+fn flat_out() -> Trial {
+    let mut trial = calm();
+    trial.workload.flat_out = true;
+    trial.duration_s = 2.0;
+    let count = 600_000;
+    for figure in [
+        &mut trial.offered,
+        &mut trial.published,
+        &mut trial.delivered,
+        &mut trial.expected,
+    ] {
+        *figure = count;
+    }
+    trial.latency_ns = distribution(count, 150 * MS, 180 * MS);
+    trial.latency_from_send_ns = trial.latency_ns;
+    trial.send_lag_ns = distribution(count, 100, 1_000);
+    trial.system_cpu_s = Some(1.98);
+    trial.client_cpu_s = ClientCpu {
+        publishers: 0.5,
+        subscribers: 0.9,
+    };
+    trial.worker_load = WorkerLoad {
+        publishers_running: 0.25,
+        publishers_waiting: 0.10,
+        subscribers_running: 0.45,
+        subscribers_waiting: 0.15,
+    };
+    trial.series = series(
+        0.25,
+        &[
+            120_000, 75_000, 74_000, 76_000, 75_000, 75_000, 75_000, 75_000,
+        ],
+        &[75_000; 8],
+        &[
+            45_000, 45_000, 44_000, 45_500, 45_000, 45_000, 44_800, 45_100,
+        ],
+    );
+    trial
+}
+
+fn series(length: f64, published: &[u64], delivered: &[u64], backlog: &[i64]) -> Vec<Second> {
+    (0..published.len())
+        .map(|i| Second {
+            t_s: length * (i + 1) as f64,
+            published: published[i],
+            delivered: delivered[i],
+            backlog: backlog[i],
+            latency_p50_ns: 200_000,
+            latency_p99_ns: 2 * MS,
+            ..Default::default()
+        })
+        .collect()
+}
+
+fn here() -> Circumstances {
+    Circumstances {
+        cores: 4,
+        ..Default::default()
+    }
+}
+
+#[track_caller]
+fn expect(trial: &Trial, circumstances: &Circumstances, status: Status, part: &str) {
+    let verdict = judge(trial, circumstances);
+    assert_eq!(verdict.status, status, "{:#?}", verdict.reasons);
+    assert!(
+        part.is_empty() || verdict.reasons.iter().any(|reason| reason.contains(part)),
+        "no reason says {part:?}: {:#?}",
+        verdict.reasons
+    );
+    assert_eq!(verdict.reasons.is_empty(), status == Status::Valid);
+}
+
+#[test]
+fn calm_trials_are_valid() {
+    expect(&calm(), &here(), Status::Valid, "");
+    expect(&flat_out(), &here(), Status::Valid, "");
+}
+
+#[test]
+fn a_trial_that_never_ran_is_broken() {
+    expect(
+        &Trial::default(),
+        &here(),
+        Status::Broken,
+        "nothing was measured",
+    );
+    let late = Circumstances {
+        not_run: Some("3 of 5 subscribers were not ready after 10 s".into()),
+        ..here()
+    };
+    expect(&calm(), &late, Status::Broken, "not ready after 10 s");
+}
+
+#[test]
+fn broken_rules() {
+    let mut t = calm();
+    t.connections.made = 1;
+    expect(&t, &here(), Status::Broken, "1 of 2 connections");
+
+    let mut t = calm();
+    t.connections.lost = 1;
+    expect(&t, &here(), Status::Broken, "1 of 2 connections were lost");
+    let asked = Circumstances {
+        disconnects_asked: true,
+        ..here()
+    };
+    expect(&t, &asked, Status::Valid, "");
+
+    let died = Circumstances {
+        system_died: vec!["mosquitto: signal 9".into()],
+        ..here()
+    };
+    expect(&calm(), &died, Status::Broken, "signal 9");
+
+    let mut t = calm();
+    t.odd.foreign = 1;
+    expect(&t, &here(), Status::Broken, "not of this trial");
+
+    let mut t = calm();
+    t.odd.corrupt = 2;
+    expect(&t, &here(), Status::Broken, "damaged body");
+
+    let mut t = calm();
+    t.delivered = 0;
+    t.lost = t.expected;
+    expect(&t, &here(), Status::Broken, "none of 100000 expected");
+
+    let mut t = calm();
+    t.odd.negative = 5_000;
+    expect(&t, &here(), Status::Broken, "clocks");
+
+    let mut t = calm();
+    t.lost = 7;
+    expect(&t, &here(), Status::Broken, "do not add up");
+}
+
+#[test]
+fn nobody_listening_is_fine() {
+    let mut t = calm();
+    (t.delivered, t.expected) = (0, 0);
+    t.series = series(1.0, &[10_000; 10], &[0; 10], &[0; 10]);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn one_lost_message_is_lossy_unless_loss_is_the_subject() {
+    let mut t = calm();
+    t.delivered -= 1;
+    t.lost = 1;
+    expect(&t, &here(), Status::Lossy, "1 of 100000");
+    t.settings.on_full = Some(OnFull::Drop);
+    expect(&t, &here(), Status::Valid, "");
+    t.settings.on_full = None;
+    let subject = Circumstances {
+        losses_are_the_subject: true,
+        ..here()
+    };
+    expect(&t, &subject, Status::Valid, "");
+}
+
+#[test]
+fn duplicates_are_allowed_at_least_once_only() {
+    let mut t = calm();
+    t.delivered += 1;
+    t.duplicated = 1;
+    expect(&t, &here(), Status::Lossy, "duplicates");
+    t.settings.reliability = Some(Reliability::ExactlyOnce);
+    expect(&t, &here(), Status::Lossy, "duplicates");
+    t.settings.reliability = Some(Reliability::AtLeastOnce);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn a_queue_that_grows_without_bound_is_overload() {
+    // The broker takes 100,000 msgs/s and hands on 60,000; nothing is lost, the median is calm.
+    let mut t = flat_out();
+    t.series = series(
+        0.25,
+        &[25_000; 8],
+        &[15_000; 8],
+        &[
+            10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000, 80_000,
+        ],
+    );
+    t.worker_load.publishers_running = 0.99;
+    let verdict = judge(&t, &here());
+    assert_eq!(verdict.status, Status::Overloaded, "{verdict:?}");
+    assert!(
+        verdict.reasons[0].contains("from 10000 to 80000"),
+        "{verdict:?}"
+    );
+    // A publisher that outruns the system is not the limit.
+    assert_eq!(verdict.reasons.len(), 1, "{verdict:?}");
+}
+
+#[test]
+fn overload_shows_in_two_records() {
+    let mut t = flat_out();
+    t.series = series(1.0, &[300_000; 2], &[200_000; 2], &[100_000, 200_000]);
+    expect(&t, &here(), Status::Overloaded, "from 100000 to 200000");
+}
+
+#[test]
+fn messages_under_way_are_no_backlog() {
+    // A hundred meters report together just before the last record is closed.
+    let mut t = calm();
+    t.duration_s = 1.5;
+    t.series = series(1.0, &[100, 100], &[100, 1], &[0, 99]);
+    t.series[1].t_s = 1.5;
+    for second in &mut t.series {
+        second.latency_max_ns = 3 * MS;
+    }
+    expect(&t, &here(), Status::Valid, "");
+    // The same backlog with latencies to match is a queue.
+    t.series[1].latency_max_ns = 400_000 * MS;
+    expect(&t, &here(), Status::Overloaded, "from 0 to 99");
+}
+
+#[test]
+fn a_backlog_of_the_drain_does_not_count() {
+    let mut t = calm();
+    t.series.push(Second {
+        t_s: 11.0,
+        backlog: 90_000,
+        ..Default::default()
+    });
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn a_backlog_made_by_a_full_subscriber_is_the_clients() {
+    let mut t = flat_out();
+    t.series = series(1.0, &[300_000; 2], &[200_000; 2], &[100_000, 200_000]);
+    t.worker_load.subscribers_running = 0.97;
+    t.system_cpu_s = Some(1.0);
+    expect(&t, &here(), Status::ClientBound, "from 100000 to 200000");
+}
+
+#[test]
+fn due_messages_left_unsent() {
+    let mut t = calm();
+    t.not_sent = 5_000;
+    expect(&t, &here(), Status::Overloaded, "could not be handed over");
+    // One message on the border of the measurement is none.
+    t.not_sent = 1;
+    t.offered = 20;
+    expect(&t, &here(), Status::Valid, "");
+    // A publisher without time is at fault itself.
+    let mut t = calm();
+    t.not_sent = 5_000;
+    t.worker_load.publishers_running = 0.95;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "publishing worker ran 95 %",
+    );
+}
+
+#[test]
+fn refusals() {
+    let mut t = calm();
+    t.refused = 5_000;
+    expect(&t, &here(), Status::Overloaded, "refused");
+    t.settings.on_full = Some(OnFull::Drop);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn a_publisher_that_the_system_outruns_is_the_limit() {
+    let mut t = flat_out();
+    t.worker_load.publishers_running = 0.97;
+    t.system_cpu_s = Some(0.8);
+    expect(&t, &here(), Status::ClientBound, "could have taken more");
+}
+
+#[test]
+fn seventy_percent_in_a_paced_trial() {
+    let mut t = calm();
+    t.worker_load.subscribers_running = 0.75;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "subscribing worker ran 75 %",
+    );
+    // In a brokerless system that load is the library's, and it is too much as well.
+    let brokerless = Circumstances {
+        system_in_client: true,
+        ..here()
+    };
+    expect(&t, &brokerless, Status::ClientBound, "library");
+    // Flat out, a full library is the system's limit.
+    let mut t = flat_out();
+    t.system_cpu_s = None;
+    t.worker_load.publishers_running = 0.99;
+    expect(&t, &brokerless, Status::Valid, "");
+    expect(&t, &here(), Status::ClientBound, "could have taken more");
+}
+
+#[test]
+fn a_crowded_machine_is_named() {
+    // Two processors, three busy processes; the broker gets 0.7 of a core.
+    let two = Circumstances {
+        cores: 2,
+        ..Default::default()
+    };
+    let mut t = flat_out();
+    t.system_cpu_s = Some(1.4);
+    t.worker_load.subscribers_waiting = 0.3;
+    expect(
+        &t,
+        &two,
+        Status::ClientBound,
+        "the machine with its 2 processors was the limit",
+    );
+    // The broker's single thread never rested: then it was the limit, crowd or no crowd.
+    t.system_cpu_s = Some(1.96);
+    expect(&t, &two, Status::Valid, "");
+    // A broker of many threads could have used more than it was given.
+    t.system_cpu_s = Some(2.6);
+    t.client_cpu_s = ClientCpu {
+        publishers: 0.5,
+        subscribers: 0.9,
+    };
+    expect(
+        &t,
+        &two,
+        Status::ClientBound,
+        "the machine with its 2 processors was the limit",
+    );
+}
+
+#[test]
+fn a_late_client() {
+    let mut t = calm();
+    t.send_lag_ns.p50 = 150_000;
+    t.latency_ns.p50 = 300_000;
+    t.worker_load.publishers_running = 0.6;
+    expect(&t, &here(), Status::ClientBound, "half of all messages");
+    // The same lag of a publisher that slept: the system held it back.
+    t.worker_load.publishers_running = 0.1;
+    expect(&t, &here(), Status::Valid, "");
+    // Unless this machine's timers are no better.
+    t.noise_ns.p50 = 140_000;
+    expect(&t, &here(), Status::ClientBound, "half of all messages");
+
+    let mut t = calm();
+    t.send_lag_ns.p99 = 3 * MS;
+    t.noise_ns.p99 = 3 * MS;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the tail is the client's own",
+    );
+}
+
+#[test]
+fn an_unsteady_rate() {
+    let mut t = flat_out();
+    t.duration_s = 10.0;
+    let jumpy = [100u64, 900, 100, 900, 500, 500, 900, 100, 900, 100].map(|n| n * 100);
+    t.series = series(1.0, &jumpy, &jumpy, &[50; 10]);
+    t.system_cpu_s = Some(9.9);
+    expect(&t, &here(), Status::Unsteady, "varied by");
+    let bursts = Circumstances {
+        rate_varies_by_design: true,
+        ..here()
+    };
+    expect(&t, &bursts, Status::Valid, "");
+
+    let falling = [1000u64, 1000, 1000, 1000, 1000, 700, 700, 700, 700, 700].map(|n| n * 100);
+    t.series = series(1.0, &falling, &falling, &[50; 10]);
+    expect(&t, &here(), Status::Unsteady, "30 % apart");
+}
+
+#[test]
+fn a_lumpy_schedule_is_not_unsteady() {
+    // A hundred meters that all report in the same quarter of a second.
+    let mut t = calm();
+    let lumps: Vec<u64> = (0..40)
+        .map(|i| if i % 4 == 0 { 2_500 } else { 0 })
+        .collect();
+    t.series = series(0.25, &lumps, &lumps, &[0; 40]);
+    expect(&t, &here(), Status::Valid, "");
+    // The same lumps flat out are stalls.
+    t.workload.flat_out = true;
+    t.system_cpu_s = Some(9.9);
+    expect(&t, &here(), Status::Unsteady, "varied by");
+}
+
+#[test]
+fn few_messages_vary_by_chance() {
+    let mut t = flat_out();
+    t.duration_s = 10.0;
+    (t.offered, t.published, t.delivered, t.expected) = (41, 41, 41, 41);
+    let few = [4u64, 2, 6, 5, 3, 4, 7, 3, 2, 5];
+    t.series = series(1.0, &few, &few, &[0; 10]);
+    t.system_cpu_s = Some(9.9);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn latency_that_doubles_is_unsteady() {
+    let mut t = calm();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 200_000 + i as u64 * 100_000;
+    }
+    expect(&t, &here(), Status::Unsteady, "median latency went from");
+}
+
+#[test]
+fn slow_growth_with_rising_latency_is_overload() {
+    let mut t = calm();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 1_000_000 + i as u64 * 10_000_000;
+        second.backlog = 10 + i as i64 * 200;
+    }
+    expect(&t, &here(), Status::Overloaded, "median latency rose");
+}
+
+#[test]
+fn all_reasons_stand_worst_first() {
+    let mut t = calm();
+    t.delivered -= 10;
+    t.lost = 10;
+    t.not_sent = 5_000;
+    t.worker_load.subscribers_waiting = 0.5;
+    let verdict = judge(&t, &here());
+    assert_eq!(verdict.status, Status::Lossy);
+    assert_eq!(verdict.reasons.len(), 3, "{verdict:#?}");
+    assert!(verdict.reasons[0].contains("lost"));
+    assert!(verdict.reasons[1].contains("handed over"));
+    assert!(verdict.reasons[2].contains("processors was the limit"));
+}
+
+proptest! {
+    /// Whatever the series look like: no panic, the status fits the reasons, same input same verdict.
+    #[test]
+    fn judging_is_total(
+        records in prop::collection::vec((0.0f64..2.0, 0u64..1_000_000, 0u64..1_000_000, -1000i64..1_000_000_000, 0u64..u64::MAX), 0..40),
+        duration in 0.0f64..30.0,
+        flat_out: bool,
+        load in prop::array::uniform4(0.0f64..1.0),
+        cores in 0u32..8,
+        system_cpu in prop::option::of(0.0f64..30.0),
+    ) {
+        let mut t = calm();
+        t.workload.flat_out = flat_out;
+        t.duration_s = duration;
+        t.system_cpu_s = system_cpu;
+        t.worker_load = WorkerLoad {
+            publishers_running: load[0],
+            publishers_waiting: load[1],
+            subscribers_running: load[2],
+            subscribers_waiting: load[3],
+        };
+        let mut at = 0.0;
+        t.series = records.iter().map(|(length, published, delivered, backlog, p50)| {
+            at += length;
+            Second { t_s: at, published: *published, delivered: *delivered, backlog: *backlog, latency_p50_ns: *p50, ..Default::default() }
+        }).collect();
+        let circumstances = Circumstances { cores, ..Default::default() };
+        let verdict = judge(&t, &circumstances);
+        prop_assert_eq!(verdict.status == Status::Valid, verdict.reasons.is_empty());
+        let again = judge(&t, &circumstances);
+        prop_assert_eq!(verdict.reasons, again.reasons);
+    }
+
+    /// A backlog that takes more than a tenth of what is offered is never called valid,
+    /// whatever the length of a record and however noisy the deliveries.
+    #[test]
+    fn material_growth_is_never_valid(
+        length in 0.1f64..1.0,
+        records in 4usize..40,
+        rate in 1_000.0f64..1_000_000.0,
+        kept in 0.1f64..0.9,
+        noise in prop::collection::vec(-0.02f64..0.02, 40),
+    ) {
+        let mut t = flat_out();
+        t.duration_s = length * records as f64;
+        t.system_cpu_s = Some(t.duration_s);
+        let published = (rate * length) as u64;
+        let mut backlog = 0i64;
+        t.series = (0..records).map(|i| {
+            let delivered = (published as f64 * (1.0 - kept) * (1.0 + noise[i])) as u64;
+            backlog += published as i64 - delivered as i64;
+            Second { t_s: length * (i + 1) as f64, published, delivered, backlog, latency_p50_ns: 1, ..Default::default() }
+        }).collect();
+        prop_assert_eq!(judge(&t, &here()).status, Status::Overloaded);
+    }
+
+    /// A backlog that stands still is never called overload.
+    #[test]
+    fn a_standing_backlog_is_no_overload(
+        standing in 0i64..1_000_000,
+        wobble in prop::collection::vec(-40i64..40, 8..30),
+    ) {
+        let mut t = flat_out();
+        let n = wobble.len();
+        t.duration_s = n as f64 * 0.25;
+        let backlog: Vec<i64> = wobble.iter().map(|w| standing + w).collect();
+        t.series = series(0.25, &vec![75_000; n], &vec![75_000; n], &backlog);
+        let verdict = judge(&t, &here());
+        prop_assert!(verdict.status != Status::Overloaded, "{:?}", verdict.reasons);
+    }
+}

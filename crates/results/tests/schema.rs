@@ -1,0 +1,144 @@
+//! The committed schema is the one the types make, and real results obey it.
+
+use std::path::Path;
+
+use pubgauge_results::store::{self, NewRun, RunFolder, TrialFiles};
+use pubgauge_results::{
+    Distribution, FlowFigures, Machine, Second, StudyInfo, System, Trial, UnsupportedCell,
+};
+use serde_json::{Value, json};
+
+fn committed() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/results.schema.json");
+    let generated = pubgauge_results::schema::results_schema();
+    if std::env::var_os("PUBGAUGE_UPDATE_SCHEMA").is_some() {
+        std::fs::write(&path, &generated).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == generated,
+        "schema/results.schema.json is out of date: run this test with PUBGAUGE_UPDATE_SCHEMA=1 and commit it"
+    );
+    serde_json::from_str(&committed).unwrap()
+}
+
+fn produced() -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    let study = StudyInfo {
+        name: "s".into(),
+        unsupported: vec![UnsupportedCell {
+            system: "zeromq".into(),
+            settings: Vec::new(),
+        }],
+        ..Default::default()
+    };
+    let mut run = RunFolder::create(
+        &root,
+        NewRun {
+            study_toml: String::new(),
+            study_resolved: json!({}),
+            machine: Machine::default(),
+            study,
+        },
+    )
+    .unwrap();
+    let one = Distribution {
+        count: 1,
+        min: 1,
+        mean: 1.5,
+        p50: 1,
+        p90: 1,
+        p99: 1,
+        p99_9: 1,
+        p99_99: 1,
+        max: 2,
+    };
+    let trial = Trial {
+        system: System {
+            name: "mosquitto".into(),
+            version: "2.0.11".into(),
+        },
+        latency_ns: one,
+        acknowledgement_ns: Some(one),
+        system_cpu_s: Some(0.5),
+        series: vec![Second::default()],
+        flows: vec![FlowFigures::default()],
+        latency_ecdf: vec![(1, 1.0)],
+        ..Default::default()
+    };
+    run.append_trial(trial, &TrialFiles::default()).unwrap();
+    serde_json::to_value(store::load(&root).unwrap()).unwrap();
+    let text = std::fs::read_to_string(root.join("results.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn the_schema_is_current_and_results_obey_it() {
+    let schema = committed();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let results = produced();
+    let errors: Vec<String> = validator
+        .iter_errors(&results)
+        .map(|e| e.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+
+    // It can tell wrong from right.
+    let mut wrong = results.clone();
+    wrong["trials"][0]["delivered"] = json!("many");
+    assert!(!validator.is_valid(&wrong));
+    let mut wrong = results.clone();
+    wrong["trials"][0]["verdict"]["status"] = json!("fine");
+    assert!(!validator.is_valid(&wrong));
+    let mut wrong = results;
+    wrong.as_object_mut().unwrap().remove("format");
+    assert!(!validator.is_valid(&wrong));
+}
+
+/// The names that other tools read.
+#[test]
+fn names_are_as_promised() {
+    let results = produced();
+    for name in ["format", "machine", "study", "trials"] {
+        assert!(results.get(name).is_some(), "{name}");
+    }
+    let trial = &results["trials"][0];
+    for path in [
+        "system/name",
+        "system/version",
+        "settings",
+        "workload",
+        "repeat",
+        "verdict/status",
+        "verdict/reasons",
+        "duration_s",
+        "published",
+        "refused",
+        "delivered",
+        "lost",
+        "duplicated",
+        "reordered",
+        "sentinels",
+        "offered_msgs_per_s",
+        "published_msgs_per_s",
+        "delivered_msgs_per_s",
+        "client_cpu_s/publishers",
+        "client_cpu_s/subscribers",
+        "system_cpu_s",
+        "client_rss_bytes",
+        "system_rss_bytes",
+    ] {
+        assert!(trial.pointer(&format!("/{path}")).is_some(), "{path}");
+    }
+    for distribution in ["latency_ns", "latency_from_send_ns", "send_lag_ns"] {
+        for part in [
+            "count", "min", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "max",
+        ] {
+            assert!(
+                trial[distribution].get(part).is_some(),
+                "{distribution}.{part}"
+            );
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Short commands that are waited for: a question for a version, a hook.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::guard::{Guard, Report, Spec};
+
+/// What a command did.
+pub(crate) struct Output {
+    /// Whether it ended with 0 in time.
+    pub success: bool,
+    /// Standard output and error, at most 64 KiB.
+    pub text: String,
+    /// How it ended, in words.
+    pub end: String,
+}
+
+/// Executes a command under a guard and waits for it; nothing of it is left when this returns.
+///
+/// With no `env` the command inherits pubgauge's environment.
+pub(crate) fn run(
+    argv: &[String],
+    env: &[(OsString, OsString)],
+    directory: &Path,
+    time_out: Duration,
+) -> io::Result<Output> {
+    let mut captured = tempfile::tempfile()?;
+    let deadline = Instant::now() + time_out;
+    let env = match env.is_empty() {
+        true => std::env::vars_os().collect(),
+        false => env.to_vec(),
+    };
+    let mut guard = Guard::spawn(Spec {
+        argv: argv.iter().map(OsString::from).collect(),
+        env,
+        directory: directory.to_owned(),
+        stdout: captured.try_clone()?,
+        stderr: captured.try_clone()?,
+        cpus: Vec::new(),
+        address_space_bytes: None,
+        open_files: None,
+    })?;
+    let mut status = None;
+    while status.is_none() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match guard.report(left.max(Duration::from_millis(1))) {
+            Some(Report::Exited(wait_status)) => status = Some(wait_status),
+            Some(Report::Gone) => break,
+            Some(Report::Started(_)) => {}
+            None if left.is_zero() => break,
+            None => {}
+        }
+    }
+    guard.kill();
+    guard.reap(Duration::from_secs(5));
+    let text = text_of(&mut captured)?;
+    Ok(Output {
+        success: status == Some(0),
+        text,
+        end: match status {
+            Some(status) => describe_exit(status),
+            None => format!("did not end within {:.1} s", time_out.as_secs_f64()),
+        },
+    })
+}
+
+fn text_of(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(64 << 10).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A wait status in words.
+pub(crate) fn describe_exit(status: i32) -> String {
+    if libc::WIFSIGNALED(status) {
+        let signal = libc::WTERMSIG(status);
+        let name = match signal {
+            libc::SIGKILL => "SIGKILL (killed by hand, or by the kernel for want of memory)",
+            libc::SIGTERM => "SIGTERM",
+            libc::SIGINT => "SIGINT",
+            libc::SIGSEGV => "SIGSEGV (a crash)",
+            libc::SIGABRT => "SIGABRT (a crash)",
+            libc::SIGBUS => "SIGBUS (a crash)",
+            _ => return format!("was ended by signal {signal}"),
+        };
+        return format!("was ended by {name}");
+    }
+    format!("ended with exit code {}", libc::WEXITSTATUS(status))
+}

@@ -1,0 +1,222 @@
+//! Systems that already run somewhere: an address instead of a file.
+
+use std::path::Path;
+
+use pubgauge_driver::Secret;
+
+use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
+
+/// The environment variable that holds the password of an external system.
+pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
+
+/// The schemes of addresses and the drivers that speak them.
+const SCHEMES: [(&str, &str, u16); 6] = [
+    ("mqtt", "mqtt", 1883),
+    ("mqtts", "mqtt", 8883),
+    ("amqp", "amqp", 5672),
+    ("amqps", "amqp", 5671),
+    ("xmpp", "xmpp", 5222),
+    ("xmpps", "xmpp", 5223),
+];
+
+/// An address that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{address}` is no address of a system: {what}\n  hint: {hint}")]
+pub struct AddressError {
+    /// The address, without a password.
+    pub address: String,
+    /// What is wrong with it.
+    pub what: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// The description of the system at `address`: `mqtt://host:port`, `mqtts://user@host`,
+/// `mqtt://[::1]:1883`. The port may be left out where the scheme has a usual one.
+///
+/// # Errors
+/// For anything else, above all for a password in the address: command lines and results are
+/// read by others.
+pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
+    let shown = without_password(address);
+    let error = |what: &str, hint: String| AddressError {
+        address: shown.clone(),
+        what: what.to_owned(),
+        hint,
+    };
+    let example = || "write mqtt://HOST:PORT, or mqtts://USER@HOST:PORT for TLS".to_owned();
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return Err(error("it has no scheme", example()));
+    };
+    if scheme.starts_with("zmq-forwarder+") {
+        // Two sockets in one address: the driver knows how to read it.
+        return Ok(external(address.to_owned(), "zeromq", None));
+    }
+    let Some(&(_, driver, usual_port)) = SCHEMES.iter().find(|(name, ..)| *name == scheme) else {
+        let known: Vec<&str> = SCHEMES.iter().map(|(name, ..)| *name).collect();
+        return Err(error(
+            &format!("no driver speaks `{scheme}://`"),
+            spelling_hint(scheme, &known),
+        ));
+    };
+    let (user, place) = match rest.rsplit_once('@') {
+        Some((user, place)) => (Some(user), place),
+        None => (None, rest),
+    };
+    if user.is_some_and(|user| user.contains(':')) {
+        return Err(error(
+            "it holds a password, which would show in the process list and in the results",
+            format!("leave the password out and set the environment variable {PASSWORD_VARIABLE}"),
+        ));
+    }
+    if user.is_some_and(str::is_empty) {
+        return Err(error("the user name before `@` is empty", example()));
+    }
+    let place = place.strip_suffix('/').unwrap_or(place);
+    if let Some(odd) = place
+        .chars()
+        .find(|c| "/?#@".contains(*c) || c.is_whitespace())
+    {
+        return Err(error(&format!("`{odd}` has no meaning here"), example()));
+    }
+    let (host, port) = match place.rsplit_once(':') {
+        _ if place.ends_with(']') => (place, None),
+        Some((host, port)) => (host, Some(port)),
+        None => (place, None),
+    };
+    let literal = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let host_ok = match literal {
+        Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && !host.contains([':', '[', ']']),
+    };
+    if !host_ok {
+        return Err(error(
+            &format!("`{host}` is no host"),
+            "a name, an IPv4 address, or an IPv6 address in brackets: [::1]".into(),
+        ));
+    }
+    let port = match port {
+        None => usual_port,
+        Some(text) => match text.parse::<u16>() {
+            Ok(port) if port != 0 => port,
+            _ => {
+                return Err(error(
+                    &format!("`{text}` is no port"),
+                    "a port is a number from 1 to 65535".into(),
+                ));
+            }
+        },
+    };
+    Ok(external(format!("{scheme}://{host}:{port}"), driver, user))
+}
+
+fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
+    SystemFile {
+        name: address.clone(),
+        driver: driver.to_owned(),
+        description: "already running; neither started nor stopped by pubgauge".to_owned(),
+        kind: Kind::External,
+        endpoints: vec![address],
+        login: user.map(|user| Login {
+            username: user.to_owned(),
+            password: None,
+        }),
+        origin: Origin::Address,
+        ..SystemFile::empty()
+    }
+}
+
+/// The password for external systems: the content of `file` without its line end if there is
+/// one, else of [`PASSWORD_VARIABLE`], else none.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn password(file: Option<&Path>) -> std::io::Result<Option<Secret>> {
+    let text = match file {
+        Some(file) => Some(std::fs::read_to_string(file)?),
+        None => std::env::var(PASSWORD_VARIABLE).ok(),
+    };
+    Ok(text
+        .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+        .filter(|text| !text.is_empty())
+        .map(Secret::new))
+}
+
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.to_owned();
+    };
+    match rest.rsplit_once('@') {
+        Some((user, place)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+        None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_become_systems() {
+        let cases = [
+            (
+                "mqtt://localhost:1884",
+                "mqtt",
+                "mqtt://localhost:1884",
+                None,
+            ),
+            (
+                "mqtts://ann@broker.example",
+                "mqtt",
+                "mqtts://broker.example:8883",
+                Some("ann"),
+            ),
+            ("mqtt://[::1]", "mqtt", "mqtt://[::1]:1883", None),
+            ("mqtt://[::1]:99/", "mqtt", "mqtt://[::1]:99", None),
+            ("amqp://h", "amqp", "amqp://h:5672", None),
+            (
+                "zmq-forwarder+tcp://h:1,2",
+                "zeromq",
+                "zmq-forwarder+tcp://h:1,2",
+                None,
+            ),
+        ];
+        for (address, driver, endpoint, user) in cases {
+            let system = from_address(address).unwrap();
+            assert_eq!(system.driver, driver);
+            assert_eq!(system.endpoints, [endpoint]);
+            assert_eq!(system.kind, Kind::External);
+            assert_eq!(system.login.as_ref().map(|l| l.username.as_str()), user);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_a_hint() {
+        let cases = [
+            ("localhost:1883", "no scheme"),
+            ("mqt://h", "did you mean `mqtt`?"),
+            ("mqtt://", "is no host"),
+            ("mqtt://h:0", "is no port"),
+            ("mqtt://h:70000", "is no port"),
+            ("mqtt://h:1883/x", "`/` has no meaning here"),
+            ("mqtt://::1:1883", "in brackets"),
+            ("mqtt://@h", "user name before `@` is empty"),
+        ];
+        for (address, expected) in cases {
+            let error = from_address(address).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_the_address_is_refused_and_not_repeated() {
+        let error = from_address("mqtt://ann:s3cret@h").unwrap_err().to_string();
+        assert!(error.contains(PASSWORD_VARIABLE), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}

@@ -1,0 +1,511 @@
+//! The format of `systems/NAME.toml`: one real system each, how it is found, installed,
+//! configured, started, known ready, and stopped. Documented for users in
+//! `docs/add-a-broker.md`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use check::FileError;
+
+mod check;
+
+/// A system as its file describes it.
+///
+/// In every string that is marked *template*, `{name}` stands for a value that is known only
+/// when the system is started; see [`crate::template`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SystemFile {
+    /// Its name in studies, on the command line and in results.
+    pub name: String,
+    /// The driver that speaks to it, for example `mqtt`.
+    pub driver: String,
+    /// One sentence for people.
+    #[serde(default)]
+    pub description: String,
+    /// How it comes to run.
+    #[serde(default)]
+    pub kind: Kind,
+    /// What it can do, in the driver's words, for example `mqtt-3.1.1`, `mqtt-5`, `tls`.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// The variant that is taken if none is asked for; needed as soon as there are variants.
+    #[serde(default)]
+    pub default_variant: Option<String>,
+    /// Where its parts are.
+    #[serde(default)]
+    pub find: Find,
+    /// How its version is asked for.
+    #[serde(default)]
+    pub version: VersionQuery,
+    /// How it is installed.
+    #[serde(default)]
+    pub install: Install,
+    /// Addresses handed to the driver (templates), for example `mqtt://127.0.0.1:{port}`.
+    #[serde(default)]
+    pub endpoints: Vec<String>,
+    /// User name and password of the private instance, if it wants them.
+    #[serde(default)]
+    pub login: Option<Login>,
+    /// What is executed, and with what.
+    #[serde(default)]
+    pub run: Run,
+    /// Files written into the private folder before the start.
+    #[serde(default)]
+    pub files: Vec<ConfigFile>,
+    /// How to know that it serves.
+    #[serde(default)]
+    pub ready: Ready,
+    /// How it is stopped.
+    #[serde(default)]
+    pub stop: Stop,
+    /// Commands to execute at certain moments.
+    #[serde(default)]
+    pub hooks: Vec<Hook>,
+    /// What it may use of the machine.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Values of further placeholders.
+    #[serde(default)]
+    pub values: BTreeMap<String, String>,
+    /// Named ways to run it, for example `memory` and `persistent`.
+    #[serde(default)]
+    pub variants: BTreeMap<String, Variant>,
+    /// Where the description came from.
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+/// How a system comes to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A program that is found on the machine and started for each trial.
+    #[default]
+    Process,
+    /// pubgauge itself, started with other arguments as a process of its own.
+    Builtin,
+    /// A library inside the driver: nothing to start.
+    Library,
+    /// Already running somewhere; pubgauge neither starts nor stops it.
+    External,
+}
+
+/// Where a description came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Built into the program.
+    #[default]
+    Embedded,
+    /// A file of the user's.
+    File(PathBuf),
+    /// An address on the command line.
+    Address,
+}
+
+/// Where the parts of a system are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Find {
+    /// Names (looked up on `PATH` and in the `sbin` folders) or absolute paths (templates) of the
+    /// executable; the first that exists becomes `{exe}`.
+    pub executables: Vec<String>,
+    /// An environment variable that, if set, names the executable and wins.
+    pub variable: Option<String>,
+    /// Further files or folders that must exist, by placeholder: candidates (templates) of which
+    /// each path component may hold one `*`; where several match, the highest version wins.
+    pub paths: BTreeMap<String, Vec<String>>,
+}
+
+/// How a version is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct VersionQuery {
+    /// Command (templates) whose output names the version; its exit code does not matter.
+    pub command: Vec<String>,
+    /// A path (template) that names the version, where no command does.
+    pub path: Option<String>,
+    /// Text around the version, which stands as `{version}`: `mosquitto version {version}`.
+    pub pattern: String,
+}
+
+/// How a system is installed: per package manager, the exact commands (templates, in which
+/// `{cache}` is of use).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Install {
+    /// Debian, Ubuntu.
+    pub apt: Vec<String>,
+    /// Fedora, RHEL.
+    pub dnf: Vec<String>,
+    /// Arch.
+    pub pacman: Vec<String>,
+    /// openSUSE.
+    pub zypper: Vec<String>,
+    /// Alpine.
+    pub apk: Vec<String>,
+    /// Java archives from Maven Central.
+    pub maven: Vec<String>,
+    /// Rust.
+    pub cargo: Vec<String>,
+    /// Go.
+    pub go: Vec<String>,
+    /// Node.
+    pub npm: Vec<String>,
+    /// Python.
+    pub pip: Vec<String>,
+    /// Package managers whose package starts a service of its own at once, which then competes
+    /// for the machine.
+    pub starts_service: Vec<String>,
+    /// The command that stops that service again.
+    pub stop_service: Option<String>,
+    /// Anything else the user must know.
+    pub note: Option<String>,
+}
+
+impl Install {
+    /// The commands of each package manager that has any.
+    pub fn by_manager(&self) -> Vec<(&'static str, &[String])> {
+        [
+            ("apt", &self.apt),
+            ("dnf", &self.dnf),
+            ("pacman", &self.pacman),
+            ("zypper", &self.zypper),
+            ("apk", &self.apk),
+            ("maven", &self.maven),
+            ("cargo", &self.cargo),
+            ("go", &self.go),
+            ("npm", &self.npm),
+            ("pip", &self.pip),
+        ]
+        .into_iter()
+        .filter(|(_, commands)| !commands.is_empty())
+        .map(|(manager, commands)| (manager, commands.as_slice()))
+        .collect()
+    }
+}
+
+/// Credentials of a private instance: no secret, since the instance listens on loopback for the
+/// length of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Login {
+    /// User name (template).
+    pub username: String,
+    /// Password (template).
+    #[serde(default)]
+    pub password: Option<String>,
+}
+
+/// What is executed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Run {
+    /// The command (templates); must stay in the foreground.
+    pub command: Vec<String>,
+    /// Environment (templates), beyond `PATH`, `HOME`, `TMPDIR`, `USER` and `LC_ALL=C.UTF-8`.
+    pub env: BTreeMap<String, String>,
+    /// Names of the loopback TCP ports it needs; each becomes a placeholder.
+    pub ports: Vec<String>,
+    /// Names of folders made in the private folder; each becomes a placeholder for its path.
+    pub folders: Vec<String>,
+    /// Working folder (template); the private folder if absent.
+    pub directory: Option<String>,
+}
+
+/// A file written before the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ConfigFile {
+    /// Path relative to the private folder.
+    pub path: String,
+    /// Content (template).
+    pub content: String,
+}
+
+/// How to know that a system serves. All rules that are given must hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Ready {
+    /// These ports (names from `run.ports`) accept connections.
+    pub tcp: Vec<String>,
+    /// A line of standard output contains this text (template).
+    pub stdout_line: Option<String>,
+    /// A line of standard output or error, or of `log-file`, contains this text (template).
+    pub log_line: Option<String>,
+    /// The log file (template) for `log-line`, where the system writes one of its own.
+    pub log_file: Option<String>,
+    /// The driver itself must succeed in talking to it: some servers accept connections before
+    /// they serve.
+    pub probe: Option<Probe>,
+    /// Seconds after which it counts as failed.
+    pub time_out_s: f64,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Ready {
+            tcp: Vec::new(),
+            stdout_line: None,
+            log_line: None,
+            log_file: None,
+            probe: None,
+            time_out_s: 30.0,
+        }
+    }
+}
+
+/// What the driver has to succeed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probe {
+    /// Connect and log in.
+    Connect,
+    /// Connect, log in, subscribe.
+    Subscribe,
+}
+
+/// How a system is stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Stop {
+    /// The signal that asks it to stop.
+    pub signal: Signal,
+    /// Seconds it has before SIGKILL.
+    pub grace_s: f64,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Stop {
+            signal: Signal::Term,
+            grace_s: 5.0,
+        }
+    }
+}
+
+/// Signals that ask a process to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Signal {
+    /// SIGTERM.
+    Term,
+    /// SIGINT.
+    Int,
+    /// SIGQUIT.
+    Quit,
+    /// SIGHUP.
+    Hup,
+}
+
+impl Signal {
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Signal::Term => libc::SIGTERM,
+            Signal::Int => libc::SIGINT,
+            Signal::Quit => libc::SIGQUIT,
+            Signal::Hup => libc::SIGHUP,
+        }
+    }
+}
+
+/// A command to execute at a certain moment, with the system's environment and folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Hook {
+    /// When.
+    pub when: When,
+    /// The command (templates).
+    pub command: Vec<String>,
+    /// Seconds after which it is killed and counts as failed.
+    #[serde(default = "ten")]
+    pub time_out_s: f64,
+}
+
+fn ten() -> f64 {
+    10.0
+}
+
+/// Moments in the life of a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Before the start; a failure fails the start.
+    BeforeStart,
+    /// After it is ready; a failure fails the start.
+    AfterReady,
+    /// Before it is asked to stop; a failure does not matter.
+    BeforeStop,
+    /// After it is gone; a failure does not matter.
+    AfterStop,
+}
+
+/// What a system may use of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Limits {
+    /// The processors it may run on, by number; all if empty.
+    pub cpus: Vec<usize>,
+    /// Address space in MiB (`RLIMIT_AS`), which is more than its memory; unlimited if absent.
+    pub address_space_mib: Option<u64>,
+    /// Open files (`RLIMIT_NOFILE`); as many as pubgauge itself may open if absent.
+    pub open_files: Option<u64>,
+}
+
+/// A named way to run a system: what it changes of the description around it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Variant {
+    /// One sentence for people.
+    pub description: String,
+    /// Another driver, where a server speaks several protocols.
+    pub driver: Option<String>,
+    /// Features instead of the common ones.
+    pub features: Option<Vec<String>>,
+    /// Features beyond the others.
+    pub add_features: Vec<String>,
+    /// Addresses instead of the common ones.
+    pub endpoints: Option<Vec<String>>,
+    /// Login instead of the common one.
+    pub login: Option<Login>,
+    /// Another command.
+    pub command: Option<Vec<String>>,
+    /// Environment beyond the common one.
+    pub env: BTreeMap<String, String>,
+    /// Values of placeholders, beyond or instead of the common ones.
+    pub values: BTreeMap<String, String>,
+    /// Files beyond or (same path) instead of the common ones.
+    pub files: Vec<ConfigFile>,
+    /// Readiness instead of the common one.
+    pub ready: Option<Ready>,
+}
+
+impl SystemFile {
+    /// A description that says nothing yet.
+    pub(crate) fn empty() -> Self {
+        SystemFile {
+            name: String::new(),
+            driver: String::new(),
+            description: String::new(),
+            kind: Kind::default(),
+            features: Vec::new(),
+            default_variant: None,
+            find: Find::default(),
+            version: VersionQuery::default(),
+            install: Install::default(),
+            endpoints: Vec::new(),
+            login: None,
+            run: Run::default(),
+            files: Vec::new(),
+            ready: Ready::default(),
+            stop: Stop::default(),
+            hooks: Vec::new(),
+            limits: Limits::default(),
+            values: BTreeMap::new(),
+            variants: BTreeMap::new(),
+            origin: Origin::Embedded,
+        }
+    }
+
+    /// Parses the text of a system file. `file` is only named in errors.
+    ///
+    /// # Errors
+    /// With file, line, column, what was expected and the nearest right spelling.
+    pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
+        let parsed: SystemFile =
+            toml::from_str(text).map_err(|error| FileError::of_toml(&error, text, file))?;
+        parsed
+            .validate()
+            .map_err(|fault| FileError::of_fault(fault, text, file))?;
+        Ok(parsed)
+    }
+
+    /// Reads and parses a system file of the user's.
+    ///
+    /// # Errors
+    /// As [`SystemFile::parse`], and if the file cannot be read, is over 1 MiB or no text.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let name = path.display().to_string();
+        let fault = |what: String| FileError {
+            file: name.clone(),
+            line: 1,
+            column: 1,
+            what,
+            hint: Some(
+                "a system file is a small text file in TOML; see docs/add-a-broker.md".into(),
+            ),
+        };
+        let size = std::fs::metadata(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
+        if size.len() > 1 << 20 {
+            return Err(fault(format!(
+                "is {} bytes long, at most 1 MiB is sensible",
+                size.len()
+            )));
+        }
+        let bytes = std::fs::read(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
+        let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8 text".into()))?;
+        let mut system = Self::parse(&text, &name)?;
+        system.origin = Origin::File(path.to_owned());
+        Ok(system)
+    }
+
+    /// The description with a variant's changes applied: `None` takes the default variant.
+    ///
+    /// # Errors
+    /// With the names that there are, if there is no such variant.
+    pub fn variant(&self, name: Option<&str>) -> Result<SystemFile, UnknownVariant> {
+        let Some(name) = name.or(self.default_variant.as_deref()) else {
+            return Ok(self.clone());
+        };
+        let unknown = || UnknownVariant {
+            system: self.name.clone(),
+            variant: name.to_owned(),
+            known: self.variants.keys().cloned().collect(),
+        };
+        let variant = self.variants.get(name).cloned().ok_or_else(unknown)?;
+        let mut system = self.clone();
+        system.default_variant = Some(name.to_owned());
+        system.driver = variant.driver.unwrap_or(system.driver);
+        system.features = variant.features.unwrap_or(system.features);
+        system.features.extend(variant.add_features);
+        system.endpoints = variant.endpoints.unwrap_or(system.endpoints);
+        system.login = variant.login.or(system.login);
+        system.run.command = variant.command.unwrap_or(system.run.command);
+        system.run.env.extend(variant.env);
+        system.values.extend(variant.values);
+        system.ready = variant.ready.unwrap_or(system.ready);
+        for file in variant.files {
+            system.files.retain(|common| common.path != file.path);
+            system.files.push(file);
+        }
+        Ok(system)
+    }
+}
+
+/// A variant that a system does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{system} has no variant `{variant}`\n  hint: {}", spelling_hint(variant, &known.iter().map(String::as_str).collect::<Vec<_>>()))]
+pub struct UnknownVariant {
+    /// The system.
+    pub system: String,
+    /// The name asked for.
+    pub variant: String,
+    /// The names there are.
+    pub known: Vec<String>,
+}
+
+/// "did you mean" if something is near, else what there is.
+pub(crate) fn spelling_hint(wrong: &str, known: &[&str]) -> String {
+    let nearest = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), *name))
+        .min()
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 3);
+    match (nearest, known) {
+        (Some((_, name)), _) => format!("did you mean `{name}`?"),
+        (None, []) => "there is nothing to choose from".to_owned(),
+        (None, _) => format!("there are: {}", known.join(", ")),
+    }
+}

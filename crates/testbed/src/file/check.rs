@@ -1,0 +1,282 @@
+//! What a system file must hold beyond its types, and errors that point at the place.
+
+use std::path::{Component, Path};
+
+use super::{Kind, SystemFile, spelling_hint};
+use crate::template;
+
+impl SystemFile {
+    pub(super) fn validate(&self) -> Result<(), Fault> {
+        let name_ok = |name: &str| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._".contains(&b))
+        };
+        if !name_ok(&self.name) {
+            return Err(Fault::new(
+                format!("`{}` cannot be the name of a system", self.name),
+                Some("small letters, digits, `-`, `.` and `_`".into()),
+                Some(self.name.clone()),
+            ));
+        }
+        if let Some(default) = &self.default_variant
+            && !self.variants.contains_key(default)
+        {
+            let known: Vec<&str> = self.variants.keys().map(String::as_str).collect();
+            return Err(Fault::new(
+                format!("the default variant `{default}` is not described"),
+                Some(spelling_hint(default, &known)),
+                Some("default-variant".into()),
+            ));
+        }
+        if self.default_variant.is_none() && !self.variants.is_empty() {
+            return Err(Fault::new(
+                "there are variants, but none is the default".into(),
+                Some("add default-variant = \"...\" at the top".into()),
+                Some("[variants".into()),
+            ));
+        }
+        self.validate_one()?;
+        for name in self.variants.keys() {
+            let variant = self.variant(Some(name)).expect("a variant of its own");
+            variant.validate_one()?;
+        }
+        Ok(())
+    }
+
+    /// Checks what must hold in each variant.
+    fn validate_one(&self) -> Result<(), Fault> {
+        let starts = matches!(self.kind, Kind::Process | Kind::Builtin);
+        // Without its variants a description may be half: the variants give command or values.
+        let complete = self.variants.is_empty() || self.default_variant.is_none();
+        if starts && self.run.command.is_empty() && complete {
+            return Err(Fault::new(
+                "there is no command to start the system with".into(),
+                Some("add [run] with command = [\"{exe}\", ...]".into()),
+                Some("[run]".into()),
+            ));
+        }
+        if self.kind == Kind::Process && self.find.executables.is_empty() {
+            return Err(Fault::new(
+                "nothing says where the executable is".into(),
+                Some("add [find] with executables = [\"NAME\", ...]".into()),
+                Some("[find]".into()),
+            ));
+        }
+        if self.kind == Kind::External && self.endpoints.is_empty() {
+            return Err(Fault::new(
+                "an external system needs its address".into(),
+                Some("add endpoints = [\"mqtt://HOST:PORT\"]".into()),
+                Some("external".into()),
+            ));
+        }
+        for (what, seconds) in [
+            ("time-out-s", self.ready.time_out_s),
+            ("grace-s", self.stop.grace_s),
+        ]
+        .into_iter()
+        .chain(
+            self.hooks
+                .iter()
+                .map(|hook| ("time-out-s", hook.time_out_s)),
+        ) {
+            if !(0.0..=3600.0).contains(&seconds) {
+                return Err(Fault::new(
+                    format!("{what} = {seconds} is not a number of seconds from 0 to 3600"),
+                    None,
+                    Some(what.into()),
+                ));
+            }
+        }
+        for port in &self.ready.tcp {
+            if !self.run.ports.contains(port) {
+                let known: Vec<&str> = self.run.ports.iter().map(String::as_str).collect();
+                return Err(Fault::new(
+                    format!("ready.tcp names the port `{port}`, which run.ports does not"),
+                    Some(spelling_hint(port, &known)),
+                    Some("tcp".into()),
+                ));
+            }
+        }
+        if starts
+            && self.ready.tcp.is_empty()
+            && self.ready.stdout_line.is_none()
+            && self.ready.log_line.is_none()
+            && self.ready.probe.is_none()
+        {
+            return Err(Fault::new(
+                "nothing says how to know that the system is ready".into(),
+                Some("add [ready] with tcp = [\"port\"], stdout-line, log-line or probe".into()),
+                Some("[ready]".into()),
+            ));
+        }
+        for file in &self.files {
+            let path = Path::new(&file.path);
+            let inside = path
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)));
+            if file.path.is_empty() || !inside {
+                return Err(Fault::new(
+                    format!("`{}` would not lie in the private folder", file.path),
+                    Some("a relative path without `..`".into()),
+                    Some(file.path.clone()),
+                ));
+            }
+        }
+        self.validate_placeholders()
+    }
+
+    fn validate_placeholders(&self) -> Result<(), Fault> {
+        let mut known: Vec<&str> = template::ALWAYS.to_vec();
+        let named = (self.run.ports.iter())
+            .chain(&self.run.folders)
+            .chain(self.find.paths.keys())
+            .chain(self.values.keys());
+        for name in named {
+            if !template::is_name(name) {
+                return Err(Fault::new(
+                    format!("`{name}` cannot be the name of a placeholder"),
+                    Some("small letters, digits, `-` and `_`, a letter first".into()),
+                    Some(name.clone()),
+                ));
+            }
+            if known.contains(&name.as_str()) {
+                return Err(Fault::new(
+                    format!("the placeholder {{{name}}} would stand for two things"),
+                    Some("ports, folders, paths and values need names of their own".into()),
+                    Some(name.clone()),
+                ));
+            }
+            known.push(name);
+        }
+        // A value that only some variants give is unknown to the description without variants.
+        let from_variants = self.variants.values().flat_map(|v| v.values.keys());
+        known.extend(from_variants.map(String::as_str));
+
+        let files = self.files.iter().map(|file| &file.content);
+        let templates = (self.endpoints.iter())
+            .chain(&self.run.command)
+            .chain(self.run.env.values())
+            .chain(self.values.values())
+            .chain(&self.run.directory)
+            .chain(&self.version.command)
+            .chain(&self.version.path)
+            .chain(&self.ready.stdout_line)
+            .chain(&self.ready.log_line)
+            .chain(&self.ready.log_file)
+            .chain(self.hooks.iter().flat_map(|hook| &hook.command))
+            .chain(self.find.paths.values().flatten())
+            .chain(self.find.executables.iter())
+            .chain(self.login.iter().map(|login| &login.username))
+            .chain(self.login.iter().flat_map(|login| &login.password))
+            .chain(
+                self.install
+                    .by_manager()
+                    .into_iter()
+                    .flat_map(|(_, all)| all),
+            )
+            .chain(files);
+        for text in templates {
+            for name in template::names(text) {
+                if !known.contains(&name) {
+                    return Err(Fault::new(
+                        format!("the placeholder {{{name}}} stands for nothing"),
+                        Some(format!(
+                            "{}; write {{{{{name}}}}} for the text itself",
+                            spelling_hint(name, &known)
+                        )),
+                        Some(format!("{{{name}}}")),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where `near` stands in `text`: at the start of a line rather than anywhere.
+fn place_of(near: &str, text: &str) -> Option<usize> {
+    let starts = text.match_indices(near).map(|(at, _)| at);
+    starts
+        .clone()
+        .find(|at| {
+            text[..*at]
+                .chars()
+                .next_back()
+                .is_none_or(|before| before == '\n')
+        })
+        .or_else(|| starts.clone().next())
+}
+
+/// What a system file gets wrong, before its place is known.
+pub(super) struct Fault {
+    what: String,
+    hint: Option<String>,
+    near: Option<String>,
+}
+
+impl Fault {
+    fn new(what: String, hint: Option<String>, near: Option<String>) -> Self {
+        Fault { what, hint, near }
+    }
+}
+
+/// A system file that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {what}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
+pub struct FileError {
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl FileError {
+    /// The error for a fault in `text`.
+    pub(super) fn of_fault(fault: Fault, text: &str, file: &str) -> Self {
+        let offset = fault.near.as_deref().and_then(|near| place_of(near, text));
+        FileError::at(file, text, offset.unwrap_or(0), fault.what, fault.hint)
+    }
+
+    fn at(file: &str, text: &str, offset: usize, what: String, hint: Option<String>) -> Self {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        FileError {
+            file: file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            what,
+            hint,
+        }
+    }
+
+    /// The error for what the TOML reader says.
+    pub(super) fn of_toml(error: &toml::de::Error, text: &str, file: &str) -> Self {
+        let message = error.message().trim();
+        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let offset = error.span().map_or(0, |span| span.start);
+        let unknown =
+            message.starts_with("unknown field") || message.starts_with("unknown variant");
+        match (unknown, quoted.as_slice()) {
+            (true, [wrong, known @ ..]) => {
+                let what = match message.starts_with("unknown field") {
+                    true => format!("there is no key `{wrong}` here"),
+                    false => format!("`{wrong}` is not possible here"),
+                };
+                Self::at(file, text, offset, what, Some(spelling_hint(wrong, known)))
+            }
+            _ => Self::at(file, text, offset, message.replace('\n', "; "), None),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Where the parts of a system are on this machine, and which version they are.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::command;
+use crate::file::{Kind, SystemFile};
+use crate::template::fill;
+
+/// The parts of a system on this machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The executable; absent for systems that have none.
+    pub executable: Option<PathBuf>,
+    /// The placeholders `{exe}`, `{cache}`, `{user}`, `{pubgauge}`, those of `find.paths` and
+    /// those of `values`.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A system that is not on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{system} is not on this machine: {reason}\n  hint: {}", how_to_install(install, note.as_deref()))]
+pub struct Missing {
+    /// The system.
+    pub system: String,
+    /// What was looked for, and where.
+    pub reason: String,
+    /// The commands that install it, by package manager; the one at hand first.
+    pub install: Vec<(String, Vec<String>)>,
+    /// Anything else the user must know.
+    pub note: Option<String>,
+}
+
+fn how_to_install(install: &[(String, Vec<String>)], note: Option<&str>) -> String {
+    match (install.first(), note) {
+        (Some((_, commands)), _) => format!("install it with: {}", commands.join(" && ")),
+        (None, Some(note)) => note.to_owned(),
+        (None, None) => "put its executable on PATH, or name it in the system's file".to_owned(),
+    }
+}
+
+/// Looks for the parts of a system. `program` is pubgauge's own executable.
+///
+/// # Errors
+/// Says what was looked for, where, and how to install it.
+pub fn find(system: &SystemFile, program: &Path) -> Result<Found, Missing> {
+    let missing = |reason: String| Missing {
+        system: system.name.clone(),
+        reason,
+        install: install_commands(system),
+        note: system.install.note.clone(),
+    };
+    let mut values = base_values(system);
+    values.insert("pubgauge".into(), program.display().to_string());
+    let executable = match system.kind {
+        Kind::Library | Kind::External => None,
+        Kind::Builtin => Some(program.to_owned()),
+        Kind::Process => Some(find_executable(system, &values).map_err(&missing)?),
+    };
+    if let Some(executable) = &executable {
+        values.insert("exe".into(), executable.display().to_string());
+    }
+    for (name, candidates) in &system.find.paths {
+        let candidates: Vec<String> = candidates.iter().map(|c| fill(c, &values)).collect();
+        let path = candidates
+            .iter()
+            .find_map(|pattern| glob(pattern).pop())
+            .ok_or_else(|| missing(format!("there is no {}", candidates.join(", no "))))?;
+        values.insert(name.clone(), path.display().to_string());
+    }
+    Ok(Found { executable, values })
+}
+
+/// Asks a system that was found for its version. `None` if it does not say.
+///
+/// The answer is kept for the life of this process: a Java server takes a second to tell.
+pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
+    static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
+    let query = &system.version;
+    let argv: Vec<String> = query
+        .command
+        .iter()
+        .map(|c| fill(c, &found.values))
+        .collect();
+    let path = query.path.as_ref().map(|path| fill(path, &found.values));
+    let key = format!("{argv:?} {path:?} {}", query.pattern);
+    if let Some(known) = KNOWN.lock().unwrap_or_else(|e| e.into_inner()).get(&key) {
+        return known.clone();
+    }
+    let text = match (argv.is_empty(), path) {
+        (false, _) => {
+            let output = command::run(&argv, &[], Path::new("/"), Duration::from_secs(20));
+            output.map(|output| output.text).unwrap_or_default()
+        }
+        (true, Some(path)) => path,
+        (true, None) if system.kind == Kind::Builtin => {
+            return Some(env!("CARGO_PKG_VERSION").to_owned());
+        }
+        (true, None) => return None,
+    };
+    let version = capture(&text, &query.pattern);
+    KNOWN
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .insert(key, version.clone());
+    version
+}
+
+/// The version in `text`: what stands in place of `{version}` in `pattern`, from a digit on.
+fn capture(text: &str, pattern: &str) -> Option<String> {
+    let (before, after) = pattern.split_once("{version}").unwrap_or((pattern, ""));
+    text.match_indices(before).find_map(|(at, _)| {
+        let rest = &text[at + before.len()..];
+        let end = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || ".+~-_".contains(c)))
+            .unwrap_or(rest.len());
+        let mut word = &rest[..end];
+        let mut tail = &rest[end..];
+        // What follows the version may itself be made of the version's letters: "-bin.jar".
+        if !after.is_empty() && !tail.starts_with(after) {
+            let cut = word.find(after)?;
+            (word, tail) = (&word[..cut], &rest[cut..]);
+        }
+        let word = word.trim_end_matches(['.', '-', '_']);
+        (tail.starts_with(after) && word.starts_with(|c: char| c.is_ascii_digit()))
+            .then(|| word.to_owned())
+    })
+}
+
+/// The commands that install a system, the package manager of this machine first.
+pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
+    let values = base_values(system);
+    let mut all: Vec<(String, Vec<String>)> = system
+        .install
+        .by_manager()
+        .into_iter()
+        .map(|(manager, commands)| {
+            let commands = commands.iter().map(|command| fill(command, &values));
+            (manager.to_owned(), commands.collect())
+        })
+        .collect();
+    let tool = |manager: &str| match manager {
+        "apt" => "apt-get".to_owned(),
+        "maven" => "mvn".to_owned(),
+        other => other.to_owned(),
+    };
+    all.sort_by_key(|(manager, _)| on_path(&tool(manager)).is_none());
+    all
+}
+
+/// The values that do not depend on what is found.
+fn base_values(system: &SystemFile) -> BTreeMap<String, String> {
+    let mut values = system.values.clone();
+    values.insert("user".into(), user_name());
+    values.insert("cache".into(), cache_folder().display().to_string());
+    values
+}
+
+/// Where downloaded systems are kept: `PUBGAUGE_CACHE`, else `pubgauge` in the user's cache
+/// folder.
+pub fn cache_folder() -> PathBuf {
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    folder("PUBGAUGE_CACHE")
+        .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("pubgauge")))
+        .or_else(|| folder("HOME").map(|home| home.join(".cache/pubgauge")))
+        .unwrap_or_else(|| std::env::temp_dir().join("pubgauge-cache"))
+}
+
+fn find_executable(
+    system: &SystemFile,
+    values: &BTreeMap<String, String>,
+) -> Result<PathBuf, String> {
+    if let Some(variable) = &system.find.variable
+        && let Some(path) = std::env::var_os(variable).filter(|value| !value.is_empty())
+    {
+        let path = PathBuf::from(path);
+        return match is_executable(&path) {
+            true => Ok(path),
+            false => Err(format!(
+                "the environment variable {variable} names {}, which is no executable file",
+                path.display()
+            )),
+        };
+    }
+    let candidates: Vec<String> = system
+        .find
+        .executables
+        .iter()
+        .map(|c| fill(c, values))
+        .collect();
+    candidates
+        .iter()
+        .find_map(|name| on_path(name))
+        .ok_or_else(|| {
+            let variable = match &system.find.variable {
+                Some(variable) => format!(", nor does the environment variable {variable} name it"),
+                None => String::new(),
+            };
+            format!("there is no {} on PATH{variable}", candidates.join(", no "))
+        })
+}
+
+/// The executable of that name: as it is if it has a `/`, else from `PATH` or the folders of
+/// system programs, which an ordinary user's `PATH` lacks.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return glob(name)
+            .into_iter()
+            .rev()
+            .find(|path| is_executable(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Paths that match a pattern with at most one `*` in each component, lowest version first.
+fn glob(pattern: &str) -> Vec<PathBuf> {
+    let mut paths = vec![PathBuf::from(if pattern.starts_with('/') {
+        "/"
+    } else {
+        ""
+    })];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        let Some((before, after)) = part.split_once('*') else {
+            paths.iter_mut().for_each(|path| path.push(part));
+            continue;
+        };
+        let entries = paths.iter().filter_map(|path| std::fs::read_dir(path).ok());
+        let mut matching: Vec<PathBuf> = entries
+            .flatten()
+            .flatten()
+            .filter(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name.len() >= before.len() + after.len()
+                    && name.starts_with(before)
+                    && name.ends_with(after)
+            })
+            .map(|entry| entry.path())
+            .collect();
+        matching.sort_by_cached_key(|path| version_key(&path.to_string_lossy()));
+        paths = matching;
+    }
+    paths.retain(|path| path.exists());
+    paths
+}
+
+/// Orders `2.10` after `2.9`: runs of digits compare as numbers.
+fn version_key(text: &str) -> Vec<(u64, String)> {
+    let mut key = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let words = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(words);
+        let digits = tail
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(tail.len());
+        key.push((0, word.to_owned()));
+        key.push((tail[..digits].parse().unwrap_or(0), String::new()));
+        rest = &tail[digits..];
+    }
+    key
+}
+
+fn user_name() -> String {
+    // SAFETY: geteuid cannot fail.
+    let uid = unsafe { libc::geteuid() };
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| std::env::var("USER").unwrap_or_else(|_| uid.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_cut_out_of_what_a_program_says() {
+        let cases = [
+            (
+                "mosquitto version 2.0.11\n\nusage",
+                "mosquitto version {version}",
+                Some("2.0.11"),
+            ),
+            (
+                "nats-server: v2.9.10",
+                "nats-server: v{version}",
+                Some("2.9.10"),
+            ),
+            (
+                "/c/apache-activemq-5.18.3",
+                "apache-activemq-{version}",
+                Some("5.18.3"),
+            ),
+            (
+                "/c/hivemq-2024.3-embedded.jar",
+                "hivemq-{version}-embedded.jar",
+                Some("2024.3"),
+            ),
+            (
+                "version unknown, then version 3.1.",
+                "version {version}",
+                Some("3.1"),
+            ),
+            ("nothing", "version {version}", None),
+            ("", "", None),
+        ];
+        for (text, pattern, expected) in cases {
+            assert_eq!(
+                capture(text, pattern).as_deref(),
+                expected,
+                "{text} / {pattern}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_several_matches_the_highest_version_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["x-2.9.1", "x-2.10.0", "x-2.10.0.bak", "y-3"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("a.jar"), "").unwrap();
+        }
+        let pattern = format!("{}/x-*/*.jar", folder.path().display());
+        let found = glob(&pattern);
+        assert_eq!(found.len(), 3);
+        let pattern = format!("{}/x-*0", folder.path().display());
+        assert!(glob(&pattern).last().unwrap().ends_with("x-2.10.0"));
+        assert!(glob("/nowhere/at/all").is_empty());
+    }
+}

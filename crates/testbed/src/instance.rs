@@ -1,0 +1,312 @@
+//! A started system, and the registry of all of them: stopped on every path.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::command::{self, describe_exit};
+use crate::file::{Hook, Stop, When};
+use crate::guard::{Guard, Report, Spec};
+use crate::log::{self, Log};
+
+/// How long SIGKILL may take; beyond it something is wrong with the machine.
+const KILL_TIME: Duration = Duration::from_secs(10);
+
+/// How a system ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It did what it was asked to in time.
+    Orderly,
+    /// It had to be killed.
+    Killed,
+    /// It was over before it was asked.
+    AlreadyOver,
+    /// There was nothing to stop.
+    NothingToStop,
+    /// The kernel could not end it within ten seconds of SIGKILL.
+    Stuck,
+}
+
+/// What is needed to start and stop one process.
+pub(crate) struct Plan {
+    pub system: String,
+    pub argv: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+    pub directory: PathBuf,
+    pub cpus: Vec<usize>,
+    pub address_space_bytes: Option<u64>,
+    pub open_files: Option<u64>,
+    pub hooks: Vec<Hook>,
+    pub stop: Stop,
+}
+
+/// One started process with its descendants and its private folder.
+pub(crate) struct Instance {
+    plan: Plan,
+    folder: Mutex<Option<TempDir>>,
+    stdout: Log,
+    stderr: Log,
+    guard: Mutex<Option<Guard>>,
+    guard_pid: i32,
+    state: Mutex<State>,
+    /// Held while stopping, so that a second caller waits for the first.
+    stopping: Mutex<Option<Stopped>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct State {
+    system_pid: Option<i32>,
+    exited: Option<i32>,
+    gone: bool,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    closed: false,
+    instances: Vec::new(),
+});
+
+struct Registry {
+    closed: bool,
+    instances: Vec<Weak<Instance>>,
+}
+
+/// Stops every system that this process has started, all at once, and lets no further one start.
+/// May be called from any thread (not from a signal handler itself) and any number of times; each
+/// call returns when all are gone.
+pub fn stop_everything() {
+    let instances: Vec<Arc<Instance>> = {
+        let mut registry = lock(&REGISTRY);
+        registry.closed = true;
+        registry
+            .instances
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    };
+    std::thread::scope(|scope| {
+        for instance in &instances {
+            scope.spawn(|| instance.stop());
+        }
+    });
+}
+
+impl Instance {
+    /// Starts the process and watches it. The error is the system interface's.
+    pub fn start(plan: Plan, folder: TempDir) -> io::Result<Arc<Instance>> {
+        let stdout = Log::create(&folder.path().join("stdout.log"))?;
+        let stderr = Log::create(&folder.path().join("stderr.log"))?;
+        // Under the registry's lock: what is started is known to `stop_everything` at once.
+        let mut registry = lock(&REGISTRY);
+        if registry.closed {
+            return Err(io::Error::new(
+                io::ErrorKind::Interrupted,
+                "pubgauge is being stopped",
+            ));
+        }
+        let guard = Guard::spawn(Spec {
+            argv: plan.argv.clone(),
+            env: plan.env.clone(),
+            directory: plan.directory.clone(),
+            stdout: stdout.writer()?,
+            stderr: stderr.writer()?,
+            cpus: plan.cpus.clone(),
+            address_space_bytes: plan.address_space_bytes,
+            open_files: plan.open_files,
+        })?;
+        let instance = Arc::new(Instance {
+            plan,
+            folder: Mutex::new(Some(folder)),
+            stdout,
+            stderr,
+            guard_pid: guard.pid(),
+            guard: Mutex::new(Some(guard)),
+            state: Mutex::default(),
+            stopping: Mutex::new(None),
+        });
+        registry
+            .instances
+            .retain(|instance| instance.strong_count() > 0);
+        registry.instances.push(Arc::downgrade(&instance));
+        Ok(instance)
+    }
+
+    /// Takes in what the guard has reported, waiting at most `time_out` for something new.
+    fn update(&self, time_out: Duration) -> State {
+        let report = {
+            let guard = lock(&self.guard);
+            guard.as_ref().and_then(|guard| guard.report(time_out))
+        };
+        let mut state = lock(&self.state);
+        match report {
+            Some(Report::Started(pid)) => state.system_pid = Some(pid),
+            Some(Report::Exited(status)) => state.exited = Some(status),
+            Some(Report::Gone) => state.gone = true,
+            None => return *state,
+        }
+        *state
+    }
+
+    /// The wait status, if the system itself has ended.
+    pub fn exited(&self) -> Option<i32> {
+        loop {
+            let before = *lock(&self.state);
+            let after = self.update(Duration::ZERO);
+            if after.gone && after.exited.is_none() {
+                // The guard was killed, and the system with it.
+                return Some(libc::SIGKILL);
+            }
+            if after == before {
+                return after.exited;
+            }
+        }
+    }
+
+    /// The system's own process, once the guard has told.
+    pub fn system_pid(&self) -> Option<i32> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        loop {
+            let state = *lock(&self.state);
+            if state.system_pid.is_some() || state.gone || Instant::now() >= deadline {
+                return state.system_pid;
+            }
+            self.update(Duration::from_millis(10));
+        }
+    }
+
+    /// The process that stands between pubgauge and the system.
+    pub fn guard_pid(&self) -> i32 {
+        self.guard_pid
+    }
+
+    /// Keeps the log files short.
+    pub fn trim_logs(&self) {
+        self.stdout.trim();
+        self.stderr.trim();
+    }
+
+    /// Standard output and standard error so far.
+    pub fn texts(&self) -> [String; 2] {
+        self.trim_logs();
+        [self.stdout.text(), self.stderr.text()]
+    }
+
+    /// How the system ended, in words with its last lines, if it has.
+    pub fn describe_end(&self) -> Option<String> {
+        let status = self.exited()?;
+        Some(format!(
+            "{} {}; {}",
+            self.plan.system,
+            describe_exit(status),
+            log::last_lines(&self.texts(), 10)
+        ))
+    }
+
+    /// Executes the hooks of a moment, in order.
+    ///
+    /// # Errors
+    /// Which hook failed, and what it said.
+    pub fn hooks(&self, when: When) -> Result<(), String> {
+        run_hooks(&self.plan, when)
+    }
+
+    /// Stops the system and everything it started, and removes its folder. Idempotent; a second
+    /// caller waits for the first.
+    pub fn stop(&self) -> Stopped {
+        let mut stopping = lock(&self.stopping);
+        if let Some(done) = *stopping {
+            return done;
+        }
+        let over = self.exited().is_some();
+        if !over {
+            // A hook that fails must not keep the system running.
+            let _ = self.hooks(When::BeforeStop);
+            self.tell(|guard| guard.signal(self.plan.stop.signal.number()));
+        }
+        let orderly = self.wait_gone(match over {
+            // Descendants that outlived the system need no time to put their house in order.
+            true => Duration::ZERO,
+            false => Duration::from_secs_f64(self.plan.stop.grace_s),
+        });
+        if !orderly {
+            self.tell(Guard::kill);
+        }
+        let gone = orderly || self.wait_gone(KILL_TIME);
+        if let Some(mut guard) = lock(&self.guard).take() {
+            guard.reap(if gone { KILL_TIME } else { Duration::ZERO });
+        }
+        let _ = self.hooks(When::AfterStop);
+        self.trim_logs();
+        // A folder that cannot be removed wholly (a mount in it, say) is not worth failing for.
+        drop(lock(&self.folder).take());
+        let how = match (gone, over, orderly) {
+            (false, ..) => Stopped::Stuck,
+            (_, true, _) => Stopped::AlreadyOver,
+            (_, _, true) => Stopped::Orderly,
+            (_, _, false) => Stopped::Killed,
+        };
+        *stopping = Some(how);
+        how
+    }
+
+    fn tell(&self, what: impl FnOnce(&Guard)) {
+        if let Some(guard) = lock(&self.guard).as_ref() {
+            what(guard);
+        }
+    }
+
+    /// Waits until nothing of the system is left.
+    fn wait_gone(&self, time_out: Duration) -> bool {
+        let deadline = Instant::now() + time_out;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.update(left.min(Duration::from_millis(50))).gone {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+        }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Executes the hooks of a moment in the plan's environment.
+pub(crate) fn run_hooks(plan: &Plan, when: When) -> Result<(), String> {
+    for hook in plan.hooks.iter().filter(|hook| hook.when == when) {
+        let time_out = Duration::from_secs_f64(hook.time_out_s);
+        let shown = hook.command.join(" ");
+        let output = command::run(&hook.command, &plan.env, &plan.directory, time_out)
+            .map_err(|error| format!("the command `{shown}` cannot be executed: {error}"))?;
+        if !output.success {
+            let said = log::last_lines(&[output.text], 10);
+            return Err(format!("the command `{shown}` {}; {said}", output.end));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the private folder of a system below `scratch`.
+pub(crate) fn private_folder(system: &str, scratch: &Path) -> io::Result<TempDir> {
+    std::fs::create_dir_all(scratch)?;
+    let scratch = scratch.canonicalize()?;
+    tempfile::Builder::new()
+        .prefix(&format!("{system}-"))
+        .tempdir_in(scratch)
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // State is plain data that is never left half changed, so a panic elsewhere does not spoil
+    // it; and stopping must work after a panic above all.
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,141 @@
+//! What the machine is.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::limits::max_open_files;
+use crate::realtime::usable_cpus;
+
+/// Facts about the machine and what this process may use of it. What the system does not tell is
+/// empty, 0 or absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MachineFacts {
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Distribution.
+    pub os: String,
+    /// Processor model.
+    pub cpu_model: String,
+    /// Processors that this process may use.
+    pub cores: u32,
+    /// Main memory in bytes.
+    pub memory_bytes: u64,
+    /// Frequency governor; several with commas, where processors differ.
+    pub governor: Option<String>,
+    /// Open files allowed for this process.
+    pub max_open_files: u64,
+    /// Load average over the last minute.
+    pub load_average_1min: f64,
+}
+
+/// Looks at the machine.
+pub fn machine_facts() -> MachineFacts {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    MachineFacts {
+        kernel: format!(
+            "{} {}",
+            read("/proc/sys/kernel/ostype").trim(),
+            read("/proc/sys/kernel/osrelease").trim()
+        ),
+        os: os_name(&read("/etc/os-release")),
+        cpu_model: cpu_model(&read("/proc/cpuinfo")),
+        cores: usable_cpus().len() as u32,
+        memory_bytes: memory_bytes(&read("/proc/meminfo")),
+        governor: governor(),
+        max_open_files: max_open_files().unwrap_or(0),
+        load_average_1min: load_average(),
+    }
+}
+
+/// The load average over the last minute; 0 if the system does not tell.
+pub fn load_average() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace()
+        .next()
+        .and_then(|load| load.parse().ok())
+        .unwrap_or(0.0)
+}
+
+fn os_name(os_release: &str) -> String {
+    let field = |name: &str| {
+        let line = os_release
+            .lines()
+            .find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim_matches('"').to_owned())
+    };
+    field("PRETTY_NAME=")
+        .or_else(|| field("NAME="))
+        .unwrap_or_default()
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    let field = |name: &str| {
+        cpuinfo.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        })
+    };
+    // ARM boards name the board in `Model`, at the end, or nothing but numbers.
+    field("model name")
+        .or_else(|| field("Model"))
+        .or_else(|| field("Hardware"))
+        .or_else(|| {
+            let numbers = [field("CPU implementer")?, field("CPU part")?];
+            Some(format!(
+                "ARM implementer {}, part {}",
+                numbers[0], numbers[1]
+            ))
+        })
+        .unwrap_or_default()
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+fn governor() -> Option<String> {
+    let cpus = usable_cpus().into_iter();
+    let governors: BTreeSet<String> = cpus
+        .filter_map(|cpu| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+            Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
+        })
+        .collect();
+    let list: Vec<String> = governors.into_iter().collect();
+    (!list.is_empty()).then(|| list.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_read_from_what_kernels_write() {
+        assert_eq!(
+            os_name("NAME=\"X\"\nPRETTY_NAME=\"X 12 (y)\"\n"),
+            "X 12 (y)"
+        );
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel name\t: Fast CPU @ 2GHz\n"),
+            "Fast CPU @ 2GHz"
+        );
+        assert_eq!(cpu_model("processor : 0\nModel : Board 4\n"), "Board 4");
+        assert_eq!(cpu_model(""), "");
+        assert_eq!(
+            memory_bytes("MemTotal:       1000 kB\nMemFree: 1 kB"),
+            1_024_000
+        );
+    }
+
+    #[test]
+    fn this_machine_has_a_processor_and_memory() {
+        let facts = machine_facts();
+        assert!(facts.kernel.starts_with("Linux "), "{facts:?}");
+        assert!(facts.cores >= 1 && facts.memory_bytes > 1 << 20 && facts.max_open_files > 10);
+    }
+}

@@ -1,0 +1,139 @@
+//! Free loopback ports, and whether a system listens on its own.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::instance::lock;
+
+/// Ports handed out by this process: two systems that start at once must not get the same one
+/// between the moment it is released and the moment it is bound.
+static HANDED_OUT: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
+/// Named free ports, held until they are released.
+pub(crate) struct Ports(Vec<(String, TcpListener, u16)>);
+
+impl Ports {
+    /// A free loopback port for each name.
+    pub fn take(names: &[String]) -> io::Result<Self> {
+        let mut handed_out = lock(&HANDED_OUT);
+        let mut ports = Vec::new();
+        let mut rejected = Vec::new();
+        for name in names {
+            let mut tries = 0;
+            let (listener, port) = loop {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                let port = listener.local_addr()?.port();
+                tries += 1;
+                if handed_out.insert(port) {
+                    break (listener, port);
+                }
+                if tries > 1000 {
+                    // Nearly all ports were handed out once: begin again.
+                    handed_out.clear();
+                }
+                // Held, so that the kernel offers another one.
+                rejected.push(listener);
+            };
+            ports.push((name.clone(), listener, port));
+        }
+        Ok(Ports(ports))
+    }
+
+    /// The ports as values of placeholders.
+    pub fn values(&self) -> impl Iterator<Item = (String, String)> {
+        self.0
+            .iter()
+            .map(|(name, _, port)| (name.clone(), port.to_string()))
+    }
+
+    /// Lets go of the ports, for the system to bind.
+    pub fn release(self) -> Vec<u16> {
+        self.0.iter().map(|(_, _, port)| *port).collect()
+    }
+}
+
+/// Whether nobody listens on a loopback port.
+pub(crate) fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// Whether one of the processes `pids` accepts connections on a loopback port. Another program
+/// that took the port first is no sign of readiness; where the owner of the port cannot be seen,
+/// it is taken for the system.
+pub(crate) fn accepts(port: u16, pids: &[i32]) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    if TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_err() {
+        return false;
+    }
+    let inodes = listening_inodes(port);
+    if inodes.is_empty() {
+        return true;
+    }
+    let mut unseen = false;
+    for pid in pids {
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+            unseen = true;
+            continue;
+        };
+        for entry in entries.flatten() {
+            let Ok(link) = std::fs::read_link(entry.path()) else {
+                continue;
+            };
+            let link = link.to_string_lossy();
+            let inode = link
+                .strip_prefix("socket:[")
+                .and_then(|rest| rest.strip_suffix(']'));
+            if inode.is_some_and(|inode| inodes.iter().any(|known| known == inode)) {
+                return true;
+            }
+        }
+    }
+    unseen
+}
+
+/// The inodes of the sockets that listen on a port, from the kernel's table.
+fn listening_inodes(port: u16) -> Vec<String> {
+    const LISTEN: &str = "0A";
+    let wanted = format!(":{port:04X}");
+    let mut inodes = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for line in std::fs::read_to_string(table).unwrap_or_default().lines() {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if let [_, local, _, LISTEN, _, _, _, _, _, inode, ..] = fields.as_slice()
+                && local.ends_with(&wanted)
+            {
+                inodes.push((*inode).to_owned());
+            }
+        }
+    }
+    inodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_free_and_all_different() {
+        let names: Vec<String> = (0..50).map(|n| format!("port{n}")).collect();
+        let first = Ports::take(&names).unwrap().release();
+        let second = Ports::take(&names).unwrap().release();
+        let all: BTreeSet<u16> = first.iter().chain(&second).copied().collect();
+        assert_eq!(all.len(), 100);
+    }
+
+    #[test]
+    fn only_the_systems_own_listener_counts() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let me = std::process::id() as i32;
+        assert!(accepts(port, &[me]));
+        assert!(!accepts(port, &[]));
+        assert!(!is_free(port));
+        drop(listener);
+        assert!(!accepts(port, &[me]));
+    }
+}

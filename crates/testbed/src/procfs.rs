@@ -1,0 +1,89 @@
+//! Small readings from `/proc`.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// All descendants of a process that are alive, nearest first, without itself.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let mut all = children(pid);
+    let mut next = 0;
+    while next < all.len() {
+        for child in children(all[next]) {
+            // A process may move in the tree while we look.
+            if !all.contains(&child) {
+                all.push(child);
+            }
+        }
+        next += 1;
+    }
+    all
+}
+
+/// The children of all threads of a process.
+fn children(pid: i32) -> Vec<i32> {
+    let mut all = Vec::new();
+    for thread in threads(pid) {
+        match std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) {
+            Ok(text) => all.extend(
+                text.split_whitespace()
+                    .filter_map(|pid| pid.parse::<i32>().ok()),
+            ),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => {}
+        }
+    }
+    all
+}
+
+/// The threads of a process; empty if it is gone.
+pub fn threads(pid: i32) -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let ids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.collect()
+}
+
+/// A small file of `/proc` that is read again and again through one descriptor.
+#[derive(Debug)]
+pub(crate) struct ProcFile {
+    path: PathBuf,
+    file: Option<File>,
+    keep: bool,
+}
+
+impl ProcFile {
+    /// A file that is opened at its first reading and, with `keep`, stays open.
+    pub fn new(path: impl Into<PathBuf>, keep: bool) -> Self {
+        ProcFile {
+            path: path.into(),
+            file: None,
+            keep,
+        }
+    }
+
+    /// Reads the beginning of the file into `buffer` as text.
+    pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
+        let opened;
+        let file = match &self.file {
+            Some(file) => file,
+            None => {
+                let file = File::open(&self.path)?;
+                match self.keep {
+                    true => &*self.file.insert(file),
+                    false => {
+                        opened = file;
+                        &opened
+                    }
+                }
+            }
+        };
+        let n = file.read_at(buffer, 0)?;
+        std::str::from_utf8(&buffer[..n])
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}

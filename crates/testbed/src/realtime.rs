@@ -1,0 +1,149 @@
+//! Keeping time: timer slack, real-time priority, pinning. Each acts on the calling thread.
+
+use std::io;
+
+/// Sets how late the kernel may wake the calling thread to save power, in nanoseconds (the
+/// kernel's default is 50,000). 1 makes a sleep end some 5 µs late instead of 55 µs, at no cost.
+///
+/// # Errors
+/// If the kernel refuses, which it does not for any value above 0.
+pub fn set_timer_slack(ns: u64) -> io::Result<()> {
+    // SAFETY: this option takes one number.
+    match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives the calling thread a real-time priority from 1 to 99 (`SCHED_FIFO`), so that it runs as
+/// soon as it is ready. 10 is plenty. Never for a thread that spins: it would starve the machine.
+///
+/// # Errors
+/// Mostly for want of the right to, with the way to get it.
+pub fn set_realtime(priority: u8) -> Result<(), SchedulingError> {
+    let parameters = libc::sched_param {
+        sched_priority: i32::from(priority),
+    };
+    // SAFETY: valid parameters for the calling thread.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "allow it with `setcap cap_sys_nice+ep` on the program, a line `USER - rtprio 99` in \
+             /etc/security/limits.conf, or run as root"
+        }
+        Some(libc::EINVAL) => "a priority is a number from 1 to 99",
+        _ => "run without real-time priority",
+    };
+    Err(SchedulingError {
+        what: format!("no real-time priority {priority}: {error}"),
+        hint: hint.to_owned(),
+    })
+}
+
+/// Lets the calling thread run on one processor only.
+///
+/// # Errors
+/// If there is no such processor, or this process may not use it; names those it may use.
+pub fn pin_to(cpu: usize) -> Result<(), SchedulingError> {
+    let usable = usable_cpus();
+    let refused = |why: String| SchedulingError {
+        what: format!("the thread cannot be pinned to processor {cpu}: {why}"),
+        hint: format!("usable here are: {}", list(&usable)),
+    };
+    if !usable.contains(&cpu) {
+        return Err(refused("it is not usable".to_owned()));
+    }
+    // SAFETY: an empty set, to which a number within it is added.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        set
+    };
+    // SAFETY: a valid set of its own size.
+    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) } {
+        0 => Ok(()),
+        _ => Err(refused(io::Error::last_os_error().to_string())),
+    }
+}
+
+/// The processors that the calling thread may run on, by number.
+pub fn usable_cpus() -> Vec<usize> {
+    // SAFETY: a set is plain bits; the kernel fills it in.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return Vec::new();
+        }
+        set
+    };
+    let all = 0..libc::CPU_SETSIZE as usize;
+    // SAFETY: `cpu` lies within the set.
+    all.filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect()
+}
+
+/// Processors in words.
+pub(crate) fn list(cpus: &[usize]) -> String {
+    cpus.iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A thread that cannot run as it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}\n  hint: {hint}")]
+pub struct SchedulingError {
+    /// What was refused.
+    pub what: String,
+    /// What to do.
+    pub hint: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a thread of its own: the test runner's threads stay as they are.
+    fn apart<T: Send>(test: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| scope.spawn(test).join().unwrap())
+    }
+
+    #[test]
+    fn a_pinned_thread_may_use_one_processor() {
+        apart(|| {
+            let last = *usable_cpus().last().unwrap();
+            pin_to(last).unwrap();
+            assert_eq!(usable_cpus(), [last]);
+        });
+        let error = pin_to(1000).unwrap_err().to_string();
+        assert!(
+            error.contains("processor 1000") && error.contains("usable here are: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn timer_slack_is_set() {
+        apart(|| {
+            set_timer_slack(1).unwrap();
+            // SAFETY: this option takes nothing and returns the number.
+            assert_eq!(
+                unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) },
+                1
+            );
+        });
+    }
+
+    #[test]
+    fn an_impossible_priority_is_refused_with_a_hint() {
+        let error = apart(|| set_realtime(100)).unwrap_err().to_string();
+        assert!(
+            error.contains("from 1 to 99") || error.contains("cap_sys_nice"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,303 @@
+//! Watches a set of processes from outside.
+
+use std::collections::BTreeMap;
+
+use pubgauge_driver::Nanos;
+use pubgauge_driver::clock::monotonic_now;
+use serde::Serialize;
+
+use super::{Switches, ThreadFiles, process_cpu_ns, status_number};
+use crate::procfs::{self, ProcFile};
+
+/// Threads whose files stay open between samples. A Java server has a hundred threads: reopening
+/// the rest once a second costs less than their descriptors would.
+const KEPT_THREADS: usize = 64;
+
+/// Watches processes: those given, or a tree of them that grows and shrinks.
+///
+/// CPU time is read from each process's CPU clock, to the nanosecond, threads that have ended
+/// included. Processes that have ended are known from their parents (`cutime`, `cstime` of
+/// `/proc/PID/stat`), to one clock tick (10 ms) each. The sum never goes back.
+///
+/// Context switches are counted thread by thread: those of a thread that has ended count up to
+/// the last sample in which it was seen.
+///
+/// A sample costs two readings per process and three per thread.
+#[derive(Debug)]
+pub struct ProcessSampler {
+    watched: Watched,
+    processes: BTreeMap<i32, Process>,
+    /// CPU of processes that were seen and are gone, up to their last sample.
+    gone_cpu_ns: u64,
+    gone_switches: Switches,
+    peak_rss_bytes: u64,
+    last_cpu_ns: u64,
+    tick_ns: u64,
+}
+
+#[derive(Debug)]
+enum Watched {
+    DescendantsOf(i32, ProcFile),
+    Only(Vec<i32>),
+}
+
+#[derive(Debug)]
+struct Process {
+    stat: ProcFile,
+    status: ProcFile,
+    /// Tells a process from a later one of the same number.
+    started: u64,
+    cpu_ns: u64,
+    threads: BTreeMap<i32, Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    files: ThreadFiles,
+    cpu_ns: u64,
+    switches: Switches,
+}
+
+/// Figures of all watched processes at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ProcessSample {
+    /// When, ns of `CLOCK_MONOTONIC`.
+    pub at_ns: Nanos,
+    /// CPU time since the processes began, ns.
+    pub cpu_ns: u64,
+    /// Resident memory now, bytes; memory shared by several processes counts in each.
+    pub rss_bytes: u64,
+    /// The largest of these so far: at the samples, or by the kernel's own high-water mark where
+    /// there is one process.
+    pub peak_rss_bytes: u64,
+    /// Times a thread went to sleep.
+    pub voluntary_switches: u64,
+    /// Times a thread was pushed off its processor.
+    pub involuntary_switches: u64,
+    /// Processes alive.
+    pub processes: u32,
+    /// Threads alive.
+    pub threads: u32,
+    /// The thread that ran longest since the last sample.
+    pub busiest: Option<BusiestThread>,
+}
+
+/// The busiest thread between two samples: at one second per second, a server that works with
+/// one thread is at its limit whatever the other cores do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusiestThread {
+    /// Its process.
+    pub pid: i32,
+    /// Its number.
+    pub tid: i32,
+    /// Nanoseconds on a processor since the last sample (all so far in the first), to one tick.
+    pub cpu_ns: u64,
+}
+
+impl ProcessSampler {
+    /// Watches all descendants of `root`, now and later, without itself: see
+    /// [`crate::Running::root_pid`].
+    pub fn descendants_of(root: i32) -> Self {
+        let stat = ProcFile::new(format!("/proc/{root}/stat"), true);
+        Self::new(Watched::DescendantsOf(root, stat))
+    }
+
+    /// Watches these processes alone, without their descendants.
+    pub fn only(pids: &[i32]) -> Self {
+        Self::new(Watched::Only(pids.to_vec()))
+    }
+
+    fn new(watched: Watched) -> Self {
+        // SAFETY: sysconf of a known name.
+        let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+        ProcessSampler {
+            watched,
+            processes: BTreeMap::new(),
+            gone_cpu_ns: 0,
+            gone_switches: Switches::default(),
+            peak_rss_bytes: 0,
+            last_cpu_ns: 0,
+            tick_ns: 1_000_000_000 / ticks_per_s,
+        }
+    }
+
+    /// Takes a sample. Processes and threads may come and go meanwhile.
+    pub fn sample(&mut self) -> ProcessSample {
+        let pids = match &self.watched {
+            Watched::DescendantsOf(root, _) => procfs::descendants(*root),
+            Watched::Only(pids) => pids.clone(),
+        };
+        let mut sample = ProcessSample {
+            at_ns: monotonic_now(),
+            ..ProcessSample::default()
+        };
+        let kept: usize = self
+            .processes
+            .values()
+            .map(|process| process.threads.len())
+            .sum();
+        let mut reaped_ns = 0;
+        let mut high_water = 0;
+        let mut seen = Vec::with_capacity(pids.len());
+        for pid in pids {
+            let Some(stat) = self.refresh(pid) else {
+                continue;
+            };
+            let process = self
+                .processes
+                .get_mut(&pid)
+                .expect("refresh has put it there");
+            seen.push(pid);
+            // A process that has just ended has no clock any more: its last reading stands.
+            process.cpu_ns = process_cpu_ns(pid).unwrap_or(0).max(process.cpu_ns);
+            sample.cpu_ns += process.cpu_ns;
+            if matches!(self.watched, Watched::DescendantsOf(..)) {
+                reaped_ns += stat.reaped_ticks * self.tick_ns;
+            }
+            let mut buffer = [0; 4096];
+            let status = process.status.read(&mut buffer).unwrap_or_default();
+            let kib = |name| status_number(status, name).unwrap_or(0) * 1024;
+            sample.rss_bytes += kib("VmRSS:");
+            high_water = kib("VmHWM:").max(high_water);
+            sample.processes += 1;
+            process.sample_threads(pid, kept, &mut self.gone_switches, &mut sample);
+        }
+        self.forget_all_but(&seen);
+        if let Watched::DescendantsOf(_, stat) = &mut self.watched {
+            reaped_ns += read_stat(stat).map_or(0, |stat| stat.reaped_ticks) * self.tick_ns;
+        }
+        // What a process that is gone used is known twice: exact up to its last sample, and to a
+        // tick from its parent.
+        sample.cpu_ns += reaped_ns.max(self.gone_cpu_ns);
+        self.last_cpu_ns = self.last_cpu_ns.max(sample.cpu_ns);
+        sample.cpu_ns = self.last_cpu_ns;
+        sample.voluntary_switches += self.gone_switches.voluntary;
+        sample.involuntary_switches += self.gone_switches.involuntary;
+        self.peak_rss_bytes = self.peak_rss_bytes.max(sample.rss_bytes).max(high_water);
+        sample.peak_rss_bytes = self.peak_rss_bytes;
+        sample
+    }
+
+    /// Makes sure that `pid` is among the processes, as the process that it is now.
+    fn refresh(&mut self, pid: i32) -> Option<Stat> {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            let stat = read_stat(&mut process.stat);
+            if let Some(stat) = stat.filter(|stat| stat.started == process.started) {
+                return Some(stat);
+            }
+            self.forget(pid);
+        }
+        let mut file = ProcFile::new(format!("/proc/{pid}/stat"), true);
+        let stat = read_stat(&mut file)?;
+        self.processes.insert(
+            pid,
+            Process {
+                stat: file,
+                status: ProcFile::new(format!("/proc/{pid}/status"), true),
+                started: stat.started,
+                cpu_ns: 0,
+                threads: BTreeMap::new(),
+            },
+        );
+        Some(stat)
+    }
+
+    fn forget_all_but(&mut self, seen: &[i32]) {
+        let gone: Vec<i32> = self
+            .processes
+            .keys()
+            .copied()
+            .filter(|pid| !seen.contains(pid))
+            .collect();
+        for pid in gone {
+            self.forget(pid);
+        }
+    }
+
+    fn forget(&mut self, pid: i32) {
+        if let Some(process) = self.processes.remove(&pid) {
+            self.gone_cpu_ns += process.cpu_ns;
+            for thread in process.threads.values() {
+                self.gone_switches.add(thread.switches);
+            }
+        }
+    }
+}
+
+impl Process {
+    fn sample_threads(
+        &mut self,
+        pid: i32,
+        kept: usize,
+        gone: &mut Switches,
+        sample: &mut ProcessSample,
+    ) {
+        let tids = procfs::threads(pid);
+        self.threads.retain(|tid, thread| {
+            let lives = tids.contains(tid);
+            if !lives {
+                gone.add(thread.switches);
+            }
+            lives
+        });
+        for tid in tids {
+            let keep = kept < KEPT_THREADS && self.threads.len() < KEPT_THREADS;
+            let thread = self.threads.entry(tid).or_insert_with(|| Thread {
+                files: ThreadFiles::new(pid, tid, keep),
+                cpu_ns: 0,
+                switches: Switches::default(),
+            });
+            sample.threads += 1;
+            if let Some(switches) = thread.files.switches() {
+                thread.switches = switches;
+            }
+            sample.voluntary_switches += thread.switches.voluntary;
+            sample.involuntary_switches += thread.switches.involuntary;
+            let Some((cpu_ns, _)) = thread.files.run_and_wait() else {
+                continue;
+            };
+            let ran = cpu_ns.saturating_sub(thread.cpu_ns);
+            thread.cpu_ns = cpu_ns;
+            if sample
+                .busiest
+                .as_ref()
+                .is_none_or(|busiest| ran > busiest.cpu_ns)
+            {
+                sample.busiest = Some(BusiestThread {
+                    pid,
+                    tid,
+                    cpu_ns: ran,
+                });
+            }
+        }
+    }
+}
+
+impl Switches {
+    fn add(&mut self, other: Switches) {
+        self.voluntary += other.voluntary;
+        self.involuntary += other.involuntary;
+    }
+}
+
+struct Stat {
+    started: u64,
+    /// User and system time of descendants that were waited for.
+    reaped_ticks: u64,
+}
+
+fn read_stat(file: &mut ProcFile) -> Option<Stat> {
+    let mut buffer = [0; 1024];
+    let text = file.read(&mut buffer).ok()?;
+    // The name in parentheses may hold anything, parentheses included.
+    let (_, rest) = text.rsplit_once(") ")?;
+    // From field 3, the state, on.
+    let mut fields = rest.split_ascii_whitespace();
+    let cutime: u64 = fields.nth(13)?.parse().ok()?;
+    let cstime: u64 = fields.next()?.parse().ok()?;
+    let started = fields.nth(4)?.parse().ok()?;
+    Some(Stat {
+        started,
+        reaped_ticks: cutime + cstime,
+    })
+}

@@ -1,0 +1,140 @@
+//! Watches threads of this process.
+
+use std::collections::BTreeMap;
+
+use pubgauge_driver::Nanos;
+use pubgauge_driver::clock::monotonic_now;
+use serde::Serialize;
+
+use super::{Switches, ThreadFiles, thread_cpu_ns};
+use crate::procfs;
+
+/// A thread of this process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadInfo {
+    /// Its number.
+    pub tid: i32,
+    /// Its name, at most 15 bytes.
+    pub name: String,
+}
+
+/// The threads of this process. What appears between two calls was started between them: that is
+/// how the threads of a client library are found.
+pub fn list_threads() -> Vec<ThreadInfo> {
+    let threads = procfs::threads(std::process::id() as i32).into_iter();
+    threads
+        .filter_map(|tid| {
+            let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).ok()?;
+            Some(ThreadInfo {
+                tid,
+                name: name.trim_end_matches('\n').to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// The number of the calling thread.
+pub fn current_tid() -> i32 {
+    // SAFETY: gettid cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// Watches some threads of this process.
+///
+/// CPU time comes from each thread's CPU clock, up to the moment; waiting time from the second
+/// field of `schedstat`, which the kernel brings up to date whenever the thread gets a processor.
+/// A thread that has ended keeps the figures of the last sample in which it was seen, so take one
+/// before it ends.
+#[derive(Debug, Default)]
+pub struct ThreadSampler {
+    threads: BTreeMap<i32, Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    files: ThreadFiles,
+    figures: ThreadFigures,
+}
+
+/// Figures of one thread since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadFigures {
+    /// Nanoseconds on a processor.
+    pub cpu_ns: u64,
+    /// Nanoseconds ready to run, but waiting for a processor.
+    pub wait_ns: u64,
+    /// Times it went to sleep.
+    pub voluntary_switches: u64,
+    /// Times it was pushed off its processor.
+    pub involuntary_switches: u64,
+}
+
+/// Figures of all watched threads at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ThreadSample {
+    /// When, ns of `CLOCK_MONOTONIC`.
+    pub at_ns: Nanos,
+    /// The sum over all watched threads, those that have ended included.
+    pub total: ThreadFigures,
+    /// Each thread, by number.
+    pub threads: BTreeMap<i32, ThreadFigures>,
+}
+
+impl ThreadSampler {
+    /// Watches the threads of these numbers.
+    pub fn new(tids: impl IntoIterator<Item = i32>) -> Self {
+        let mut sampler = ThreadSampler::default();
+        sampler.watch(tids);
+        sampler
+    }
+
+    /// Watches further threads.
+    pub fn watch(&mut self, tids: impl IntoIterator<Item = i32>) {
+        let pid = std::process::id() as i32;
+        for tid in tids {
+            self.threads.entry(tid).or_insert_with(|| Watched {
+                files: ThreadFiles::new(pid, tid, true),
+                figures: ThreadFigures::default(),
+            });
+        }
+    }
+
+    /// Takes a sample: two small readings and a clock per thread.
+    pub fn sample(&mut self) -> ThreadSample {
+        let mut sample = ThreadSample {
+            at_ns: monotonic_now(),
+            ..ThreadSample::default()
+        };
+        for (tid, watched) in &mut self.threads {
+            let figures = &mut watched.figures;
+            if let Some((cpu_ns, wait_ns)) = watched.files.run_and_wait() {
+                figures.cpu_ns = figures.cpu_ns.max(cpu_ns);
+                figures.wait_ns = wait_ns;
+                // Only while its files still answer: the number may belong to another thread.
+                if let Some(cpu_ns) = thread_cpu_ns(*tid) {
+                    figures.cpu_ns = figures.cpu_ns.max(cpu_ns);
+                }
+            }
+            if let Some(Switches {
+                voluntary,
+                involuntary,
+            }) = watched.files.switches()
+            {
+                figures.voluntary_switches = voluntary;
+                figures.involuntary_switches = involuntary;
+            }
+            sample.total.add(figures);
+            sample.threads.insert(*tid, *figures);
+        }
+        sample
+    }
+}
+
+impl ThreadFigures {
+    fn add(&mut self, other: &ThreadFigures) {
+        self.cpu_ns += other.cpu_ns;
+        self.wait_ns += other.wait_ns;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+}

@@ -1,0 +1,111 @@
+//! Why a system could not be started.
+
+use std::path::PathBuf;
+
+use crate::catalog::CatalogError;
+use crate::file::UnknownVariant;
+use crate::find::Missing;
+
+/// Why a system could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It is not known.
+    #[error(transparent)]
+    Unknown(#[from] CatalogError),
+    /// It has no such variant.
+    #[error(transparent)]
+    Variant(#[from] UnknownVariant),
+    /// It is not on this machine.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// Its private folder or a file in it cannot be written.
+    #[error("the private folder of {system} in {} cannot be prepared: {error}\n  hint: is the disk full, or the folder read-only?", folder.display())]
+    Folder {
+        /// The system.
+        system: String,
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// No free port.
+    #[error("no free loopback port for {system}: {error}")]
+    Port {
+        /// The system.
+        system: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Other programs took the ports first, again and again.
+    #[error(
+        "{system} found its ports taken {tries} times in a row; {last}\n  hint: does its configuration name a fixed port? use {{port}} and run.ports"
+    )]
+    PortsTaken {
+        /// The system.
+        system: String,
+        /// How often it was tried.
+        tries: usize,
+        /// How it ended the last time.
+        last: String,
+    },
+    /// Its file limits it to what there is not.
+    #[error("{system} cannot be limited as its file says: {what}\n  hint: {hint}")]
+    Limits {
+        /// The system.
+        system: String,
+        /// The limit that is impossible.
+        what: String,
+        /// What would be possible.
+        hint: String,
+    },
+    /// The command cannot be executed.
+    #[error("{system} cannot be started: {command}: {error}\n  hint: try that command by hand")]
+    Spawn {
+        /// The system.
+        system: String,
+        /// The command.
+        command: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It ended before it was ready.
+    #[error("{what}\n  hint: it ended before it was ready; try its command by hand: {command}")]
+    Ended {
+        /// How it ended and its last lines.
+        what: String,
+        /// The command.
+        command: String,
+    },
+    /// It did not become ready in time.
+    #[error(
+        "{system} was not ready after {seconds} s: {waiting_for}; {last}\n  hint: raise ready.time-out-s in its file if the machine is slow"
+    )]
+    NotReady {
+        /// The system.
+        system: String,
+        /// The time-out.
+        seconds: f64,
+        /// The rule that did not hold.
+        waiting_for: String,
+        /// Its last lines.
+        last: String,
+    },
+    /// A hook failed.
+    #[error("{system}: {what}")]
+    Hook {
+        /// The system.
+        system: String,
+        /// What failed.
+        what: String,
+    },
+    /// Its file asks for a probe, which nobody provides.
+    #[error(
+        "the file of {system} asks for a probe by the driver {driver}, which has none\n  hint: use tcp, stdout-line or log-line in [ready]"
+    )]
+    NoProbe {
+        /// The system.
+        system: String,
+        /// The driver.
+        driver: String,
+    },
+}

@@ -1,0 +1,132 @@
+//! Placeholders in system files: `{name}` stands for a value.
+//!
+//! A name is small letters, digits, `-` and `_`, beginning with a letter; braces around anything
+//! else are text, so that most configuration languages need no escapes. `{{name}}` is the text
+//! `{name}`.
+
+use std::collections::BTreeMap;
+
+/// Placeholders that every system file may use: the executable, the private folder, the user
+/// pubgauge runs as, the folder in which downloaded systems are kept, and pubgauge's own program.
+pub const ALWAYS: [&str; 5] = ["exe", "dir", "user", "cache", "pubgauge"];
+
+/// Fills in a template. A name without a value stays as it is: [`names`] finds those earlier.
+pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
+    let mut out = String::with_capacity(template.len());
+    for part in parts(template) {
+        match part {
+            Part::Text(text) => out.push_str(text),
+            Part::Escaped(name) => {
+                out.push('{');
+                out.push_str(name);
+                out.push('}');
+            }
+            Part::Name(name) => match values.get(name) {
+                Some(value) => out.push_str(value),
+                None => {
+                    out.push('{');
+                    out.push_str(name);
+                    out.push('}');
+                }
+            },
+        }
+    }
+    out
+}
+
+/// The names a template uses.
+pub fn names(template: &str) -> impl Iterator<Item = &str> {
+    parts(template).filter_map(|part| match part {
+        Part::Name(name) => Some(name),
+        _ => None,
+    })
+}
+
+/// Whether `name` may be the name of a placeholder.
+pub fn is_name(name: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(inner)
+}
+
+enum Part<'a> {
+    Text(&'a str),
+    Name(&'a str),
+    Escaped(&'a str),
+}
+
+fn parts(mut rest: &str) -> impl Iterator<Item = Part<'_>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let at = rest.find('{').unwrap_or(rest.len());
+        if at > 0 {
+            let (text, tail) = rest.split_at(at);
+            rest = tail;
+            return Some(Part::Text(text));
+        }
+        if let Some(name) = rest.strip_prefix("{{").and_then(name_before_brace)
+            && rest[2 + name.len()..].starts_with("}}")
+        {
+            let escaped = Part::Escaped(name);
+            rest = &rest[name.len() + 4..];
+            return Some(escaped);
+        }
+        if let Some(name) = name_before_brace(&rest[1..]) {
+            let part = Part::Name(name);
+            rest = &rest[name.len() + 2..];
+            return Some(part);
+        }
+        let (brace, tail) = rest.split_at(1);
+        rest = tail;
+        Some(Part::Text(brace))
+    })
+}
+
+/// The name at the start of `text`, if a closing brace follows it.
+fn name_before_brace(text: &str) -> Option<&str> {
+    let name = &text[..text.find('}')?];
+    is_name(name).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn values() -> BTreeMap<String, String> {
+        [("port", "1883"), ("dir", "/x")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into()
+    }
+
+    #[test]
+    fn names_are_replaced_and_other_braces_are_text() {
+        let cases = [
+            ("listener {port} 127.0.0.1", "listener 1883 127.0.0.1"),
+            ("{dir}/a{port}", "/x/a1883"),
+            (
+                "jetstream { store_dir: \"{dir}/js\" }",
+                "jetstream { store_dir: \"/x/js\" }",
+            ),
+            ("{127,0,0,1} {} {", "{127,0,0,1} {} {"),
+            ("{{port}} {{{port}", "{port} {{1883"),
+            ("{Port} {unknown}", "{Port} {unknown}"),
+            ("é{port}é", "é1883é"),
+        ];
+        for (template, expected) in cases {
+            assert_eq!(fill(template, &values()), expected, "{template}");
+        }
+        assert_eq!(names("{a} {{b}} {c-1}").collect::<Vec<_>>(), ["a", "c-1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_understood(text in "[{}a-z é]{0,40}") {
+            let filled = fill(&text, &values());
+            if names(&text).count() == 0 && !text.contains("{{") {
+                prop_assert_eq!(filled, text);
+            }
+        }
+    }
+}
