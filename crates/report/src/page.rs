@@ -62,7 +62,11 @@ const READING: &str = "<section id=\"reading\"><h2>How to read this</h2><dl clas
 
 fn head(out: &mut String, results: &Results) {
     let study = &results.study;
-    let name = escape(if study.name.is_empty() { "run" } else { &study.name });
+    let name = escape(if study.name.is_empty() {
+        "run"
+    } else {
+        &study.name
+    });
     let _ = write!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -105,7 +109,7 @@ fn answers(out: &mut String, summary: &Summary<'_>) {
             escape(&workload.name)
         );
         for metric in Metric::of(workload) {
-            let sentence = summary::answer(workload, *metric).to_string();
+            let sentence = summary::answer(workload, metric).to_string();
             let (what, who) = sentence.split_once(": ").unwrap_or(("", &sentence));
             let _ = write!(
                 out,
@@ -120,7 +124,11 @@ fn answers(out: &mut String, summary: &Summary<'_>) {
 }
 
 fn doubts(out: &mut String, results: &Results, summary: &Summary<'_>) {
-    let bad = results.trials.iter().filter(|t| t.verdict.status != Status::Valid).count();
+    let bad = results
+        .trials
+        .iter()
+        .filter(|t| t.verdict.status != Status::Valid)
+        .count();
     let all = results.trials.len();
     out.push_str("<section id=\"validity\"><h2>What is not valid, and why</h2>\n");
     if bad == 0 {
@@ -239,7 +247,9 @@ fn figure_table(out: &mut String, figure: &Figure) {
         for value in row {
             let _ = match value {
                 Value::Text(text) => write!(out, "<td>{}</td>", escape(text)),
-                Value::Number(number) => write!(out, "<td class=\"n\">{}</td>", short_number(*number)),
+                Value::Number(number) => {
+                    write!(out, "<td class=\"n\">{}</td>", short_number(*number))
+                }
                 Value::None => write!(out, "<td class=\"n\">–</td>"),
             };
         }
@@ -268,16 +278,27 @@ fn short_number(number: f64) -> String {
 fn settings(out: &mut String, summary: &Summary<'_>) {
     out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
     let mut shown: Vec<(String, &Vec<pubgauge_driver::Mapping>)> = Vec::new();
-    for cell in summary.workloads.iter().flat_map(|workload| &workload.cells) {
+    for cell in summary
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.cells)
+    {
         let trial = cell.trials[0];
         let key = format!("{} {}", trial.system.name, trial.system.version);
-        if !shown.iter().any(|(label, mappings)| *label == key && **mappings == trial.mappings) {
+        if !shown
+            .iter()
+            .any(|(label, mappings)| *label == key && **mappings == trial.mappings)
+        {
             shown.push((key, &trial.mappings));
         }
     }
     for (label, mappings) in shown {
         if mappings.is_empty() {
-            let _ = write!(out, "<h3>{}</h3><p>Nothing was asked for but the defaults.</p>\n", escape(&label));
+            let _ = write!(
+                out,
+                "<h3>{}</h3><p>Nothing was asked for but the defaults.</p>\n",
+                escape(&label)
+            );
             continue;
         }
         let _ = write!(
@@ -298,7 +319,6 @@ fn settings(out: &mut String, summary: &Summary<'_>) {
     }
     out.push_str("</section>\n");
 }
-
 
 fn unsupported(out: &mut String, results: &Results) {
     if results.study.unsupported.is_empty() {
@@ -332,12 +352,27 @@ fn machine(out: &mut String, results: &Results) {
     let facts = [
         ("systems", systems.join(", ")),
         ("pubgauge", machine.pubgauge_version.clone()),
-        ("processor", format!("{}, {} available", machine.cpu_model, machine.cores)),
+        (
+            "processor",
+            format!("{}, {} available", machine.cpu_model, machine.cores),
+        ),
         ("memory", units::bytes(machine.memory_bytes)),
-        ("operating system", format!("{}, {}", machine.os, machine.kernel)),
-        ("frequency governor", machine.governor.clone().unwrap_or_else(|| "not told".into())),
+        (
+            "operating system",
+            format!("{}, {}", machine.os, machine.kernel),
+        ),
+        (
+            "frequency governor",
+            machine
+                .governor
+                .clone()
+                .unwrap_or_else(|| "not told".into()),
+        ),
         ("open files allowed", machine.max_open_files.to_string()),
-        ("load average before the run", format!("{:.2}", machine.load_average_1min)),
+        (
+            "load average before the run",
+            format!("{:.2}", machine.load_average_1min),
+        ),
         ("results format", results.format.clone()),
         ("seed", results.study.seed.to_string()),
     ];
@@ -348,7 +383,11 @@ fn machine(out: &mut String, results: &Results) {
     out.push_str("</dl>\n");
     if let Some(calibration) = &machine.calibration {
         let text = serde_json::to_string_pretty(calibration).unwrap_or_default();
-        let _ = write!(out, "<details><summary>Calibration of this machine</summary><pre>{}</pre></details>\n", escape(&text));
+        let _ = write!(
+            out,
+            "<details><summary>Calibration of this machine</summary><pre>{}</pre></details>\n",
+            escape(&text)
+        );
     }
     out.push_str("</section>\n");
 }
