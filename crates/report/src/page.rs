@@ -45,7 +45,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     out.push_str("</main>\n");
     data(&mut out, &summary, &figures);
     for script in [D3, PLOT, SCRIPT] {
-        let _ = write!(out, "<script>{script}</script>\n");
+        let _ = writeln!(out, "<script>{script}</script>");
     }
     out.push_str("</body>\n</html>\n");
     out
@@ -77,7 +77,7 @@ fn head(out: &mut String, results: &Results) {
          <a class=\"skip\" href=\"#answer\">Skip to the answer</a>\n<header>\n<p class=\"brand\">pubgauge</p>\n<h1>{name}</h1>\n"
     );
     if let Some(question) = &study.question {
-        let _ = write!(out, "<p class=\"question\">{}</p>\n", escape(question));
+        let _ = writeln!(out, "<p class=\"question\">{}</p>", escape(question));
     }
     let machine = &results.machine;
     let _ = write!(
@@ -111,9 +111,9 @@ fn answers(out: &mut String, summary: &Summary<'_>) {
         for metric in Metric::of(workload) {
             let sentence = summary::answer(workload, metric).to_string();
             let (what, who) = sentence.split_once(": ").unwrap_or(("", &sentence));
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<li><span class=\"what\">{}</span> <span class=\"who\">{}</span></li>\n",
+                "<li><span class=\"what\">{}</span> <span class=\"who\">{}</span></li>",
                 escape(what),
                 escape(who)
             );
@@ -132,7 +132,7 @@ fn doubts(out: &mut String, results: &Results, summary: &Summary<'_>) {
     let all = results.trials.len();
     out.push_str("<section id=\"validity\"><h2>What is not valid, and why</h2>\n");
     if bad == 0 {
-        let _ = write!(out, "<p>All {all} trials are valid.</p></section>\n");
+        let _ = writeln!(out, "<p>All {all} trials are valid.</p></section>");
         return;
     }
     let _ = write!(
@@ -177,9 +177,9 @@ fn criteria(out: &mut String, results: &Results) {
             Some(false) => ("broken", "not met"),
             None => ("unsteady", "undecided"),
         };
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<tr><td><span class=\"badge {class}\">{word}</span></td><td>{}</td><td class=\"wrap\">{}</td></tr>\n",
+            "<tr><td><span class=\"badge {class}\">{word}</span></td><td>{}</td><td class=\"wrap\">{}</td></tr>",
             escape(&outcome.criterion),
             escape(&outcome.figures)
         );
@@ -294,9 +294,9 @@ fn settings(out: &mut String, summary: &Summary<'_>) {
     }
     for (label, mappings) in shown {
         if mappings.is_empty() {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<h3>{}</h3><p>Nothing was asked for but the defaults.</p>\n",
+                "<h3>{}</h3><p>Nothing was asked for but the defaults.</p>",
                 escape(&label)
             );
             continue;
@@ -307,9 +307,9 @@ fn settings(out: &mut String, summary: &Summary<'_>) {
             escape(&label)
         );
         for mapping in mappings {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>\n",
+                "<tr><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>",
                 escape(&mapping.setting),
                 escape(&mapping.value),
                 escape(&mapping.native)
@@ -327,9 +327,9 @@ fn unsupported(out: &mut String, results: &Results) {
     out.push_str("<section id=\"unsupported\"><h2>What could not be had</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Unsupported settings\"><table>\n<thead><tr><th scope=\"col\">system</th><th scope=\"col\">setting</th><th scope=\"col\">asked for</th><th scope=\"col\">reason</th></tr></thead>\n<tbody>\n");
     for cell in &results.study.unsupported {
         for setting in &cell.settings {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>\n",
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>",
                 escape(&cell.system),
                 escape(&setting.setting),
                 escape(&setting.value),
@@ -378,14 +378,14 @@ fn machine(out: &mut String, results: &Results) {
     ];
     out.push_str("<section id=\"machine\"><h2>Machine and versions</h2>\n<dl class=\"facts\">\n");
     for (name, value) in facts {
-        let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>\n", escape(&value));
+        let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
     }
     out.push_str("</dl>\n");
     if let Some(calibration) = &machine.calibration {
         let text = serde_json::to_string_pretty(calibration).unwrap_or_default();
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<details><summary>Calibration of this machine</summary><pre>{}</pre></details>\n",
+            "<details><summary>Calibration of this machine</summary><pre>{}</pre></details>",
             escape(&text)
         );
     }

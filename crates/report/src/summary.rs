@@ -263,7 +263,7 @@ impl Metric {
         if workload
             .cells
             .iter()
-            .any(|cell| cell.trials.iter().any(|trial| round_trips(&trial)))
+            .any(|cell| cell.trials.iter().any(&round_trips))
         {
             metrics.push(Metric::RoundTrip);
         }
@@ -434,7 +434,9 @@ pub fn answer(workload: &Workload<'_>, metric: Metric) -> Answer {
             let apart = (estimate.mean / best.2.mean).max(best.2.mean / estimate.mean);
             (
                 ratio,
-                ratio.map_or(!(apart > SINGLE_TIE), |ratio| !ratio.is_clear()),
+                ratio.map_or(apart.is_nan() || apart <= SINGLE_TIE, |ratio| {
+                    !ratio.is_clear()
+                }),
             )
         };
         let place = Place {
