@@ -40,6 +40,9 @@ pub(crate) struct Broker {
     pub held_bytes: usize,
     /// Properties that are passed on, of the message in hand.
     pub scratch: Vec<u8>,
+    /// Numbers the times that a session came or went. One count for all, since
+    /// indices are used again and their timers must not be mixed up.
+    pub generations: u32,
     /// Numbers the client identifiers that the broker assigns.
     pub assigned: u64,
 }
@@ -90,6 +93,7 @@ impl Broker {
             resume: VecDeque::new(),
             held_bytes: 0,
             scratch: Vec::new(),
+            generations: 0,
             assigned: 0,
         }
     }
@@ -331,7 +335,8 @@ impl Broker {
             return;
         }
         session.conn = NONE;
-        session.generation = session.generation.wrapping_add(1);
+        self.generations = self.generations.wrapping_add(1);
+        session.generation = self.generations;
         let (generation, expiry_s) = (session.generation, session.expiry_s);
         if !with_will {
             session.will = None;

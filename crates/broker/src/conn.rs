@@ -61,8 +61,12 @@ pub(crate) struct Conn {
     pub partial: Vec<u8>,
     pub out: OutBuf,
     /// Topics of the aliases the client has set (MQTT 5 section 3.3.2.3.4).
-    pub aliases: Option<Box<Vec<Box<[u8]>>>>,
+    pub aliases: Option<Box<Aliases>>,
 }
+
+/// Topics by alias, from alias 1 on; an empty one is not set.
+#[derive(Debug, Default)]
+pub(crate) struct Aliases(pub Vec<Box<[u8]>>);
 
 /// All connections.
 #[derive(Debug)]
@@ -75,8 +79,9 @@ pub(crate) struct Net {
     /// Bytes gathered since the last flush.
     gathered: usize,
     generations: u32,
-    /// Connections that a write found broken; the broker ends them.
-    pub broken: Vec<ConnId>,
+    /// Connections that a write found broken, with their generation; the broker
+    /// ends them.
+    pub broken: Vec<(ConnId, u32)>,
     /// Connections whose backlog shrank; the broker looks who waits for it.
     pub drained: Vec<ConnId>,
 }
@@ -281,7 +286,7 @@ impl Net {
         let moved = before - conn.out.len();
         self.stats.bytes_sent += moved as u64;
         if written == Written::Broken {
-            self.broken.push(id);
+            self.broken.push((id, conn.generation));
             return;
         }
         let was_blocked = std::mem::replace(&mut conn.blocked, written == Written::Blocked);

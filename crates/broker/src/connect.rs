@@ -57,9 +57,10 @@ impl Broker {
             conn.session = session;
         }
         let will = self.will_of(connect);
+        self.generations = self.generations.wrapping_add(1);
         if let Some(state) = self.sessions.get_mut(session) {
             state.conn = id;
-            state.generation = state.generation.wrapping_add(1);
+            state.generation = self.generations;
             state.expiry_s = expiry_s;
             // A will that waited is called off (section 3.1.3.2.2).
             state.will = will;

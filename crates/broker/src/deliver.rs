@@ -19,7 +19,7 @@ use crate::routes::Route;
 use crate::session::Session;
 use crate::table::Table;
 use crate::timers::Timer;
-use crate::tree::{Group, SessionId, Sub, Tree};
+use crate::tree::{Group, GroupId, SessionId, Sub, Tree};
 use crate::window::{Delivery, Stage};
 
 /// Clients that wait for each other in a circle may go over the backlog limit up
@@ -185,8 +185,17 @@ fn backlog(session: &Session, net: &Net) -> usize {
     }
 }
 
-/// A session that must drain before a message may take the route, if there is
-/// one.
+/// Who must drain before a message may take the route.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Full {
+    /// The session.
+    pub session: SessionId,
+    /// Where the message needs only one member of a group: the group, of which
+    /// any may drain first.
+    pub group: Option<GroupId>,
+}
+
+/// Finds somebody who must drain before a message may take the route.
 #[inline]
 pub(crate) fn first_full(
     route: &Route,
@@ -195,11 +204,14 @@ pub(crate) fn first_full(
     sessions: &Table<Session>,
     tree: &Tree,
     limit: usize,
-) -> Option<SessionId> {
+) -> Option<Full> {
     let is_full = |id| sessions.get(id).is_some_and(|s| backlog(s, net) > limit);
     for target in &route.targets {
         if is_full(target.session) && !(target.no_local && target.session == from) {
-            return Some(target.session);
+            return Some(Full {
+                session: target.session,
+                group: None,
+            });
         }
     }
     for &group in &route.groups {
@@ -213,7 +225,10 @@ pub(crate) fn first_full(
                 full = None;
                 break;
             }
-            full = full.or(Some(member.session));
+            full = full.or(Some(Full {
+                session: member.session,
+                group: Some(group),
+            }));
         }
         if full.is_some() {
             return full;
@@ -310,9 +325,9 @@ impl Broker {
     /// wait for acknowledgements that nobody would read; and if it waits for a
     /// client to read that does not, because it is itself stuck writing, it is
     /// let through after half a second without progress.
-    pub(crate) fn pause(&mut self, id: ConnId, from: SessionId, full: SessionId) -> bool {
-        let circular = self.leads_to(full, from);
-        let Some(session) = self.sessions.get_mut(full) else {
+    pub(crate) fn pause(&mut self, id: ConnId, from: SessionId, full: Full) -> bool {
+        let circular = self.leads_to(full.session, from);
+        let Some(session) = self.sessions.get_mut(full.session) else {
             return false;
         };
         let queued = session.queued_bytes() > 0;
@@ -328,10 +343,22 @@ impl Broker {
             return false;
         }
         conn.paused = true;
-        conn.waits_on = full;
-        session.waiters.push(id);
-        self.net.stats.publisher_pauses += 1;
+        conn.waits_on = full.session;
         let generation = conn.generation;
+        match full.group {
+            None => session.flight().waiters.push(id),
+            Some(group) => {
+                for member in &self.tree.group(group).members {
+                    // One that never drains would gather the same name for ever.
+                    if let Some(session) = self.sessions.get_mut(member.session)
+                        && !session.flight().waiters.contains(&id)
+                    {
+                        session.flight().waiters.push(id);
+                    }
+                }
+            }
+        }
+        self.net.stats.publisher_pauses += 1;
         self.net.rewatch(id);
         // Also outside a circle, which may close only later.
         self.timers.set(
@@ -365,7 +392,7 @@ impl Broker {
     }
 
     /// Looks at a connection that has waited for a while.
-    pub(crate) fn check_stall(&mut self, id: ConnId, generation: u32, sent: u64) {
+    pub(crate) fn check_stall(&mut self, id: ConnId, generation: u32, sent: u32) {
         let Some(conn) = self.net.conns.get(id) else {
             return;
         };
@@ -375,19 +402,21 @@ impl Broker {
         let (from, full) = (conn.session, conn.waits_on);
         let target = self.sessions.get(full).map_or(NONE, |s| s.conn);
         let sent_now = self.net.conns.get(target).map_or(0, |c| c.out.written());
-        if sent_now == sent && self.leads_to(full, from) {
-            if let Some(conn) = self.net.conns.get_mut(id) {
-                conn.passes = true;
-            }
-            self.resume.push_back(id);
-        } else {
+        if sent_now != sent {
             let timer = Timer::Stall {
                 id,
                 generation,
                 sent: sent_now,
             };
-            self.timers.set(self.now_ms + STALL_MS, timer);
+            return self.timers.set(self.now_ms + STALL_MS, timer);
         }
+        // Outside a circle another look does no harm: who subscribes may have
+        // changed.
+        let passes = self.leads_to(full, from);
+        if let Some(conn) = self.net.conns.get_mut(id) {
+            conn.passes = passes;
+        }
+        self.resume.push_back(id);
     }
 
     /// Ends the pause of those who wait for the session if half of its limit is
@@ -397,19 +426,23 @@ impl Broker {
             return;
         };
         let half = self.options.max_backlog_bytes / 2;
-        if !session.waiters.is_empty() && backlog(session, &self.net) <= half {
+        let waited_for = session
+            .flight
+            .as_ref()
+            .is_some_and(|f| !f.waiters.is_empty());
+        if waited_for && backlog(session, &self.net) <= half {
             self.wake(id);
         }
     }
 
     /// Ends the pause of everybody who waits for the session.
     pub(crate) fn wake(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else {
+        let Some(flight) = self.sessions.get_mut(id).and_then(|s| s.flight.as_mut()) else {
             return;
         };
-        for waiter in std::mem::take(&mut session.waiters) {
-            let waits = |c: &crate::conn::Conn| c.paused && c.waits_on == id;
-            if self.net.conns.get(waiter).is_some_and(waits) {
+        for waiter in std::mem::take(&mut flight.waiters) {
+            // It may wait for another by now; then it will find out and wait on.
+            if self.net.conns.get(waiter).is_some_and(|c| c.paused) {
                 self.resume.push_back(waiter);
             }
         }

@@ -16,6 +16,8 @@ const SMALL: usize = 4 * 1024;
 const LARGE: usize = 64 * 1024;
 /// Bytes of unused chunks the pool keeps of each size.
 const POOLED: usize = 8 * 1024 * 1024;
+/// Unused rings the pool keeps.
+const RINGS: usize = 256;
 /// Most chunks given to one `writev`.
 const CHUNKS_PER_WRITE: usize = 64;
 
@@ -24,6 +26,9 @@ const CHUNKS_PER_WRITE: usize = 64;
 pub(crate) struct Pool {
     small: Vec<Vec<u8>>,
     large: Vec<Vec<u8>>,
+    /// What held the chunks of a buffer that is empty now. An idle connection
+    /// would keep 100 bytes in one.
+    rings: Vec<VecDeque<Vec<u8>>>,
 }
 
 impl Pool {
@@ -68,14 +73,15 @@ pub(crate) enum Written {
 pub(crate) struct OutBuf {
     chunks: VecDeque<Vec<u8>>,
     /// Bytes of the first chunk that are already written.
-    head: usize,
+    head: u32,
+    written: u32,
     len: usize,
-    written: u64,
 }
 
 impl OutBuf {
-    /// Bytes the kernel has taken so far.
-    pub(crate) fn written(&self) -> u64 {
+    /// Bytes the kernel has taken so far, modulo 2^32: for telling whether there
+    /// was progress.
+    pub(crate) fn written(&self) -> u32 {
         self.written
     }
 
@@ -98,11 +104,10 @@ impl OutBuf {
             bytes = &bytes[room..];
         }
         while !bytes.is_empty() {
-            let mut chunk = pool.take(self.chunks.is_empty(), bytes.len().min(LARGE));
+            let chunk = self.grow(pool, bytes.len().min(LARGE));
             let room = chunk.capacity().min(bytes.len());
             chunk.extend_from_slice(&bytes[..room]);
             bytes = &bytes[room..];
-            self.chunks.push_back(chunk);
         }
     }
 
@@ -114,13 +119,9 @@ impl OutBuf {
         at_least: usize,
         encode: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> R {
-        let fits = self
-            .chunks
-            .back()
-            .is_some_and(|c| c.capacity() - c.len() >= at_least);
-        if !fits {
-            let chunk = pool.take(self.chunks.is_empty(), at_least);
-            self.chunks.push_back(chunk);
+        let fits = |c: &Vec<u8>| c.capacity() - c.len() >= at_least;
+        if !self.chunks.back().is_some_and(fits) {
+            self.grow(pool, at_least);
         }
         let last = self
             .chunks
@@ -137,7 +138,7 @@ impl OutBuf {
         while self.len > 0 {
             let mut slices = [IoSlice::new(&[]); CHUNKS_PER_WRITE];
             let mut used = 0;
-            let mut skip = self.head;
+            let mut skip = self.head as usize;
             for (slot, chunk) in slices.iter_mut().zip(&self.chunks) {
                 *slot = IoSlice::new(&chunk[skip..]);
                 skip = 0;
@@ -164,44 +165,49 @@ impl OutBuf {
         Written::All
     }
 
-    /// Gives every chunk back; what was waiting is lost.
+    /// Gives all memory back; what was waiting is lost.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
-        for chunk in self.chunks.drain(..) {
+        (self.head, self.len) = (0, 0);
+        let mut ring = std::mem::take(&mut self.chunks);
+        for chunk in ring.drain(..) {
             pool.put(chunk);
         }
-        self.chunks = VecDeque::new();
-        (self.head, self.len) = (0, 0);
+        // A long backlog's ring is not worth keeping.
+        if (1..=16).contains(&ring.capacity()) && pool.rings.len() < RINGS {
+            pool.rings.push(ring);
+        }
+    }
+
+    /// Adds a chunk with room for `at_least` bytes.
+    fn grow(&mut self, pool: &mut Pool, at_least: usize) -> &mut Vec<u8> {
+        if self.chunks.capacity() == 0
+            && let Some(ring) = pool.rings.pop()
+        {
+            self.chunks = ring;
+        }
+        let chunk = pool.take(self.chunks.is_empty(), at_least);
+        self.chunks.push_back(chunk);
+        self.chunks.back_mut().expect("a chunk was just added")
     }
 
     fn consume(&mut self, n: usize, pool: &mut Pool) {
         self.len -= n;
-        self.written += n as u64;
+        self.written = self.written.wrapping_add(n as u32);
         if self.len == 0 {
-            return self.clear_keeping_nothing(pool);
+            return self.clear(pool);
         }
-        self.head += n;
+        let mut head = self.head as usize + n;
         while let Some(first) = self.chunks.front() {
-            if self.head < first.len() {
+            if head < first.len() {
                 break;
             }
-            self.head -= first.len();
+            head -= first.len();
             if let Some(chunk) = self.chunks.pop_front() {
                 pool.put(chunk);
             }
         }
-    }
-
-    fn clear_keeping_nothing(&mut self, pool: &mut Pool) {
-        // The ring of a busy connection is kept: giving it back would cost an
-        // allocation each turn. It is a few dozen bytes unless there was a
-        // long backlog.
-        for chunk in self.chunks.drain(..) {
-            pool.put(chunk);
-        }
-        if self.chunks.capacity() > 16 {
-            self.chunks = VecDeque::new();
-        }
-        self.head = 0;
+        // No packet, hence no chunk, is longer than 256 MiB.
+        self.head = head as u32;
     }
 }
 

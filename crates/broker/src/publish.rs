@@ -5,7 +5,7 @@ use pubgauge_mqtt_codec::{
 };
 
 use crate::broker::{Broker, End, Step};
-use crate::conn::ConnId;
+use crate::conn::{Aliases, ConnId};
 use crate::deliver::{Post, first_full};
 use crate::encode::{Outgoing, Taken, split_props};
 use crate::message::{Message, later_ms};
@@ -360,7 +360,7 @@ impl Broker {
 
 /// The topic that a PUBLISH means (MQTT 5 section 3.3.2.3.4).
 fn resolve<'a>(
-    aliases: &'a mut Option<Box<Vec<Box<[u8]>>>>,
+    aliases: &'a mut Option<Box<Aliases>>,
     topic: &'a str,
     taken: &Taken,
     maximum: u16,
@@ -372,7 +372,7 @@ fn resolve<'a>(
         return Err(End::Fault(ReasonCode::TOPIC_ALIAS_INVALID));
     }
     let at = usize::from(alias) - 1;
-    let known = aliases.get_or_insert_default();
+    let known = &mut aliases.get_or_insert_default().0;
     if !topic.is_empty() {
         if known.len() <= at {
             known.resize(at + 1, Box::default());

@@ -192,8 +192,17 @@ impl Server {
 
     /// Follows up on what the turn's writes found out.
     fn settle(&mut self) {
-        while let Some(id) = self.broker.net.broken.pop() {
-            self.broker.finish(id, End::Gone);
+        while let Some((id, generation)) = self.broker.net.broken.pop() {
+            // Another may have its index by now.
+            if self
+                .broker
+                .net
+                .conns
+                .get(id)
+                .is_some_and(|c| c.generation == generation)
+            {
+                self.broker.finish(id, End::Gone);
+            }
         }
         while let Some(id) = self.broker.net.drained.pop() {
             if let Some(session) = self.broker.session_of(id) {

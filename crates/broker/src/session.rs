@@ -28,13 +28,12 @@ pub(crate) struct Session {
     /// Filters subscribed to, as sent.
     pub filters: Vec<Box<str>>,
     pub will: Option<Box<Will>>,
-    /// QoS 1 and 2 state, once there is any.
+    /// Once there is any.
     pub flight: Option<Box<Flight>>,
-    /// Publishers that are not read until it has drained.
-    pub waiters: Vec<ConnId>,
 }
 
-/// QoS 1 and 2 messages, both ways.
+/// What only a session with some traffic has: QoS 1 and 2 messages both ways,
+/// and who waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     /// Under way to the client.
@@ -45,6 +44,8 @@ pub(crate) struct Flight {
     pub queued_bytes: usize,
     /// Packet identifiers of QoS 2 messages received whose PUBREL is due.
     pub incoming: FxHashSet<u16>,
+    /// Publishers that are not read until it has drained.
+    pub waiters: Vec<ConnId>,
 }
 
 /// What is published when the client vanishes (MQTT 5 section 3.1.2.5).
@@ -67,7 +68,6 @@ impl Session {
             filters: Vec::new(),
             will: None,
             flight: None,
-            waiters: Vec::new(),
         }
     }
 

@@ -12,8 +12,8 @@ pub(crate) enum Timer {
     /// Any sign of life.
     KeepAlive { id: u32, generation: u32 },
     /// Progress of the session that this connection waits on in a circle, whose
-    /// connection had sent `sent` bytes when the timer was set.
-    Stall { id: u32, generation: u32, sent: u64 },
+    /// connection had sent `sent` bytes (modulo 2^32) when the timer was set.
+    Stall { id: u32, generation: u32, sent: u32 },
     /// The end of a session without connection.
     SessionExpiry { id: u32, generation: u32 },
     /// A delayed will.

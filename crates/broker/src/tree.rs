@@ -279,7 +279,9 @@ mod tests {
         Sub { session, options }
     }
 
-    fn found(tree: &Tree, topic: &[u8]) -> (Vec<Sub>, Vec<(Vec<u8>, Vec<u32>)>) {
+    type Groups = Vec<(Vec<u8>, Vec<SessionId>)>;
+
+    fn found(tree: &Tree, topic: &[u8]) -> (Vec<Sub>, Groups) {
         let (mut subs, mut groups) = (Vec::new(), Vec::new());
         tree.collect(topic, &mut subs, &mut groups);
         subs.sort_by_key(|s| (s.session, s.options.qos));

@@ -7,11 +7,14 @@ use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
 
+/// Their names.
+pub const NAMES: [&str; 3] = ["mqtt", "zeromq", SimulatedDriver::NAME];
+
 /// The driver of this name.
 pub fn by_name(name: &str) -> Option<Arc<dyn Driver>> {
     match name {
         "mqtt" => Some(Arc::new(MqttDriver)),
-        "zeromq" => Some(Arc::new(ZeromqDriver)),
+        "zeromq" => Some(Arc::new(ZeromqDriver::default())),
         SimulatedDriver::NAME => Some(Arc::new(SimulatedDriver)),
         _ => None,
     }

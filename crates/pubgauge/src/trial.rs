@@ -66,7 +66,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     let asked = |version: Option<String>| Asked {
         id: job.id,
         cell: job.cell,
-        system: System { name: job.shown_as.to_owned(), version: version.unwrap_or_else(|| "unknown".into()) },
+        system: System {
+            name: job.shown_as.to_owned(),
+            version: version.unwrap_or_else(|| "unknown".into()),
+        },
         settings: job.settings,
         mappings: job.mappings.clone(),
         workload: job.workload,
@@ -79,7 +82,12 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     };
     let mut running = match bench.testbed.start(job.system, job.variant, bench.scratch) {
         Ok(running) => running,
-        Err(error) => return (broken(asked(None), error.to_string()), TrialFiles::default()),
+        Err(error) => {
+            return (
+                broken(asked(None), error.to_string()),
+                TrialFiles::default(),
+            );
+        }
     };
     if bench.tls.is_some() {
         running.target.tls.clone_from(&bench.tls);
@@ -111,7 +119,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         observed.died.push(how);
     }
     let mut trial = convert::trial(asked(running.version.clone()), &record, &observed);
-    trial.verdict = judge(&trial, &circumstances(job, &record, observed.died, bench.cores));
+    trial.verdict = judge(
+        &trial,
+        &circumstances(job, &record, observed.died, bench.cores),
+    );
     let files = TrialFiles {
         histograms: convert::logs(job.workload, &record),
         configs: configs(&running.record),
@@ -120,18 +131,22 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     (trial, files)
 }
 
-fn circumstances(job: &Job<'_>, record: &TrialRecord, system_died: Vec<String>, cores: u32) -> Circumstances {
+fn circumstances(
+    job: &Job<'_>,
+    record: &TrialRecord,
+    system_died: Vec<String>,
+    cores: u32,
+) -> Circumstances {
     Circumstances {
         not_run: convert::not_run(&record.outcome),
         system_died,
         disconnects_asked: false,
         losses_are_the_subject: false,
         system_in_client: job.system.kind == Kind::Library,
-        rate_varies_by_design: job
-            .workload
-            .flows
-            .iter()
-            .any(|f| matches!(f.arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_)) || f.active_for.is_some()),
+        rate_varies_by_design: job.workload.flows.iter().any(|f| {
+            matches!(f.arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_))
+                || f.active_for.is_some()
+        }),
         cores,
     }
 }
@@ -141,7 +156,10 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
     let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), asked.workload.flows.len());
     let observed = crate::observe::Observed::nothing();
     let mut trial = convert::trial(asked, &record, &observed);
-    let circumstances = Circumstances { not_run: convert::not_run(&record.outcome), ..Circumstances::default() };
+    let circumstances = Circumstances {
+        not_run: convert::not_run(&record.outcome),
+        ..Circumstances::default()
+    };
     trial.errors.push(why);
     trial.verdict = judge(&trial, &circumstances);
     trial
@@ -149,8 +167,11 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
 
 /// What the system was started with, as files for the record.
 fn configs(record: &pubgauge_testbed::Record) -> Vec<(String, String)> {
-    let mut configs: Vec<(String, String)> =
-        record.files.iter().map(|(name, text)| (name.replace('/', "_"), text.clone())).collect();
+    let mut configs: Vec<(String, String)> = record
+        .files
+        .iter()
+        .map(|(name, text)| (name.replace('/', "_"), text.clone()))
+        .collect();
     if let Ok(text) = serde_json::to_string_pretty(record) {
         configs.push(("started.json".into(), text));
     }

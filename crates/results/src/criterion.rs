@@ -89,7 +89,9 @@ impl Filter {
 }
 
 /// Figures that are worked out from recorded ones.
-pub const DERIVED: [&str; 4] = [
+pub const DERIVED: [&str; 6] = [
+    "verdict",
+    "client_cpu_total_s",
     "lost_share",
     "system_cpu_us_per_msg",
     "client_cpu_us_per_msg",
@@ -131,6 +133,11 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         (whole > 0.0).then_some(part? / whole)
     };
     match name {
+        // As a number, the place in the list of verdicts, so that `= 0` means valid.
+        "verdict" => Some(f64::from(trial.verdict.status as u8)),
+        "client_cpu_total_s" => {
+            Some(number("client_cpu_s.publishers")? + number("client_cpu_s.subscribers")?)
+        }
         "lost_share" => ratio(number("lost"), "expected"),
         "duplicated_share" => ratio(number("duplicated"), "delivered"),
         "system_cpu_us_per_msg" => ratio(number("system_cpu_s").map(|s| s * 1e6), "delivered"),
@@ -178,8 +185,8 @@ pub fn is_figure(name: &str) -> bool {
 /// Evaluates a criterion over the trials of a run: it is met if every trial that bears on it
 /// meets it, and undecided if none bears on it.
 ///
-/// Counts ([`figure`] names such as `lost`) bear on every trial that is not broken, all other
-/// figures on valid trials alone.
+/// The verdict bears on every trial, counts ([`figure`] names such as `lost`) on every trial that
+/// is not broken, all other figures on valid trials alone.
 pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome {
     let outcome = |met, figures: String| CriterionOutcome {
         criterion: criterion.text.clone(),
@@ -203,7 +210,7 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         COUNTS.contains(&criterion.figure.as_str()) || criterion.figure.starts_with("odd.");
     let bears = |trial: &Trial| match trial.verdict.status {
         Status::Valid => true,
-        Status::Broken => false,
+        Status::Broken => criterion.figure == "verdict",
         _ => counts,
     };
     let flow = criterion.filter.flow.as_deref();

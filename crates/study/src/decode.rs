@@ -31,6 +31,7 @@ pub(crate) fn decode<T: DeserializeOwned>(tree: &Node) -> Result<T, Vec<Misfit>>
     let mut tree = tree.clone();
     let mut misfits: Vec<Misfit> = Vec::new();
     let mut removed = Vec::new();
+    let mut gaps: Vec<Range<usize>> = Vec::new();
     loop {
         let misfit = match T::deserialize(Reader(&tree)) {
             Ok(value) if misfits.is_empty() => return Ok(value),
@@ -43,9 +44,15 @@ pub(crate) fn decode<T: DeserializeOwned>(tree: &Node) -> Result<T, Vec<Misfit>>
             .as_ref()
             .is_some_and(|key| removed.contains(key));
         let span = misfit.span.clone();
-        if !ours {
+        // Nor is what a table lacks because of the gap.
+        let around = |gap: &Range<usize>| {
+            span.as_ref()
+                .is_some_and(|s| s.start <= gap.start && gap.end <= s.end)
+        };
+        if !ours && !gaps.iter().any(around) {
             misfits.push(misfit);
         }
+        gaps.extend(span.clone());
         let gone = span.is_some_and(|span| tree.remove(&span, &mut removed));
         if !gone || misfits.len() >= MOST {
             return Err(misfits);

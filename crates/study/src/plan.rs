@@ -227,7 +227,10 @@ impl Study {
         }
         in_order(&mut trials, base.order.unwrap_or(Order::Random), seed);
         held.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        let resolved = toml::to_string(&base).unwrap_or_default();
+        let resolved = toml::to_string(&base).map_err(|error| {
+            let message = format!("cannot be stored as TOML: {error}");
+            StudyError::plain(&base.name, message, None)
+        })?;
         Ok(Plan {
             name: base.name,
             question: base.question,
@@ -284,17 +287,12 @@ impl Study {
             let known = &options.known.all;
             let number = nth.to_string();
             let mut wrong = |message: String, hint: Option<String>| {
-                problems.push(if from_flag {
-                    let plain =
-                        StudyError::plain(&format!("--on {name}"), message, hint.as_deref());
-                    plain
-                        .problems
-                        .into_iter()
-                        .next()
-                        .unwrap_or_else(|| unreachable!())
+                if from_flag {
+                    let flag = format!("--on {name}");
+                    problems.extend(StudyError::plain(&flag, message, hint.as_deref()).problems);
                 } else {
-                    self.problem(&self.tree, &["systems", &number], message, hint)
-                });
+                    problems.push(self.problem(&self.tree, &["systems", &number], message, hint));
+                }
             };
             if unique.contains(name) {
                 wrong(format!("system `{name}` is listed twice"), None);
@@ -384,7 +382,7 @@ impl Study {
                 {
                     let near = nearest(name, names.iter().copied());
                     let message = format!(
-                        "`{name}` is none of the study's {key}{}; there is {}",
+                        "`{name}` is no {key} of this study{}; there is {}",
                         did_you_mean(near),
                         names.join(", ")
                     );

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::decode::decode;
 use crate::file::StudyFile;
 use crate::problem::{Problem, Sources, StudyError};
-use crate::tree::{Node, PathFault, Value, full_path};
+use crate::tree::{Node, PathFault, Value, full_path, short_names};
 use crate::units::{did_you_mean, nearest};
 
 /// Largest study file in bytes; a study is a page or two of text.
@@ -26,6 +26,22 @@ pub struct Study {
     /// Where relative paths count from.
     pub(crate) folder: PathBuf,
 }
+
+/// Keys at the top of a study.
+const TOP: [&str; 12] = [
+    "name",
+    "question",
+    "systems",
+    "seed",
+    "repeats",
+    "order",
+    "phases",
+    "grid",
+    "settings",
+    "trace",
+    "workload",
+    "criterion",
+];
 
 impl Study {
     /// Reads a study file.
@@ -155,6 +171,12 @@ impl Study {
             return Err(wrong(format!(
                 "`{path}` is not a path; expected keys parted by dots"
             )));
+        }
+        if let [step] = steps[..]
+            && !TOP.contains(&step)
+        {
+            let near = nearest(step, short_names().chain(TOP));
+            return Err(wrong(format!("there is no `{step}`{}", did_you_mean(near))));
         }
         if too_deep(value).is_some() || steps.len() > MAX_DEPTH {
             return Err(wrong(format!("nested more than {MAX_DEPTH} levels deep")));

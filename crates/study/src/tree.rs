@@ -49,6 +49,14 @@ pub(crate) enum PathFault {
 /// Lists of tables whose elements go by name.
 const LISTS: [&str; 4] = ["workload", "flow", "settings", "criterion"];
 
+/// Keys below which more keys may follow, by the list that they are in: any other step that is not
+/// the last can only be meant as the name of an element.
+const TABLES: [(&str, &[&str]); 3] = [
+    ("workload", &["phases", "flow"]),
+    ("flow", &["dimensions", "payload", "bursts", "replay"]),
+    ("settings", &["user-properties", "batching", "native"]),
+];
+
 /// Daily names that stand for longer paths.
 const SHORT: [(&str, &str); 8] = [
     ("publishers", "workload.flow.publishers"),
@@ -60,6 +68,11 @@ const SHORT: [(&str, &str); 8] = [
     ("duration", "phases.measure"),
     ("warm-up", "phases.warm-up"),
 ];
+
+/// The daily names.
+pub(crate) fn short_names() -> impl Iterator<Item = &'static str> {
+    SHORT.iter().map(|(short, _)| *short)
+}
 
 /// `path` with a daily name written out.
 pub(crate) fn full_path(path: &str) -> &str {
@@ -158,6 +171,17 @@ impl Node {
         key_span: Range<usize>,
         value: &Node,
     ) -> Result<(), PathFault> {
+        self.set_in("", path, key_span, value)
+    }
+
+    /// As [`Node::set`], of the value of the key `list`.
+    fn set_in(
+        &mut self,
+        list: &str,
+        path: &[&str],
+        key_span: Range<usize>,
+        value: &Node,
+    ) -> Result<(), PathFault> {
         let Some((step, rest)) = path.split_first() else {
             *self = value.clone();
             return Ok(());
@@ -165,12 +189,16 @@ impl Node {
         match &mut self.value {
             Value::List(nodes) => {
                 if let Some(node) = element(nodes, step) {
-                    return node.set(rest, key_span, value);
+                    return node.set_in("", rest, key_span, value);
                 }
                 let tables = nodes.iter().all(|n| matches!(n.value, Value::Table(_)));
-                if nodes.is_empty() || !tables || step.parse::<usize>().is_ok() {
+                let key = rest.is_empty()
+                    || TABLES
+                        .iter()
+                        .any(|(name, keys)| *name == list && keys.contains(step));
+                if nodes.is_empty() || !tables || !key || step.parse::<usize>().is_ok() {
                     return Err(PathFault::NoElement {
-                        list: String::new(),
+                        list: list.to_string(),
                         step: step.to_string(),
                         names: nodes
                             .iter()
@@ -180,7 +208,7 @@ impl Node {
                     });
                 }
                 for node in nodes {
-                    node.set(path, key_span.clone(), value)?;
+                    node.set_in("", path, key_span.clone(), value)?;
                 }
                 Ok(())
             }
@@ -210,21 +238,7 @@ impl Node {
                 if rest.is_empty() {
                     entry.span = key_span.clone();
                 }
-                entry
-                    .node
-                    .set(rest, key_span, value)
-                    .map_err(|fault| match fault {
-                        PathFault::NoElement {
-                            list,
-                            step: wrong,
-                            names,
-                        } if list.is_empty() => PathFault::NoElement {
-                            list: step.to_string(),
-                            step: wrong,
-                            names,
-                        },
-                        fault => fault,
-                    })
+                entry.node.set_in(step, rest, key_span, value)
             }
             _ => Err(PathFault::NoTable(step.to_string())),
         }

@@ -259,7 +259,7 @@ pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> 
 }
 
 pub(crate) fn did_you_mean(name: Option<&str>) -> String {
-    name.map(|name| format!("; did you mean `{name}`?"))
+    name.map(|name| format!(" (did you mean `{name}`?)"))
         .unwrap_or_default()
 }
 

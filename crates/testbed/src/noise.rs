@@ -21,7 +21,8 @@ const CAPACITY: usize = 1 << 20;
 /// a timer slack of 1 ns) and records how late it was each time.
 ///
 /// A stall of 50 ms gives 50 samples, of 50 ms, 49 ms and so on: every moment of the stall
-/// weighs as much as a quiet one. The thread costs some 5 µs of CPU a wake-up.
+/// weighs as much as a quiet one. The thread costs 5 to 10 µs of CPU a wake-up, up to 1 % of a
+/// processor; its number is known ([`NoiseMeter::tid`]), so that nobody else is billed for it.
 pub struct NoiseMeter {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -132,19 +133,39 @@ mod tests {
     fn there_is_a_sample_for_every_millisecond() {
         let begin = monotonic_now();
         let meter = NoiseMeter::start().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(60));
-        let drained = meter.drain();
+        let mut samples = Vec::new();
+        let deadline = begin + 20_000 * NOISE_INTERVAL;
+        // A machine that was busy makes up for what it missed, whenever that may be.
+        loop {
+            samples.extend(meter.drain());
+            let passed = (monotonic_now() - begin) / NOISE_INTERVAL;
+            assert!(
+                samples.len() as u64 <= passed,
+                "{} in {passed} ms",
+                samples.len()
+            );
+            if passed > 50 && samples.len() as u64 >= passed * 9 / 10 {
+                break;
+            }
+            assert!(
+                monotonic_now() < deadline,
+                "{} in {passed} ms",
+                samples.len()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         assert!(meter.tid() > 0 && meter.dropped() == 0);
-        let mut samples = drained.clone();
         samples.extend(meter.stop());
-        let passed = (monotonic_now() - begin) / NOISE_INTERVAL;
-        assert!(
-            !drained.is_empty() && samples.len() as u64 <= passed,
-            "{}",
-            samples.len()
-        );
-        // Lateness of consecutive wake-ups in one stall differs by the interval: whatever the
-        // machine does, no sample can be later than the whole test took.
-        assert!(samples.iter().all(|late| *late < monotonic_now() - begin));
+        let whole = monotonic_now() - begin;
+        assert!(samples.iter().all(|late| *late < whole));
+    }
+
+    #[test]
+    fn a_sleep_never_ends_early() {
+        for _ in 0..5 {
+            let due = monotonic_now() + NOISE_INTERVAL;
+            sleep_until(due);
+            assert!(monotonic_now() >= due);
+        }
     }
 }

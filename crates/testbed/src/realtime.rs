@@ -85,7 +85,8 @@ pub fn usable_cpus() -> Vec<usize> {
         .collect()
 }
 
-fn list(cpus: &[usize]) -> String {
+/// Processors in words.
+pub(crate) fn list(cpus: &[usize]) -> String {
     cpus.iter()
         .map(usize::to_string)
         .collect::<Vec<_>>()

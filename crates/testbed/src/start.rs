@@ -11,8 +11,10 @@ use pubgauge_driver::{Secret, Target};
 use crate::file::{Kind, Probe, SystemFile, UnknownVariant, When};
 use crate::find::{self, Found};
 use crate::instance::{Instance, Plan, private_folder, run_hooks};
+use crate::limits::max_open_files;
 use crate::log;
 use crate::ports::{self, Ports};
+use crate::realtime::{list, usable_cpus};
 use crate::running::{Record, Running, tree};
 use crate::start_error::StartError;
 use crate::template::fill;
@@ -102,6 +104,7 @@ impl Testbed {
                 driver: system.driver.clone(),
             });
         }
+        check_limits(&system)?;
         let version = find::version(&system, &found);
         let mut running = match system.kind {
             Kind::Library | Kind::External => self.reach(&system, &found, scratch)?,
@@ -359,6 +362,28 @@ fn ports_taken(what: &str, ports: &[u16], instance: &Instance) -> bool {
     // Its own descendants may still hold the ports.
     instance.stop();
     ports.iter().any(|&port| !ports::is_free(port))
+}
+
+/// Whether this machine can limit the system as its file says.
+fn check_limits(system: &SystemFile) -> Result<(), StartError> {
+    let refuse = |what: String, hint: String| StartError::Limits {
+        system: system.name.clone(),
+        what,
+        hint,
+    };
+    let usable = usable_cpus();
+    if let Some(cpu) = system.limits.cpus.iter().find(|cpu| !usable.contains(cpu)) {
+        let hint = format!("limits.cpus may name: {}", list(&usable));
+        return Err(refuse(format!("there is no processor {cpu} here"), hint));
+    }
+    let allowed = max_open_files().unwrap_or(u64::MAX);
+    match system.limits.open_files {
+        Some(wanted) if wanted > allowed => Err(refuse(
+            format!("{wanted} open files are more than pubgauge itself may have"),
+            format!("limits.open-files may be {allowed} at most"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn record(system: &SystemFile) -> Record {

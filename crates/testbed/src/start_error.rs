@@ -48,8 +48,18 @@ pub enum StartError {
         /// How it ended the last time.
         last: String,
     },
+    /// Its file limits it to what there is not.
+    #[error("{system} cannot be limited as its file says: {what}\n  hint: {hint}")]
+    Limits {
+        /// The system.
+        system: String,
+        /// The limit that is impossible.
+        what: String,
+        /// What would be possible.
+        hint: String,
+    },
     /// The command cannot be executed.
-    #[error("{system} cannot be started: {command}: {error}")]
+    #[error("{system} cannot be started: {command}: {error}\n  hint: try that command by hand")]
     Spawn {
         /// The system.
         system: String,

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use pubgauge_testbed::{
     Catalog, ProcessSampler, SystemFile, Testbed, ThreadSampler, current_tid, list_threads,
@@ -67,7 +68,15 @@ fn a_busy_thread_is_told_from_an_idle_one() {
         );
         assert!(sample.threads[&idle].cpu_ns < 10 * MS);
         assert_eq!(sample.total.cpu_ns, cpu + sample.threads[&idle].cpu_ns);
-        assert!(sample.threads[&idle].voluntary_switches >= 1);
+        // It may not have gone to sleep yet.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while sampler.sample().threads[&idle].voluntary_switches == 0 {
+            assert!(
+                Instant::now() < deadline,
+                "an idle thread that never sleeps"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
 
         // A thread that has ended keeps its last figures.
         end_busy.send(()).unwrap();

@@ -403,6 +403,24 @@ fn limits_reach_the_system() {
 }
 
 #[test]
+fn limits_that_cannot_be_had_are_named() {
+    for (limits, expected) in [
+        (
+            "cpus = [0, 999]",
+            "there is no processor 999 here\n  hint: limits.cpus may name: ",
+        ),
+        ("open-files = 99999999", "limits.open-files may be "),
+    ] {
+        let system = script(
+            "echo ready; exec sleep 100",
+            &format!("{READY_LINE}\n[limits]\n{limits}"),
+        );
+        let error = fail(&system);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_library_has_a_folder_but_no_process() {
     let scratch = tempfile::tempdir().unwrap();
     let direct = Catalog::load(&[]).unwrap().get("zeromq-direct").unwrap();

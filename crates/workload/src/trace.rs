@@ -351,7 +351,7 @@ impl Builder {
 }
 
 /// The device that a file name stands for: `pattern` may contain `*` for anything and
-/// `{device}` (several are joined), each taking as little as it can.
+/// `{device}` (several are joined). `*` takes as little as it can, `{device}` as much.
 pub(crate) fn device_of_name(pattern: &str, path: &Path) -> Option<String> {
     fn go(pattern: &str, name: &str, device: &mut String) -> bool {
         const HOLE: &str = "{device}";
@@ -370,8 +370,13 @@ pub(crate) fn device_of_name(pattern: &str, path: &Path) -> Option<String> {
             },
         };
         let kept = device.len();
-        let ends = name.char_indices().map(|(i, _)| i).chain([name.len()]);
-        for end in ends {
+        let ends: Vec<usize> = name
+            .char_indices()
+            .map(|(i, _)| i)
+            .chain([name.len()])
+            .collect();
+        for n in 0..ends.len() {
+            let end = ends[if capture { ends.len() - 1 - n } else { n }];
             if capture {
                 device.push_str(&name[..end]);
             }

@@ -378,3 +378,32 @@ pub fn properties(list: &[Property<'_>]) -> PropertiesBuf {
     }
     buf
 }
+
+/// Publishes and goes through the acknowledgements; the reason code of the
+/// first.
+pub fn publish_fully(
+    client: &mut Client,
+    topic: &str,
+    payload: &str,
+    qos: QoS,
+    retain: bool,
+) -> u8 {
+    let id = if qos == QoS::AtMostOnce { 0 } else { 99 };
+    client.publish(topic, payload, qos, id, retain);
+    match qos {
+        QoS::AtMostOnce => 0,
+        QoS::AtLeastOnce => {
+            let ack = client.next();
+            assert_eq!((ack.name, ack.packet_id), ("PUBACK", 99));
+            ack.reason
+        }
+        QoS::ExactlyOnce => {
+            let ack = client.next();
+            assert_eq!((ack.name, ack.packet_id), ("PUBREC", 99));
+            client.ack(99, Packet::PubRel);
+            let comp = client.next();
+            assert_eq!((comp.name, comp.packet_id, comp.reason), ("PUBCOMP", 99, 0));
+            ack.reason
+        }
+    }
+}

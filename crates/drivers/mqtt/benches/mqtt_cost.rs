@@ -1,1 +1,449 @@
-fn main() {}
+//! What the driver costs, as ratios within one run, each with the bar that it has to reach:
+//!
+//! - publishing 64 B at QoS 0 flat out into a private mosquitto without subscribers, against one
+//!   blocking `write()` for each message into the same one;
+//! - receiving 64 B messages, with the header decoded, from a raw sender on a local socket;
+//! - connecting, and the memory of idle connections, at 15,000 connections to a server in another
+//!   process (this program started again) that answers CONNECT and nothing else.
+//!
+//! CPU time is that of the measured thread (`CLOCK_THREAD_CPUTIME_ID`); publisher and receiver
+//! run on threads of their own. Figures of a busy machine scatter: trust the ratios.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::*;
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_mqtt_codec::{Connect, Packet, Properties, PublishTemplate, QoS, Version};
+
+const ROUNDS: usize = 5;
+const ROUND: Duration = Duration::from_millis(1500);
+const IDLE_CONNECTIONS: usize = 15_000;
+const PAYLOAD: usize = 64;
+
+fn main() {
+    let args: Vec<_> = std::env::args().collect();
+    if args.get(1).map(String::as_str) == Some("--answer-connects") {
+        return answer_connects();
+    }
+    publishing();
+    receiving();
+    idle_connections();
+}
+
+fn thread_cpu() -> Duration {
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `ts` is a valid, writable timespec and the clock always exists on Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
+    Duration::new(ts.tv_sec as u64, ts.tv_nsec as u32)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Counts, and decodes headers as the engine does.
+#[derive(Default)]
+struct Sink {
+    connected: usize,
+    subscribed: usize,
+    failed: Option<String>,
+    delivered: u64,
+    foreign: u64,
+    checksum: u64,
+}
+
+impl Events for Sink {
+    fn arrived(&mut self) {}
+    fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
+        match Header::decode(delivery.payload, 1) {
+            Some(header) => {
+                self.delivered += 1;
+                self.checksum = self.checksum.wrapping_add(u64::from(header.sequence));
+            }
+            None => self.foreign += 1,
+        }
+    }
+    fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
+    fn changed(&mut self, _: ClientId, change: Change) {
+        match change {
+            Change::Connected { .. } => self.connected += 1,
+            Change::Subscribed => self.subscribed += 1,
+            Change::Failed(why) => self.failed = Some(why),
+            _ => {}
+        }
+    }
+}
+
+fn open(port: u16, version: &str, clients: usize) -> Box<dyn Fleet> {
+    let mut settings = Settings::default();
+    settings
+        .native
+        .entry("mqtt".into())
+        .or_default()
+        .insert("version".into(), version.into());
+    let target = Target {
+        endpoints: vec![format!("mqtt://127.0.0.1:{port}")],
+        ..Target::default()
+    };
+    let config = FleetConfig {
+        target,
+        settings,
+        clock: Clock::Monotonic,
+        max_payload: PAYLOAD,
+        clients,
+        worker: 0,
+    };
+    MqttDriver.open(config).expect("the fleet opens")
+}
+
+fn poll_until(fleet: &mut dyn Fleet, sink: &mut Sink, holds: impl Fn(&Sink) -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !holds(sink) {
+        assert!(
+            Instant::now() < end,
+            "waited in vain; failed: {:?}",
+            sink.failed
+        );
+        let until = Clock::Monotonic.now() + 10_000_000;
+        fleet.poll(until, sink).expect("the fleet polls");
+    }
+}
+
+fn spec(name: String) -> ClientSpec {
+    ClientSpec {
+        name,
+        publishes: true,
+        subscribes: true,
+        ..ClientSpec::default()
+    }
+}
+
+/// A process that is killed and waited for when it is dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn publishing() {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|l| l.local_addr())
+        .expect("a free port")
+        .port();
+    let folder = tempfile::tempdir().expect("a private folder");
+    let file = folder.path().join("mosquitto.conf");
+    let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\nlog_type none\n");
+    std::fs::write(&file, text).expect("a configuration file");
+    let _broker = Process(
+        Command::new("mosquitto")
+            .arg("-c")
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("this bench needs mosquitto (apt install mosquitto)"),
+    );
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for (version_name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
+        let (mut ours, mut plain) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            ours.push(on_a_thread(move || publish_by_fleet(port, version_name)));
+            plain.push(on_a_thread(move || publish_by_write(port, version)));
+        }
+        let (ours, plain) = (median(ours), median(plain));
+        println!(
+            "publish 64 B QoS 0 flat out into mosquitto, MQTT {version_name}: {:.2} M msgs/CPU-s (bar 8); \
+             one write() per message: {:.2} M; ratio {:.1} (bar 4)",
+            ours / 1e6,
+            plain / 1e6,
+            ours / plain
+        );
+    }
+}
+
+fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    std::thread::spawn(work).join().expect("the thread ends")
+}
+
+/// Messages per CPU-second of this thread through the fleet: those given to the kernel.
+fn publish_by_fleet(port: u16, version: &str) -> f64 {
+    let mut fleet = open(port, version, 1);
+    let mut sink = Sink::default();
+    let client = fleet.connect(&spec("fleet".into())).expect("it begins");
+    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    let topic = fleet
+        .advertise(client, "site/7/power")
+        .expect("a valid topic");
+    let filler = Filler::new(PAYLOAD);
+    let mut sequence = 0u32;
+    let (cpu, start) = (thread_cpu(), Instant::now());
+    while start.elapsed() < ROUND {
+        // The engine stamps a batch at a time when it runs flat out.
+        let now = Clock::Monotonic.now();
+        for _ in 0..256 {
+            let header = Header {
+                kind: Kind::Measured,
+                intended: now & header::MAX_TRIAL,
+                lag: 0,
+                stream: 0,
+                sequence,
+            };
+            let head = header.encode(1);
+            let body = filler.body(0, sequence, PAYLOAD);
+            match fleet.publish(client, topic, Payload { head: &head, body }, 0) {
+                Publish::Accepted => sequence = sequence.wrapping_add(1),
+                Publish::Blocked => {
+                    let until = Clock::Monotonic.now() + 100_000_000;
+                    fleet.poll(until, &mut sink).expect("the fleet polls");
+                    break;
+                }
+                Publish::Refused(why) => panic!("refused: {why:?} {:?}", sink.failed),
+            }
+        }
+    }
+    let sent = u64::from(sequence) - fleet.unsettled();
+    let rate = sent as f64 / (thread_cpu() - cpu).as_secs_f64();
+    fleet.close(Clock::Monotonic.now() + 5_000_000_000);
+    rate
+}
+
+/// The same with one blocking `write()` per message and nothing else.
+fn publish_by_write(port: u16, version: Version) -> f64 {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("mosquitto is there");
+    stream.set_nodelay(true).expect("an option");
+    let mut bytes = Vec::new();
+    let connect = Connect {
+        version,
+        clean_start: true,
+        client_id: "write",
+        ..Connect::default()
+    };
+    Packet::Connect(connect)
+        .encode(version, &mut bytes)
+        .expect("a valid CONNECT");
+    stream.write_all(&bytes).expect("it is taken");
+    let mut answer = [0; 64];
+    let _ = stream.read(&mut answer).expect("a CONNACK");
+    let template = PublishTemplate::new(
+        version,
+        "site/7/power",
+        QoS::AtMostOnce,
+        false,
+        Properties::default(),
+    )
+    .expect("a valid topic");
+    let mut packet = Vec::new();
+    template.append(&mut packet, 0, &[1; 16], &[2; PAYLOAD - 16]);
+    let (cpu, start, mut sent) = (thread_cpu(), Instant::now(), 0u64);
+    while start.elapsed() < ROUND {
+        for _ in 0..256 {
+            stream.write_all(&packet).expect("it is taken");
+            sent += 1;
+        }
+    }
+    sent as f64 / (thread_cpu() - cpu).as_secs_f64()
+}
+
+fn receiving() {
+    for (name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
+        let rates = (0..ROUNDS)
+            .map(|_| on_a_thread(move || receive(name, version)))
+            .collect();
+        println!(
+            "receive 64 B QoS 0 with the header decoded, MQTT {name}: {:.2} M msgs/CPU-s (bar 4, with the engine's ledger and histogram on top)",
+            median(rates) / 1e6
+        );
+    }
+}
+
+fn receive(name: &'static str, version: Version) -> f64 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let sender = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the fleet connects");
+        let mut buf = [0; 512];
+        let _ = stream.read(&mut buf).expect("a CONNECT");
+        let v5 = version == Version::V5;
+        let connack: &[u8] = if v5 {
+            &[0x20, 3, 0, 0, 0]
+        } else {
+            &[0x20, 2, 0, 0]
+        };
+        stream.write_all(connack).expect("it is taken");
+        let n = stream.read(&mut buf).expect("a SUBSCRIBE");
+        let id = [buf[2], buf[3]];
+        assert!(n > 4);
+        let suback: &[u8] = if v5 {
+            &[0x90, 4, id[0], id[1], 0, 0]
+        } else {
+            &[0x90, 3, id[0], id[1], 0]
+        };
+        stream.write_all(suback).expect("it is taken");
+        let template = PublishTemplate::new(
+            version,
+            "site/7/power",
+            QoS::AtMostOnce,
+            false,
+            Properties::default(),
+        )
+        .expect("a valid topic");
+        let mut batch = Vec::new();
+        for sequence in 0..1000 {
+            let header = Header {
+                kind: Kind::Measured,
+                intended: 1,
+                lag: 0,
+                stream: 0,
+                sequence,
+            };
+            template.append(&mut batch, 0, &header.encode(1), &[7; PAYLOAD - 16]);
+        }
+        let start = Instant::now();
+        // The receiver ends the connection.
+        while start.elapsed() < ROUND * 2 && stream.write_all(&batch).is_ok() {}
+    });
+    let mut fleet = open(port, name, 1);
+    let mut sink = Sink::default();
+    let client = fleet.connect(&spec("receiver".into())).expect("it begins");
+    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    let subscription = Subscription {
+        filter: "#".into(),
+        group: None,
+    };
+    fleet
+        .subscribe(client, &subscription)
+        .expect("a valid filter");
+    poll_until(&mut *fleet, &mut sink, |s| s.delivered > 0);
+    let (cpu, start, before) = (thread_cpu(), Instant::now(), sink.delivered);
+    while start.elapsed() < ROUND {
+        let until = Clock::Monotonic.now() + 10_000_000;
+        fleet.poll(until, &mut sink).expect("the fleet polls");
+    }
+    assert_eq!((sink.foreign, sink.failed), (0, None));
+    let rate = (sink.delivered - before) as f64 / (thread_cpu() - cpu).as_secs_f64();
+    fleet.abort(client);
+    drop(fleet);
+    sender.join().expect("the sender ends");
+    rate
+}
+
+fn raise_file_limit() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid, writable rlimit.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+    }
+    let need = IDLE_CONNECTIONS as u64 + 100;
+    assert!(
+        limit.rlim_cur >= need,
+        "this bench needs {need} file descriptors (ulimit -n)"
+    );
+}
+
+/// Resident memory of this process in bytes.
+fn resident() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs");
+    let pages: f64 = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|p| p.parse().ok())
+        .expect("a number");
+    pages * 4096.0
+}
+
+fn idle_connections() {
+    raise_file_limit();
+    let mut server = Process(
+        Command::new(std::env::current_exe().expect("this program"))
+            .arg("--answer-connects")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts again"),
+    );
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(server.0.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut output, &mut line).expect("its port");
+    let port: u16 = line.trim().parse().expect("a port");
+    let mut fleet = open(port, "5", IDLE_CONNECTIONS);
+    let mut sink = Sink::default();
+    let (before, cpu, start) = (resident(), thread_cpu(), Instant::now());
+    let mut begun = 0;
+    while sink.connected < IDLE_CONNECTIONS {
+        // The engine limits how many connect at once.
+        while begun < IDLE_CONNECTIONS && begun - sink.connected < 256 {
+            fleet
+                .connect(&spec(format!("pubgauge-0-{begun}")))
+                .expect("it begins");
+            begun += 1;
+        }
+        let until = Clock::Monotonic.now() + 10_000_000;
+        fleet.poll(until, &mut sink).expect("the fleet polls");
+        assert_eq!(sink.failed, None);
+    }
+    let (cpu, wall) = (thread_cpu() - cpu, start.elapsed());
+    println!(
+        "{IDLE_CONNECTIONS} connections: {:.0} connects/CPU-s (bar 30000), {:.0} bytes of resident memory each (bar 1024), {:.1} s",
+        IDLE_CONNECTIONS as f64 / cpu.as_secs_f64(),
+        (resident() - before) / IDLE_CONNECTIONS as f64,
+        wall.as_secs_f64()
+    );
+}
+
+/// The other process: takes connections, answers the first bytes of each with a CONNACK of
+/// MQTT 5, and ends when its parent does.
+fn answer_connects() {
+    use rustix::event::epoll;
+    raise_file_limit();
+    // SAFETY: a plain system call without pointers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.set_nonblocking(true).expect("an option");
+    // SAFETY: a plain system call on a descriptor that we own; a longer queue of connections.
+    unsafe { libc::listen(std::os::fd::AsRawFd::as_raw_fd(&listener), 4096) };
+    println!("{}", listener.local_addr().expect("it is bound").port());
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll descriptor");
+    let (read, data) = (epoll::EventFlags::IN, epoll::EventData::new_u64);
+    epoll::add(&set, &listener, data(u64::MAX), read).expect("it is watched");
+    let mut streams: Vec<TcpStream> = Vec::new();
+    let mut list = [epoll::Event {
+        flags: read,
+        data: data(0),
+    }; 256];
+    let mut buf = [0; 512];
+    loop {
+        let n = epoll::wait(&set, &mut list, None).unwrap_or(0);
+        for event in &list[..n] {
+            let data = event.data;
+            if data.u64() != u64::MAX {
+                let mut stream = &streams[data.u64() as usize];
+                match stream.read(&mut buf) {
+                    Ok(0) | Err(_) => drop(epoll::delete(&set, stream)),
+                    Ok(_) => drop(stream.write(&[0x20, 3, 0, 0, 0])),
+                }
+                continue;
+            }
+            while let Ok((stream, _)) = listener.accept() {
+                let data = epoll::EventData::new_u64(streams.len() as u64);
+                epoll::add(&set, &stream, data, read).expect("it is watched");
+                streams.push(stream);
+            }
+        }
+    }
+}

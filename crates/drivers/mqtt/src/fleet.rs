@@ -345,6 +345,10 @@ impl Fleet for MqttFleet {
                 "levels are separated by /, + stands for one whole level, # for all the rest and only at the end; a group name has neither of them",
             )
         };
+        let group = subscription.group.as_deref();
+        if group.is_some_and(|group| group.contains('/')) {
+            return Err(refuse(&"a group name with / in it"));
+        }
         topic::check_filter(&filter).map_err(|error| refuse(&error))?;
         let mut filters = FiltersBuf::default();
         filters

@@ -17,7 +17,9 @@ pub(crate) const NAME: &str = "mqtt";
 pub(crate) const DEFAULT_BATCH: usize = 16 << 10;
 
 /// QoS 1 and 2 messages under way per publisher, unless the settings or the server say less.
-const DEFAULT_IN_FLIGHT: u32 = 100;
+/// Servers with a limit and no way to tell it (3.1.1) end connections that exceed it: mosquitto
+/// 2.0 does so above 20 QoS 2 messages, unless its `max_inflight_messages` is raised.
+const DEFAULT_IN_FLIGHT: u32 = 20;
 
 /// Packet identifiers above this are kept for SUBSCRIBE.
 pub(crate) const MAX_IN_FLIGHT: u32 = 64_000;

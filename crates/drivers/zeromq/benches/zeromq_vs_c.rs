@@ -6,9 +6,10 @@
 //!
 //! Publisher and subscriber are processes of their own. Both sides send `COUNT` messages with 64
 //! bytes of payload over TCP; the driver's also carry a topic, and its subscriber does what the
-//! engine does: checks header and sequence, stamps, and adds to a histogram. Repeats alternate;
-//! what counts is the median of the ratios of neighbours. The bar: 95 % of the C program's
-//! messages per second.
+//! engine does: checks header and sequence, stamps, and adds to a histogram. What counts is the
+//! median of the ratios of pairs. The bar: 95 % of the C program's messages per second. Pairs run
+//! in turn, and also side by side: on a machine with other work only the latter compares like
+//! with like.
 
 use std::ffi::{CStr, CString, c_char, c_double, c_int, c_long};
 use std::io::{BufRead, BufReader, Write};
@@ -24,6 +25,8 @@ use pubgauge_driver_zeromq::ZeromqDriver;
 const PAYLOAD: usize = 64;
 const NONCE: u8 = 9;
 const TOPIC: &str = "bench/0";
+/// Time for the subscription to reach the publisher.
+const SETTLE: std::time::Duration = std::time::Duration::from_millis(150);
 /// Messages published between two looks at the fleet.
 const BURST: usize = 64;
 
@@ -79,34 +82,46 @@ fn compare(pairs: usize, count: u32) {
         "libzmq {}, {PAYLOAD} B, {count} messages, TCP",
         ZeromqDriver::libzmq_version()
     );
-    for (label, hwm, kinds) in [
+    type Way = fn([&str; 2], u32, i32, bool) -> [Figures; 2];
+    let comparisons: [(&str, i32, [&str; 2], Way); 5] = [
         (
-            "no high-water mark, as in the plain program",
+            "in turn, no high-water mark, as in the plain program",
             0,
             ["c", "driver"],
+            in_turn,
         ),
         (
-            "high-water mark 1000 (default), no drop",
+            "in turn, high-water mark 1000 (default), no drop",
             1000,
             ["c", "driver"],
+            in_turn,
         ),
         (
-            "two frames (b) against one (a), mark 1000",
+            "side by side, no high-water mark",
+            0,
+            ["c", "driver"],
+            together,
+        ),
+        (
+            "side by side, high-water mark 1000, no drop",
+            1000,
+            ["c", "driver"],
+            together,
+        ),
+        (
+            "side by side, mark 1000",
             1000,
             ["driver", "driver-multipart"],
+            together,
         ),
-    ] {
+    ];
+    for (label, hwm, kinds, way) in comparisons {
         println!("\n{label}:  a = {}, b = {}", kinds[0], kinds[1]);
         let mut ratios: [Vec<f64>; 3] = Default::default();
         let mut all: [Vec<f64>; 2] = Default::default();
         for pair in 0..pairs {
-            let [mut a, mut b] = [None, None];
             // Who goes first changes, so that drift of the machine favours neither.
-            for which in if pair % 2 == 0 { [0, 1] } else { [1, 0] } {
-                let figures = run(kinds[which], count, hwm);
-                *[&mut a, &mut b][which] = Some(figures);
-            }
-            let (a, b) = (a.expect("ran"), b.expect("ran"));
+            let [a, b] = way(kinds, count, hwm, pair % 2 == 1);
             println!(
                 "  a {:>9.0}/s   b {:>9.0}/s   b/a {:.3}",
                 a.per_second,
@@ -139,24 +154,66 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// One repeat: a publisher and a subscriber process.
-fn run(kind: &str, count: u32, hwm: i32) -> Figures {
-    let (count_text, hwm_text) = (count.to_string(), hwm.to_string());
-    let mut publisher = Process::start(&["publish", kind, &count_text, &hwm_text]);
-    let address = publisher.line();
-    let mut subscriber = Process::start(&["subscribe", kind, &count_text, &hwm_text, &address]);
-    assert_eq!(subscriber.line(), "ready");
-    std::thread::sleep(std::time::Duration::from_millis(150));
-    publisher.say("go");
-    let received: Vec<f64> = subscriber.line().split(' ').map(parse).collect();
-    let sent: Vec<f64> = publisher.line().split(' ').map(parse).collect();
-    publisher.end();
-    subscriber.end();
-    let count = f64::from(count);
-    Figures {
-        per_second: (count - 1.0) / received[0],
-        per_publisher_cpu_second: count / sent[0],
-        per_subscriber_cpu_second: count / received[1],
+struct Repeat {
+    publisher: Process,
+    subscriber: Process,
+    count: u32,
+}
+
+impl Repeat {
+    /// Starts both and waits until they are connected.
+    fn start(kind: &str, count: u32, hwm: i32) -> Self {
+        let (count_text, hwm_text) = (count.to_string(), hwm.to_string());
+        let mut publisher = Process::start(&["publish", kind, &count_text, &hwm_text]);
+        let address = publisher.line();
+        let words = ["subscribe", kind, &count_text, &hwm_text, &address];
+        let mut subscriber = Process::start(&words);
+        assert_eq!(subscriber.line(), "ready");
+        Repeat {
+            publisher,
+            subscriber,
+            count,
+        }
     }
+
+    fn finish(mut self) -> Figures {
+        let received: Vec<f64> = self.subscriber.line().split(' ').map(parse).collect();
+        let sent: Vec<f64> = self.publisher.line().split(' ').map(parse).collect();
+        self.publisher.end();
+        self.subscriber.end();
+        let count = f64::from(self.count);
+        Figures {
+            per_second: (count - 1.0) / received[0],
+            per_publisher_cpu_second: count / sent[0],
+            per_subscriber_cpu_second: count / received[1],
+        }
+    }
+}
+
+/// Runs one kind after the other, the second of `kinds` first if `swapped`.
+fn in_turn(kinds: [&str; 2], count: u32, hwm: i32, swapped: bool) -> [Figures; 2] {
+    let one = |kind| {
+        let mut repeat = Repeat::start(kind, count, hwm);
+        std::thread::sleep(SETTLE);
+        repeat.publisher.say("go");
+        repeat.finish()
+    };
+    if swapped {
+        let second = one(kinds[1]);
+        [one(kinds[0]), second]
+    } else {
+        [one(kinds[0]), one(kinds[1])]
+    }
+}
+
+/// Runs both kinds at the same time, so that they share whatever the machine has to give.
+fn together(kinds: [&str; 2], count: u32, hwm: i32, swapped: bool) -> [Figures; 2] {
+    let mut repeats = kinds.map(|kind| Repeat::start(kind, count, hwm));
+    std::thread::sleep(SETTLE);
+    for which in if swapped { [1, 0] } else { [0, 1] } {
+        repeats[which].publisher.say("go");
+    }
+    repeats.map(Repeat::finish)
 }
 
 /// This program again, in another role, spoken to by lines.
@@ -276,7 +333,7 @@ fn open(kind: &str, hwm: i32) -> Box<dyn Fleet> {
         clients: 1,
         worker: 0,
     };
-    ZeromqDriver::direct().open(config).expect("opens")
+    ZeromqDriver.open(config).expect("opens")
 }
 
 fn publish_with_driver(kind: &str, count: u32, hwm: i32) {

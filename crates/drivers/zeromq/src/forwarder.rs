@@ -147,7 +147,7 @@ impl Proxy {
 
     fn pass_subscriptions(&mut self, message: &mut Message) -> io::Result<bool> {
         let mut any = false;
-        while self.xpub.receive(message)? {
+        while self.xpub.receive(message)?.is_some() {
             let more = message.more();
             match self.xsub.send(message, more) {
                 Ok(()) => self.counts.subscriptions += u64::from(!more),
@@ -171,7 +171,7 @@ impl Proxy {
             any = true;
         }
         for _ in 0..BURST {
-            if !self.xsub.receive(message)? {
+            if self.xsub.receive(message)?.is_none() {
                 break;
             }
             if !self.pass(message)? {

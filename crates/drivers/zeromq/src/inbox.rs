@@ -26,6 +26,34 @@ pub(crate) struct Inbox {
     frames: Vec<Message>,
     scrap: Message,
     framing: Framing,
+    last_topic: TopicCache,
+}
+
+/// The topic of the message before, which most often is that of the next: comparing is cheaper
+/// than searching its end and checking its encoding.
+#[derive(Default)]
+struct TopicCache {
+    topic: String,
+    /// The same as it stands before the payload.
+    wire: Vec<u8>,
+}
+
+impl TopicCache {
+    /// As [`topic::split`].
+    #[inline]
+    fn split<'a>(&'a mut self, frame: &'a [u8]) -> Option<(&'a str, &'a [u8])> {
+        let known = self.wire.len();
+        if known > 0 && frame.len() >= known && frame[..known] == self.wire[..] {
+            return Some((&self.topic, &frame[known..]));
+        }
+        let (topic, payload) = topic::split(frame)?;
+        self.topic.clear();
+        self.topic.push_str(topic);
+        self.wire.clear();
+        self.wire
+            .extend_from_slice(&frame[..frame.len() - payload.len()]);
+        Some((topic, payload))
+    }
 }
 
 /// What a turn at one socket came to.
@@ -49,6 +77,7 @@ impl Inbox {
                 .collect(),
             scrap: Message::empty(),
             framing,
+            last_topic: TopicCache::default(),
         }
     }
 
@@ -94,39 +123,46 @@ impl Inbox {
     ) -> io::Result<(usize, bool)> {
         let mut bytes = 0;
         for count in 0..group {
-            let last = match self.framing {
-                Framing::SingleFrame => {
-                    if !socket.receive(&mut self.frames[count])? {
-                        return Ok((count, false));
-                    }
-                    count
-                }
-                Framing::Multipart => {
-                    if !socket.receive(&mut self.frames[2 * count])? {
-                        return Ok((count, false));
-                    }
-                    bytes += frame_bytes(self.frames[2 * count].bytes().len(), wire);
-                    // libzmq hands out all frames of a message or none.
-                    if self.frames[2 * count].more() {
-                        socket.receive(&mut self.frames[2 * count + 1])?;
-                        2 * count + 1
-                    } else {
-                        // A foreign message; the slot must not show the one before.
-                        self.frames[2 * count + 1] = Message::empty();
-                        continue;
-                    }
-                }
+            let first = match self.framing {
+                Framing::SingleFrame => &mut self.frames[count],
+                Framing::Multipart => &mut self.frames[2 * count],
             };
-            bytes += frame_bytes(self.frames[last].bytes().len(), wire);
-            let mut more = self.frames[last].more();
-            while more && socket.receive(&mut self.scrap)? {
-                more = self.scrap.more(); // Frames that are not ours.
+            let Some(len) = socket.receive(first)? else {
+                return Ok((count, false));
+            };
+            bytes += frame_bytes(len, wire);
+            // In single frames, a foreign message of several counts as several foreign ones.
+            if self.framing == Framing::Multipart {
+                bytes += self.receive_rest(socket, count, wire)?;
             }
             if bytes >= GROUP_BYTES {
                 return Ok((count + 1, true));
             }
         }
         Ok((group, true))
+    }
+
+    /// Receives the frames after the first one; libzmq hands out all of a message or none.
+    #[inline]
+    fn receive_rest(
+        &mut self,
+        socket: &Socket,
+        count: usize,
+        wire: &mut WireBytes,
+    ) -> io::Result<usize> {
+        if !self.frames[2 * count].more() {
+            // A foreign message; the slot must not show the one before.
+            self.frames[2 * count + 1] = Message::empty();
+            return Ok(0);
+        }
+        let second = &mut self.frames[2 * count + 1];
+        let mut bytes = frame_bytes(socket.receive(second)?.unwrap_or(0), wire);
+        let mut more = second.more();
+        while more && let Some(len) = socket.receive(&mut self.scrap)? {
+            bytes += frame_bytes(len, wire); // Frames that are not ours.
+            more = self.scrap.more();
+        }
+        Ok(bytes)
     }
 
     #[inline]
@@ -138,17 +174,22 @@ impl Inbox {
         events: &mut dyn Events,
     ) {
         for index in 0..count {
-            let (topic, payload) = match self.framing {
+            let (last, topic, payload) = match self.framing {
                 Framing::SingleFrame => {
                     let frame = self.frames[index].bytes();
-                    // What is not ours is passed on as it is, for the engine to count.
-                    topic::split(frame).map_or((None, frame), |(t, p)| (Some(t), p))
+                    match self.last_topic.split(frame) {
+                        Some((topic, payload)) => (index, Some(topic), payload),
+                        // What is not ours is passed on as it is, for the engine to count.
+                        None => (index, None, frame),
+                    }
                 }
                 Framing::Multipart => {
-                    let topic = topic::split(self.frames[2 * index].bytes());
-                    (topic.map(|(t, _)| t), self.frames[2 * index + 1].bytes())
+                    let payload = self.frames[2 * index + 1].bytes();
+                    let topic = self.last_topic.split(self.frames[2 * index].bytes());
+                    (2 * index + 1, topic.map(|(topic, _)| topic), payload)
                 }
             };
+            let large = payload.len() > KEEP_BYTES;
             if passes(checks, topic) {
                 let delivery = Delivery {
                     payload,
@@ -158,11 +199,7 @@ impl Inbox {
                 };
                 events.delivered(client, delivery);
             }
-            let last = match self.framing {
-                Framing::SingleFrame => index,
-                Framing::Multipart => 2 * index + 1,
-            };
-            if self.frames[last].bytes().len() > KEEP_BYTES {
+            if large {
                 self.frames[last] = Message::empty();
             }
         }
@@ -188,4 +225,22 @@ fn frame_bytes(len: usize, wire: &mut WireBytes) -> usize {
 #[inline]
 pub(crate) fn on_the_wire(len: usize) -> u64 {
     len as u64 + if len > 255 { 9 } else { 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_cache_changes_nothing(
+            frames in proptest::collection::vec("[ab]{0,2}(/[ab]?)?/?\0?[ab\0]{0,3}", 1..20),
+        ) {
+            let mut cache = TopicCache::default();
+            for frame in frames {
+                prop_assert_eq!(cache.split(frame.as_bytes()), topic::split(frame.as_bytes()));
+            }
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in libzmq's terms.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Reliability, Session, Settings, Traits,
-    Transport, Unsupported,
+    Batching, DriverError, Durability, Mapping, OnFull, Reliability, Session, Settings, Target,
+    Traits, Transport, Unsupported,
 };
 
 use crate::native::{Native, Natives};
@@ -11,14 +11,24 @@ use crate::native::{Native, Natives};
 pub(crate) const NAME: &str = "zeromq";
 
 /// How publishers and subscribers find each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Topology {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topology {
     /// Each publisher binds an address of its own, and each subscriber connects to the
     /// publishers it listens to. No system in between.
-    #[default]
     Direct,
     /// All connect to an XSUB/XPUB forwarder ([`crate::forwarder`]).
     Forwarder,
+}
+
+impl Topology {
+    /// A system with endpoints is made of forwarders.
+    pub(crate) fn of(target: &Target) -> Self {
+        if target.endpoints.is_empty() {
+            Topology::Direct
+        } else {
+            Topology::Forwarder
+        }
+    }
 }
 
 /// How topic and payload share a message.
@@ -69,10 +79,10 @@ pub(crate) const DEFAULT_HWM: i32 = 1000;
 
 impl Options {
     /// How the system behaves under these options.
-    pub(crate) fn traits(&self, topology: Topology) -> Traits {
+    pub(crate) fn traits(&self) -> Traits {
         let blocks = self.queue == Queue::Block;
         Traits {
-            publishers_first: topology == Topology::Direct,
+            publishers_first: true,
             // One unlimited queue on the way is enough to swallow any surplus.
             back_pressure: blocks && self.send_hwm != 0 && self.receive_hwm != 0,
             acknowledges: false,
@@ -494,7 +504,7 @@ mod tests {
             resolve(&settings(json), Topology::Direct)
                 .unwrap()
                 .0
-                .traits(Topology::Direct)
+                .traits()
         };
         let block = traits(serde_json::json!({}));
         assert!(block.lossless && block.back_pressure && block.publishers_first);

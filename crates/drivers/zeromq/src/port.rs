@@ -50,7 +50,21 @@ impl Key {
 /// One connection of a port.
 pub(crate) struct Peer {
     pub(crate) address: String,
-    pub(crate) up: bool,
+    state: PeerState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PeerState {
+    Pending,
+    Up,
+    /// Refused or lost; stays so until connected again.
+    Down,
+}
+
+impl Peer {
+    pub(crate) fn is_up(&self) -> bool {
+        self.state == PeerState::Up
+    }
 }
 
 /// One data socket of a client.
@@ -132,13 +146,13 @@ impl Port {
         }
         match self.peers.iter_mut().find(|p| p.address == address) {
             Some(peer) => {
-                peer.up = false;
+                peer.state = PeerState::Pending;
                 // What is left of the connection that was; it may be gone altogether.
                 let _ = self.socket.disconnect(address);
             }
             None => self.peers.push(Peer {
                 address: address.to_owned(),
-                up: false,
+                state: PeerState::Pending,
             }),
         }
         allow_ipv6(&self.socket, address)?;
@@ -161,8 +175,15 @@ impl Port {
             let found = self.peers.iter().position(|p| p.address == address);
             // A name that libzmq has resolved reads differently; one peer needs no name.
             let found = found.or((self.peers.len() == 1).then_some(0));
-            if let Some(index) = found {
-                self.peers[index].up = link == Link::Up;
+            let Some(index) = found else { continue };
+            let peer = &mut self.peers[index];
+            let before = peer.state;
+            peer.state = match link {
+                Link::Up => PeerState::Up,
+                Link::Down | Link::Refused => PeerState::Down,
+            };
+            // After a loss libzmq also says that it will connect again some time.
+            if peer.state != before {
                 return Ok(Some((index, link)));
             }
         }
@@ -171,23 +192,27 @@ impl Port {
 
     /// Whether all connections stand.
     pub(crate) fn all_up(&self) -> bool {
-        self.peers.iter().all(|p| p.up)
+        self.peers.iter().all(Peer::is_up)
     }
 
     /// Whether any connection stands.
     pub(crate) fn any_up(&self) -> bool {
-        self.peers.iter().any(|p| p.up)
+        self.peers.iter().any(Peer::is_up)
     }
 
-    /// Takes the port out of `epoll` and closes it; what is waiting is sent for another
-    /// `linger_ms` in the background.
+    /// Takes the port out of `epoll` and closes it; what a publisher has waiting is sent for
+    /// another `linger_ms` in the background.
     pub(crate) fn close(self, epoll: &OwnedFd, linger_ms: i32) {
         // Failing here would mean a socket that was not in the set, or is none.
         if let Some(monitor) = &self.monitor {
             let _ = epoll::delete(epoll, monitor.fd());
         }
         let _ = epoll::delete(epoll, self.socket.fd());
-        let _ = self.socket.set(IntOption::LingerMs, linger_ms);
+        // A subscriber has only subscriptions to send. libzmq would linger in full for them once
+        // the publisher is gone.
+        if self.role == Role::Publisher {
+            let _ = self.socket.set(IntOption::LingerMs, linger_ms);
+        }
     }
 }
 

@@ -277,6 +277,17 @@ impl Socket {
             .map(drop)
     }
 
+    /// Hands a new message over without waiting; it is freed if it was not taken.
+    #[inline]
+    pub(crate) fn send_new(&self, mut message: Message, more: bool) -> io::Result<()> {
+        let outcome = self.send(&mut message, more);
+        if outcome.is_ok() {
+            // libzmq has left an empty message behind, which holds nothing to be freed.
+            std::mem::forget(message);
+        }
+        outcome
+    }
+
     /// Hands a message over without waiting. The message is empty afterwards if, and only if,
     /// it was taken.
     #[inline]
@@ -286,18 +297,20 @@ impl Socket {
         check(unsafe { ffi::zmq_msg_send(&mut message.0, self.raw, flags as c_int) }).map(drop)
     }
 
-    /// Takes the next message without waiting; false if there is none. What `message` held
-    /// before is freed.
+    /// Takes the next frame without waiting and gives its length; `None` if there is none. What
+    /// `message` held before is freed.
     #[inline]
-    pub(crate) fn receive(&self, message: &mut Message) -> io::Result<bool> {
+    pub(crate) fn receive(&self, message: &mut Message) -> io::Result<Option<usize>> {
         // SAFETY: a live socket and an initialised message.
         let code =
             unsafe { ffi::zmq_msg_recv(&mut message.0, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
-        if code >= 0 {
-            return Ok(true);
+        if let Ok(len) = usize::try_from(code) {
+            // The C int that comes back is cut off for frames of 2 GiB and more (zmq.cpp,
+            // s_recvmsg); those report INT_MAX, and nobody sends them here.
+            return Ok(Some(len));
         }
         match last_error() {
-            error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             error => Err(error),
         }
     }
@@ -430,7 +443,7 @@ impl Monitor {
     /// then the address.
     pub(crate) fn next(&mut self) -> io::Result<Option<(Link, String)>> {
         loop {
-            if !self.socket.receive(&mut self.message)? {
+            if self.socket.receive(&mut self.message)?.is_none() {
                 return Ok(None);
             }
             let event = match self.message.bytes() {
@@ -438,7 +451,7 @@ impl Monitor {
                 _ => 0,
             };
             let mut address = String::new();
-            while self.message.more() && self.socket.receive(&mut self.message)? {
+            while self.message.more() && self.socket.receive(&mut self.message)?.is_some() {
                 address = String::from_utf8_lossy(self.message.bytes()).into_owned();
             }
             let link = match event {

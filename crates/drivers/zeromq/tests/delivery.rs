@@ -70,7 +70,7 @@ fn lossless(driver: ZeromqDriver, settings: Settings, target: &Target) {
 fn lossless_direct_tcp() {
     let scratch = scratch();
     lossless(
-        ZeromqDriver::direct(),
+        ZeromqDriver,
         settings(json!({"queue-limit": 100})),
         &direct(&scratch),
     );
@@ -80,7 +80,7 @@ fn lossless_direct_tcp() {
 fn lossless_direct_ipc() {
     let scratch = scratch();
     let settings = settings(json!({"queue-limit": 100, "transport": "ipc"}));
-    lossless(ZeromqDriver::direct(), settings, &direct(&scratch));
+    lossless(ZeromqDriver, settings, &direct(&scratch));
     let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().collect();
     assert!(left.is_empty(), "socket files are left: {left:?}");
 }
@@ -90,18 +90,14 @@ fn lossless_direct_in_two_frames() {
     let scratch = scratch();
     let settings =
         settings(json!({"queue-limit": 100, "native": {"zeromq": {"framing": "multipart"}}}));
-    lossless(ZeromqDriver::direct(), settings, &direct(&scratch));
+    lossless(ZeromqDriver, settings, &direct(&scratch));
 }
 
 #[test]
 fn lossless_through_a_tcp_forwarder() {
     let settings = settings(json!({"queue-limit": 100}));
     let mut forwarder = RunningForwarder::tcp(&settings);
-    lossless(
-        ZeromqDriver::through_forwarder(),
-        settings,
-        &forwarder.target(),
-    );
+    lossless(ZeromqDriver, settings, &forwarder.target());
     let counts = forwarder.stop();
     assert!(
         counts.messages >= 200_000 && counts.blocked > 0 && counts.subscriptions > 0,
@@ -114,11 +110,7 @@ fn lossless_through_an_ipc_forwarder() {
     let scratch = scratch();
     let settings = settings(json!({"queue-limit": 100, "transport": "ipc"}));
     let mut forwarder = RunningForwarder::ipc(&scratch, &settings);
-    lossless(
-        ZeromqDriver::through_forwarder(),
-        settings,
-        &forwarder.target(),
-    );
+    lossless(ZeromqDriver, settings, &forwarder.target());
     forwarder.stop();
     let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().collect();
     assert!(left.is_empty(), "socket files are left: {left:?}");
@@ -151,25 +143,21 @@ fn drops(driver: ZeromqDriver, settings: Settings, target: &Target) {
 fn drop_mode_drops_direct() {
     let scratch = scratch();
     let settings = settings(json!({"queue-limit": 10, "on-full": "drop"}));
-    drops(ZeromqDriver::direct(), settings, &direct(&scratch));
+    drops(ZeromqDriver, settings, &direct(&scratch));
 }
 
 #[test]
 fn drop_mode_drops_through_a_forwarder() {
     let settings = settings(json!({"queue-limit": 10, "on-full": "drop"}));
     let forwarder = RunningForwarder::tcp(&settings);
-    drops(
-        ZeromqDriver::through_forwarder(),
-        settings,
-        &forwarder.target(),
-    );
+    drops(ZeromqDriver, settings, &forwarder.target());
 }
 
 #[test]
 fn conflate_delivers_only_the_newest() {
     let scratch = scratch();
     let settings = settings(json!({"conflate": true}));
-    let mut pair = Pair::open(ZeromqDriver::direct(), &settings, &direct(&scratch));
+    let mut pair = Pair::open(ZeromqDriver, &settings, &direct(&scratch));
     for sequence in 0..10_000 {
         let outcome = pair
             .publishing
@@ -238,28 +226,20 @@ fn sizes(driver: ZeromqDriver, settings: Settings, target: &Target) {
 #[test]
 fn content_of_every_size_is_intact() {
     let scratch = scratch();
-    sizes(
-        ZeromqDriver::direct(),
-        Settings::default(),
-        &direct(&scratch),
-    );
+    sizes(ZeromqDriver, Settings::default(), &direct(&scratch));
 }
 
 #[test]
 fn content_of_every_size_is_intact_in_two_frames() {
     let scratch = scratch();
     let settings = settings(json!({"native": {"zeromq": {"framing": "multipart"}}}));
-    sizes(ZeromqDriver::direct(), settings, &direct(&scratch));
+    sizes(ZeromqDriver, settings, &direct(&scratch));
 }
 
 #[test]
 fn content_of_every_size_is_intact_through_a_forwarder() {
     let forwarder = RunningForwarder::tcp(&Settings::default());
-    sizes(
-        ZeromqDriver::through_forwarder(),
-        Settings::default(),
-        &forwarder.target(),
-    );
+    sizes(ZeromqDriver, Settings::default(), &forwarder.target());
 }
 
 /// Publishes one message on each topic until all that were expected have come; then waits a
@@ -267,7 +247,7 @@ fn content_of_every_size_is_intact_through_a_forwarder() {
 fn received_topics(filters: &[&str], settings: Settings, topics: &[&str]) -> Vec<String> {
     let scratch = scratch();
     let target = direct(&scratch);
-    let mut pair = Pair::open(ZeromqDriver::direct(), &settings, &target);
+    let mut pair = Pair::open(ZeromqDriver, &settings, &target);
     for filter in filters {
         pair.subscribing.subscribe(pair.to, filter);
     }
@@ -333,7 +313,7 @@ fn many_to_one_and_one_to_many() {
     const COUNT: u32 = 2_000;
     let scratch = scratch();
     let target = direct(&scratch);
-    let driver = ZeromqDriver::direct();
+    let driver = ZeromqDriver;
     let mut publishing = Bench::open(driver, Settings::default(), target.clone(), 0);
     let publishers: Vec<_> = (0..4)
         .map(|n| publishing.connect(&publisher(&format!("p{n}"))))
@@ -402,11 +382,7 @@ fn many_to_one_and_one_to_many() {
 #[test]
 fn a_late_subscriber_gets_what_comes_after_it() {
     let scratch = scratch();
-    let mut pair = Pair::open(
-        ZeromqDriver::direct(),
-        &Settings::default(),
-        &direct(&scratch),
-    );
+    let mut pair = Pair::open(ZeromqDriver, &Settings::default(), &direct(&scratch));
     for sequence in 0..100 {
         pair.publishing
             .publish_all(pair.from, pair.topic, 1, sequence, 64);

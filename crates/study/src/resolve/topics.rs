@@ -46,6 +46,10 @@ pub(super) fn who_talks_to_whom(
         return Talk::default();
     }
     let template = Template::new(file, clashes);
+    // A template that is wrong, or too big, is not expanded.
+    if clashes.found.len() > before {
+        return Talk::default();
+    }
     let topics = if template.names.is_empty() {
         plain_topics(file, name, recorded_devices, clashes)
     } else {

@@ -1,1 +1,447 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+
+use super::*;
+use crate::schedule::{Replay, ReplayMode, Schedule};
+use crate::tests_support::flow;
+use crate::{Arrivals, Due, Flow, SECOND, Sizes};
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(TempDir::new().expect("a folder"))
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, content).expect("written");
+        path
+    }
+
+    /// The message about a trace that cannot be read, without the folder.
+    fn complaint(&self, source: &TraceSource) -> String {
+        let error = Trace::read(source).expect_err("wrong").to_string();
+        error.replace(&format!("{}/", self.0.path().display()), "")
+    }
+}
+
+fn plain(path: PathBuf) -> TraceSource {
+    TraceSource {
+        files: vec![path],
+        ..TraceSource::default()
+    }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).expect("in memory");
+    encoder.finish().expect("in memory")
+}
+
+#[test]
+fn plain_csv_and_ndjson_say_the_same() {
+    let folder = Folder::new();
+    let csv = "time,device,topic,size,payload\n\
+        2023-06-13T03:11:46Z,a,t/1,20,\n1686625907.5,b,t/2,5,hello\n2023-06-13T03:11:48Z,a,t/1,20,\n";
+    let ndjson = r#"{"time": "2023-06-13T03:11:46Z", "device": "a", "topic": "t/1", "size": 20}
+
+{"time": 1686625907.5, "device": "b", "topic": "t/2", "payload": "hello"}
+{"time": "2023-06-13T03:11:48Z", "device": "a", "topic": "t/1", "size": 20}
+"#;
+    let from_csv = Trace::read(&plain(folder.file("a.csv", csv))).expect("sound");
+    let from_ndjson =
+        Trace::read(&plain(folder.file("a.ndjson.gz", gzip(ndjson.as_bytes())))).expect("sound");
+    for trace in [&from_csv, &from_ndjson] {
+        assert_eq!(trace.devices, ["a", "b"]);
+        assert_eq!(trace.start, 1_686_625_906_000_000_000);
+        let at: Vec<u64> = trace.readings.iter().map(|r| r.at).collect();
+        assert_eq!(at, [0, 3 * SECOND / 2, 2 * SECOND]);
+        assert_eq!(trace.topic(&trace.readings[1]), Some("t/2"));
+        assert_eq!(
+            trace.payload(&trace.readings[1]).map(|p| &p[..]),
+            Some(&b"hello"[..])
+        );
+        assert_eq!(trace.below_minimum, 1);
+        assert_eq!(
+            trace.of_device(0).map(|r| r.size).collect::<Vec<_>>(),
+            [20, 20]
+        );
+    }
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    let folder = Folder::new();
+    let csv = "time,device,topic,size\n0,a,t,20\n1.25,\"b,c\",,30\n";
+    let first = Trace::read(&plain(folder.file("a.csv", csv))).expect("sound");
+    let mut written = Vec::new();
+    first.write_plain(&mut written).expect("in memory");
+    let second = Trace::read(&plain(folder.file("b.csv", &written))).expect("sound");
+    assert_eq!((first.devices, first.start), (second.devices, second.start));
+    assert_eq!(first.readings, second.readings);
+}
+
+#[test]
+fn a_reading_takes_24_bytes() {
+    assert_eq!(size_of::<Reading>(), 24);
+}
+
+#[test]
+fn files_are_merged_in_time_order() {
+    let folder = Folder::new();
+    let source = TraceSource {
+        files: vec![
+            folder.file(
+                "m-1_x.csv",
+                "01/02/2012 00:00:00;5\n01/02/2012 00:00:10;6\n",
+            ),
+            folder.file("m-2_x.csv", "01/02/2012 00:00:05;-7.5\n"),
+        ],
+        format: Some(TraceFormat {
+            delimiter: Some(';'),
+            header: Some(false),
+            time: Column::Number(1),
+            time_format: Some(TimeFormat::DmyHms),
+            device_from_file: Some("m-{device}_*".into()),
+            size_of_json: Some(BTreeMap::from([
+                ("d".to_string(), Column::Name("$device".into())),
+                ("t".to_string(), Column::Name("$time".into())),
+                ("v".to_string(), Column::Number(2)),
+            ])),
+            ..TraceFormat::default()
+        }),
+        sort: false,
+    };
+    let trace = Trace::read(&source).expect("sound");
+    assert_eq!(trace.devices, ["1", "2"]);
+    let order: Vec<u32> = trace.readings.iter().map(|r| r.device).collect();
+    assert_eq!(order, [0, 1, 0]);
+    let json = r#"{"d":"1","t":1328054400,"v":5}"#;
+    assert_eq!(trace.readings[0].size as usize, json.len());
+    assert_eq!(trace.readings[1].size as usize, json.len() + 3);
+}
+
+#[test]
+fn disorder_is_refused_or_sorted() {
+    let folder = Folder::new();
+    let mut source = plain(folder.file("a.csv", "time,device,size\n10,a,20\n12,a,20\n11,a,21\n"));
+    assert_eq!(
+        folder.complaint(&source),
+        "a.csv:4:1: time runs backwards: 1970-01-01T00:00:11Z comes after 1970-01-01T00:00:12Z\n  \
+         hint: `sort = true` in the study's trace sorts the readings"
+    );
+    source.sort = true;
+    let trace = Trace::read(&source).expect("sorted");
+    assert_eq!(trace.readings[1].size, 21);
+}
+
+#[test]
+fn mistakes_are_placed() {
+    let folder = Folder::new();
+    let complaint = |content: &str| folder.complaint(&plain(folder.file("x.csv", content)));
+    assert_eq!(complaint(""), "x.csv: the file is empty");
+    assert_eq!(
+        complaint("time,device,size\n"),
+        "x.csv: there is no reading in the trace"
+    );
+    let missing = complaint("time,unit,bytes\n1,2,3\n");
+    assert!(
+        missing.starts_with(
+            "x.csv:1: missing column: `device`, `size`; there is `time`, `unit`, `bytes`"
+        ),
+        "{missing}"
+    );
+    assert!(missing.contains("[trace.NAME.format]"), "{missing}");
+    let size = complaint("time,device,size\n1,a,20\n2,a,big\n");
+    assert_eq!(
+        size,
+        "x.csv:3:5: `big` is not a size; expected a whole number of bytes"
+    );
+    let short = complaint("time,device,size\n1,a\n");
+    assert!(
+        short.starts_with("x.csv:2:5: the line has 2 columns where 3 are needed"),
+        "{short}"
+    );
+    let time = complaint("time,device,size\nnoon,a,20\n");
+    assert!(
+        time.starts_with("x.csv:2:1: `noon` is not a time; expected RFC 3339"),
+        "{time}"
+    );
+    let json = complaint("{\"time\": 1, \"device\": \"a\"}\n");
+    assert!(
+        json.starts_with("x.csv:1: there is neither `size` nor `payload`"),
+        "{json}"
+    );
+    let json = complaint("{\"time\": 1, \"device\": \"a\", \"size\": 20}\n{\"time\": }\n");
+    assert!(json.starts_with("x.csv:2:10: expected value"), "{json}");
+    let none = folder.complaint(&plain(folder.0.path().join("none.csv")));
+    assert!(
+        none.starts_with("none.csv: cannot be opened: No such file"),
+        "{none}"
+    );
+    let binary = folder.complaint(&plain(folder.file("b.csv", [0xff, 0xfe, 0, 1])));
+    assert!(binary.starts_with("b.csv:1: missing column"), "{binary}");
+}
+
+#[test]
+fn half_a_gzip_says_how_far_it_went() {
+    let folder = Folder::new();
+    let mut csv = String::from("time,device,size\n");
+    for second in 0..100_000 {
+        csv.push_str(&format!("{second},device-{},20\n", second * 7919 % 1000));
+    }
+    let whole = gzip(csv.as_bytes());
+    let half = folder.file("half.csv.gz", &whole[..whole.len() / 2]);
+    let complaint = folder.complaint(&plain(half));
+    let line: u64 = complaint
+        .strip_prefix("half.csv.gz:")
+        .and_then(|rest| rest.split(':').next())
+        .and_then(|line| line.parse().ok())
+        .unwrap_or_else(|| panic!("{complaint}"));
+    assert!((10_000..90_000).contains(&line), "{complaint}");
+    assert!(complaint.contains(&format!(
+        "the gzip file ends in the middle; it could be read up to line {line}"
+    )));
+}
+
+#[test]
+fn repeats_and_small_changes_are_left_out() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "x.csv",
+        "t,d,v,h\n1,a,100,x\n2,a,101,x\n3,b,100,x\n4,a,104,y\n5,a,105,y\n6,a,99,z\n7,a,99,z\n",
+    );
+    let with = |change: fn(&mut TraceFormat)| {
+        let mut format = TraceFormat {
+            time: Column::Name("t".into()),
+            device: Some(Column::Name("d".into())),
+            size_bytes: Some(20),
+            ..TraceFormat::default()
+        };
+        change(&mut format);
+        let source = TraceSource {
+            files: vec![path.clone()],
+            format: Some(format),
+            sort: false,
+        };
+        let trace = Trace::read(&source).expect("sound");
+        let kept: Vec<u64> = trace.readings.iter().map(|r| r.at / SECOND + 1).collect();
+        assert_eq!(kept.len() as u64 + trace.left_out, 7);
+        kept
+    };
+    assert_eq!(
+        with(|f| f.drop_repeats = Some(Column::Name("h".into()))),
+        [1, 3, 4, 6]
+    );
+    // The larger of 2 and 5 % has to be reached: 5 after 100.
+    assert_eq!(
+        with(|f| f.on_change = vec![OnChange {
+            column: Column::Name("v".into()),
+            absolute: Some(2.0),
+            relative: Some(0.05)
+        }]),
+        [1, 3, 5, 6]
+    );
+    assert_eq!(
+        with(|f| f.on_change = vec![OnChange {
+            column: Column::Number(3),
+            absolute: None,
+            relative: None
+        }]),
+        [1, 2, 3, 4, 5, 6]
+    );
+}
+
+#[test]
+fn devices_from_file_names() {
+    let device = |pattern: &str, name: &str| device_of_name(pattern, Path::new(name));
+    assert_eq!(device("{device}.csv", "x/a.csv").as_deref(), Some("a"));
+    assert_eq!(
+        device("*__{device}_2012*.gz", "TV__dev_1_2012.gz").as_deref(),
+        Some("dev_1")
+    );
+    assert_eq!(
+        device("{device}_*.csv", "a_b_c.csv").as_deref(),
+        Some("a_b")
+    );
+    assert_eq!(
+        device("{device}_x{device}.csv", "a_xb.csv").as_deref(),
+        Some("ab")
+    );
+    assert_eq!(device("m-{device}.csv", "n-1.csv"), None);
+}
+
+/// A trace of three devices: a every second, b every 2 s, c once.
+fn three(folder: &Folder) -> TraceSource {
+    let mut csv = String::from("time,device,size\n");
+    for second in 0..10 {
+        csv.push_str(&format!("{second},a,{}\n", 100 + second));
+        if second % 2 == 0 {
+            csv.push_str(&format!("{second},b,8\n"));
+        }
+        if second == 5 {
+            csv.push_str("5,c,300\n");
+        }
+    }
+    plain(folder.file("three.csv", csv))
+}
+
+fn replaying(source: TraceSource, publishers: usize, change: impl Fn(&mut Replay)) -> Flow {
+    let mut replay = Replay {
+        source,
+        ..Replay::default()
+    };
+    change(&mut replay);
+    Flow {
+        arrivals: Arrivals::Replay(replay),
+        size: Sizes::Recorded,
+        ..flow(
+            (0..publishers).map(|p| vec![format!("t/{p}")]).collect(),
+            vec![],
+        )
+    }
+}
+
+#[test]
+fn a_tape_is_played_as_recorded() {
+    let folder = Folder::new();
+    let flow = replaying(three(&folder), 3, |replay| {
+        replay.looped = false;
+        replay.speed = 2.0;
+    });
+    let mut schedule = Schedule::new(&flow, 0..3, 1);
+    let dues: Vec<Due> = schedule.by_ref().collect();
+    assert_eq!(dues.len(), 16);
+    let a: Vec<(u64, u32)> = dues
+        .iter()
+        .filter(|d| d.publisher == 0)
+        .map(|d| (d.at, d.size))
+        .collect();
+    let expected: Vec<(u64, u32)> = (0..10).map(|s| (s * SECOND / 2, 100 + s as u32)).collect();
+    assert_eq!(a, expected);
+    // Sizes of 8 B are padded, and counted.
+    assert!(
+        dues.iter()
+            .filter(|d| d.publisher == 1)
+            .all(|d| d.size == 16)
+    );
+    assert_eq!(schedule.padded(), 5);
+}
+
+#[test]
+fn a_loop_goes_on_after_a_gap() {
+    let folder = Folder::new();
+    let flow = replaying(three(&folder), 3, |_| {});
+    let c: Vec<u64> = Schedule::new(&flow, 2..3, 1)
+        .take(3)
+        .map(|d| d.at)
+        .collect();
+    // 9 s long, and 15 gaps between 16 readings: 0.6 s.
+    let lap = 9_600_000_000;
+    assert_eq!(c, [5 * SECOND, 5 * SECOND + lap, 5 * SECOND + 2 * lap]);
+}
+
+#[test]
+fn shards_of_a_tape_make_the_whole() {
+    let folder = Folder::new();
+    for publishers in [1, 2, 3, 5, 8] {
+        for mode in [
+            ReplayMode::Tape,
+            ReplayMode::Drawn {
+                interval: 3 * SECOND,
+            },
+        ] {
+            let flow = replaying(three(&folder), publishers as usize, |replay| {
+                replay.mode = mode
+            });
+            let end = 60 * SECOND;
+            let of = |shard: Range<u32>| {
+                let dues = Schedule::new(&flow, shard, 9).take_while(|d| d.at < end);
+                let mut dues: Vec<_> = dues.map(|d| (d.at, d.publisher, d.size)).collect();
+                assert!(dues.is_sorted_by_key(|d| d.0));
+                dues.sort_unstable();
+                dues
+            };
+            let mut parts = of(0..publishers / 2);
+            parts.extend(of(publishers / 2..publishers));
+            parts.sort_unstable();
+            let whole = of(0..publishers);
+            assert_eq!(parts, whole);
+            let heard: std::collections::HashSet<u32> = whole.iter().map(|d| d.1).collect();
+            assert_eq!(heard.len(), publishers as usize, "all play");
+        }
+    }
+}
+
+#[test]
+fn copies_of_a_device_do_not_play_in_step() {
+    let folder = Folder::new();
+    let flow = replaying(three(&folder), 6, |_| {});
+    let of = |publisher: u32| {
+        let dues = Schedule::new(&flow, 0..6, 1).filter(move |d| d.publisher == publisher);
+        dues.take(10).map(|d| d.size).collect::<Vec<_>>()
+    };
+    let (first, copy) = (of(0), of(3));
+    assert_eq!(first[0], 100);
+    assert_ne!(first, copy);
+    let sorted = |mut sizes: Vec<u32>| {
+        sizes.sort_unstable();
+        sizes
+    };
+    assert_eq!(sorted(first), sorted(copy), "one lap has the same readings");
+}
+
+#[test]
+fn draws_keep_rates_and_the_shape_of_the_day() {
+    let folder = Folder::new();
+    // An hour with a message every second, then an hour with one every 10 s and other sizes.
+    let mut csv = String::from("time,device,size\n");
+    for second in 0..3600 {
+        csv.push_str(&format!("{second},a,{}\n", 100 + second % 10));
+    }
+    for tens in 360..720 {
+        csv.push_str(&format!("{},a,{}\n", tens * 10, 500 + tens % 10));
+    }
+    let source = plain(folder.file("day.csv", csv));
+    let flow = replaying(source, 50, |replay| {
+        replay.mode = ReplayMode::Drawn {
+            interval: 900 * SECOND,
+        }
+    });
+    let dues: Vec<Due> = Schedule::new(&flow, 0..50, 4)
+        .take_while(|d| d.at < 7200 * SECOND)
+        .collect();
+    // 3,960 a lap and publisher; all positions are equally likely, so all see both hours.
+    let expected = 50.0 * 3960.0;
+    assert!(
+        (dues.len() as f64 / expected - 1.0).abs() < 0.02,
+        "{}",
+        dues.len()
+    );
+    let small = dues.iter().filter(|d| d.size < 200).count() as f64 / dues.len() as f64;
+    assert!((small / (3600.0 / 3960.0) - 1.0).abs() < 0.01, "{small}");
+    // Nobody sends what another sends.
+    let of = |publisher: u32| {
+        dues.iter()
+            .filter(|d| d.publisher == publisher)
+            .map(|d| (d.at, d.size))
+            .take(50)
+            .collect::<Vec<_>>()
+    };
+    assert_ne!(of(0), of(1));
+}
+
+#[test]
+fn an_open_trace_is_shared() {
+    let folder = Folder::new();
+    let source = three(&folder);
+    let first = Trace::open(&source).expect("sound");
+    let second = Trace::open(&source).expect("sound");
+    assert!(Arc::ptr_eq(&first, &second));
+}

@@ -1,0 +1,608 @@
+//! Each feature of MQTT that the driver offers, seen working on real mosquitto. A test here fails
+//! if the server does not do what the setting says.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use pubgauge_driver::*;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
+
+fn with(version: &str, reliability: Reliability) -> Settings {
+    Settings {
+        reliability: Some(reliability),
+        ..common::version(version)
+    }
+}
+
+#[test]
+fn a_late_subscriber_gets_the_last_value() {
+    let broker = Mosquitto::start();
+    for (n, version) in ["3.1.1", "5"].into_iter().enumerate() {
+        let settings = Settings {
+            last_value: Some(true),
+            ..with(version, Reliability::AtLeastOnce)
+        };
+        let mut bench = Bench::on(broker.port, settings.clone());
+        let p = bench.named("p");
+        let name = format!("last/{n}");
+        let topic = bench.fleet.advertise(p, &name).unwrap();
+        for sequence in 0..3 {
+            bench.publish(p, topic, sequence, 16);
+        }
+        bench.until("acknowledged", |s| s.acknowledged.len() == 3);
+        let s = bench.named("s");
+        bench.subscribe(s, &name);
+        bench.until("the last value", |s| s.delivered > 0);
+        bench.poll_for(Duration::from_millis(100));
+        assert_eq!(bench.sequences(s), [2]);
+        assert!(bench.seen.messages[0].retained);
+        // And a live one comes without the mark.
+        bench.publish(p, topic, 3, 16);
+        bench.until("the next", |s| s.delivered == 2);
+        assert!(!bench.seen.messages[1].retained);
+    }
+    // Retain Handling 2 of MQTT 5: none of the old.
+    let mut settings = with("5", Reliability::AtMostOnce);
+    native(&mut settings, "retain-handling", 2.into());
+    let mut bench = Bench::on(broker.port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "last/#");
+    bench.poll_for(Duration::from_millis(200));
+    assert_eq!(bench.seen.delivered, 0);
+}
+
+#[test]
+fn a_will_is_published_after_an_abort_and_not_after_an_orderly_end() {
+    let broker = Mosquitto::start();
+    for version in ["3.1.1", "5"] {
+        let mut bench = Bench::on(broker.port, common::version(version));
+        let s = bench.named("s");
+        bench.subscribe(s, "will/#");
+        let spec = |name: &str| ClientSpec {
+            will: Some(Will {
+                topic: format!("will/{name}"),
+                payload: head(9).to_vec(),
+                retain: false,
+            }),
+            ..Bench::spec(name)
+        };
+        let orderly = bench.client(&spec("orderly"));
+        let crashed = bench.client(&spec("crashed"));
+        bench.fleet.disconnect(orderly);
+        bench.until("closed", |s| !s.closed.is_empty());
+        bench.fleet.abort(crashed);
+        bench.until("the will", |s| s.delivered > 0);
+        bench.poll_for(Duration::from_millis(200));
+        assert_eq!(bench.seen.messages.len(), 1);
+        assert_eq!(bench.seen.messages[0].topic, "will/crashed");
+        assert!(bench.seen.failed.is_empty());
+    }
+}
+
+/// A subscriber that was away gets what came meanwhile, and a publisher's unacknowledged messages
+/// arrive once each, although connections are dropped in the middle.
+#[test]
+fn a_durable_session_loses_nothing_when_connections_are_dropped() {
+    let broker = Mosquitto::start();
+    for version in ["3.1.1", "5"] {
+        let settings = Settings {
+            session: Some(Session::Durable),
+            ..with(version, Reliability::ExactlyOnce)
+        };
+        let mut subscriber = Bench::on(broker.port, settings.clone());
+        let s = subscriber.named(&format!("s{version}"));
+        subscriber.subscribe(s, "durable");
+        let mut publisher = Bench::on(broker.port, settings);
+        let p = publisher.named(&format!("p{version}"));
+        let topic = publisher.fleet.advertise(p, "durable").unwrap();
+        let mut next = 0;
+        for round in 0..20u64 {
+            for _ in 0..15 {
+                publisher.publish(p, topic, next, 64);
+                next += 1;
+            }
+            // Drops one side or the other at an arbitrary point of the handshakes.
+            publisher.poll_for(Duration::from_micros(round * 100));
+            subscriber.poll_for(Duration::from_micros(round * 50));
+            if round % 2 == 0 {
+                publisher.fleet.abort(p);
+                publisher.fleet.reconnect(p).unwrap();
+                let n = publisher.seen.connected.len();
+                publisher.until("connected again", |s| s.connected.len() > n);
+                assert_eq!(
+                    publisher.seen.connected[n],
+                    (0, true),
+                    "the session is there"
+                );
+            } else {
+                subscriber.fleet.abort(s);
+                subscriber.poll_for(Duration::from_millis(1));
+                subscriber.fleet.reconnect(s).unwrap();
+            }
+        }
+        publisher.until("all acknowledged", |s| s.acknowledged.len() as u64 == next);
+        assert_eq!(publisher.fleet.unsettled(), 0);
+        subscriber.until("all delivered", |s| s.delivered as u64 >= next);
+        subscriber.poll_for(Duration::from_millis(100));
+        let mut got = subscriber.sequences(s);
+        got.sort_unstable();
+        assert!(got.into_iter().eq(0..next), "{version}: each once");
+    }
+}
+
+#[test]
+fn a_durable_session_outlives_the_broker_if_it_has_persistence() {
+    let mut broker = Mosquitto::with(
+        "allow_anonymous true\npersistence true\npersistence_location {dir}/\nuser root",
+    );
+    let settings = Settings {
+        session: Some(Session::Durable),
+        ..with("5", Reliability::AtLeastOnce)
+    };
+    let mut bench = Bench::on(broker.port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "kept");
+    bench.fleet.disconnect(s);
+    bench.until("closed", |s| s.closed.len() == 1);
+    let p = bench.named("p");
+    let topic = bench.fleet.advertise(p, "kept").unwrap();
+    for n in 0..10 {
+        bench.publish(p, topic, n, 16);
+    }
+    bench.until("acknowledged", |s| s.acknowledged.len() == 10);
+    broker.restart();
+    bench.until("the publisher notices", |s| s.failed.len() == 1);
+    bench.fleet.reconnect(s).unwrap();
+    bench.until("connected again", |s| s.connected.len() == 3);
+    assert_eq!(bench.seen.connected[2], (0, true));
+    bench.until("all delivered", |s| s.delivered == 10);
+    assert!(bench.sequences(s).into_iter().eq(0..10));
+}
+
+#[test]
+fn without_persistence_the_session_is_gone_and_said_to_be() {
+    let mut broker = Mosquitto::start();
+    let settings = Settings {
+        session: Some(Session::Durable),
+        ..with("3.1.1", Reliability::AtLeastOnce)
+    };
+    let mut bench = Bench::on(broker.port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "lost");
+    broker.kill();
+    bench.until("failed", |s| s.failed.len() == 1);
+    assert!(
+        bench.seen.failed[0].1.contains("hint:"),
+        "{:?}",
+        bench.seen.failed
+    );
+    bench.fleet.reconnect(s).unwrap();
+    bench.until("failed again", |s| s.failed.len() == 2);
+    assert!(
+        bench.seen.failed[1].1.contains("connection refused"),
+        "{:?}",
+        bench.seen.failed
+    );
+}
+
+#[test]
+fn an_expired_message_does_not_arrive() {
+    let broker = Mosquitto::start();
+    let settings = Settings {
+        session: Some(Session::Durable),
+        lifespan_ms: Some(900),
+        ..with("5", Reliability::AtLeastOnce)
+    };
+    let mut bench = Bench::on(broker.port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "short");
+    let p = bench.named("p");
+    let topic = bench.fleet.advertise(p, "short").unwrap();
+    bench.fleet.abort(s);
+    bench.publish(p, topic, 1, 16);
+    bench.until("acknowledged", |s| s.acknowledged.len() == 1);
+    std::thread::sleep(Duration::from_millis(2500));
+    bench.publish(p, topic, 2, 16);
+    bench.until("acknowledged", |s| s.acknowledged.len() == 2);
+    bench.fleet.reconnect(s).unwrap();
+    bench.until("the living one", |s| s.delivered > 0);
+    bench.poll_for(Duration::from_millis(200));
+    assert_eq!(bench.sequences(s), [2]);
+}
+
+/// An independent subscriber sees the user properties and the whole topic behind an alias.
+#[test]
+fn user_properties_and_aliases_reach_another_client() {
+    let broker = Mosquitto::start();
+    let mut settings = common::version("5");
+    settings.user_properties = Some([("place".to_owned(), "hall 7".to_owned())].into());
+    native(&mut settings, "topic-alias", 5.into());
+    let other = std::process::Command::new("mosquitto_sub")
+        .args([
+            "-p",
+            &broker.port.to_string(),
+            "-V",
+            "5",
+            "-t",
+            "site/#",
+            "-C",
+            "4",
+            "-W",
+            "10",
+        ])
+        .args(["-F", "%t|%P|%l"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("these tests need mosquitto_sub (apt install mosquitto-clients)");
+    let mut other = Process(other);
+    std::thread::sleep(Duration::from_millis(500));
+    let mut bench = Bench::on(broker.port, settings);
+    let p = bench.named("p");
+    let a = bench.fleet.advertise(p, "site/a").unwrap();
+    let b = bench.fleet.advertise(p, "site/b").unwrap();
+    for topic in [a, b, a, b] {
+        bench.publish(p, topic, 0, 40);
+    }
+    bench.poll_for(Duration::from_millis(50));
+    let mut text = String::new();
+    std::io::Read::read_to_string(other.0.stdout.as_mut().unwrap(), &mut text).unwrap();
+    let line = |topic: &str| format!("{topic}|place:hall 7|40");
+    let expected = ["site/a", "site/b", "site/a", "site/b"].map(line);
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_group_shares_the_messages() {
+    let broker = Mosquitto::start();
+    for version in ["3.1.1", "5"] {
+        let mut bench = Bench::on(broker.port, with(version, Reliability::AtLeastOnce));
+        let a = bench.named("a");
+        let b = bench.named("b");
+        let all = bench.named("all");
+        bench.subscribe_shared(a, "work/+", Some("g"));
+        bench.subscribe_shared(b, "work/+", Some("g"));
+        bench.subscribe(all, "work/+");
+        let p = bench.named("p");
+        let topic = bench.fleet.advertise(p, "work/1").unwrap();
+        for n in 0..200 {
+            bench.publish(p, topic, n, 16);
+        }
+        bench.until("all delivered", |s| s.delivered == 400);
+        bench.poll_for(Duration::from_millis(100));
+        assert_eq!(bench.seen.delivered, 400);
+        let (of_a, of_b) = (bench.sequences(a), bench.sequences(b));
+        assert!(!of_a.is_empty() && !of_b.is_empty(), "both get some");
+        let mut both = [of_a, of_b].concat();
+        both.sort_unstable();
+        assert!(
+            both.into_iter().eq(0..200),
+            "{version}: each to exactly one"
+        );
+        assert!(bench.sequences(all).into_iter().eq(0..200));
+    }
+}
+
+#[test]
+fn user_name_and_password_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("passwords");
+    let made = std::process::Command::new("mosquitto_passwd")
+        .args(["-b", "-c", &file.display().to_string(), "meter", "right"])
+        .status()
+        .expect("these tests need mosquitto_passwd (comes with mosquitto)");
+    assert!(made.success());
+    let lines = format!(
+        "allow_anonymous false\npassword_file {}\nuser root",
+        file.display()
+    );
+    let broker = Mosquitto::with(&lines);
+    for version in ["3.1.1", "5"] {
+        let login = |user: Option<&str>, password: Option<&str>| Target {
+            username: user.map(str::to_owned),
+            password: password.map(Secret::new),
+            ..target(broker.port)
+        };
+        let mut bench = Bench::open(
+            login(Some("meter"), Some("right")),
+            common::version(version),
+        );
+        bench.named("c");
+        // The user name may stand in the URL.
+        let mut in_url = login(None, Some("right"));
+        in_url.endpoints = vec![format!("mqtt://meter@127.0.0.1:{}", broker.port)];
+        Bench::open(in_url, common::version(version)).named("c");
+        for wrong in [login(Some("meter"), Some("wrong")), login(None, None)] {
+            let mut bench = Bench::open(wrong, common::version(version));
+            bench.fleet.connect(&Bench::spec("c")).unwrap();
+            bench.until("failed", |s| !s.failed.is_empty());
+            let why = &bench.seen.failed[0].1;
+            assert!(why.contains("not authorized"), "{why}");
+            assert!(!why.contains("wrong"), "no password in messages");
+        }
+    }
+}
+
+/// A private authority, a certificate for the server and one for the client, as PEM files.
+struct Certificates {
+    ca: String,
+    client: String,
+    client_key: String,
+}
+
+fn certificates(dir: &std::path::Path) -> Certificates {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "test authority");
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let signed = |names: Vec<String>, common_name: &str| {
+        let mut params = CertificateParams::new(names).unwrap();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, common_name);
+        let key = KeyPair::generate().unwrap();
+        (
+            params.signed_by(&key, &ca).unwrap().pem(),
+            key.serialize_pem(),
+        )
+    };
+    let (server, server_key) = signed(vec!["127.0.0.1".into(), "localhost".into()], "server");
+    let (client, client_key) = signed(Vec::new(), "meter");
+    write_file(dir, "server.pem", &server);
+    write_file(dir, "server.key", &server_key);
+    Certificates {
+        ca: write_file(dir, "ca.pem", &ca.pem()),
+        client: write_file(dir, "client.pem", &client),
+        client_key: write_file(dir, "client.key", &client_key),
+    }
+}
+
+#[test]
+fn tls_with_client_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = certificates(folder.path());
+    let dir = folder.path().display();
+    let broker = Mosquitto::with(&format!(
+        "allow_anonymous true\nuser root\ncafile {dir}/ca.pem\ncertfile {dir}/server.pem\nkeyfile {dir}/server.key\nrequire_certificate true"
+    ));
+    let secure = |tls: Tls, host: &str| Target {
+        endpoints: vec![format!("mqtts://{host}:{}", broker.port)],
+        tls: Some(tls),
+        ..Target::default()
+    };
+    let ca = Tls {
+        ca_file: Some(files.ca.clone().into()),
+        ..Tls::default()
+    };
+    let full = Tls {
+        cert_file: Some(files.client.clone().into()),
+        key_file: Some(files.client_key.clone().into()),
+        ..ca.clone()
+    };
+    for (version, host) in [("3.1.1", "127.0.0.1"), ("5", "localhost")] {
+        let settings = with(version, Reliability::AtLeastOnce);
+        let mut bench = Bench::open(secure(full.clone(), host), settings);
+        let s = bench.named("s");
+        bench.subscribe(s, "secret");
+        let p = bench.named("p");
+        let topic = bench.fleet.advertise(p, "secret").unwrap();
+        // Small ones in numbers, and one larger than every buffer on the way.
+        for n in 0..500 {
+            bench.publish(p, topic, n, 16 + n as usize);
+        }
+        bench.publish(p, topic, 500, 2 << 20);
+        bench.until("all delivered", |s| s.delivered == 501);
+        assert!(bench.sequences(s).into_iter().eq(0..501));
+        assert_eq!(bench.seen.messages[500].payload.len(), 2 << 20);
+        assert!(bench.fleet.wire_bytes().sent > 2 << 20);
+        bench.fleet.disconnect(p);
+        bench.until("closed", |s| s.closed.len() == 1);
+        bench.fleet.close(clock::monotonic_now() + SECOND);
+    }
+    // No client certificate; no trust; not TLS at all: told apart, and none of them hangs.
+    let failure = |target: Target| {
+        let mut bench = Bench::open(target, Settings::default());
+        bench.fleet.connect(&Bench::spec("c")).unwrap();
+        bench.until("failed", |s| !s.failed.is_empty());
+        bench.seen.failed.remove(0).1
+    };
+    let why = failure(secure(ca.clone(), "127.0.0.1"));
+    assert!(why.contains("certificate"), "{why}");
+    let other = tempfile::tempdir().unwrap();
+    let foreign = Tls {
+        ca_file: Some(certificates(other.path()).ca.into()),
+        ..full.clone()
+    };
+    let why = failure(secure(foreign, "127.0.0.1"));
+    assert!(why.contains("TLS failed") && why.contains("hint"), "{why}");
+    let wrong_name = Tls {
+        server_name: Some("elsewhere.test".into()),
+        ..full
+    };
+    let why = failure(secure(wrong_name, "127.0.0.1"));
+    assert!(why.contains("TLS failed"), "{why}");
+    let why = failure(target(broker.port));
+    assert!(
+        why.contains("before its CONNACK") || why.contains("connection reset"),
+        "{why}"
+    );
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_named() {
+    use pubgauge_driver_mqtt::MqttDriver;
+    let folder = tempfile::tempdir().unwrap();
+    let junk = write_file(folder.path(), "junk.pem", "not a certificate");
+    for tls in [
+        Tls {
+            ca_file: Some("/nowhere/ca.pem".into()),
+            ..Tls::default()
+        },
+        Tls {
+            ca_file: Some(junk.clone().into()),
+            ..Tls::default()
+        },
+        Tls {
+            cert_file: Some(junk.into()),
+            ..Tls::default()
+        },
+    ] {
+        let target = Target {
+            endpoints: vec!["mqtts://127.0.0.1:1".into()],
+            tls: Some(tls),
+            ..Target::default()
+        };
+        let opened = MqttDriver.open(config(target, Settings::default()));
+        let error = opened.err().expect("it cannot be opened");
+        assert!(error.hint.is_some(), "{error}");
+    }
+}
+
+#[test]
+fn a_payload_of_two_megabytes_arrives_whole() {
+    let broker = Mosquitto::start();
+    let mut bench = Bench::on(broker.port, with("5", Reliability::ExactlyOnce));
+    let s = bench.named("s");
+    bench.subscribe(s, "large");
+    let p = bench.named("p");
+    let topic = bench.fleet.advertise(p, "large").unwrap();
+    for n in 0..5 {
+        bench.publish(p, topic, n, (2 << 20) + n as usize);
+        bench.publish(p, topic, n, 16);
+    }
+    bench.until("all delivered", |s| s.delivered == 10);
+    for (i, m) in bench.seen.messages.iter().enumerate() {
+        let n = (i / 2) as u64;
+        let len = if i % 2 == 0 {
+            (2 << 20) + n as usize
+        } else {
+            16
+        };
+        assert_eq!((m.payload.len(), sequence(&m.payload)), (len, n));
+        assert!(m.payload[16..].iter().all(|b| *b == n as u8));
+    }
+    bench.until("all acknowledged", |s| s.acknowledged.len() == 10);
+}
+
+#[test]
+fn a_broker_that_hangs_blocks_and_then_nothing_is_lost() {
+    let broker = Mosquitto::start();
+    let mut publisher = Bench::on(broker.port, with("5", Reliability::AtMostOnce));
+    let mut subscriber = Bench::on(broker.port, with("5", Reliability::AtMostOnce));
+    subscriber.seen.count_only = true;
+    let s = subscriber.named("s");
+    subscriber.subscribe(s, "flat");
+    let p = publisher.named("p");
+    let topic = publisher.fleet.advertise(p, "flat").unwrap();
+    broker.signal(libc::SIGSTOP);
+    let (head, body) = (head(0), [0; 1000]);
+    let mut accepted = 0;
+    while publisher.fleet.publish(
+        p,
+        topic,
+        Payload {
+            head: &head,
+            body: &body,
+        },
+        0,
+    ) == Publish::Accepted
+    {
+        accepted += 1;
+        assert!(accepted < 100_000, "held back at some point");
+    }
+    publisher.poll_for(Duration::from_millis(200));
+    assert!(publisher.seen.writable.is_empty());
+    broker.signal(libc::SIGCONT);
+    publisher.until("writable", |s| !s.writable.is_empty());
+    publisher.publish(p, topic, 1, 16);
+    publisher.poll_for(Duration::from_millis(20));
+    subscriber.until("all delivered", |s| s.delivered == accepted + 1);
+}
+
+#[test]
+fn a_broker_that_hangs_is_noticed_by_the_keep_alive() {
+    let broker = Mosquitto::start();
+    let settings = Settings {
+        keep_alive_s: Some(1),
+        ..common::version("5")
+    };
+    let mut bench = Bench::on(broker.port, settings);
+    for n in 0..10 {
+        bench.named(&format!("c{n}"));
+    }
+    bench.poll_for(Duration::from_millis(2500));
+    assert!(
+        bench.seen.failed.is_empty(),
+        "PINGREQ keeps them: {:?}",
+        bench.seen.failed
+    );
+    broker.signal(libc::SIGSTOP);
+    bench.until("failed", |s| s.failed.len() == 10);
+    assert!(
+        bench.seen.failed[0].1.contains("no sign of life"),
+        "{:?}",
+        bench.seen.failed
+    );
+    broker.signal(libc::SIGCONT);
+}
+
+#[test]
+fn two_thousand_connections_from_several_addresses() {
+    let broker = Mosquitto::start();
+    let mut bench = Bench::on(broker.port, with("5", Reliability::AtLeastOnce));
+    let count = 2000;
+    let mut ids = Vec::new();
+    for n in 0..count {
+        let spec = ClientSpec {
+            source: Some(format!("127.0.0.{}", 2 + n % 3).parse().unwrap()),
+            ..Bench::spec(&format!("c{n}"))
+        };
+        ids.push(bench.fleet.connect(&spec).unwrap());
+        if n % 100 == 99 {
+            bench.until("connected", |s| s.connected.len() == n + 1);
+        }
+    }
+    for id in &ids {
+        let subscription = Subscription {
+            filter: format!("to/{}", id.0),
+            group: None,
+        };
+        bench.fleet.subscribe(*id, &subscription).unwrap();
+    }
+    bench.until("subscribed", |s| s.subscribed.len() == count);
+    for id in &ids {
+        let to = (id.0 + 1) % count as u32;
+        let topic = bench.fleet.advertise(*id, &format!("to/{to}")).unwrap();
+        bench.publish(*id, topic, u64::from(to), 16);
+    }
+    bench.until("all delivered", |s| s.delivered == count);
+    bench.until("all acknowledged", |s| s.acknowledged.len() == count);
+    for m in &bench.seen.messages {
+        assert_eq!(u64::from(m.client), sequence(&m.payload));
+    }
+    assert!(bench.seen.failed.is_empty());
+    bench.fleet.close(clock::monotonic_now() + 5 * SECOND);
+}
+
+#[test]
+fn a_limit_on_connections_is_told() {
+    let broker = Mosquitto::with("allow_anonymous true\nmax_connections 2");
+    let mut bench = Bench::on(broker.port, common::version("5"));
+    for n in 0..4 {
+        bench.fleet.connect(&Bench::spec(&format!("c{n}"))).unwrap();
+    }
+    bench.until("two are in, two are not", |s| {
+        s.connected.len() == 2 && s.failed.len() == 2
+    });
+    assert!(
+        bench.seen.failed[0].1.contains("hint:"),
+        "{:?}",
+        bench.seen.failed
+    );
+}

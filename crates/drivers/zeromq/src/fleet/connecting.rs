@@ -1,0 +1,290 @@
+//! How a fleet's clients come up, go down, and come back.
+
+use std::io;
+
+use pubgauge_driver::{Change, ClientId, Clock, DriverError, Nanos, Transport};
+
+use super::{Client, Lost, Phase, ZeromqFleet, closed, failed, unknown};
+use crate::address::ipc_path;
+use crate::options::Options;
+use crate::port::{Port, Role, allow_ipv6};
+use crate::zmq::{Link, explain};
+
+/// How often a publisher that comes back tries to get its port again, while libzmq's threads
+/// are still closing the socket it had before.
+const BIND_RETRY: Nanos = 1_000_000;
+
+/// How long other publishers' messages may hold up the news that one publisher is lost.
+const LAST_WORDS: Nanos = 1_000_000_000;
+
+impl ZeromqFleet {
+    /// Opens the client's sockets and begins to bind and connect them. Those that are there stay
+    /// with the connections that stand.
+    pub(super) fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+        let context = self.context.as_ref().ok_or_else(closed)?;
+        let client = self
+            .clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| unknown(id))?;
+        let name = client.spec.name.clone();
+        let cannot = |what: &str, e: &io::Error| failed(&format!("client {name}: {what}"), e);
+        let mut bound = true;
+        if client.spec.publishes {
+            if client.publisher.is_none() {
+                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Publisher);
+                client.publisher = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+                bound = !self.forwarders.is_empty();
+            }
+            if !bound && client.address.is_none() {
+                client.address = Some(match self.options.transport {
+                    Some(Transport::Ipc) => {
+                        let path = ipc_path(&self.scratch, self.worker, id.0)?;
+                        format!("ipc://{}", path.display())
+                    }
+                    _ => match client.spec.source {
+                        None => "tcp://127.0.0.1:*".to_owned(),
+                        Some(ip) => format!("tcp://{}:*", host(ip)),
+                    },
+                });
+            }
+            if let (Some(port), Some(forwarder)) = (
+                &mut client.publisher,
+                self.forwarders.get(client.spec.endpoint),
+            ) && (port.peers.is_empty() || !port.all_up())
+            {
+                let address = forwarder.for_publishers();
+                port.connect(context, &self.epoll, id.0, &address)
+                    .map_err(|e| cannot(&format!("cannot connect to {address}"), &e))?;
+            }
+        }
+        if client.spec.subscribes {
+            if client.subscriber.is_none() {
+                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Subscriber);
+                client.subscriber = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+            }
+            let addresses = match self.forwarders.get(client.spec.endpoint) {
+                Some(forwarder) => vec![forwarder.for_subscribers()],
+                None => client.spec.peers.clone(),
+            };
+            if let Some(port) = &mut client.subscriber {
+                for address in addresses {
+                    if port.peers.iter().any(|p| p.is_up() && p.address == address) {
+                        continue;
+                    }
+                    port.connect(context, &self.epoll, id.0, &address)
+                        .map_err(|e| cannot(&format!("cannot connect to {address}"), &e))?;
+                }
+            }
+            // Connecting handles commands, which may have announced messages.
+            if !client.flooded {
+                client.flooded = true;
+                self.flooded.push(id.0);
+            }
+        }
+        let deadline = deadline(&self.clock, &self.options);
+        client.phase = Phase::Connecting { deadline, bound };
+        self.connecting.push(id.0);
+        self.advance(id);
+        Ok(())
+    }
+
+    /// Takes a connecting client as far as it gets: bound, then up.
+    pub(super) fn advance(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let Phase::Connecting { deadline, bound } = client.phase else {
+            return;
+        };
+        if !bound && let (Some(port), Some(address)) = (&client.publisher, &client.address) {
+            let outcome = allow_ipv6(&port.socket, address)
+                .and_then(|()| port.socket.bind(address))
+                .and_then(|()| port.socket.last_endpoint());
+            match outcome {
+                Ok(address) => client.address = Some(address),
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse && self.clock.now() < deadline => {
+                    return; // Perhaps only until libzmq has closed the socket before.
+                }
+                Err(e) => {
+                    let why = format!("cannot bind {address}: {}", explain(&e));
+                    self.fail(id, why);
+                    return;
+                }
+            }
+            client.phase = Phase::Connecting {
+                deadline,
+                bound: true,
+            };
+        }
+        let ports = [&client.publisher, &client.subscriber];
+        if ports.into_iter().flatten().all(Port::all_up) {
+            client.phase = Phase::Up;
+            let address = match self.forwarders.get(client.spec.endpoint) {
+                // Where what it publishes comes out.
+                Some(forwarder) => client.spec.publishes.then(|| forwarder.for_subscribers()),
+                None => client.address.clone(),
+            };
+            let change = Change::Connected {
+                session_present: client.kept,
+                address,
+            };
+            self.connecting.retain(|&c| c != id.0);
+            self.news.push_back((id, change));
+        }
+    }
+
+    pub(super) fn fail(&mut self, id: ClientId, why: String) {
+        let client = &mut self.clients[id.0 as usize];
+        client.phase = Phase::Down;
+        self.connecting.retain(|&c| c != id.0);
+        self.news.push_back((id, Change::Failed(why)));
+    }
+
+    /// What libzmq still holds for a subscriber is delivered before its failure is reported: to
+    /// act on a failure may mean to give up the socket.
+    pub(super) fn fail_once_drained(&mut self, id: ClientId, why: String) {
+        let at_last = self.clock.now() + LAST_WORDS;
+        let client = &mut self.clients[id.0 as usize];
+        if client.lost.is_none() {
+            client.lost = Some(Lost { why, at_last });
+        }
+        if !client.flooded {
+            client.flooded = true;
+            self.flooded.push(id.0);
+        }
+    }
+
+    /// Retries what waits and fails what has waited too long. Returns when to look again.
+    pub(super) fn look_after_connecting(&mut self) -> Nanos {
+        let now = self.clock.now();
+        let mut next = Nanos::MAX;
+        for index in (0..self.connecting.len()).rev() {
+            let id = ClientId(self.connecting[index]);
+            self.advance(id);
+            let client = &self.clients[id.0 as usize];
+            match client.phase {
+                Phase::Connecting { deadline, .. } if deadline <= now => {
+                    let missing = client.missing();
+                    let ms = self.options.connect_timeout_ms;
+                    self.fail(
+                        id,
+                        format!(
+                            "no answer from {missing} within {ms} ms; is it running, and does it \
+                             speak ZMTP? (native.zeromq.connect-timeout-ms allows more time)"
+                        ),
+                    );
+                }
+                Phase::Connecting { bound: false, .. } => next = next.min(now + BIND_RETRY),
+                Phase::Connecting { deadline, .. } => next = next.min(deadline),
+                _ => {}
+            }
+        }
+        next
+    }
+
+    /// What a monitor has seen.
+    pub(super) fn read_monitor(&mut self, id: ClientId, role: Role) -> io::Result<()> {
+        loop {
+            let client = &mut self.clients[id.0 as usize];
+            let Some(port) = client.port(role) else {
+                return Ok(());
+            };
+            let Some((peer, link)) = port.next_change()? else {
+                return Ok(());
+            };
+            let address = port.peers[peer].address.clone();
+            match (link, client.phase) {
+                (Link::Up, _) => self.advance(id),
+                (Link::Down, Phase::Up) => {
+                    let why = format!(
+                        "the connection to the {} at {address} was lost: it ended or was killed",
+                        self.peer_name(role)
+                    );
+                    match role {
+                        Role::Publisher => self.fail(id, why),
+                        Role::Subscriber => self.fail_once_drained(id, why),
+                    }
+                }
+                (Link::Refused, Phase::Up) | (_, Phase::Connecting { .. }) => {
+                    let what = self.peer_name(role);
+                    self.fail(
+                        id,
+                        format!(
+                            "no {what} answers at {address}: nobody listens there, or not \
+                                 with ZeroMQ's protocol"
+                        ),
+                    );
+                }
+                (_, _) => {}
+            }
+        }
+    }
+
+    pub(super) fn peer_name(&self, role: Role) -> &'static str {
+        match role {
+            _ if !self.forwarders.is_empty() => "forwarder",
+            Role::Subscriber => "publisher",
+            Role::Publisher => "subscriber",
+        }
+    }
+    /// Closes the client's sockets.
+    pub(super) fn drop_ports(&mut self, id: ClientId, linger_ms: i32) {
+        let client = &mut self.clients[id.0 as usize];
+        for port in [client.publisher.take(), client.subscriber.take()]
+            .into_iter()
+            .flatten()
+        {
+            port.close(&self.epoll, linger_ms);
+        }
+        if let Some(path) = client
+            .address
+            .as_ref()
+            .and_then(|a| a.strip_prefix("ipc://"))
+        {
+            // libzmq leaves the file behind. If it is not there, so much the better.
+            let _ = std::fs::remove_file(path);
+        }
+        client.phase = Phase::Down;
+        client.filters.clear();
+        client.checked = false;
+        client.kept = false;
+        client.lost = None;
+        self.connecting.retain(|&c| c != id.0);
+        // What was to be reported of it is overtaken.
+        self.news.retain(|(c, _)| *c != id);
+    }
+}
+
+impl Client {
+    pub(super) fn port(&mut self, role: Role) -> Option<&mut Port> {
+        match role {
+            Role::Publisher => self.publisher.as_mut(),
+            Role::Subscriber => self.subscriber.as_mut(),
+        }
+    }
+
+    pub(super) fn missing(&self) -> String {
+        let ports = [&self.publisher, &self.subscriber];
+        let missing: Vec<&str> = ports
+            .into_iter()
+            .flatten()
+            .flat_map(|port| &port.peers)
+            .filter(|peer| !peer.is_up())
+            .map(|peer| peer.address.as_str())
+            .collect();
+        match missing.len() {
+            0..=3 => missing.join(", "),
+            n => format!("{} and {} more", missing[..3].join(", "), n - 3),
+        }
+    }
+}
+
+/// When a client that begins to connect now has failed to.
+pub(super) fn deadline(clock: &Clock, options: &Options) -> Nanos {
+    clock.now() + Nanos::from(options.connect_timeout_ms) * 1_000_000
+}
+
+fn host(ip: std::net::IpAddr) -> String {
+    match ip {
+        std::net::IpAddr::V4(ip) => ip.to_string(),
+        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}

@@ -1,0 +1,47 @@
+//! The conformance suite that every driver must pass, in each way this one can be set up.
+
+mod common;
+
+use common::*;
+use pubgauge_driver::conformance::{check, failures};
+use pubgauge_driver::{Settings, Target};
+use pubgauge_driver_zeromq::ZeromqDriver;
+use serde_json::json;
+
+fn conforms(target: &Target, settings: &Settings) {
+    let outcomes = check(&ZeromqDriver, target, settings, &[]);
+    assert_eq!(failures(&outcomes), Vec::<String>::new());
+}
+
+#[test]
+fn direct_over_tcp() {
+    let scratch = scratch();
+    conforms(&direct(&scratch), &Settings::default());
+}
+
+#[test]
+fn direct_over_ipc() {
+    let scratch = scratch();
+    conforms(&direct(&scratch), &settings(json!({"transport": "ipc"})));
+}
+
+#[test]
+fn direct_in_two_frames() {
+    let scratch = scratch();
+    let settings = settings(json!({"native": {"zeromq": {"framing": "multipart"}}}));
+    conforms(&direct(&scratch), &settings);
+}
+
+#[test]
+fn through_a_forwarder_over_tcp() {
+    let running = RunningForwarder::tcp(&Settings::default());
+    conforms(&running.target(), &Settings::default());
+}
+
+#[test]
+fn through_a_forwarder_over_ipc() {
+    let scratch = scratch();
+    let settings = settings(json!({"transport": "ipc"}));
+    let running = RunningForwarder::ipc(&scratch, &settings);
+    conforms(&running.target(), &settings);
+}

@@ -1,0 +1,199 @@
+//! From the command line to a plan over real systems, starting nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pubgauge_driver::{Driver, Mapping, Settings, Unsupported};
+use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, Study};
+use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
+use serde::de::DeserializeOwned;
+
+use crate::args::{Daily, Selection};
+use crate::drivers;
+use crate::exit::Ending;
+
+/// A plan, and the systems it runs on.
+pub struct Prepared {
+    /// The study as given: the file's text, or what the flags stand for.
+    pub given: String,
+    /// The plan; what cannot be honoured stands apart in it.
+    pub plan: Plan,
+    /// The systems, by the name that the plan uses.
+    pub systems: BTreeMap<String, Chosen>,
+}
+
+/// A system of a plan.
+pub struct Chosen {
+    /// Its file.
+    pub file: SystemFile,
+    /// The variant that was asked for.
+    pub variant: Option<String>,
+    /// Its driver.
+    pub driver: Arc<dyn Driver>,
+}
+
+impl Chosen {
+    /// What settings become on this system.
+    pub fn resolve(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        let target = Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {
+            vec![Unsupported {
+                setting: "variant".into(),
+                value: self.variant.clone().unwrap_or_default(),
+                reason: e.to_string(),
+            }]
+        })?;
+        self.driver.resolve(settings, &target)
+    }
+}
+
+/// Reads the study, plans it, and asks every driver what each setting becomes.
+pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
+    let catalog = Catalog::load(&selection.systems).map_err(Ending::bad_input)?;
+    let (mut study, given) = study(selection)?;
+    for set in &selection.set {
+        study.apply_set(set).map_err(Ending::bad_input)?;
+    }
+    let options = PlanOptions {
+        known: known(&catalog, testbed),
+        on: selection.on.clone(),
+        repeats: selection.repeats,
+    };
+    let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
+    let mut systems = BTreeMap::new();
+    for trial in &plan.trials {
+        if !systems.contains_key(&trial.system) {
+            systems.insert(
+                trial.system.clone(),
+                choose(&catalog, &trial.system, testbed)?,
+            );
+        }
+    }
+    plan.split_unsupported(|system, settings| match systems.get(system) {
+        Some(chosen) => chosen.resolve(settings).map(|_| ()),
+        None => Ok(()),
+    });
+    if plan.trials.is_empty() {
+        let mut why = String::from("no system can do what the study asks for");
+        for cell in &plan.unsupported {
+            for u in &cell.settings {
+                why.push_str(&format!(
+                    "\n  {}: {} = {}: {}",
+                    cell.system, u.setting, u.value, u.reason
+                ));
+            }
+        }
+        return Err(Ending::bad_input(why));
+    }
+    Ok(Prepared {
+        given,
+        plan,
+        systems,
+    })
+}
+
+fn study(selection: &Selection) -> Result<(Study, String), Ending> {
+    let flags = daily(&selection.daily)?;
+    if let Some(path) = &selection.study {
+        if !flags.is_empty() {
+            return Err(Ending::bad_input(format!(
+                "{} is given together with flags that describe a workload\n  hint: change values of a study with --set, for example --set phases.measure=30s",
+                path.display()
+            )));
+        }
+        let study = Study::open(path).map_err(Ending::bad_input)?;
+        return Ok((study, std::fs::read_to_string(path).unwrap_or_default()));
+    }
+    if flags.is_empty() {
+        let study = Study::first_look();
+        let text = include_str!("../../../studies/first-look.toml");
+        return Ok((study, text.to_owned()));
+    }
+    let study = flags.study().map_err(Ending::bad_input)?;
+    Ok((study, String::new()))
+}
+
+fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {
+    Ok(DailyFlags {
+        publishers: flags.publishers,
+        subscribers: flags.subscribers,
+        topics: flags.topics,
+        payload: quantity("--payload", &flags.payload)?,
+        rate: quantity("--rate", &flags.rate)?,
+        duration: quantity("--duration", &flags.duration)?,
+        warm_up: quantity("--warm-up", &flags.warm_up)?,
+        qos: flags.qos,
+        mqtt: flags.mqtt.clone(),
+    })
+}
+
+/// A quantity with its unit, in the words of study files.
+fn quantity<T: DeserializeOwned>(flag: &str, text: &Option<String>) -> Result<Option<T>, Ending> {
+    let Some(text) = text else { return Ok(None) };
+    serde_json::from_value(serde_json::Value::String(text.clone()))
+        .map(Some)
+        .map_err(|e| Ending::bad_input(format!("{flag} {text}: {e}")))
+}
+
+/// What there is and what is found, variants included.
+fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
+    let mut known = Known::default();
+    for listing in catalog.list(testbed.program()) {
+        if listing.found && listing.kind != Kind::External {
+            known.found.push(listing.name.clone());
+        }
+        known.all.extend(
+            listing
+                .variants
+                .iter()
+                .map(|v| format!("{}:{v}", listing.name)),
+        );
+        known.all.push(listing.name);
+    }
+    // The ceiling first, then what is measured against it.
+    known.found.sort_by_key(|name| name != "reference-broker");
+    known.all.push("simulated".into());
+    known
+}
+
+/// The system of this name (with its variant after a colon) or address.
+fn choose(catalog: &Catalog, name: &str, testbed: &Testbed) -> Result<Chosen, Ending> {
+    if name.contains("://") {
+        let file = pubgauge_testbed::from_address(name).map_err(Ending::bad_input)?;
+        return with_driver(file, None);
+    }
+    if name == "simulated" {
+        let file = SystemFile::parse(SIMULATED, "simulated").map_err(Ending::not_valid)?;
+        return with_driver(file, None);
+    }
+    let (plain, variant) = match name.split_once(':') {
+        Some((plain, variant)) => (plain, Some(variant.to_owned())),
+        None => (name, None),
+    };
+    let file = catalog.get(plain).map_err(Ending::bad_input)?;
+    pubgauge_testbed::find(&file, testbed.program()).map_err(Ending::bad_input)?;
+    with_driver(file, variant)
+}
+
+/// The simulated system has no process and no address.
+const SIMULATED: &str = r#"
+name = "simulated"
+driver = "simulated"
+description = "a simulated system whose delays, loss, duplication and order are set by native.simulated"
+kind = "library"
+"#;
+
+fn with_driver(file: SystemFile, variant: Option<String>) -> Result<Chosen, Ending> {
+    let driver = drivers::by_name(&file.driver).ok_or_else(|| {
+        Ending::bad_input(format!(
+            "system {} needs the driver `{}`, which this pubgauge was built without\n  hint: drivers here: {}",
+            file.name,
+            file.driver,
+            drivers::NAMES.join(", ")
+        ))
+    })?;
+    Ok(Chosen {
+        file,
+        variant,
+        driver,
+    })
+}

@@ -1,0 +1,259 @@
+//! `pubgauge run`: a study from plan to page.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use pubgauge_driver::Tls;
+use pubgauge_results::criterion::evaluate;
+use pubgauge_results::model::{Machine, Results, Status, StudyInfo, UnsupportedCell};
+use pubgauge_results::store::{NewRun, RunFolder};
+use pubgauge_study::Plan;
+use pubgauge_testbed::{Testbed, check_descriptors, load_average, machine_facts, raise_nofile};
+
+use crate::args::{Login, RunArgs};
+use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
+use crate::prepare::{Prepared, prepare};
+use crate::progress::Progress;
+use crate::report::{show, write_page};
+use crate::signals;
+use crate::trial::{Bench, Job, perform};
+use crate::{calibrate, criteria};
+
+/// Runs a study.
+pub fn run(args: &RunArgs) -> Result<i32, Ending> {
+    let password = pubgauge_testbed::password(args.login.password_file.as_deref())
+        .map_err(Ending::bad_input)?;
+    let testbed = Testbed::new()
+        .map_err(Ending::not_valid)?
+        .password(password);
+    let prepared = prepare(&args.selection, &testbed)?;
+    raise_nofile()
+        .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
+    let most = prepared
+        .plan
+        .trials
+        .iter()
+        .map(|t| t.workload.devices.len() as u64)
+        .max()
+        .unwrap_or(0);
+    check_descriptors(most).map_err(Ending::bad_input)?;
+    let tls = tls(&args.login);
+    let stop = signals::install().map_err(Ending::not_valid)?;
+    let mut folder = open_folder(args, &prepared)?;
+    let result = trials(args, &prepared, testbed, tls, &mut folder, &stop);
+    pubgauge_testbed::stop_everything();
+    result?;
+
+    let trials = &folder.results().trials;
+    let criteria = prepared
+        .plan
+        .criteria
+        .iter()
+        .map(|c| evaluate(trials, &criteria::spec(c, &prepared.plan)))
+        .collect();
+    folder.finish(criteria).map_err(Ending::not_valid)?;
+    let results = folder.results();
+    let page = write_page(folder.path(), results)?;
+    show(results, &page, args.json);
+    if stop.load(Relaxed) {
+        eprintln!(
+            "ended by the user; go on with: pubgauge run --resume {}",
+            folder.path().display()
+        );
+        return Ok(NOT_VALID);
+    }
+    Ok(exit_code(results))
+}
+
+/// Runs what is not done yet, storing each trial before the next begins.
+fn trials(
+    args: &RunArgs,
+    prepared: &Prepared,
+    testbed: Testbed,
+    tls: Option<Tls>,
+    folder: &mut RunFolder,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), Ending> {
+    let plan = &prepared.plan;
+    let scratch = tempfile::Builder::new()
+        .prefix("pubgauge-")
+        .tempdir()
+        .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
+    let bench = Bench {
+        testbed,
+        scratch: scratch.path(),
+        client: args.client.clone(),
+        tls,
+        stop: stop.clone(),
+        cores: machine_facts().cores,
+    };
+    let count = plan.trials.len() as u64;
+    let mut progress = Progress::new(count, args.quiet);
+    progress.say(&format!(
+        "{count} trials, about {:.0} s",
+        plan.duration_estimate() as f64 / 1e9
+    ));
+    for trial in &plan.trials {
+        if stop.load(Relaxed) {
+            break;
+        }
+        if folder.has(trial.order, &trial.cell) {
+            continue;
+        }
+        let Some(chosen) = prepared.systems.get(&trial.system) else {
+            continue;
+        };
+        let repeat = if plan.repeats > 1 {
+            format!(" (repeat {})", trial.repeat)
+        } else {
+            String::new()
+        };
+        progress.trial(
+            u64::from(trial.order) + 1,
+            count,
+            &format!("{}, {}{repeat}", trial.workload.name, trial.system),
+        );
+        let job = Job {
+            id: trial.order,
+            cell: &trial.cell,
+            shown_as: &trial.system,
+            system: &chosen.file,
+            variant: chosen.variant.as_deref(),
+            driver: chosen.driver.clone(),
+            settings: &trial.settings,
+            mappings: chosen.resolve(&trial.settings).unwrap_or_default(),
+            workload: &trial.workload,
+            repeat: trial.repeat,
+        };
+        let (done, files) = perform(&job, &bench, &mut progress);
+        if done.verdict.status == Status::Broken {
+            for reason in &done.verdict.reasons {
+                progress.say(&format!("  broken: {reason}"));
+            }
+        }
+        // An interrupted trial is not stored: --resume measures it whole.
+        if stop.load(Relaxed) && done.verdict.status == Status::Broken {
+            break;
+        }
+        folder
+            .append_trial(done, &files)
+            .map_err(Ending::not_valid)?;
+    }
+    progress.finish();
+    Ok(())
+}
+
+fn open_folder(args: &RunArgs, prepared: &Prepared) -> Result<RunFolder, Ending> {
+    let plan = &prepared.plan;
+    let resolved = resolved(plan);
+    if let Some(dir) = &args.resume {
+        return RunFolder::open_for_resume(dir, &resolved).map_err(Ending::bad_input);
+    }
+    let dir = args
+        .out
+        .clone()
+        .unwrap_or_else(|| default_folder(&plan.name));
+    let run = NewRun {
+        study_toml: if prepared.given.is_empty() {
+            plan.resolved.clone()
+        } else {
+            prepared.given.clone()
+        },
+        study_resolved: resolved,
+        machine: machine(),
+        study: StudyInfo {
+            name: plan.name.clone(),
+            question: plan.question.clone(),
+            started: jiff::Timestamp::now().to_string(),
+            planned_trials: plan.trials.len() as u32,
+            criteria: Vec::new(),
+            unsupported: plan
+                .unsupported
+                .iter()
+                .map(|u| UnsupportedCell {
+                    system: u.system.clone(),
+                    settings: u.settings.clone(),
+                })
+                .collect(),
+            seed: plan.seed,
+            cut_off: true,
+        },
+    };
+    RunFolder::create(&dir, run).map_err(Ending::bad_input)
+}
+
+/// Everything that tells one run from another.
+fn resolved(plan: &Plan) -> serde_json::Value {
+    let trials: Vec<serde_json::Value> = plan
+        .trials
+        .iter()
+        .map(|t| {
+            serde_json::json!({
+                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings, "repeat": t.repeat,
+            })
+        })
+        .collect();
+    serde_json::json!({ "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials })
+}
+
+fn default_folder(study: &str) -> PathBuf {
+    let name: String = study
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
+    Path::new("results").join(format!("{name}-{now}"))
+}
+
+fn machine() -> Machine {
+    let facts = machine_facts();
+    Machine {
+        kernel: facts.kernel,
+        os: facts.os,
+        cpu_model: facts.cpu_model,
+        cores: facts.cores,
+        memory_bytes: facts.memory_bytes,
+        governor: facts.governor,
+        max_open_files: facts.max_open_files,
+        load_average_1min: load_average(),
+        pubgauge_version: env!("CARGO_PKG_VERSION").into(),
+        calibration: calibrate::stored().and_then(|c| serde_json::to_value(c).ok()),
+    }
+}
+
+fn tls(login: &Login) -> Option<Tls> {
+    (login.ca.is_some() || login.cert.is_some()).then(|| Tls {
+        ca_file: login.ca.clone(),
+        cert_file: login.cert.clone(),
+        key_file: login.key.clone(),
+        server_name: None,
+    })
+}
+
+/// 1 if a criterion was not met; 2 if a trial is broken, no trial can be trusted, or a criterion
+/// has no valid trial to bear on it.
+fn exit_code(results: &Results) -> i32 {
+    let broken = results
+        .trials
+        .iter()
+        .any(|t| t.verdict.status == Status::Broken);
+    let trusted = results
+        .trials
+        .iter()
+        .any(|t| t.verdict.status == Status::Valid);
+    let undecided = results.study.criteria.iter().any(|c| c.met.is_none());
+    if results.study.criteria.iter().any(|c| c.met == Some(false)) {
+        CRITERION
+    } else if broken || !trusted || undecided {
+        NOT_VALID
+    } else {
+        FINE
+    }
+}

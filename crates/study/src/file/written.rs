@@ -1,0 +1,174 @@
+//! What may be written in several ways: a size or a list of sizes, a duration or a count.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::{
+    Bound, Dimension, Drawn, Filters, OneSize, PayloadFile, Systems, UntilCount, UntilFile,
+};
+use crate::units::{Size, Span};
+
+/// Implements `Deserialize` for what may be written in several ways; serde's untagged enums
+/// would say only "did not match any variant".
+macro_rules! written_as {
+    ($type:ty, $expected:literal, $schema:expr $(, $visit:item)* $(,)?) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Any;
+                impl<'de> Visitor<'de> for Any {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expected)
+                    }
+                    $($visit)*
+                }
+                deserializer.deserialize_any(Any)
+            }
+        }
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let schema: fn(&mut SchemaGenerator) -> Schema = $schema;
+                schema(generator)
+            }
+        }
+    };
+}
+
+written_as!(
+    Systems,
+    "the name of a system, a list of names, or \"available\"",
+    |_| json_schema!({
+        "description": "Names of systems, or \"available\" for all that are found.",
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+    }),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Systems, E> {
+        Ok(Systems::One(text.to_string()))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Systems, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Systems::Many)
+    },
+);
+
+written_as!(
+    Filters,
+    "a text in quotes, or a list of them",
+    |_| json_schema!({
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+    }),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Filters, E> {
+        Ok(Filters::One(text.to_string()))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Filters, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Filters::Many)
+    },
+);
+
+written_as!(
+    Dimension,
+    "a number of values, or a list of names",
+    |_| json_schema!({
+        "description": "A number of values (named 0, 1, ...), or a list of names.",
+        "anyOf": [
+            {"type": "integer", "minimum": 1},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        ],
+    }),
+    fn visit_i64<E: serde::de::Error>(self, count: i64) -> Result<Dimension, E> {
+        u32::try_from(count)
+            .map(Dimension::Count)
+            .map_err(|_| E::custom("a dimension has 1 to 4,294,967,295 values"))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Dimension, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Dimension::Names)
+    },
+);
+
+written_as!(
+    UntilFile,
+    "a duration such as \"10s\", or { messages = 1000, within = \"60s\" }",
+    |generator| {
+        let span = generator.subschema_for::<Span>();
+        let count = generator.subschema_for::<UntilCount>();
+        json_schema!({"anyOf": [span, count]})
+    },
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<UntilFile, E> {
+        text.parse().map(UntilFile::Time).map_err(E::custom)
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<UntilFile, E> {
+        self.visit_str(&number.to_string())
+    },
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<UntilFile, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(UntilFile::Count)
+    },
+);
+
+written_as!(
+    PayloadFile,
+    "a size such as \"64B\", a list of sizes, \"recorded\", or a distribution such as \
+     { uniform = { min = \"64B\", max = \"1KiB\" } }",
+    |generator| {
+        let size = generator.subschema_for::<Size>();
+        let drawn = generator.subschema_for::<Drawn>();
+        json_schema!({
+            "description": "A size, a list of sizes taken in turn, \"recorded\" (with a replay), or a distribution.",
+            "anyOf": [size, {"const": "recorded"}, {"type": "array", "items": size, "minItems": 1}, drawn],
+        })
+    },
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<PayloadFile, E> {
+        let one = match text {
+            "recorded" => OneSize::Recorded,
+            _ => OneSize::Fixed(text.parse().map_err(E::custom)?),
+        };
+        Ok(PayloadFile::One(one))
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<PayloadFile, E> {
+        self.visit_str(&number.to_string())
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<PayloadFile, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(PayloadFile::List)
+    },
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadFile, A::Error> {
+        const KINDS: [&str; 3] = ["uniform", "normal", "log-normal"];
+        let Some(kind) = map.next_key::<String>()? else {
+            return Err(A::Error::custom(
+                "an empty table is no distribution of sizes; \
+                expected `uniform`, `normal` or `log-normal`",
+            ));
+        };
+        let drawn = match kind.as_str() {
+            "uniform" => Drawn::Uniform(map.next_value()?),
+            "normal" => Drawn::Normal(map.next_value()?),
+            "log-normal" => Drawn::LogNormal(map.next_value()?),
+            other => return Err(A::Error::unknown_field(other, &KINDS)),
+        };
+        match map.next_key::<String>()? {
+            None => Ok(PayloadFile::Drawn(drawn)),
+            Some(second) => Err(A::Error::custom(format!(
+                "sizes follow one distribution, but both `{kind}` and `{second}` are given"
+            ))),
+        }
+    },
+);
+
+written_as!(
+    Bound,
+    "a number, or a quantity with its unit in quotes",
+    |_| json_schema!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bound, E> {
+        Ok(Bound::Text(text.to_string()))
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Bound, E> {
+        Ok(Bound::Number(number as f64))
+    },
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Bound, E> {
+        Ok(Bound::Number(number))
+    },
+);
