@@ -321,5 +321,8 @@ pub enum ServeVerb {
         /// Where subscribers connect.
         #[arg(long)]
         subscribers: String,
+        /// File with the settings of its queues, as JSON.
+        #[arg(long)]
+        settings: Option<PathBuf>,
     },
 }

@@ -1,6 +1,7 @@
 //! `pubgauge serve`: the built-in systems, in the foreground, each a process of its own so that its
 //! processor time is its own.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -42,7 +43,7 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
         } => {
             let address = forwarder_address(publishers, subscribers)?;
             let options =
-                ForwarderOptions::new(address, &Settings::default()).map_err(Ending::bad_input)?;
+                ForwarderOptions::new(address, &settings).map_err(Ending::bad_input)?;
             let counts = forwarder::run(
                 &options,
                 |address| print(&format!("ready {address}\n")),
@@ -53,6 +54,13 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
         }
     }
     Ok(FINE)
+}
+
+fn read_settings(path: Option<&Path>) -> Result<Settings, Ending> {
+    let Some(path) = path else { return Ok(Settings::default()) };
+    let wrong = |e: &dyn std::fmt::Display| Ending::bad_input(format!("--settings {}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+    serde_json::from_str(&text).map_err(|e| wrong(&e))
 }
 
 fn forwarder_address(publishers: &str, subscribers: &str) -> Result<ForwarderAddress, Ending> {

@@ -16,6 +16,7 @@ use pubgauge_workload::{Arrivals, Workload};
 
 use crate::args::ClientArgs;
 use crate::convert::{self, Asked};
+use crate::drivers;
 use crate::observe::Watcher;
 use crate::progress::Progress;
 
@@ -80,7 +81,11 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         Ok(brief) => brief,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
-    let mut running = match bench.testbed.start(job.system, job.variant, bench.scratch) {
+    let system = match with_settings(job, bench.scratch) {
+        Ok(system) => system,
+        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+    };
+    let mut running = match bench.testbed.start(&system, job.variant, bench.scratch) {
         Ok(running) => running,
         Err(error) => {
             return (
@@ -118,7 +123,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     if let (Err(how), true) = (running.check(), observed.died.is_empty()) {
         observed.died.push(how);
     }
-    let mut trial = convert::trial(asked(running.version.clone()), &record, &observed);
+    let version = running.version.clone().or_else(|| drivers::library_version(job.driver.name()));
+    let mut trial = convert::trial(asked(version), &record, &observed);
     trial.verdict = judge(
         &trial,
         &circumstances(job, &record, observed.died, bench.cores),
@@ -129,6 +135,19 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     };
     running.stop();
     (trial, files)
+}
+
+/// The system's file; the forwarder is told the settings too, because its queues are part of the
+/// system that they are asked of.
+fn with_settings(job: &Job<'_>, scratch: &Path) -> Result<SystemFile, String> {
+    let mut system = job.system.clone();
+    if system.kind == Kind::Builtin && system.driver == "zeromq" {
+        let path = scratch.join(format!("settings-{}.json", job.id));
+        let text = serde_json::to_string(job.settings).map_err(|e| e.to_string())?;
+        std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        system.run.command.extend(["--settings".into(), path.display().to_string()]);
+    }
+    Ok(system)
 }
 
 fn circumstances(
