@@ -40,7 +40,9 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
         ServeVerb::ZeromqForwarder {
             publishers,
             subscribers,
+            settings,
         } => {
+            let settings = read_settings(settings.as_deref())?;
             let address = forwarder_address(publishers, subscribers)?;
             let options =
                 ForwarderOptions::new(address, &settings).map_err(Ending::bad_input)?;
