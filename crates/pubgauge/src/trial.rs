@@ -39,7 +39,7 @@ pub struct Job<'a> {
     /// What it became.
     pub mappings: Vec<Mapping>,
     /// The workload.
-    pub workload: &'a Workload,
+    pub workload: &'a Arc<Workload>,
     /// Repeat number, from 1.
     pub repeat: u32,
 }
