@@ -1,6 +1,8 @@
 //! A fleet with a note-book, and private servers that vanish on every path.
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub mod peer;
+
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
