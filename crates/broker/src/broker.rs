@@ -303,9 +303,14 @@ impl Broker {
         if conn.paused {
             self.held_bytes -= conn.partial.len();
         }
-        // Closing with bytes unread would send a reset, which can overtake the
-        // DISCONNECT that says why.
-        if !matches!(end, End::Gone) {
+        // Closing with bytes unread would send a reset, which can overtake what was
+        // said last.
+        let said = match end {
+            End::Gone | End::Goodbye { .. } => false,
+            End::Refused | End::Fault(_) => true,
+            End::Close(_) => version == Version::V5,
+        };
+        if said {
             let _ = rustix::net::shutdown(&conn.fd, rustix::net::Shutdown::Write);
             let mut rest = [0u8; 4096];
             for _ in 0..64 {

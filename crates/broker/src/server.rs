@@ -289,7 +289,10 @@ impl Server {
                 .map(|(_, n)| (n, None))
             }
             _ => {
+                // Not paused, so this is the beginning of one packet, and not of a
+                // long one.
                 let held = conn.partial.len().min(self.buf.len() / 2);
+                debug_assert_eq!(held, conn.partial.len());
                 self.buf[..held].copy_from_slice(&conn.partial[..held]);
                 let most = match self.broker.held_bytes > HELD_MUCH {
                     true => (held + READ_SMALL).min(self.buf.len()),

@@ -130,7 +130,8 @@ fn count(
 fn no_allocation_for_a_message() {
     let user = Property::UserProperty(("key", "value"));
     let (v3, v5) = (Version::V311, Version::V5);
-    let cases: [(&str, Version, &str, usize, &[Property<'_>], QoS); 8] = [
+    type Case<'a> = (&'a str, Version, &'a str, usize, &'a [Property<'a>], QoS);
+    let cases: [Case<'_>; 8] = [
         ("plain 3.1.1", v3, "t/+", 1, &[], QoS::AtMostOnce),
         ("plain 5", v5, "t/+", 1, &[], QoS::AtMostOnce),
         ("ten topics", v5, "t/+", 10, &[], QoS::AtMostOnce),

@@ -91,9 +91,9 @@ impl Filler {
 
     #[inline]
     fn start(stream: u32, sequence: u32) -> usize {
-        let mixed =
-            (u64::from(stream) << 32 | u64::from(sequence)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 48) as usize % WINDOW & !7
+        let message = (u64::from(stream) << 32) | u64::from(sequence);
+        let mixed = message.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed >> 48) as usize % WINDOW) & !7
     }
 }
 

@@ -62,7 +62,7 @@ impl Default for Workers {
 #[derive(Debug)]
 pub struct Brief {
     /// The workload.
-    pub workload: Workload,
+    pub workload: Arc<Workload>,
     /// Streams and parties.
     pub audience: Audience,
     /// First stream of each flow, and one past the last.
@@ -93,7 +93,8 @@ impl Brief {
     ///
     /// # Errors
     /// What makes the workload impossible to run, in words.
-    pub fn new(workload: Workload) -> Result<Arc<Self>, String> {
+    pub fn new(workload: impl Into<Arc<Workload>>) -> Result<Arc<Self>, String> {
+        let workload = workload.into();
         let mut max_payload = HEADER_LEN;
         let mut checked = Vec::with_capacity(workload.flows.len());
         for flow in &workload.flows {

@@ -623,19 +623,12 @@ impl<'a> Conductor<'a> {
             // Cut off: what was planned after this moment did not happen.
             table.end = table.end.min(now).max(table.measure);
         }
-        self.tell(None, &Command::Finish(now + 2 * SECOND));
-        let patience = std::time::Instant::now() + Duration::from_secs(8);
-        while self.hands.iter().any(|h| h.recording.is_none() && !h.gone)
-            && std::time::Instant::now() < patience
-        {
-            for worker in &mut self.inline {
-                worker.step();
-            }
-            if self.inline.is_empty() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            self.hear();
-            self.collect();
+        // Subscribers first: in a brokerless system they would take the end of a publisher for a
+        // lost connection.
+        for role in [Role::Subscribers, Role::Publishers] {
+            let until = self.spec.clock.now() + 2 * SECOND;
+            self.tell(Some(role), &Command::Finish(until));
+            self.await_recordings(role);
         }
         self.inline.clear();
         let mut recordings = Vec::new();
@@ -684,6 +677,25 @@ impl<'a> Conductor<'a> {
             planned: self.spec.brief.workload.devices.len() as u64,
             connect_span: self.connect_span,
             prove_span: self.prove_span,
+        }
+    }
+
+    fn await_recordings(&mut self, role: Role) {
+        let patience = std::time::Instant::now() + Duration::from_secs(4);
+        while self
+            .hands
+            .iter()
+            .any(|h| h.role == role && h.recording.is_none() && !h.gone)
+            && std::time::Instant::now() < patience
+        {
+            for worker in &mut self.inline {
+                worker.step();
+            }
+            if self.inline.is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.hear();
+            self.collect();
         }
     }
 

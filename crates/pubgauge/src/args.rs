@@ -80,7 +80,12 @@ pub struct Selection {
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
     /// More folders with system files.
-    #[arg(long, value_name = "DIR", env = "PUBGAUGE_SYSTEMS", value_delimiter = ':')]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "PUBGAUGE_SYSTEMS",
+        value_delimiter = ':'
+    )]
     pub systems: Vec<PathBuf>,
     /// A workload in a few flags instead of a file.
     #[command(flatten)]
@@ -202,7 +207,12 @@ pub struct SystemsArgs {
     #[arg(long)]
     pub json: bool,
     /// More folders with system files.
-    #[arg(long, value_name = "DIR", env = "PUBGAUGE_SYSTEMS", value_delimiter = ':')]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "PUBGAUGE_SYSTEMS",
+        value_delimiter = ':'
+    )]
     pub systems: Vec<PathBuf>,
 }
 
@@ -311,5 +321,8 @@ pub enum ServeVerb {
         /// Where subscribers connect.
         #[arg(long)]
         subscribers: String,
+        /// File with the settings of its queues, as JSON.
+        #[arg(long)]
+        settings: Option<PathBuf>,
     },
 }

@@ -74,7 +74,9 @@ pub struct Agreement {
 impl Agreement {
     /// Whether every count is exact.
     pub fn counts_are_exact(&self) -> bool {
-        [self.lost, self.duplicated, self.reordered].iter().all(|(real, reported)| real == reported)
+        [self.lost, self.duplicated, self.reordered]
+            .iter()
+            .all(|(real, reported)| real == reported)
     }
 }
 
@@ -95,7 +97,8 @@ pub fn path() -> Option<PathBuf> {
 
 /// The newest calibration of this machine by this version.
 pub fn stored() -> Option<Calibration> {
-    let calibration: Calibration = serde_json::from_str(&std::fs::read_to_string(path()?).ok()?).ok()?;
+    let calibration: Calibration =
+        serde_json::from_str(&std::fs::read_to_string(path()?).ok()?).ok()?;
     (calibration.pubgauge_version == env!("CARGO_PKG_VERSION")).then_some(calibration)
 }
 
@@ -104,9 +107,11 @@ pub fn stored() -> Option<Calibration> {
 /// # Errors
 /// If it cannot be written.
 pub fn store(calibration: &Calibration) -> Result<PathBuf> {
-    let path = path().context("there is no home folder to keep the calibration in; set XDG_STATE_HOME")?;
+    let path =
+        path().context("there is no home folder to keep the calibration in; set XDG_STATE_HOME")?;
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     let partial = path.with_extension("json.partial");
     std::fs::write(&partial, serde_json::to_string_pretty(calibration)?)
         .and_then(|()| std::fs::rename(&partial, &path))
@@ -118,7 +123,13 @@ pub fn store(calibration: &Calibration) -> Result<PathBuf> {
 ///
 /// # Errors
 /// If a part cannot be run, with the reason.
-pub fn measure(testbed: &Testbed, catalog: &Catalog, scratch: &Path, stop: &AtomicBool, mut say: impl FnMut(&str)) -> Result<Calibration> {
+pub fn measure(
+    testbed: &Testbed,
+    catalog: &Catalog,
+    scratch: &Path,
+    stop: &AtomicBool,
+    mut say: impl FnMut(&str),
+) -> Result<Calibration> {
     say("machine noise");
     let machine_noise_ns = noise()?;
     say("simulated truth");
@@ -126,16 +137,30 @@ pub fn measure(testbed: &Testbed, catalog: &Catalog, scratch: &Path, stop: &Atom
     let reference = catalog.get("reference-broker")?;
     let running = testbed.start(&reference, None, scratch)?;
     say("timer");
-    let timed = trial(pair(Arrivals::Periodic { per_s: TIMER_RATE }, 1), running.target.clone(), stop)?;
+    let timed = trial(
+        pair(Arrivals::Periodic { per_s: TIMER_RATE }, 1),
+        running.target.clone(),
+        stop,
+    )?;
     let send_lag_ns = Distribution::from_histogram(&timed.all_times(Measure::SendLag));
     say("receive path");
     let received = trial(pair(Arrivals::FlatOut, 1), running.target.clone(), stop)?;
-    let receive = cost(&received, Role::Subscribers, received.sum().arrived_in_window, raw_receive()?);
+    let receive = cost(
+        &received,
+        Role::Subscribers,
+        received.sum().arrived_in_window,
+        raw_receive()?,
+    );
     running.stop();
     say("publish path");
     let sink = Sink::start()?;
     let published = trial(pair(Arrivals::FlatOut, 0), sink.target(), stop)?;
-    let publish = cost(&published, Role::Publishers, published.sum().accepted_in_window, raw_publish(&sink)?);
+    let publish = cost(
+        &published,
+        Role::Publishers,
+        published.sum().accepted_in_window,
+        raw_publish(&sink)?,
+    );
     Ok(Calibration {
         taken: jiff::Timestamp::now().to_string(),
         pubgauge_version: env!("CARGO_PKG_VERSION").into(),
@@ -159,14 +184,24 @@ fn noise() -> Result<Distribution> {
 
 /// One publisher and `subscribers` subscribers on one topic of six bytes.
 fn pair(arrivals: Arrivals, subscribers: u32) -> Workload {
-    let named = |name: String| Device { name, ..Device::default() };
+    let named = |name: String| Device {
+        name,
+        ..Device::default()
+    };
     let mut devices = vec![named("calibrate-pub".into())];
     devices.extend((0..subscribers).map(|s| named(format!("calibrate-sub-{s}"))));
     let flow = Flow {
         name: "calibrate".into(),
-        publishers: vec![Publisher { device: 0, topics: vec!["gauge1".into()] }],
+        publishers: vec![Publisher {
+            device: 0,
+            topics: vec!["gauge1".into()],
+        }],
         subscribers: (1..=subscribers)
-            .map(|device| Subscriber { device, filters: vec!["gauge1".into()], group: None })
+            .map(|device| Subscriber {
+                device,
+                filters: vec!["gauge1".into()],
+                group: None,
+            })
             .collect(),
         arrivals,
         size: Sizes::Fixed { bytes: 64 },
@@ -175,11 +210,27 @@ fn pair(arrivals: Arrivals, subscribers: u32) -> Workload {
         exchange: Exchange::OneWay,
         window: None,
     };
-    let phases = Phases { warm_up: Until::Time(PART / 4), measure: Until::Time(PART), ..Phases::default() };
-    Workload { name: "calibrate".into(), devices, flows: vec![flow], phases, seed: 1 }
+    let phases = Phases {
+        warm_up: Until::Time(PART / 4),
+        measure: Until::Time(PART),
+        ..Phases::default()
+    };
+    Workload {
+        name: "calibrate".into(),
+        devices,
+        flows: vec![flow],
+        phases,
+        seed: 1,
+    }
 }
 
-fn spec(workload: Workload, driver: Arc<dyn Driver>, target: Target, settings: Settings, nonce: u8) -> Result<TrialSpec> {
+fn spec(
+    workload: Workload,
+    driver: Arc<dyn Driver>,
+    target: Target,
+    settings: Settings,
+    nonce: u8,
+) -> Result<TrialSpec> {
     Ok(TrialSpec {
         brief: Brief::new(workload).map_err(anyhow::Error::msg)?,
         driver,
@@ -196,21 +247,41 @@ fn spec(workload: Workload, driver: Arc<dyn Driver>, target: Target, settings: S
 
 fn trial(workload: Workload, target: Target, stop: &AtomicBool) -> Result<TrialRecord> {
     let mut settings = Settings::default();
-    settings.native.entry("mqtt".into()).or_default().insert("version".into(), "3.1.1".into());
-    let record = run(&spec(workload, Arc::new(MqttDriver), target, settings, 11)?, &mut Nobody, stop);
+    settings
+        .native
+        .entry("mqtt".into())
+        .or_default()
+        .insert("version".into(), "3.1.1".into());
+    let record = run(
+        &spec(workload, Arc::new(MqttDriver), target, settings, 11)?,
+        &mut Nobody,
+        stop,
+    );
     complete(record)
 }
 
 fn complete(record: TrialRecord) -> Result<TrialRecord> {
     match &record.outcome {
         Outcome::Completed => Ok(record),
-        Outcome::NotReady(why) | Outcome::Aborted(why) => bail!("a part of the calibration failed: {why}"),
+        Outcome::NotReady(why) | Outcome::Aborted(why) => {
+            bail!("a part of the calibration failed: {why}")
+        }
         Outcome::Interrupted => bail!("interrupted"),
     }
 }
 
-fn cost(record: &TrialRecord, role: Role, messages: u64, (single, batched): (f64, f64)) -> PathCost {
-    let cpu: u64 = record.recordings.iter().filter(|r| r.role == role).map(|r| r.usage.running).sum();
+fn cost(
+    record: &TrialRecord,
+    role: Role,
+    messages: u64,
+    (single, batched): (f64, f64),
+) -> PathCost {
+    let cpu: u64 = record
+        .recordings
+        .iter()
+        .filter(|r| r.role == role)
+        .map(|r| r.usage.running)
+        .sum();
     let msgs_per_cpu_s = messages as f64 / (cpu.max(1) as f64 / SECOND as f64);
     PathCost {
         msgs_per_cpu_s,
@@ -234,12 +305,18 @@ fn truth(stop: &AtomicBool) -> Result<Agreement> {
     let bus = Arc::new(Bus::new(behaviour.clone(), Clock::Monotonic, NONCE));
     let mut settings = Settings::default();
     if let serde_json::Value::Object(map) = serde_json::to_value(&behaviour)? {
-        settings.native.insert(SimulatedDriver::NAME.into(), map.into_iter().collect());
+        settings
+            .native
+            .insert(SimulatedDriver::NAME.into(), map.into_iter().collect());
     }
     let mut workload = pair(Arrivals::Poisson { per_s: 4000.0 }, 1);
     workload.phases.measure = Until::Time(2 * PART);
     let target = SimulatedDriver::target(bus.clone());
-    let record = complete(run(&spec(workload, Arc::new(SimulatedDriver), target, settings, NONCE)?, &mut Nobody, stop))?;
+    let record = complete(run(
+        &spec(workload, Arc::new(SimulatedDriver), target, settings, NONCE)?,
+        &mut Nobody,
+        stop,
+    ))?;
     Ok(compare(&record, &bus.truth()))
 }
 
@@ -288,7 +365,10 @@ impl Sink {
     }
 
     fn target(&self) -> Target {
-        Target { endpoints: vec![format!("mqtt://{}", self.address)], ..Target::default() }
+        Target {
+            endpoints: vec![format!("mqtt://{}", self.address)],
+            ..Target::default()
+        }
     }
 }
 
@@ -308,7 +388,10 @@ fn swallow(mut stream: TcpStream) {
             return;
         }
         // MQTT 3.1.1 section 3.1: CONNECT is the first packet; section 3.2: accepted.
-        if std::mem::take(&mut first) && buffer[0] == 0x10 && stream.write_all(&[0x20, 2, 0, 0]).is_err() {
+        if std::mem::take(&mut first)
+            && buffer[0] == 0x10
+            && stream.write_all(&[0x20, 2, 0, 0]).is_err()
+        {
             return;
         }
     }
@@ -331,7 +414,9 @@ fn raw_receive() -> Result<(f64, f64)> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         std::thread::spawn(move || {
-            let Ok((mut stream, _)) = listener.accept() else { return };
+            let Ok((mut stream, _)) = listener.accept() else {
+                return;
+            };
             let bytes = vec![0x30u8; WIRE_LEN * 800];
             while stream.write_all(&bytes).is_ok() {}
         });
@@ -357,7 +442,10 @@ fn per_cpu_second(per_call: usize, mut call: impl FnMut() -> std::io::Result<()>
 
 /// Processor time of the calling thread, ns.
 fn thread_cpu() -> u64 {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `ts` is a valid, writable timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
     ts.tv_sec as u64 * SECOND + ts.tv_nsec as u64
@@ -369,20 +457,34 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     let testbed = Testbed::new().map_err(Ending::not_valid)?;
     let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;
     let scratch = tempfile::tempdir().map_err(Ending::not_valid)?;
-    let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| eprintln!("measuring: {part}"))
-        .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
-    let kept = if args.no_store { None } else { Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?) };
+    let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| {
+        eprintln!("measuring: {part}")
+    })
+    .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
+    let kept = if args.no_store {
+        None
+    } else {
+        Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?)
+    };
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&calibration).unwrap_or_default()));
+        print(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&calibration).unwrap_or_default()
+        ));
     } else {
         print(&words(&calibration));
         if let Some(path) = kept {
-            print(&format!("kept in {}; later runs carry it in their results\n", path.display()));
+            print(&format!(
+                "kept in {}; later runs carry it in their results\n",
+                path.display()
+            ));
         }
     }
     let exact = calibration.truth.counts_are_exact() && calibration.truth.worst_error <= 0.02;
     if !exact {
-        eprintln!("what was reported of the simulated system differs from what happened: figures of this machine deserve doubt");
+        eprintln!(
+            "what was reported of the simulated system differs from what happened: figures of this machine deserve doubt"
+        );
     }
     Ok(if exact { FINE } else { NOT_VALID })
 }
@@ -390,12 +492,20 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
 fn words(c: &Calibration) -> String {
     use pubgauge_report::units::{rate, time};
     let times = |d: &Distribution| {
-        format!("p50 {}, p99 {}, largest {}", time(d.p50 as f64), time(d.p99 as f64), time(d.max as f64))
+        format!(
+            "p50 {}, p99 {}, largest {}",
+            time(d.p50 as f64),
+            time(d.p99 as f64),
+            time(d.max as f64)
+        )
     };
     let path = |name: &str, p: &PathCost| {
         format!(
             "{name}, 64 B, messages per client processor second:\n    pubgauge {}\n    raw socket, a call each {} ({:.1} times as many)\n    raw socket, 64 KiB a call {}\n",
-            rate(p.msgs_per_cpu_s), rate(p.raw_single_msgs_per_cpu_s), p.over_raw_single, rate(p.raw_batched_msgs_per_cpu_s)
+            rate(p.msgs_per_cpu_s),
+            rate(p.raw_single_msgs_per_cpu_s),
+            p.over_raw_single,
+            rate(p.raw_batched_msgs_per_cpu_s)
         )
     };
     let t = &c.truth;
@@ -406,6 +516,11 @@ fn words(c: &Calibration) -> String {
         path("publish", &c.publish),
         path("receive", &c.receive),
         t.worst_error * 100.0,
-        t.lost.1, t.lost.0, t.duplicated.1, t.duplicated.0, t.reordered.1, t.reordered.0
+        t.lost.1,
+        t.lost.0,
+        t.duplicated.1,
+        t.duplicated.0,
+        t.reordered.1,
+        t.reordered.0
     )
 }

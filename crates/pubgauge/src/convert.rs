@@ -11,8 +11,8 @@ use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
 use pubgauge_results::model::{
-    ClientCpu, Connections, ContextSwitches, Distribution, FlowFigures, OddCounts, PhaseCounts, Second, System,
-    Trial, WorkerLoad, WorkloadInfo,
+    ClientCpu, Connections, ContextSwitches, Distribution, FlowFigures, OddCounts, PhaseCounts,
+    Second, System, Trial, WorkerLoad, WorkloadInfo,
 };
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 
@@ -44,11 +44,21 @@ const SECOND: f64 = 1e9;
 pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Trial {
     let sum = record.sum();
     let duration_s = record.duration() as f64 / SECOND;
-    let per_s = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
+    let per_s = |count: u64| {
+        if duration_s > 0.0 {
+            count as f64 / duration_s
+        } else {
+            0.0
+        }
+    };
     let total = |of: fn(&Recording) -> u64| record.recordings.iter().map(of).sum::<u64>();
     let distribution = |measure| Distribution::from_histogram(&record.all_times(measure));
     let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
-    let mut errors: Vec<String> = record.recordings.iter().flat_map(|r| r.errors.iter().cloned()).collect();
+    let mut errors: Vec<String> = record
+        .recordings
+        .iter()
+        .flat_map(|r| r.errors.iter().cloned())
+        .collect();
     let more = total(|r| r.more_errors);
     if more > 0 {
         errors.push(format!("and {more} more"));
@@ -75,7 +85,10 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         duplicated: sum.duplicated,
         reordered: sum.reordered,
         sentinels: total(|r| r.sentinels),
-        warm_up: PhaseCounts { published: sum.warm_up_published, delivered: sum.warm_up_delivered },
+        warm_up: PhaseCounts {
+            published: sum.warm_up_published,
+            delivered: sum.warm_up_delivered,
+        },
         odd: OddCounts {
             foreign: total(|r| r.foreign),
             corrupt: sum.corrupt,
@@ -113,7 +126,11 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             remade: total(|r| r.remade),
             connect_s: record.connect_span as f64 / SECOND,
             ready_s: record.prove_span as f64 / SECOND,
-            connect_cpu_s: record.recordings.iter().map(|r| r.connect_usage.running as f64 / SECOND).sum(),
+            connect_cpu_s: record
+                .recordings
+                .iter()
+                .map(|r| r.connect_usage.running as f64 / SECOND)
+                .sum(),
         },
         flows: flows(asked.workload, record, per_s),
         series: series(record, observed),
@@ -147,9 +164,16 @@ fn worker_load(record: &TrialRecord) -> WorkerLoad {
     }
 }
 
-fn flows(workload: &Workload, record: &TrialRecord, per_s: impl Fn(u64) -> f64) -> Vec<FlowFigures> {
+fn flows(
+    workload: &Workload,
+    record: &TrialRecord,
+    per_s: impl Fn(u64) -> f64,
+) -> Vec<FlowFigures> {
     let distribution = |flow: usize, measure| {
-        record.times.get(&(flow as u32, measure)).map_or_else(Distribution::default, Distribution::from_histogram)
+        record
+            .times
+            .get(&(flow as u32, measure))
+            .map_or_else(Distribution::default, Distribution::from_histogram)
     };
     let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
         name: flow.name.clone(),
@@ -168,7 +192,13 @@ fn flows(workload: &Workload, record: &TrialRecord, per_s: impl Fn(u64) -> f64) 
         send_lag_ns: distribution(f, Measure::SendLag),
         round_trip_ns: Some(distribution(f, Measure::RoundTrip)).filter(|d| d.count > 0),
     };
-    workload.flows.iter().zip(&record.flows).enumerate().map(figures).collect()
+    workload
+        .flows
+        .iter()
+        .zip(&record.flows)
+        .enumerate()
+        .map(figures)
+        .collect()
 }
 
 fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
@@ -180,7 +210,11 @@ fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
         }
         // The second in which most of the interval lies.
         let second = ((from.at + to.at) / 2) as f64 / SECOND;
-        let latency = record.latency_by_second.get(&(second as u32)).copied().unwrap_or_default();
+        let latency = record
+            .latency_by_second
+            .get(&(second as u32))
+            .copied()
+            .unwrap_or_default();
         let seen = observed.second(second);
         series.push(Second {
             t_s: to.at as f64 / SECOND,
@@ -242,13 +276,20 @@ pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Inter
 
 fn decode(encoded: &[u8]) -> Histogram<u64> {
     // Written by the conductor a moment ago with the same library.
-    Deserializer::new().deserialize(&mut &encoded[..]).unwrap_or_else(|_| histogram())
+    Deserializer::new()
+        .deserialize(&mut &encoded[..])
+        .unwrap_or_else(|_| histogram())
 }
 
 /// A workload in words.
 pub fn describe(workload: &Workload) -> WorkloadInfo {
-    let mut topics: Vec<&str> =
-        workload.flows.iter().flat_map(|f| &f.publishers).flat_map(|p| &p.topics).map(String::as_str).collect();
+    let mut topics: Vec<&str> = workload
+        .flows
+        .iter()
+        .flat_map(|f| &f.publishers)
+        .flat_map(|p| &p.topics)
+        .map(String::as_str)
+        .collect();
     topics.sort_unstable();
     topics.dedup();
     let distinct = |mut devices: Vec<u32>| {
@@ -263,8 +304,22 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     };
     WorkloadInfo {
         name: workload.name.clone(),
-        publishers: distinct(workload.flows.iter().flat_map(|f| &f.publishers).map(|p| p.device).collect()),
-        subscribers: distinct(workload.flows.iter().flat_map(|f| &f.subscribers).map(|s| s.device).collect()),
+        publishers: distinct(
+            workload
+                .flows
+                .iter()
+                .flat_map(|f| &f.publishers)
+                .map(|p| p.device)
+                .collect(),
+        ),
+        subscribers: distinct(
+            workload
+                .flows
+                .iter()
+                .flat_map(|f| &f.subscribers)
+                .map(|s| s.device)
+                .collect(),
+        ),
         topics: topics.len() as u32,
         payload: joined(|f| size_words(&f.size)),
         arrivals: joined(|f| arrival_words(&f.arrivals)),
@@ -276,10 +331,16 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
 pub fn size_words(size: &Sizes) -> String {
     match size {
         Sizes::Fixed { bytes } => bytes_words(*bytes),
-        Sizes::List { bytes } => bytes.iter().map(|b| bytes_words(*b)).collect::<Vec<_>>().join(", "),
+        Sizes::List { bytes } => bytes
+            .iter()
+            .map(|b| bytes_words(*b))
+            .collect::<Vec<_>>()
+            .join(", "),
         Sizes::Uniform { min, max } => format!("{} to {}", bytes_words(*min), bytes_words(*max)),
         Sizes::Normal { mean, sd, .. } => format!("normal, {mean:.0} B \u{b1} {sd:.0} B"),
-        Sizes::LogNormal { median, sigma, .. } => format!("log-normal, median {median:.0} B, sigma {sigma}"),
+        Sizes::LogNormal { median, sigma, .. } => {
+            format!("log-normal, median {median:.0} B, sigma {sigma}")
+        }
         Sizes::Recorded => "as recorded".into(),
     }
 }

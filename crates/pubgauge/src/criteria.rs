@@ -9,8 +9,10 @@ use study::{Count, Criterion, Distribution, Figure, Limit, Plan, RateOf, Statist
 pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
     let value = match &criterion.value {
         Limit::Number(number) => *number,
-        Limit::Verdict(word) => serde_json::from_value::<Status>(serde_json::Value::String(word.clone()))
-            .map_or(f64::NAN, |status| f64::from(status as u8)),
+        Limit::Verdict(word) => {
+            serde_json::from_value::<Status>(serde_json::Value::String(word.clone()))
+                .map_or(f64::NAN, |status| f64::from(status as u8))
+        }
     };
     let one = |name: &Option<String>| name.iter().cloned().collect::<Vec<_>>();
     CriterionSpec {
@@ -35,9 +37,15 @@ pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
 
 /// The cells with the settings that the criterion is about; empty stands for all.
 fn cells(criterion: &Criterion, plan: &Plan) -> Vec<String> {
-    let Some(settings) = &criterion.filter.settings else { return Vec::new() };
-    let mut cells: Vec<String> =
-        plan.trials.iter().filter(|t| t.settings_name == *settings).map(|t| t.cell.clone()).collect();
+    let Some(settings) = &criterion.filter.settings else {
+        return Vec::new();
+    };
+    let mut cells: Vec<String> = plan
+        .trials
+        .iter()
+        .filter(|t| t.settings_name == *settings)
+        .map(|t| t.cell.clone())
+        .collect();
     if cells.is_empty() {
         // None, not all: no cell has an empty name.
         cells.push(String::new());
@@ -101,20 +109,39 @@ mod tests {
         use Distribution::*;
         use Statistic::*;
         let counts = [
-            Count::Published, Count::Refused, Count::NotSent, Count::Delivered, Count::Lost, Count::Duplicated,
+            Count::Published,
+            Count::Refused,
+            Count::NotSent,
+            Count::Delivered,
+            Count::Lost,
+            Count::Duplicated,
             Count::Reordered,
         ];
         let mut figures: Vec<Figure> = counts.into_iter().map(Figure::Count).collect();
         figures.extend([RateOf::Offered, RateOf::Published, RateOf::Delivered].map(Figure::Rate));
-        for d in [Latency, LatencyFromSend, SendLag, RoundTrip, Acknowledgement] {
-            figures.extend([Min, Mean, P50, P90, P99, P99_9, P99_99, Max].map(|s| Figure::Time(d, s)));
+        for d in [
+            Latency,
+            LatencyFromSend,
+            SendLag,
+            RoundTrip,
+            Acknowledgement,
+        ] {
+            figures
+                .extend([Min, Mean, P50, P90, P99, P99_9, P99_99, Max].map(|s| Figure::Time(d, s)));
         }
         figures.extend([
-            Figure::LossShare, Figure::ClientCpu, Figure::SystemCpu, Figure::ClientMemory, Figure::SystemMemory,
+            Figure::LossShare,
+            Figure::ClientCpu,
+            Figure::SystemCpu,
+            Figure::ClientMemory,
+            Figure::SystemMemory,
             Figure::Verdict,
         ]);
         for each in figures {
-            assert!(is_figure(&figure(each)), "{each:?} is no figure of results.json");
+            assert!(
+                is_figure(&figure(each)),
+                "{each:?} is no figure of results.json"
+            );
         }
     }
 }

@@ -24,12 +24,18 @@ pub struct Ending {
 impl Ending {
     /// The user's input was wrong.
     pub fn bad_input(message: impl Display) -> Self {
-        Ending { message: message.to_string(), code: BAD_INPUT }
+        Ending {
+            message: message.to_string(),
+            code: BAD_INPUT,
+        }
     }
 
     /// The run could not be carried through.
     pub fn not_valid(message: impl Display) -> Self {
-        Ending { message: message.to_string(), code: NOT_VALID }
+        Ending {
+            message: message.to_string(),
+            code: NOT_VALID,
+        }
     }
 }
 

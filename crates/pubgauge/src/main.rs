@@ -32,7 +32,10 @@ fn main() {
         Err(error) => {
             // Help and version are no errors; everything else here is bad input.
             let _ = error.print();
-            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            let asked = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            );
             std::process::exit(if asked { FINE } else { BAD_INPUT });
         }
     };
@@ -55,7 +58,9 @@ fn act(cli: Cli) -> Result<i32, Ending> {
         Verb::Trace(verb) => traces::act(&verb),
         Verb::Schema { of } => {
             let schema = match of {
-                SchemaOf::Study => serde_json::to_string_pretty(&pubgauge_study::schema()).unwrap_or_default(),
+                SchemaOf::Study => {
+                    serde_json::to_string_pretty(&pubgauge_study::schema()).unwrap_or_default()
+                }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
             };
             exit::print(&format!("{}\n", schema.trim_end()));

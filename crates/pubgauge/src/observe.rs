@@ -67,7 +67,12 @@ impl Observed {
     /// What was seen in the interval that holds `at_s`, seconds from the start of the
     /// measurement.
     pub fn second(&self, at_s: f64) -> SecondSeen {
-        self.seconds.iter().find(|s| s.end_s >= at_s).or(self.seconds.last()).copied().unwrap_or_default()
+        self.seconds
+            .iter()
+            .find(|s| s.end_s >= at_s)
+            .or(self.seconds.last())
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -124,7 +129,11 @@ impl<'a> Watcher<'a> {
 
     fn sample(&mut self, now: Nanos) -> Sample {
         let threads = &mut self.threads;
-        let mut of = |role| threads.get_mut(&role).map_or(0, |t: &mut ThreadSampler| t.sample().total.cpu_ns);
+        let mut of = |role| {
+            threads
+                .get_mut(&role)
+                .map_or(0, |t: &mut ThreadSampler| t.sample().total.cpu_ns)
+        };
         Sample {
             at: now,
             publishers_ns: of(Role::Publishers),
@@ -136,19 +145,29 @@ impl<'a> Watcher<'a> {
     fn begin(&mut self, live: &Live, now: Nanos) {
         if let Ok(known) = live.threads.lock() {
             for role in [Role::Publishers, Role::Subscribers] {
-                let tids = known.iter().filter(|(r, _)| *r == role).map(|(_, tid)| *tid as i32);
+                let tids = known
+                    .iter()
+                    .filter(|(r, _)| *r == role)
+                    .map(|(_, tid)| *tid as i32);
                 self.threads.insert(role, ThreadSampler::new(tids));
             }
         }
         let last = self.sample(now);
         self.noise_meter = NoiseMeter::start().ok();
-        self.measuring = Some(Measuring { began: now, first_system_ns: last.system_ns, last, next: now + SECOND });
+        self.measuring = Some(Measuring {
+            began: now,
+            first_system_ns: last.system_ns,
+            last,
+            next: now + SECOND,
+        });
     }
 
     /// Ends an interval of the series.
     fn turn(&mut self, now: Nanos) {
         let sample = self.sample(now);
-        let Some(measuring) = &mut self.measuring else { return };
+        let Some(measuring) = &mut self.measuring else {
+            return;
+        };
         let last = std::mem::replace(&mut measuring.last, sample);
         let began = measuring.began;
         if let (Some(first), Some(system)) = (measuring.first_system_ns, sample.system_ns) {
@@ -171,7 +190,10 @@ impl<'a> Watcher<'a> {
             end_s: (now - began) as f64 / SECOND as f64,
             publishers_cpu: share(sample.publishers_ns, last.publishers_ns),
             subscribers_cpu: share(sample.subscribers_ns, last.subscribers_ns),
-            system_cpu: sample.system_ns.zip(last.system_ns).map(|(to, from)| share(to, from)),
+            system_cpu: sample
+                .system_ns
+                .zip(last.system_ns)
+                .map(|(to, from)| share(to, from)),
             client_rss_bytes,
             system_rss_bytes,
             noise_max_ns,

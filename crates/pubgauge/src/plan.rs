@@ -48,7 +48,11 @@ struct UnsupportedJson<'a> {
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
     let testbed = Testbed::new().map_err(Ending::not_valid)?;
     let prepared = prepare(&args.selection, &testbed)?;
-    print(&if args.json { json(&prepared) } else { words(&prepared) });
+    print(&if args.json {
+        json(&prepared)
+    } else {
+        words(&prepared)
+    });
     Ok(FINE)
 }
 
@@ -56,8 +60,16 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND as f64
 }
 
-fn mappings(prepared: &Prepared, system: &str, settings: &pubgauge_driver::Settings) -> Vec<Mapping> {
-    prepared.systems.get(system).and_then(|s| s.resolve(settings).ok()).unwrap_or_default()
+fn mappings(
+    prepared: &Prepared,
+    system: &str,
+    settings: &pubgauge_driver::Settings,
+) -> Vec<Mapping> {
+    prepared
+        .systems
+        .get(system)
+        .and_then(|s| s.resolve(settings).ok())
+        .unwrap_or_default()
 }
 
 fn json(prepared: &Prepared) -> String {
@@ -85,10 +97,17 @@ fn json(prepared: &Prepared) -> String {
         unsupported: plan
             .unsupported
             .iter()
-            .map(|u| UnsupportedJson { cell: &u.cell, system: &u.system, settings: &u.settings })
+            .map(|u| UnsupportedJson {
+                cell: &u.cell,
+                system: &u.system,
+                settings: &u.settings,
+            })
             .collect(),
     };
-    format!("{}\n", serde_json::to_string_pretty(&json).unwrap_or_default())
+    format!(
+        "{}\n",
+        serde_json::to_string_pretty(&json).unwrap_or_default()
+    )
 }
 
 fn words(prepared: &Prepared) -> String {
@@ -106,9 +125,17 @@ fn words(prepared: &Prepared) -> String {
     let mut shown = Vec::new();
     for trial in &plan.trials {
         let info = describe(&trial.workload);
-        let mut text = format!("{}: {} publishers, {} subscribers, {} topics", info.name, info.publishers, info.subscribers, info.topics);
+        let mut text = format!(
+            "{}: {} publishers, {} subscribers, {} topics",
+            info.name, info.publishers, info.subscribers, info.topics
+        );
         for flow in &trial.workload.flows {
-            text.push_str(&format!("; {}: {}, {}", flow.name, size_words(&flow.size), arrival_words(&flow.arrivals)));
+            text.push_str(&format!(
+                "; {}: {}, {}",
+                flow.name,
+                size_words(&flow.size),
+                arrival_words(&flow.arrivals)
+            ));
         }
         if !shown.contains(&text) {
             out.push_str(&wrap(&text, 2));
@@ -117,14 +144,27 @@ fn words(prepared: &Prepared) -> String {
     }
     out.push_str("\ntrials, in order\n");
     for t in &plan.trials {
-        let axes: Vec<String> = t.axes.iter().map(|(path, value)| format!("{path}={value}")).collect();
+        let axes: Vec<String> = t
+            .axes
+            .iter()
+            .map(|(path, value)| format!("{path}={value}"))
+            .collect();
         let mut what = vec![t.system.as_str(), t.workload.name.as_str()];
         if t.settings_name != "default" {
             what.push(&t.settings_name);
         }
         what.extend(axes.iter().map(String::as_str));
-        let repeat = if plan.repeats > 1 { format!(", repeat {}", t.repeat) } else { String::new() };
-        out.push_str(&format!("  {:>3}  {}{repeat}  {:.1} s\n", t.order + 1, what.join(", "), seconds(t.duration_estimate())));
+        let repeat = if plan.repeats > 1 {
+            format!(", repeat {}", t.repeat)
+        } else {
+            String::new()
+        };
+        out.push_str(&format!(
+            "  {:>3}  {}{repeat}  {:.1} s\n",
+            t.order + 1,
+            what.join(", "),
+            seconds(t.duration_estimate())
+        ));
     }
     out.push_str("\nwhat each setting becomes\n");
     let mut seen: BTreeMap<(&str, &str), ()> = BTreeMap::new();
@@ -134,14 +174,20 @@ fn words(prepared: &Prepared) -> String {
         }
         out.push_str(&format!("  {} ({})\n", t.system, t.settings_name));
         for m in mappings(prepared, &t.system, &t.settings) {
-            out.push_str(&wrap(&format!("{} = {}: {}", m.setting, m.value, m.native), 4));
+            out.push_str(&wrap(
+                &format!("{} = {}: {}", m.setting, m.value, m.native),
+                4,
+            ));
         }
     }
     if !plan.unsupported.is_empty() {
         out.push_str("\nwhat cannot be had\n");
         for cell in &plan.unsupported {
             for u in &cell.settings {
-                out.push_str(&wrap(&format!("{}: {} = {}: {}", cell.system, u.setting, u.value, u.reason), 2));
+                out.push_str(&wrap(
+                    &format!("{}: {} = {}: {}", cell.system, u.setting, u.value, u.reason),
+                    2,
+                ));
             }
         }
     }

@@ -36,7 +36,11 @@ impl Chosen {
     /// What settings become on this system.
     pub fn resolve(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
         let target = Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {
-            vec![Unsupported { setting: "variant".into(), value: self.variant.clone().unwrap_or_default(), reason: e.to_string() }]
+            vec![Unsupported {
+                setting: "variant".into(),
+                value: self.variant.clone().unwrap_or_default(),
+                reason: e.to_string(),
+            }]
         })?;
         self.driver.resolve(settings, &target)
     }
@@ -49,12 +53,19 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
-    let options = PlanOptions { known: known(&catalog, testbed), on: selection.on.clone(), repeats: selection.repeats };
+    let options = PlanOptions {
+        known: known(&catalog, testbed),
+        on: selection.on.clone(),
+        repeats: selection.repeats,
+    };
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
     let mut systems = BTreeMap::new();
     for trial in &plan.trials {
         if !systems.contains_key(&trial.system) {
-            systems.insert(trial.system.clone(), choose(&catalog, &trial.system, testbed)?);
+            systems.insert(
+                trial.system.clone(),
+                choose(&catalog, &trial.system, testbed)?,
+            );
         }
     }
     plan.split_unsupported(|system, settings| match systems.get(system) {
@@ -65,12 +76,19 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         let mut why = String::from("no system can do what the study asks for");
         for cell in &plan.unsupported {
             for u in &cell.settings {
-                why.push_str(&format!("\n  {}: {} = {}: {}", cell.system, u.setting, u.value, u.reason));
+                why.push_str(&format!(
+                    "\n  {}: {} = {}: {}",
+                    cell.system, u.setting, u.value, u.reason
+                ));
             }
         }
         return Err(Ending::bad_input(why));
     }
-    Ok(Prepared { given, plan, systems })
+    Ok(Prepared {
+        given,
+        plan,
+        systems,
+    })
 }
 
 fn study(selection: &Selection) -> Result<(Study, String), Ending> {
@@ -123,7 +141,12 @@ fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
         if listing.found && listing.kind != Kind::External {
             known.found.push(listing.name.clone());
         }
-        known.all.extend(listing.variants.iter().map(|v| format!("{}:{v}", listing.name)));
+        known.all.extend(
+            listing
+                .variants
+                .iter()
+                .map(|v| format!("{}:{v}", listing.name)),
+        );
         known.all.push(listing.name);
     }
     // The ceiling first, then what is measured against it.
@@ -168,5 +191,9 @@ fn with_driver(file: SystemFile, variant: Option<String>) -> Result<Chosen, Endi
             drivers::NAMES.join(", ")
         ))
     })?;
-    Ok(Chosen { file, variant, driver })
+    Ok(Chosen {
+        file,
+        variant,
+        driver,
+    })
 }

@@ -25,7 +25,13 @@ impl Progress {
             let style = ProgressStyle::with_template("[{pos}/{len}] {wide_msg}");
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Progress { bar, lines: !quiet && !terminal, trial: String::new(), phase: "", last: None }
+        Progress {
+            bar,
+            lines: !quiet && !terminal,
+            trial: String::new(),
+            phase: "",
+            last: None,
+        }
     }
 
     /// A trial begins.
@@ -66,7 +72,11 @@ impl Progress {
         let rates = match self.last {
             Some((at, s, r)) if now > at => {
                 let per_s = |n: u64| n as f64 * 1e9 / (now - at) as f64;
-                format!("out {}/s, in {}/s", short(per_s(sent.saturating_sub(s))), short(per_s(received.saturating_sub(r))))
+                format!(
+                    "out {}/s, in {}/s",
+                    short(per_s(sent.saturating_sub(s))),
+                    short(per_s(received.saturating_sub(r)))
+                )
             }
             _ => format!("{} connected", live.connected.load(Relaxed)),
         };

@@ -25,15 +25,22 @@ pub fn show(results: &Results, page: &Path, json: bool) {
     if json {
         print(&store::to_json(results));
     } else {
-        print(&format!("{}\npage: {}\n", pubgauge_report::table(results, width()).trim_end(), page.display()));
+        print(&format!(
+            "{}\npage: {}\n",
+            pubgauge_report::table(results, width()).trim_end(),
+            page.display()
+        ));
     }
 }
 
 /// Writes the page of a run beside its results.
 pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
     // A trial without a log falls back on the points in results.json.
-    let logs: Logs =
-        results.trials.iter().filter_map(|t| Some((t.id, store::load_log(dir, t.id, "latency").ok()?))).collect();
+    let logs: Logs = results
+        .trials
+        .iter()
+        .filter_map(|t| Some((t.id, store::load_log(dir, t.id, "latency").ok()?)))
+        .collect();
     let path = dir.join(PAGE_FILE);
     let partial = dir.join(".report.html.partial");
     std::fs::write(&partial, pubgauge_report::page(results, &logs))
@@ -55,5 +62,9 @@ pub fn width() -> usize {
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: `size` is a valid, writable winsize.
     let told = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) } == 0;
-    if told && size.ws_col >= 40 { usize::from(size.ws_col).min(120) } else { 80 }
+    if told && size.ws_col >= 40 {
+        usize::from(size.ws_col).min(120)
+    } else {
+        80
+    }
 }

@@ -12,21 +12,31 @@ use pubgauge_study::Plan;
 use pubgauge_testbed::{Testbed, check_descriptors, load_average, machine_facts, raise_nofile};
 
 use crate::args::{Login, RunArgs};
-use crate::{calibrate, criteria};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::report::{show, write_page};
 use crate::signals;
 use crate::trial::{Bench, Job, perform};
+use crate::{calibrate, criteria};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
-    let password = pubgauge_testbed::password(args.login.password_file.as_deref()).map_err(Ending::bad_input)?;
-    let testbed = Testbed::new().map_err(Ending::not_valid)?.password(password);
+    let password = pubgauge_testbed::password(args.login.password_file.as_deref())
+        .map_err(Ending::bad_input)?;
+    let testbed = Testbed::new()
+        .map_err(Ending::not_valid)?
+        .password(password);
     let prepared = prepare(&args.selection, &testbed)?;
-    raise_nofile().map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    let most = prepared.plan.trials.iter().map(|t| t.workload.devices.len() as u64).max().unwrap_or(0);
+    raise_nofile()
+        .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
+    let most = prepared
+        .plan
+        .trials
+        .iter()
+        .map(|t| t.workload.devices.len() as u64)
+        .max()
+        .unwrap_or(0);
     check_descriptors(most).map_err(Ending::bad_input)?;
     let tls = tls(&args.login);
     let stop = signals::install().map_err(Ending::not_valid)?;
@@ -36,13 +46,21 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     result?;
 
     let trials = &folder.results().trials;
-    let criteria = prepared.plan.criteria.iter().map(|c| evaluate(trials, &criteria::spec(c, &prepared.plan))).collect();
+    let criteria = prepared
+        .plan
+        .criteria
+        .iter()
+        .map(|c| evaluate(trials, &criteria::spec(c, &prepared.plan)))
+        .collect();
     folder.finish(criteria).map_err(Ending::not_valid)?;
     let results = folder.results();
     let page = write_page(folder.path(), results)?;
     show(results, &page, args.json);
     if stop.load(Relaxed) {
-        eprintln!("ended by the user; go on with: pubgauge run --resume {}", folder.path().display());
+        eprintln!(
+            "ended by the user; go on with: pubgauge run --resume {}",
+            folder.path().display()
+        );
         return Ok(NOT_VALID);
     }
     Ok(exit_code(results))
@@ -72,7 +90,10 @@ fn trials(
     };
     let count = plan.trials.len() as u64;
     let mut progress = Progress::new(count, args.quiet);
-    progress.say(&format!("{count} trials, about {:.0} s", plan.duration_estimate() as f64 / 1e9));
+    progress.say(&format!(
+        "{count} trials, about {:.0} s",
+        plan.duration_estimate() as f64 / 1e9
+    ));
     for trial in &plan.trials {
         if stop.load(Relaxed) {
             break;
@@ -80,9 +101,19 @@ fn trials(
         if folder.has(trial.order, &trial.cell) {
             continue;
         }
-        let Some(chosen) = prepared.systems.get(&trial.system) else { continue };
-        let repeat = if plan.repeats > 1 { format!(" (repeat {})", trial.repeat) } else { String::new() };
-        progress.trial(u64::from(trial.order) + 1, count, &format!("{}, {}{repeat}", trial.workload.name, trial.system));
+        let Some(chosen) = prepared.systems.get(&trial.system) else {
+            continue;
+        };
+        let repeat = if plan.repeats > 1 {
+            format!(" (repeat {})", trial.repeat)
+        } else {
+            String::new()
+        };
+        progress.trial(
+            u64::from(trial.order) + 1,
+            count,
+            &format!("{}, {}{repeat}", trial.workload.name, trial.system),
+        );
         let job = Job {
             id: trial.order,
             cell: &trial.cell,
@@ -105,7 +136,9 @@ fn trials(
         if stop.load(Relaxed) && done.verdict.status == Status::Broken {
             break;
         }
-        folder.append_trial(done, &files).map_err(Ending::not_valid)?;
+        folder
+            .append_trial(done, &files)
+            .map_err(Ending::not_valid)?;
     }
     progress.finish();
     Ok(())
@@ -117,9 +150,16 @@ fn open_folder(args: &RunArgs, prepared: &Prepared) -> Result<RunFolder, Ending>
     if let Some(dir) = &args.resume {
         return RunFolder::open_for_resume(dir, &resolved).map_err(Ending::bad_input);
     }
-    let dir = args.out.clone().unwrap_or_else(|| default_folder(&plan.name));
+    let dir = args
+        .out
+        .clone()
+        .unwrap_or_else(|| default_folder(&plan.name));
     let run = NewRun {
-        study_toml: if prepared.given.is_empty() { plan.resolved.clone() } else { prepared.given.clone() },
+        study_toml: if prepared.given.is_empty() {
+            plan.resolved.clone()
+        } else {
+            prepared.given.clone()
+        },
         study_resolved: resolved,
         machine: machine(),
         study: StudyInfo {
@@ -131,7 +171,10 @@ fn open_folder(args: &RunArgs, prepared: &Prepared) -> Result<RunFolder, Ending>
             unsupported: plan
                 .unsupported
                 .iter()
-                .map(|u| UnsupportedCell { system: u.system.clone(), settings: u.settings.clone() })
+                .map(|u| UnsupportedCell {
+                    system: u.system.clone(),
+                    settings: u.settings.clone(),
+                })
                 .collect(),
             seed: plan.seed,
             cut_off: true,
@@ -155,7 +198,16 @@ fn resolved(plan: &Plan) -> serde_json::Value {
 }
 
 fn default_folder(study: &str) -> PathBuf {
-    let name: String = study.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let name: String = study
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
     Path::new("results").join(format!("{name}-{now}"))
 }
@@ -188,8 +240,14 @@ fn tls(login: &Login) -> Option<Tls> {
 /// 1 if a criterion was not met; 2 if a trial is broken, no trial can be trusted, or a criterion
 /// has no valid trial to bear on it.
 fn exit_code(results: &Results) -> i32 {
-    let broken = results.trials.iter().any(|t| t.verdict.status == Status::Broken);
-    let trusted = results.trials.iter().any(|t| t.verdict.status == Status::Valid);
+    let broken = results
+        .trials
+        .iter()
+        .any(|t| t.verdict.status == Status::Broken);
+    let trusted = results
+        .trials
+        .iter()
+        .any(|t| t.verdict.status == Status::Valid);
     let undecided = results.study.criteria.iter().any(|c| c.met.is_none());
     if results.study.criteria.iter().any(|c| c.met == Some(false)) {
         CRITERION

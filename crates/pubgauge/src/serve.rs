@@ -1,8 +1,9 @@
 //! `pubgauge serve`: the built-in systems, in the foreground, each a process of its own so that its
 //! processor time is its own.
 
-use std::sync::atomic::AtomicBool;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::Settings;
 use pubgauge_driver_zeromq::ForwarderAddress;
@@ -22,30 +23,66 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
     let _ = pubgauge_testbed::raise_nofile();
     match verb {
         ServeVerb::ReferenceBroker { listen } => {
-            print("pubgauge reference broker: MQTT in memory, to measure against; no broker for production\n");
-            let options = pubgauge_broker::Options { listen: *listen, ..Default::default() };
-            pubgauge_broker::run(options, |address| print(&format!("ready {address}\n")), &stop)
-                .map_err(Ending::not_valid)?;
+            print(
+                "pubgauge reference broker: MQTT in memory, to measure against; no broker for production\n",
+            );
+            let options = pubgauge_broker::Options {
+                listen: *listen,
+                ..Default::default()
+            };
+            pubgauge_broker::run(
+                options,
+                |address| print(&format!("ready {address}\n")),
+                &stop,
+            )
+            .map_err(Ending::not_valid)?;
         }
-        ServeVerb::ZeromqForwarder { publishers, subscribers } => {
+        ServeVerb::ZeromqForwarder {
+            publishers,
+            subscribers,
+            settings,
+        } => {
+            let settings = read_settings(settings.as_deref())?;
             let address = forwarder_address(publishers, subscribers)?;
-            let options = ForwarderOptions::new(address, &Settings::default()).map_err(Ending::bad_input)?;
-            let counts = forwarder::run(&options, |address| print(&format!("ready {address}\n")), &stop)
-                .map_err(Ending::not_valid)?;
+            let options =
+                ForwarderOptions::new(address, &settings).map_err(Ending::bad_input)?;
+            let counts = forwarder::run(
+                &options,
+                |address| print(&format!("ready {address}\n")),
+                &stop,
+            )
+            .map_err(Ending::not_valid)?;
             print(&format!("forwarded {} messages\n", counts.messages));
         }
     }
     Ok(FINE)
 }
 
+fn read_settings(path: Option<&Path>) -> Result<Settings, Ending> {
+    let Some(path) = path else { return Ok(Settings::default()) };
+    let wrong = |e: &dyn std::fmt::Display| Ending::bad_input(format!("--settings {}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+    serde_json::from_str(&text).map_err(|e| wrong(&e))
+}
+
 fn forwarder_address(publishers: &str, subscribers: &str) -> Result<ForwarderAddress, Ending> {
-    let joined = match (publishers.strip_prefix("tcp://"), subscribers.strip_prefix("tcp://")) {
+    let joined = match (
+        publishers.strip_prefix("tcp://"),
+        subscribers.strip_prefix("tcp://"),
+    ) {
         (Some(publishers), Some(subscribers)) => {
-            let port = subscribers.rsplit_once(':').map_or(subscribers, |(_, port)| port);
+            let port = subscribers
+                .rsplit_once(':')
+                .map_or(subscribers, |(_, port)| port);
             format!("zmq-forwarder+tcp://{publishers},{port}")
         }
-        _ => match (publishers.strip_prefix("ipc://"), subscribers.strip_prefix("ipc://")) {
-            (Some(publishers), Some(subscribers)) => format!("zmq-forwarder+ipc://{publishers},{subscribers}"),
+        _ => match (
+            publishers.strip_prefix("ipc://"),
+            subscribers.strip_prefix("ipc://"),
+        ) {
+            (Some(publishers), Some(subscribers)) => {
+                format!("zmq-forwarder+ipc://{publishers},{subscribers}")
+            }
             _ => {
                 return Err(Ending::bad_input(
                     "--publishers and --subscribers want addresses of the same kind, tcp://HOST:PORT or ipc://PATH",

@@ -15,14 +15,16 @@ pub fn install() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let flag = stop.clone();
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        for _ in signals.forever() {
-            if flag.swap(true, Ordering::SeqCst) {
-                pubgauge_testbed::stop_everything();
-                std::process::exit(130);
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for _ in signals.forever() {
+                if flag.swap(true, Ordering::SeqCst) {
+                    pubgauge_testbed::stop_everything();
+                    std::process::exit(130);
+                }
+                eprintln!("\nending in order; press Ctrl-C again to end at once");
             }
-            eprintln!("\nending in order; press Ctrl-C again to end at once");
-        }
-    })?;
+        })?;
     Ok(stop)
 }

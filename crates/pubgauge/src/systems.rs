@@ -11,7 +11,10 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     let testbed = Testbed::new().map_err(Ending::not_valid)?;
     let listings = catalog.list(testbed.program());
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&listings).unwrap_or_default()));
+        print(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&listings).unwrap_or_default()
+        ));
     } else {
         print(&words(&listings));
     }
@@ -30,7 +33,11 @@ fn words(listings: &[Listing]) -> String {
         out.push_str(&format!("{:widest$}  {:8}  {state}\n", l.name, l.driver));
         out.push_str(&wrap(&l.description, 4));
         if !l.variants.is_empty() {
-            let names: Vec<String> = l.variants.iter().map(|v| format!("{}:{v}", l.name)).collect();
+            let names: Vec<String> = l
+                .variants
+                .iter()
+                .map(|v| format!("{}:{v}", l.name))
+                .collect();
             out.push_str(&wrap(&format!("variants: {}", names.join(", ")), 4));
         }
         if !l.found {

@@ -16,15 +16,25 @@ use crate::exit::{Ending, FINE, print};
 pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
     match verb {
         TraceVerb::Show { file } => {
-            let source = TraceSource { files: vec![file.clone()], ..TraceSource::default() };
+            let source = TraceSource {
+                files: vec![file.clone()],
+                ..TraceSource::default()
+            };
             print(&describe(&Trace::read(&source).map_err(Ending::bad_input)?));
         }
         TraceVerb::Convert(args) => {
-            let source =
-                TraceSource { files: args.files.clone(), format: Some(format(args)?), sort: args.sort };
+            let source = TraceSource {
+                files: args.files.clone(),
+                format: Some(format(args)?),
+                sort: args.sort,
+            };
             let trace = Trace::read(&source).map_err(Ending::bad_input)?;
             write(&trace, &args.out)?;
-            print(&format!("{}written to {}\n", describe(&trace), args.out.display()));
+            print(&format!(
+                "{}written to {}\n",
+                describe(&trace),
+                args.out.display()
+            ));
         }
     }
     Ok(FINE)
@@ -54,7 +64,12 @@ fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
 fn describe(trace: &Trace) -> String {
     let mut sizes: Vec<u32> = trace.readings.iter().map(|r| r.size).collect();
     sizes.sort_unstable();
-    let at = |share: f64| sizes.get(((sizes.len() - 1) as f64 * share) as usize).copied().unwrap_or(0);
+    let at = |share: f64| {
+        sizes
+            .get(((sizes.len() - 1) as f64 * share) as usize)
+            .copied()
+            .unwrap_or(0)
+    };
     let mut out = format!(
         "{} messages of {} devices over {:.1} h\nsize: smallest {} B, median {} B, largest {} B\n",
         trace.readings.len(),
@@ -71,7 +86,10 @@ fn describe(trace: &Trace) -> String {
         ));
     }
     if trace.left_out > 0 {
-        out.push_str(&format!("{} messages were left out as unchanged\n", trace.left_out));
+        out.push_str(&format!(
+            "{} messages were left out as unchanged\n",
+            trace.left_out
+        ));
     }
     out
 }
@@ -110,12 +128,17 @@ fn format(args: &ConvertArgs) -> Result<TraceFormat, Ending> {
         },
         payload: args.payload.as_ref().map(column),
         drop_repeats: args.drop_repeats.as_ref().map(column),
-        on_change: args.on_change.iter().map(|text| on_change(text)).collect::<Result<_, _>>()?,
+        on_change: args
+            .on_change
+            .iter()
+            .map(|text| on_change(text))
+            .collect::<Result<_, _>>()?,
     })
 }
 
 fn column(text: &str) -> Column {
-    text.parse().map_or_else(|_| Column::Name(text.to_owned()), Column::Number)
+    text.parse()
+        .map_or_else(|_| Column::Name(text.to_owned()), Column::Number)
 }
 
 fn on_change(text: &str) -> Result<OnChange, Ending> {
@@ -126,10 +149,16 @@ fn on_change(text: &str) -> Result<OnChange, Ending> {
     };
     let mut parts = text.split(':');
     let name = parts.next().filter(|n| !n.is_empty()).ok_or_else(wrong)?;
-    let mut change = OnChange { column: column(name), absolute: None, relative: None };
+    let mut change = OnChange {
+        column: column(name),
+        absolute: None,
+        relative: None,
+    };
     for part in parts {
         match part.strip_suffix('%') {
-            Some(percent) => change.relative = Some(percent.parse::<f64>().map_err(|_| wrong())? / 100.0),
+            Some(percent) => {
+                change.relative = Some(percent.parse::<f64>().map_err(|_| wrong())? / 100.0)
+            }
             None => change.absolute = Some(part.parse().map_err(|_| wrong())?),
         }
     }

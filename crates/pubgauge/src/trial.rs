@@ -16,6 +16,7 @@ use pubgauge_workload::{Arrivals, Workload};
 
 use crate::args::ClientArgs;
 use crate::convert::{self, Asked};
+use crate::drivers;
 use crate::observe::Watcher;
 use crate::progress::Progress;
 
@@ -38,7 +39,7 @@ pub struct Job<'a> {
     /// What it became.
     pub mappings: Vec<Mapping>,
     /// The workload.
-    pub workload: &'a Workload,
+    pub workload: &'a Arc<Workload>,
     /// Repeat number, from 1.
     pub repeat: u32,
 }
@@ -66,7 +67,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     let asked = |version: Option<String>| Asked {
         id: job.id,
         cell: job.cell,
-        system: System { name: job.shown_as.to_owned(), version: version.unwrap_or_else(|| "unknown".into()) },
+        system: System {
+            name: job.shown_as.to_owned(),
+            version: version.unwrap_or_else(|| "unknown".into()),
+        },
         settings: job.settings,
         mappings: job.mappings.clone(),
         workload: job.workload,
@@ -77,9 +81,18 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         Ok(brief) => brief,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
-    let mut running = match bench.testbed.start(job.system, job.variant, bench.scratch) {
+    let system = match with_settings(job, bench.scratch) {
+        Ok(system) => system,
+        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+    };
+    let mut running = match bench.testbed.start(&system, job.variant, bench.scratch) {
         Ok(running) => running,
-        Err(error) => return (broken(asked(None), error.to_string()), TrialFiles::default()),
+        Err(error) => {
+            return (
+                broken(asked(None), error.to_string()),
+                TrialFiles::default(),
+            );
+        }
     };
     if bench.tls.is_some() {
         running.target.tls.clone_from(&bench.tls);
@@ -110,8 +123,12 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     if let (Err(how), true) = (running.check(), observed.died.is_empty()) {
         observed.died.push(how);
     }
-    let mut trial = convert::trial(asked(running.version.clone()), &record, &observed);
-    trial.verdict = judge(&trial, &circumstances(job, &record, observed.died, bench.cores));
+    let version = running.version.clone().or_else(|| drivers::library_version(job.driver.name()));
+    let mut trial = convert::trial(asked(version), &record, &observed);
+    trial.verdict = judge(
+        &trial,
+        &circumstances(job, &record, observed.died, bench.cores),
+    );
     let files = TrialFiles {
         histograms: convert::logs(job.workload, &record),
         configs: configs(&running.record),
@@ -120,18 +137,35 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     (trial, files)
 }
 
-fn circumstances(job: &Job<'_>, record: &TrialRecord, system_died: Vec<String>, cores: u32) -> Circumstances {
+/// The system's file; the forwarder is told the settings too, because its queues are part of the
+/// system that they are asked of.
+fn with_settings(job: &Job<'_>, scratch: &Path) -> Result<SystemFile, String> {
+    let mut system = job.system.clone();
+    if system.kind == Kind::Builtin && system.driver == "zeromq" {
+        let path = scratch.join(format!("settings-{}.json", job.id));
+        let text = serde_json::to_string(job.settings).map_err(|e| e.to_string())?;
+        std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        system.run.command.extend(["--settings".into(), path.display().to_string()]);
+    }
+    Ok(system)
+}
+
+fn circumstances(
+    job: &Job<'_>,
+    record: &TrialRecord,
+    system_died: Vec<String>,
+    cores: u32,
+) -> Circumstances {
     Circumstances {
         not_run: convert::not_run(&record.outcome),
         system_died,
         disconnects_asked: false,
         losses_are_the_subject: false,
         system_in_client: job.system.kind == Kind::Library,
-        rate_varies_by_design: job
-            .workload
-            .flows
-            .iter()
-            .any(|f| matches!(f.arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_)) || f.active_for.is_some()),
+        rate_varies_by_design: job.workload.flows.iter().any(|f| {
+            matches!(f.arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_))
+                || f.active_for.is_some()
+        }),
         cores,
     }
 }
@@ -141,7 +175,10 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
     let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), asked.workload.flows.len());
     let observed = crate::observe::Observed::nothing();
     let mut trial = convert::trial(asked, &record, &observed);
-    let circumstances = Circumstances { not_run: convert::not_run(&record.outcome), ..Circumstances::default() };
+    let circumstances = Circumstances {
+        not_run: convert::not_run(&record.outcome),
+        ..Circumstances::default()
+    };
     trial.errors.push(why);
     trial.verdict = judge(&trial, &circumstances);
     trial
@@ -149,8 +186,11 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
 
 /// What the system was started with, as files for the record.
 fn configs(record: &pubgauge_testbed::Record) -> Vec<(String, String)> {
-    let mut configs: Vec<(String, String)> =
-        record.files.iter().map(|(name, text)| (name.replace('/', "_"), text.clone())).collect();
+    let mut configs: Vec<(String, String)> = record
+        .files
+        .iter()
+        .map(|(name, text)| (name.replace('/', "_"), text.clone()))
+        .collect();
     if let Ok(text) = serde_json::to_string_pretty(record) {
         configs.push(("started.json".into(), text));
     }

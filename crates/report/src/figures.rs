@@ -70,7 +70,11 @@ impl From<&str> for Value {
 
 impl From<f64> for Value {
     fn from(number: f64) -> Value {
-        if number.is_finite() { Value::Number(number) } else { Value::None }
+        if number.is_finite() {
+            Value::Number(number)
+        } else {
+            Value::None
+        }
     }
 }
 
@@ -119,9 +123,10 @@ pub fn of_workload(summary: &Summary<'_>, at: usize, logs: &Logs) -> Vec<Figure>
     let workload = &summary.workloads[at];
     let id = |kind: &str| format!("w{}-{kind}", at + 1);
     let mut figures = vec![throughput(workload, id("throughput"))];
-    let some_latency = workload.cells.iter().any(|cell| {
-        cell.quoted().iter().any(|trial| trial.latency_ns.count > 0)
-    });
+    let some_latency = workload
+        .cells
+        .iter()
+        .any(|cell| cell.quoted().iter().any(|trial| trial.latency_ns.count > 0));
     if some_latency {
         figures.push(latency(workload, id("latency")));
         figures.push(ecdf(workload, logs, id("ecdf")));
@@ -140,7 +145,9 @@ fn verdict(cell: &Cell<'_>) -> &'static str {
 fn throughput(workload: &Workload<'_>, id: String) -> Figure {
     let mut rows = Vec::new();
     for cell in &workload.cells {
-        let Some(delivered) = cell.estimate(|t| Some(t.delivered_msgs_per_s)) else { continue };
+        let Some(delivered) = cell.estimate(|t| Some(t.delivered_msgs_per_s)) else {
+            continue;
+        };
         let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
         rows.push(vec![
             cell.label.as_str().into(),
@@ -158,18 +165,31 @@ fn throughput(workload: &Workload<'_>, id: String) -> Figure {
         title: "Throughput".into(),
         description: format!(
             "Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats.{}",
-            if workload.flat_out { "" } else { " The schedule sets the rate here: a system that keeps up delivers what is offered." }
+            if workload.flat_out {
+                ""
+            } else {
+                " The schedule sets the rate here: a system that keeps up delivers what is offered."
+            }
         ),
         columns: vec![
-            "system", "verdict", "repeats", "delivered_msgs_per_s", "ci_low_msgs_per_s",
-            "ci_high_msgs_per_s", "offered_msgs_per_s",
+            "system",
+            "verdict",
+            "repeats",
+            "delivered_msgs_per_s",
+            "ci_low_msgs_per_s",
+            "ci_high_msgs_per_s",
+            "offered_msgs_per_s",
         ],
         rows,
     }
 }
 
 /// A percentile of latency: its name, its quantile, and where it stands in a trial.
-type Percentile = (&'static str, f64, fn(&pubgauge_results::Distribution) -> u64);
+type Percentile = (
+    &'static str,
+    f64,
+    fn(&pubgauge_results::Distribution) -> u64,
+);
 
 const PERCENTILES: [Percentile; 5] = [
     ("p50", 0.5, |d| d.p50),
@@ -201,7 +221,14 @@ fn latency(workload: &Workload<'_>, id: String) -> Figure {
     if let Some(trial) = noise_trial(workload) {
         for (name, quantile, value) in PERCENTILES {
             if let Some(ns) = percentile(trial.noise_ns.count, quantile, value(&trial.noise_ns)) {
-                rows.push(vec![NOISE.into(), "".into(), name.into(), ns.into(), Value::None, Value::None]);
+                rows.push(vec![
+                    NOISE.into(),
+                    "".into(),
+                    name.into(),
+                    ns.into(),
+                    Value::None,
+                    Value::None,
+                ]);
             }
         }
     }
@@ -215,20 +242,36 @@ fn latency(workload: &Workload<'_>, id: String) -> Figure {
             "The machine's noise is how late a thread woke up that only sleeps 1 ms at a time: no latency below it can be blamed on a system.",
             queueing(workload)
         ),
-        columns: vec!["system", "verdict", "percentile", "latency_ns", "ci_low_ns", "ci_high_ns"],
+        columns: vec![
+            "system",
+            "verdict",
+            "percentile",
+            "latency_ns",
+            "ci_low_ns",
+            "ci_high_ns",
+        ],
         rows,
     }
 }
 
 fn queueing(workload: &Workload<'_>) -> &'static str {
-    if workload.flat_out { " Flat out, latency shows how long the queues are, not how fast a system answers." } else { "" }
+    if workload.flat_out {
+        " Flat out, latency shows how long the queues are, not how fast a system answers."
+    } else {
+        ""
+    }
 }
 
 fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
     let mut rows = Vec::new();
     for cell in &workload.cells {
         for (ns, share) in pooled_ecdf(cell, logs) {
-            rows.push(vec![cell.label.as_str().into(), verdict(cell).into(), ns.into(), share.into()]);
+            rows.push(vec![
+                cell.label.as_str().into(),
+                verdict(cell).into(),
+                ns.into(),
+                share.into(),
+            ]);
         }
     }
     if let Some(trial) = noise_trial(workload) {
@@ -283,7 +326,13 @@ fn series(workload: &Workload<'_>, id: String) -> Figure {
     for cell in &workload.cells {
         let trial = cell.typical();
         for (length, second) in thinned(&trial.series) {
-            let some = |value: u64| if second.delivered > 0 { Value::from(value) } else { Value::None };
+            let some = |value: u64| {
+                if second.delivered > 0 {
+                    Value::from(value)
+                } else {
+                    Value::None
+                }
+            };
             rows.push(vec![
                 cell.label.as_str().into(),
                 verdict(cell).into(),
@@ -335,7 +384,10 @@ fn thinned(series: &[Second]) -> Vec<(f64, Second)> {
             let n = chunk.len() as f64;
             let delivered: u64 = chunk.iter().map(|s| s.delivered).sum();
             let mean = |figure: fn(&Second) -> f64| chunk.iter().map(figure).sum::<f64>() / n;
-            let p50 = chunk.iter().map(|s| s.latency_p50_ns as f64 * s.delivered as f64).sum::<f64>();
+            let p50 = chunk
+                .iter()
+                .map(|s| s.latency_p50_ns as f64 * s.delivered as f64)
+                .sum::<f64>();
             let merged = Second {
                 published: chunk.iter().map(|s| s.published).sum(),
                 delivered,
@@ -344,7 +396,9 @@ fn thinned(series: &[Second]) -> Vec<(f64, Second)> {
                 latency_max_ns: chunk.iter().map(|s| s.latency_max_ns).max().unwrap_or(0),
                 publishers_cpu: mean(|s| s.publishers_cpu),
                 subscribers_cpu: mean(|s| s.subscribers_cpu),
-                system_cpu: last.system_cpu.map(|_| mean(|s| s.system_cpu.unwrap_or(0.0))),
+                system_cpu: last
+                    .system_cpu
+                    .map(|_| mean(|s| s.system_cpu.unwrap_or(0.0))),
                 noise_max_ns: chunk.iter().map(|s| s.noise_max_ns).max().unwrap_or(0),
                 ..*last
             };

@@ -45,7 +45,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     out.push_str("</main>\n");
     data(&mut out, &summary, &figures);
     for script in [D3, PLOT, SCRIPT] {
-        let _ = write!(out, "<script>{script}</script>\n");
+        let _ = writeln!(out, "<script>{script}</script>");
     }
     out.push_str("</body>\n</html>\n");
     out
@@ -62,7 +62,11 @@ const READING: &str = "<section id=\"reading\"><h2>How to read this</h2><dl clas
 
 fn head(out: &mut String, results: &Results) {
     let study = &results.study;
-    let name = escape(if study.name.is_empty() { "run" } else { &study.name });
+    let name = escape(if study.name.is_empty() {
+        "run"
+    } else {
+        &study.name
+    });
     let _ = write!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -73,7 +77,7 @@ fn head(out: &mut String, results: &Results) {
          <a class=\"skip\" href=\"#answer\">Skip to the answer</a>\n<header>\n<p class=\"brand\">pubgauge</p>\n<h1>{name}</h1>\n"
     );
     if let Some(question) = &study.question {
-        let _ = write!(out, "<p class=\"question\">{}</p>\n", escape(question));
+        let _ = writeln!(out, "<p class=\"question\">{}</p>", escape(question));
     }
     let machine = &results.machine;
     let _ = write!(
@@ -105,11 +109,11 @@ fn answers(out: &mut String, summary: &Summary<'_>) {
             escape(&workload.name)
         );
         for metric in Metric::of(workload) {
-            let sentence = summary::answer(workload, *metric).to_string();
+            let sentence = summary::answer(workload, metric).to_string();
             let (what, who) = sentence.split_once(": ").unwrap_or(("", &sentence));
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<li><span class=\"what\">{}</span> <span class=\"who\">{}</span></li>\n",
+                "<li><span class=\"what\">{}</span> <span class=\"who\">{}</span></li>",
                 escape(what),
                 escape(who)
             );
@@ -120,11 +124,15 @@ fn answers(out: &mut String, summary: &Summary<'_>) {
 }
 
 fn doubts(out: &mut String, results: &Results, summary: &Summary<'_>) {
-    let bad = results.trials.iter().filter(|t| t.verdict.status != Status::Valid).count();
+    let bad = results
+        .trials
+        .iter()
+        .filter(|t| t.verdict.status != Status::Valid)
+        .count();
     let all = results.trials.len();
     out.push_str("<section id=\"validity\"><h2>What is not valid, and why</h2>\n");
     if bad == 0 {
-        let _ = write!(out, "<p>All {all} trials are valid.</p></section>\n");
+        let _ = writeln!(out, "<p>All {all} trials are valid.</p></section>");
         return;
     }
     let _ = write!(
@@ -169,9 +177,9 @@ fn criteria(out: &mut String, results: &Results) {
             Some(false) => ("broken", "not met"),
             None => ("unsteady", "undecided"),
         };
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<tr><td><span class=\"badge {class}\">{word}</span></td><td>{}</td><td class=\"wrap\">{}</td></tr>\n",
+            "<tr><td><span class=\"badge {class}\">{word}</span></td><td>{}</td><td class=\"wrap\">{}</td></tr>",
             escape(&outcome.criterion),
             escape(&outcome.figures)
         );
@@ -239,7 +247,9 @@ fn figure_table(out: &mut String, figure: &Figure) {
         for value in row {
             let _ = match value {
                 Value::Text(text) => write!(out, "<td>{}</td>", escape(text)),
-                Value::Number(number) => write!(out, "<td class=\"n\">{}</td>", short_number(*number)),
+                Value::Number(number) => {
+                    write!(out, "<td class=\"n\">{}</td>", short_number(*number))
+                }
                 Value::None => write!(out, "<td class=\"n\">–</td>"),
             };
         }
@@ -268,16 +278,27 @@ fn short_number(number: f64) -> String {
 fn settings(out: &mut String, summary: &Summary<'_>) {
     out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
     let mut shown: Vec<(String, &Vec<pubgauge_driver::Mapping>)> = Vec::new();
-    for cell in summary.workloads.iter().flat_map(|workload| &workload.cells) {
+    for cell in summary
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.cells)
+    {
         let trial = cell.trials[0];
         let key = format!("{} {}", trial.system.name, trial.system.version);
-        if !shown.iter().any(|(label, mappings)| *label == key && **mappings == trial.mappings) {
+        if !shown
+            .iter()
+            .any(|(label, mappings)| *label == key && **mappings == trial.mappings)
+        {
             shown.push((key, &trial.mappings));
         }
     }
     for (label, mappings) in shown {
         if mappings.is_empty() {
-            let _ = write!(out, "<h3>{}</h3><p>Nothing was asked for but the defaults.</p>\n", escape(&label));
+            let _ = writeln!(
+                out,
+                "<h3>{}</h3><p>Nothing was asked for but the defaults.</p>",
+                escape(&label)
+            );
             continue;
         }
         let _ = write!(
@@ -286,9 +307,9 @@ fn settings(out: &mut String, summary: &Summary<'_>) {
             escape(&label)
         );
         for mapping in mappings {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>\n",
+                "<tr><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>",
                 escape(&mapping.setting),
                 escape(&mapping.value),
                 escape(&mapping.native)
@@ -299,7 +320,6 @@ fn settings(out: &mut String, summary: &Summary<'_>) {
     out.push_str("</section>\n");
 }
 
-
 fn unsupported(out: &mut String, results: &Results) {
     if results.study.unsupported.is_empty() {
         return;
@@ -307,9 +327,9 @@ fn unsupported(out: &mut String, results: &Results) {
     out.push_str("<section id=\"unsupported\"><h2>What could not be had</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Unsupported settings\"><table>\n<thead><tr><th scope=\"col\">system</th><th scope=\"col\">setting</th><th scope=\"col\">asked for</th><th scope=\"col\">reason</th></tr></thead>\n<tbody>\n");
     for cell in &results.study.unsupported {
         for setting in &cell.settings {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>\n",
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>",
                 escape(&cell.system),
                 escape(&setting.setting),
                 escape(&setting.value),
@@ -332,23 +352,42 @@ fn machine(out: &mut String, results: &Results) {
     let facts = [
         ("systems", systems.join(", ")),
         ("pubgauge", machine.pubgauge_version.clone()),
-        ("processor", format!("{}, {} available", machine.cpu_model, machine.cores)),
+        (
+            "processor",
+            format!("{}, {} available", machine.cpu_model, machine.cores),
+        ),
         ("memory", units::bytes(machine.memory_bytes)),
-        ("operating system", format!("{}, {}", machine.os, machine.kernel)),
-        ("frequency governor", machine.governor.clone().unwrap_or_else(|| "not told".into())),
+        (
+            "operating system",
+            format!("{}, {}", machine.os, machine.kernel),
+        ),
+        (
+            "frequency governor",
+            machine
+                .governor
+                .clone()
+                .unwrap_or_else(|| "not told".into()),
+        ),
         ("open files allowed", machine.max_open_files.to_string()),
-        ("load average before the run", format!("{:.2}", machine.load_average_1min)),
+        (
+            "load average before the run",
+            format!("{:.2}", machine.load_average_1min),
+        ),
         ("results format", results.format.clone()),
         ("seed", results.study.seed.to_string()),
     ];
     out.push_str("<section id=\"machine\"><h2>Machine and versions</h2>\n<dl class=\"facts\">\n");
     for (name, value) in facts {
-        let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>\n", escape(&value));
+        let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
     }
     out.push_str("</dl>\n");
     if let Some(calibration) = &machine.calibration {
         let text = serde_json::to_string_pretty(calibration).unwrap_or_default();
-        let _ = write!(out, "<details><summary>Calibration of this machine</summary><pre>{}</pre></details>\n", escape(&text));
+        let _ = writeln!(
+            out,
+            "<details><summary>Calibration of this machine</summary><pre>{}</pre></details>",
+            escape(&text)
+        );
     }
     out.push_str("</section>\n");
 }

@@ -27,7 +27,11 @@ impl Estimate {
         let (mean, variance) = moments(values);
         let half_width =
             (n > 1).then(|| t_quantile(CONFIDENCE, (n - 1) as f64) * (variance / n as f64).sqrt());
-        Some(Estimate { mean, half_width, n })
+        Some(Estimate {
+            mean,
+            half_width,
+            n,
+        })
     }
 
     /// Lower end of the interval, not below zero: no figure here can be negative. The mean for a
@@ -81,7 +85,10 @@ pub fn ratio(a: &[f64], b: &[f64], comparisons: usize) -> Option<Ratio> {
         // Welch-Satterthwaite.
         let freedom = (part_a + part_b).powi(2)
             / (part_a.powi(2) / (a.len() - 1) as f64 + part_b.powi(2) / (b.len() - 1) as f64);
-        t_quantile(1.0 - (1.0 - CONFIDENCE) / comparisons.max(1) as f64, freedom) * error
+        t_quantile(
+            1.0 - (1.0 - CONFIDENCE) / comparisons.max(1) as f64,
+            freedom,
+        ) * error
     };
     Some(Ratio {
         ratio: difference.exp(),
@@ -95,7 +102,14 @@ fn moments(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, if values.len() > 1 { squares / (n - 1.0) } else { 0.0 })
+    (
+        mean,
+        if values.len() > 1 {
+            squares / (n - 1.0)
+        } else {
+            0.0
+        },
+    )
 }
 
 /// Two-sided quantile of Student's t.
@@ -124,7 +138,10 @@ mod tests {
     #[test]
     fn ratios() {
         let clear = ratio(&[200.0, 210.0, 190.0], &[100.0, 105.0, 95.0], 1).unwrap();
-        assert!(clear.is_clear() && (clear.ratio - 2.0).abs() < 0.01, "{clear:?}");
+        assert!(
+            clear.is_clear() && (clear.ratio - 2.0).abs() < 0.01,
+            "{clear:?}"
+        );
         let tie = ratio(&[100.0, 120.0, 90.0], &[105.0, 95.0, 110.0], 1).unwrap();
         assert!(!tie.is_clear(), "{tie:?}");
         assert_eq!(ratio(&[1.0], &[2.0, 3.0], 1), None);

@@ -67,9 +67,10 @@ impl<'a> Summary<'a> {
                 workloads.len() - 1
             });
             let cells = &mut workloads[at].cells;
-            match cells.iter_mut().find(|cell| {
-                cell.id == trial.cell && cell.system == trial.system.name
-            }) {
+            match cells
+                .iter_mut()
+                .find(|cell| cell.id == trial.cell && cell.system == trial.system.name)
+            {
                 Some(cell) => cell.trials.push(trial),
                 None => cells.push(Cell {
                     id: trial.cell.clone(),
@@ -112,8 +113,11 @@ fn label(cells: &mut [Cell<'_>]) {
         let mut labels: Vec<String> = all
             .iter()
             .map(|own| {
-                let differing: Vec<&str> =
-                    own.iter().filter(|pair| !common(pair)).map(|(_, native)| native.as_str()).collect();
+                let differing: Vec<&str> = own
+                    .iter()
+                    .filter(|pair| !common(pair))
+                    .map(|(_, native)| native.as_str())
+                    .collect();
                 if differing.is_empty() {
                     system.clone()
                 } else {
@@ -144,18 +148,29 @@ fn label(cells: &mut [Cell<'_>]) {
 impl<'a> Cell<'a> {
     /// Its valid repeats.
     pub fn valid(&self) -> impl Iterator<Item = &'a Trial> + '_ {
-        self.trials.iter().copied().filter(|trial| trial.verdict.status == Status::Valid)
+        self.trials
+            .iter()
+            .copied()
+            .filter(|trial| trial.verdict.status == Status::Valid)
     }
 
     /// The repeats that its figures come from: the valid ones, or all if none is.
     pub fn quoted(&self) -> Vec<&'a Trial> {
         let valid: Vec<&Trial> = self.valid().collect();
-        if valid.is_empty() { self.trials.clone() } else { valid }
+        if valid.is_empty() {
+            self.trials.clone()
+        } else {
+            valid
+        }
     }
 
     /// Valid if any repeat is; otherwise the mildest verdict.
     pub fn status(&self) -> Status {
-        self.trials.iter().map(|trial| trial.verdict.status).min().unwrap_or_default()
+        self.trials
+            .iter()
+            .map(|trial| trial.verdict.status)
+            .min()
+            .unwrap_or_default()
     }
 
     /// A figure over the [`Cell::quoted`] repeats.
@@ -192,7 +207,10 @@ impl<'a> Cell<'a> {
             }
             match groups.iter_mut().find(|group| group.status == status) {
                 Some(group) => group.trials.push(trial),
-                None => groups.push(Doubt { status, trials: vec![trial] }),
+                None => groups.push(Doubt {
+                    status,
+                    trials: vec![trial],
+                }),
             }
         }
         groups
@@ -206,8 +224,14 @@ impl Doubt<'_> {
         match (self.trials.len(), all) {
             (_, 1) => String::new(),
             (1, _) => format!(", repeat {}", numbers[0]),
-            (n, all) if n == all => format!(", all {all} repeats (figures of repeat {})", numbers[0]),
-            _ => format!(", repeats {} (figures of repeat {})", numbers.join(", "), numbers[0]),
+            (n, all) if n == all => {
+                format!(", all {all} repeats (figures of repeat {})", numbers[0])
+            }
+            _ => format!(
+                ", repeats {} (figures of repeat {})",
+                numbers.join(", "),
+                numbers[0]
+            ),
         }
     }
 }
@@ -221,6 +245,8 @@ pub enum Metric {
     MedianLatency,
     /// 99th percentile of latency; less is better.
     TailLatency,
+    /// Median round trip of ping-pong flows; less is better.
+    RoundTrip,
     /// Processor time of client and system for one delivery; less is better.
     CpuPerMessage,
 }
@@ -228,12 +254,21 @@ pub enum Metric {
 impl Metric {
     /// What a workload is judged by: throughput flat out, where latency only shows how long the
     /// queues are; latency when paced, where everybody delivers what is offered.
-    pub fn of(workload: &Workload<'_>) -> &'static [Metric] {
+    pub fn of(workload: &Workload<'_>) -> Vec<Metric> {
         if workload.flat_out {
-            &[Metric::Throughput, Metric::CpuPerMessage]
-        } else {
-            &[Metric::MedianLatency, Metric::TailLatency, Metric::CpuPerMessage]
+            return vec![Metric::Throughput, Metric::CpuPerMessage];
         }
+        let mut metrics = vec![Metric::MedianLatency, Metric::TailLatency];
+        let round_trips = |trial: &&Trial| trial.round_trip_ns.is_some_and(|d| d.count > 0);
+        if workload
+            .cells
+            .iter()
+            .any(|cell| cell.trials.iter().any(&round_trips))
+        {
+            metrics.push(Metric::RoundTrip);
+        }
+        metrics.push(Metric::CpuPerMessage);
+        metrics
     }
 
     /// The figure of a trial; absent where the trial cannot tell (too few messages for the
@@ -243,11 +278,16 @@ impl Metric {
             Metric::Throughput => Some(trial.delivered_msgs_per_s),
             Metric::MedianLatency => percentile(trial.latency_ns.count, 0.5, trial.latency_ns.p50),
             Metric::TailLatency => percentile(trial.latency_ns.count, 0.99, trial.latency_ns.p99),
+            Metric::RoundTrip => trial
+                .round_trip_ns
+                .and_then(|d| percentile(d.count, 0.5, d.p50)),
             Metric::CpuPerMessage => {
                 let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
                 // A broker out of sight would look free: then there is no figure. A brokerless
                 // system works inside the client and needs no seconds of its own.
-                let system = trial.system_cpu_s.or_else(|| trial.system_in_client().then_some(0.0))?;
+                let system = trial
+                    .system_cpu_s
+                    .or_else(|| trial.system_in_client().then_some(0.0))?;
                 per_message(client + system, trial)
             }
         }
@@ -264,6 +304,7 @@ impl Metric {
             Metric::Throughput => "most delivered",
             Metric::MedianLatency => "lowest median latency",
             Metric::TailLatency => "lowest 99th percentile of latency",
+            Metric::RoundTrip => "shortest median round trip",
             Metric::CpuPerMessage => "least processor time per message (client and system)",
         }
     }
@@ -271,7 +312,8 @@ impl Metric {
     /// An estimate with its unit and, if it has one, the half width of its interval.
     pub fn show_estimate(self, estimate: &Estimate) -> String {
         let mean = self.show(estimate.mean);
-        let (Some(half_width), Some((_, unit))) = (estimate.half_width, mean.split_once(' ')) else {
+        let (Some(half_width), Some((_, unit))) = (estimate.half_width, mean.split_once(' '))
+        else {
             return mean;
         };
         // The half width in the unit of the mean, whatever its own size.
@@ -284,9 +326,15 @@ impl Metric {
             "s" => 1e9,
             _ => 1.0,
         };
-        let half_width = if self == Metric::CpuPerMessage { half_width * 1e3 } else { half_width };
+        let half_width = if self == Metric::CpuPerMessage {
+            half_width * 1e3
+        } else {
+            half_width
+        };
         let number = mean.trim_end_matches(unit).trim_end();
-        let decimals = number.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let decimals = number
+            .split_once('.')
+            .map_or(0, |(_, fraction)| fraction.len());
         format!("{number} ±{:.decimals$} {unit}", half_width / scale)
     }
 
@@ -294,7 +342,7 @@ impl Metric {
     pub fn show(self, value: f64) -> String {
         match self {
             Metric::Throughput => units::rate(value),
-            Metric::MedianLatency | Metric::TailLatency => units::time(value),
+            Metric::MedianLatency | Metric::TailLatency | Metric::RoundTrip => units::time(value),
             Metric::CpuPerMessage => units::time(value * 1e3),
         }
     }
@@ -308,7 +356,11 @@ pub fn percentile(count: u64, quantile: f64, value: u64) -> Option<f64> {
 /// Microseconds of processor time for one delivery (for one message taken, where nobody
 /// listens).
 pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
-    let messages = if trial.expected > 0 { trial.delivered } else { trial.published };
+    let messages = if trial.expected > 0 {
+        trial.delivered
+    } else {
+        trial.published
+    };
     (messages > 0).then(|| seconds * 1e6 / messages as f64)
 }
 
@@ -344,7 +396,8 @@ const SINGLE_TIE: f64 = 1.10;
 
 /// Compares the valid cells of a workload by a metric.
 pub fn answer(workload: &Workload<'_>, metric: Metric) -> Answer {
-    let values = |cell: &Cell<'_>| -> Vec<f64> { cell.valid().filter_map(|t| metric.figure(t)).collect() };
+    let values =
+        |cell: &Cell<'_>| -> Vec<f64> { cell.valid().filter_map(|t| metric.figure(t)).collect() };
     let ceiling = workload
         .cells
         .iter()
@@ -363,7 +416,11 @@ pub fn answer(workload: &Workload<'_>, metric: Metric) -> Answer {
         .collect();
     places.sort_by(|a, b| {
         let order = a.2.mean.total_cmp(&b.2.mean);
-        if metric.more_is_better() { order.reverse() } else { order }
+        if metric.more_is_better() {
+            order.reverse()
+        } else {
+            order
+        }
     });
     let compared = places.len();
     let mut winners: Vec<Place> = Vec::new();
@@ -375,9 +432,18 @@ pub fn answer(workload: &Workload<'_>, metric: Metric) -> Answer {
             let best = &places[0];
             let ratio = stats::ratio(own, &best.1, compared - 1);
             let apart = (estimate.mean / best.2.mean).max(best.2.mean / estimate.mean);
-            (ratio, ratio.map_or(!(apart > SINGLE_TIE), |ratio| !ratio.is_clear()))
+            (
+                ratio,
+                ratio.map_or(apart.is_nan() || apart <= SINGLE_TIE, |ratio| {
+                    !ratio.is_clear()
+                }),
+            )
         };
-        let place = Place { label: (*label).to_owned(), estimate: *estimate, to_best };
+        let place = Place {
+            label: (*label).to_owned(),
+            estimate: *estimate,
+            to_best,
+        };
         // Somebody further back with a wide interval ties too, whoever stands between.
         if tied {
             winners.push(place);
@@ -385,7 +451,13 @@ pub fn answer(workload: &Workload<'_>, metric: Metric) -> Answer {
             runner_up = Some(place);
         }
     }
-    Answer { metric, winners, runner_up, compared, ceiling }
+    Answer {
+        metric,
+        winners,
+        runner_up,
+        compared,
+        ceiling,
+    }
 }
 
 impl fmt::Display for Answer {
@@ -397,10 +469,18 @@ impl fmt::Display for Answer {
             return write!(f, "{what}: no valid trial to compare");
         };
         if self.compared == 1 {
-            write!(f, "{what}: {} {}, the only valid one", best.label, show(&best.estimate))?;
+            write!(
+                f,
+                "{what}: {} {}, the only valid one",
+                best.label,
+                show(&best.estimate)
+            )?;
         } else if self.winners.len() > 1 {
-            let all: Vec<String> =
-                self.winners.iter().map(|p| format!("{} {}", p.label, show(&p.estimate))).collect();
+            let all: Vec<String> = self
+                .winners
+                .iter()
+                .map(|p| format!("{} {}", p.label, show(&p.estimate)))
+                .collect();
             write!(f, "{what}: no clear winner among {}", all.join(", "))?;
         } else {
             write!(f, "{what}: {} {}", best.label, show(&best.estimate))?;

@@ -63,20 +63,43 @@ fn one_workload(out: &mut String, workload: &Workload<'_>, width: usize) {
     );
     wrapped(out, "", &words, width);
     for metric in Metric::of(workload) {
-        wrapped(out, "  ", &plain(&summary::answer(workload, *metric).to_string()), width);
+        wrapped(
+            out,
+            "  ",
+            &plain(&summary::answer(workload, metric).to_string()),
+            width,
+        );
     }
     let fixed: usize = COLUMNS.iter().map(|(_, width)| width + 1).sum();
     let first = width - fixed;
-    let repeats = workload.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
-    let over = if repeats > 1 { format!("mean of {repeats} repeats") } else { String::new() };
+    let repeats = workload
+        .cells
+        .iter()
+        .map(|cell| cell.trials.len())
+        .max()
+        .unwrap_or(0);
+    let over = if repeats > 1 {
+        format!("mean of {repeats} repeats")
+    } else {
+        String::new()
+    };
     let _ = writeln!(
         out,
         "{:<first$} {:>7} {:>9} {:>23} {:>6} {:>13}",
-        format!(" {over}"), "", "delivered", "------- latency -------", "", "CPU µs/msg"
+        format!(" {over}"),
+        "",
+        "delivered",
+        "------- latency -------",
+        "",
+        "CPU µs/msg"
     );
     let _ = write!(out, "{:<first$}", " system");
     for (at, (name, width)) in COLUMNS.iter().enumerate() {
-        let _ = if at == 0 { write!(out, " {name:<width$}") } else { write!(out, " {name:>width$}") };
+        let _ = if at == 0 {
+            write!(out, " {name:<width$}")
+        } else {
+            write!(out, " {name:>width$}")
+        };
     }
     out.push('\n');
     for cell in &workload.cells {
@@ -86,12 +109,18 @@ fn one_workload(out: &mut String, workload: &Workload<'_>, width: usize) {
 }
 
 fn row(out: &mut String, cell: &Cell<'_>, first: usize, width: usize) {
-    let mark = if cell.status() == Status::Valid { " " } else { "!" };
+    let mark = if cell.status() == Status::Valid {
+        " "
+    } else {
+        "!"
+    };
     let label = format!("{mark}{}", plain(&cell.label));
     let mean = |figure: &dyn Fn(&Trial) -> Option<f64>| cell.estimate(figure).map(|e| e.mean);
     let time = |figure: Option<f64>| figure.map_or("-".to_owned(), units::time);
     let latency = |quantile: f64, value: &dyn Fn(&Trial) -> u64| {
-        time(mean(&|t| percentile(t.latency_ns.count, quantile, value(t))))
+        time(mean(&|t| {
+            percentile(t.latency_ns.count, quantile, value(t))
+        }))
     };
     let cpu = |figure: Option<f64>| figure.map_or("-".to_owned(), units::digits);
     let lost: u64 = cell.trials.iter().map(|trial| trial.lost).sum();
@@ -114,7 +143,11 @@ fn row(out: &mut String, cell: &Cell<'_>, first: usize, width: usize) {
         let _ = write!(out, "{label:<first$}");
     }
     for (at, (figure, (_, width))) in figures.iter().zip(COLUMNS).enumerate() {
-        let _ = if at == 0 { write!(out, " {figure:<width$}") } else { write!(out, " {figure:>width$}") };
+        let _ = if at == 0 {
+            write!(out, " {figure:<width$}")
+        } else {
+            write!(out, " {figure:>width$}")
+        };
     }
     out.push('\n');
 }
@@ -213,7 +246,9 @@ pub(crate) fn name(status: Status) -> &'static str {
 
 /// Text without control characters: a hostile name must not drive the terminal.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
 }
 
 /// Writes `text` in lines of at most `width` characters, the first after `lead`, the others
@@ -225,7 +260,11 @@ fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
     let mut length = 0;
     let mut first = true;
     let mut flush = |line: &mut String, length: &mut usize| {
-        let _ = if first { writeln!(out, "{lead}{line}") } else { writeln!(out, "{:indent$}{line}", "") };
+        let _ = if first {
+            writeln!(out, "{lead}{line}")
+        } else {
+            writeln!(out, "{:indent$}{line}", "")
+        };
         first = false;
         line.clear();
         *length = 0;

@@ -35,7 +35,11 @@ pub fn rate(per_s: f64) -> String {
 /// A count as `820`, `10.0 k`, `1.23 M`; whole and exact below 100,000, so that a single lost
 /// message shows.
 pub fn count(count: u64) -> String {
-    if count < 100_000 { count.to_string() } else { scaled(count as f64) }
+    if count < 100_000 {
+        count.to_string()
+    } else {
+        scaled(count as f64)
+    }
 }
 
 fn scaled(value: f64) -> String {
@@ -60,7 +64,11 @@ pub fn bytes(bytes: u64) -> String {
         value /= 1024.0;
         unit = next;
     }
-    if unit == "B" { format!("{bytes} B") } else { format!("{} {unit}", digits(value)) }
+    if unit == "B" {
+        format!("{bytes} B")
+    } else {
+        format!("{} {unit}", digits(value))
+    }
 }
 
 #[cfg(test)]
@@ -69,13 +77,25 @@ mod tests {
 
     #[test]
     fn readable() {
-        let times = [(0.0, "0 ns"), (182.0, "182 ns"), (1_820.0, "1.82 µs"), (99_960.0, "100 µs"),
-            (999_600.0, "1.00 ms"), (18_200_000.0, "18.2 ms"), (61e9, "61.0 s")];
+        let times = [
+            (0.0, "0 ns"),
+            (182.0, "182 ns"),
+            (1_820.0, "1.82 µs"),
+            (99_960.0, "100 µs"),
+            (999_600.0, "1.00 ms"),
+            (18_200_000.0, "18.2 ms"),
+            (61e9, "61.0 s"),
+        ];
         for (ns, text) in times {
             assert_eq!(time(ns), text);
         }
-        let rates = [(0.0, "0/s"), (100.0, "100/s"), (99.6, "99.6/s"), (10_000.0, "10.0 k/s"),
-            (1_234_567.0, "1.23 M/s")];
+        let rates = [
+            (0.0, "0/s"),
+            (100.0, "100/s"),
+            (99.6, "99.6/s"),
+            (10_000.0, "10.0 k/s"),
+            (1_234_567.0, "1.23 M/s"),
+        ];
         for (per_s, text) in rates {
             assert_eq!(rate(per_s), text);
         }

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 fn figures_of(results: &Results, logs: &Logs) -> Vec<Figure> {
     let summary = Summary::of(results);
-    (0..summary.workloads.len()).flat_map(|at| figures::of_workload(&summary, at, logs)).collect()
+    (0..summary.workloads.len())
+        .flat_map(|at| figures::of_workload(&summary, at, logs))
+        .collect()
 }
 
 /// Clicks a figure's button and gives back the file that it saves.
@@ -51,15 +53,23 @@ fn every_figure_is_drawn_and_saves_what_it_shows() {
         ));
         assert!(marks.as_u64().unwrap() > 10, "{id}: {marks} marks");
         // Every system of the figure is named in it.
-        let words = browser.eval(&format!("document.querySelector('#{id} .chart').textContent"));
+        let words = browser.eval(&format!(
+            "document.querySelector('#{id} .chart').textContent"
+        ));
         for label in ["mosquitto", "zeromq", "rabbitmq"] {
-            assert!(words.as_str().unwrap().contains(label), "{id} lacks {label}: {words}");
+            assert!(
+                words.as_str().unwrap().contains(label),
+                "{id} lacks {label}: {words}"
+            );
         }
 
         assert_same_rows(figure, &saved(&mut browser, id, "csv"));
 
         let svg = saved(&mut browser, id, "svg");
-        assert!(!svg.contains("var(--"), "{id}: a colour of the style sheet is left");
+        assert!(
+            !svg.contains("var(--"),
+            "{id}: a colour of the style sheet is left"
+        );
         let parsed = browser.eval(&format!(
             "(() => {{ const d = new DOMParser().parseFromString({}, 'image/svg+xml');
                return [d.querySelectorAll('parsererror').length, d.documentElement.nodeName, d.querySelector('title')?.textContent, d.querySelectorAll('text').length]; }})()",
@@ -67,14 +77,21 @@ fn every_figure_is_drawn_and_saves_what_it_shows() {
         ));
         assert_eq!(parsed[0], 0, "{id}: {parsed}");
         assert_eq!(parsed[1], "svg");
-        assert!(parsed[2].as_str().unwrap().starts_with(&figure.title), "{parsed}");
+        assert!(
+            parsed[2].as_str().unwrap().starts_with(&figure.title),
+            "{parsed}"
+        );
         assert!(parsed[3].as_u64().unwrap() > 3, "{parsed}");
     }
     assert!(browser.errors.is_empty(), "{:#?}", browser.errors);
     let outside: Vec<&String> = browser
         .requests
         .iter()
-        .filter(|url| !["file:", "blob:", "data:"].iter().any(|own| url.starts_with(own)))
+        .filter(|url| {
+            !["file:", "blob:", "data:"]
+                .iter()
+                .any(|own| url.starts_with(own))
+        })
         .collect();
     assert!(outside.is_empty(), "{outside:?}");
 }
@@ -87,7 +104,8 @@ fn assert_same_rows(figure: &Figure, csv: &str) {
     our_lines.next();
     let mut rows = 0;
     for (saved, ours) in lines.by_ref().zip(our_lines.by_ref()) {
-        let (saved, ours): (Vec<&str>, Vec<&str>) = (saved.split(',').collect(), ours.split(',').collect());
+        let (saved, ours): (Vec<&str>, Vec<&str>) =
+            (saved.split(',').collect(), ours.split(',').collect());
         assert_eq!(saved.len(), ours.len(), "{}: {saved:?} {ours:?}", figure.id);
         for (a, b) in saved.iter().zip(&ours) {
             // Numbers as numbers: the two languages write exponents differently.
@@ -99,7 +117,11 @@ fn assert_same_rows(figure: &Figure, csv: &str) {
         rows += 1;
     }
     assert_eq!((lines.next(), our_lines.next()), (None, None));
-    assert_eq!(rows, figure.rows.len() + 1, "with the empty line at the end");
+    assert_eq!(
+        rows,
+        figure.rows.len() + 1,
+        "with the empty line at the end"
+    );
 }
 
 #[test]
@@ -112,7 +134,13 @@ fn figures_equal_the_results() {
     let row_of = |kind: &str, w: usize, pick: &dyn Fn(&Value) -> bool| -> Value {
         let figures = data["workloads"][w]["figures"].as_array().unwrap();
         let figure = figures.iter().find(|f| f["kind"] == kind).unwrap();
-        figure["rows"].as_array().unwrap().iter().find(|row| pick(row)).unwrap().clone()
+        figure["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| pick(row))
+            .unwrap()
+            .clone()
     };
     for trial in &results.trials {
         let w = ["fleet of meters", "periodic 1-1", "flat out 1-1"]
@@ -138,7 +166,9 @@ fn figures_equal_the_results() {
     assert_eq!(shown.as_array().unwrap().len(), results.trials.len());
     for row in shown.as_array().unwrap() {
         let found = results.trials.iter().any(|t| {
-            row[0] == json!(t.system.name) && row[9] == json!(t.delivered.to_string()) && row[10] == json!(t.lost.to_string())
+            row[0] == json!(t.system.name)
+                && row[9] == json!(t.delivered.to_string())
+                && row[10] == json!(t.lost.to_string())
         });
         assert!(found, "{row}");
     }
@@ -179,10 +209,19 @@ fn paper() {
     // Somebody who reads in the dark still prints on white.
     browser.media("print", "dark");
     browser.open(&page(&results, &logs));
-    assert_eq!(browser.eval("getComputedStyle(document.querySelector('.tools')).display"), "none");
-    assert_eq!(browser.eval("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)");
+    assert_eq!(
+        browser.eval("getComputedStyle(document.querySelector('.tools')).display"),
+        "none"
+    );
+    assert_eq!(
+        browser.eval("getComputedStyle(document.body).backgroundColor"),
+        "rgb(255, 255, 255)"
+    );
     browser.size(718, 1000, false);
-    let wide = browser.eval("document.documentElement.scrollWidth").as_u64().unwrap();
+    let wide = browser
+        .eval("document.documentElement.scrollWidth")
+        .as_u64()
+        .unwrap();
     browser.picture("print");
     assert!(wide <= 718, "wider than A4 within its margins: {wide}");
     browser.call("Emulation.clearDeviceMetricsOverride", json!({}));
@@ -232,13 +271,22 @@ fn hostile_names_do_not_break_out() {
     browser.open(&page(&results, &logs));
     browser.picture("hostile");
     assert_eq!(browser.eval("typeof window.broken"), "undefined");
-    assert_eq!(browser.eval("document.querySelectorAll('img, iframe, object').length"), 0);
-    assert_eq!(browser.eval("document.querySelector('h1').textContent"), json!(results.study.name));
+    assert_eq!(
+        browser.eval("document.querySelectorAll('img, iframe, object').length"),
+        0
+    );
+    assert_eq!(
+        browser.eval("document.querySelector('h1').textContent"),
+        json!(results.study.name)
+    );
     // Names come through to the data unchanged.
     let names = browser.eval(
         "JSON.parse(document.getElementById('data').textContent).workloads[0].cells.map((c) => c.label)",
     );
-    let expected: Vec<&str> = results.trials[..5].iter().map(|t| t.system.name.as_str()).collect();
+    let expected: Vec<&str> = results.trials[..5]
+        .iter()
+        .map(|t| t.system.name.as_str())
+        .collect();
     assert_eq!(names, json!(expected));
     browser.eval(SAVED);
     let csv = saved(&mut browser, "w1-throughput", "csv");
@@ -285,7 +333,12 @@ fn everybody_can_read_it() {
     let key = json!({"type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"});
     browser.call("Input.dispatchKeyEvent", key);
     let csv = browser.eval("out");
-    assert!(csv.as_str().unwrap().starts_with("system,verdict,part,cpu_us_per_msg"), "{csv}");
+    assert!(
+        csv.as_str()
+            .unwrap()
+            .starts_with("system,verdict,part,cpu_us_per_msg"),
+        "{csv}"
+    );
 }
 
 /// The words and tables stand in the page itself, for those who run no scripts.
@@ -294,7 +347,13 @@ fn answers_stand_in_the_page_without_scripts() {
     let (results, logs) = sample::run(5);
     let html = page(&results, &logs);
     let before_scripts = &html[..html.find("<script type=\"application/json\"").unwrap()];
-    for part in ["The answer", "What is not valid, and why", "no clear winner among zeromq", "the backlog grew", "Every trial"] {
+    for part in [
+        "The answer",
+        "What is not valid, and why",
+        "no clear winner among zeromq",
+        "the backlog grew",
+        "Every trial",
+    ] {
         assert!(before_scripts.contains(part), "{part}");
     }
     for figure in figures_of(&results, &logs) {
@@ -315,7 +374,13 @@ fn nothing_measured_is_a_page_too() {
     browser.size(1100, 900, false);
     browser.open(&page(&results, &Logs::new()));
     let words = browser.eval("document.body.innerText");
-    assert!(words.as_str().unwrap().contains("No trial has been measured."), "{words}");
+    assert!(
+        words
+            .as_str()
+            .unwrap()
+            .contains("No trial has been measured."),
+        "{words}"
+    );
     assert!(browser.errors.is_empty(), "{:#?}", browser.errors);
 }
 
@@ -323,9 +388,24 @@ fn nothing_measured_is_a_page_too() {
 #[test]
 fn empty_trials_are_drawn() {
     let (mut results, _) = sample::run(1);
-    for trial in results.trials.iter_mut().filter(|t| t.system.name == "mosquitto") {
-        let (system, workload, cell) = (trial.system.clone(), trial.workload.clone(), trial.cell.clone());
-        *trial = pubgauge_results::Trial { id: trial.id, system, workload, cell, repeat: 1, ..Default::default() };
+    for trial in results
+        .trials
+        .iter_mut()
+        .filter(|t| t.system.name == "mosquitto")
+    {
+        let (system, workload, cell) = (
+            trial.system.clone(),
+            trial.workload.clone(),
+            trial.cell.clone(),
+        );
+        *trial = pubgauge_results::Trial {
+            id: trial.id,
+            system,
+            workload,
+            cell,
+            repeat: 1,
+            ..Default::default()
+        };
     }
     let mut browser = Browser::start();
     browser.size(1100, 900, false);

@@ -2,14 +2,22 @@
 
 mod sample;
 
+use proptest::prelude::*;
 use pubgauge_report::summary::{Metric, Summary, answer};
 use pubgauge_report::table;
 use pubgauge_results::{Results, Status};
-use proptest::prelude::*;
 
-fn answer_of(results: &Results, workload: &str, metric: Metric) -> pubgauge_report::summary::Answer {
+fn answer_of(
+    results: &Results,
+    workload: &str,
+    metric: Metric,
+) -> pubgauge_report::summary::Answer {
     let summary = Summary::of(results);
-    let found = summary.workloads.iter().find(|w| w.name == workload).unwrap();
+    let found = summary
+        .workloads
+        .iter()
+        .find(|w| w.name == workload)
+        .unwrap();
     answer(found, metric)
 }
 
@@ -36,8 +44,14 @@ fn nothing_measured_says_so() {
 #[test]
 fn hostile_names_stay_in_their_cells() {
     let text = table(&sample::hostile().0, 80);
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        text.chars().all(|c| c == '\n' || !c.is_control()),
+        "{text:?}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
 }
 
 #[test]
@@ -46,8 +60,14 @@ fn the_overloaded_and_the_reference_never_win() {
     let before = answer_of(&results, "flat out 1-1", Metric::Throughput);
     assert_eq!(before.winners.len(), 1);
     assert_eq!(before.winners[0].label, "zeromq");
-    assert!(before.ceiling.unwrap() > before.winners[0].estimate.mean, "the reference is faster");
-    assert_eq!(before.compared, 3, "without the reference and overloaded rabbitmq");
+    assert!(
+        before.ceiling.unwrap() > before.winners[0].estimate.mean,
+        "the reference is faster"
+    );
+    assert_eq!(
+        before.compared, 3,
+        "without the reference and overloaded rabbitmq"
+    );
     // Even the fastest figure does not win if it is not valid.
     for trial in &mut results.trials {
         if trial.system.name == "rabbitmq" {
@@ -57,7 +77,7 @@ fn the_overloaded_and_the_reference_never_win() {
     let after = answer_of(&results, "flat out 1-1", Metric::Throughput);
     assert_eq!(after.winners[0].label, "zeromq");
     let table = table(&results, 80);
-    assert!(table.contains("! rabbitmq"), "{table}");
+    assert!(table.contains("!rabbitmq"), "{table}");
 }
 
 #[test]
@@ -78,7 +98,10 @@ fn ties_are_called_ties() {
     }
     let tied = answer_of(&results, "periodic 1-1", Metric::TailLatency);
     assert_eq!(tied.winners.len(), 2, "{tied}");
-    assert!(tied.to_string().contains("no clear winner among zeromq"), "{tied}");
+    assert!(
+        tied.to_string().contains("no clear winner among zeromq"),
+        "{tied}"
+    );
 }
 
 #[test]
@@ -89,6 +112,27 @@ fn one_repeat_claims_little() {
 }
 
 #[test]
+fn round_trips_are_answered_where_there_are_any() {
+    let (mut results, _) = sample::run(1);
+    assert!(!table(&results, 80).contains("round trip"));
+    for trial in results
+        .trials
+        .iter_mut()
+        .filter(|t| t.workload.name == "periodic 1-1")
+    {
+        let mut twice = trial.latency_ns;
+        twice.p50 *= 2;
+        trial.round_trip_ns = Some(twice);
+    }
+    let said = answer_of(&results, "periodic 1-1", Metric::RoundTrip).to_string();
+    assert!(
+        said.starts_with("shortest median round trip: zeromq 143 µs"),
+        "{said}"
+    );
+    assert!(table(&results, 80).contains("shortest median round trip"));
+}
+
+#[test]
 fn no_valid_trial_no_winner() {
     let (mut results, _) = sample::run(1);
     for trial in &mut results.trials {
@@ -96,7 +140,10 @@ fn no_valid_trial_no_winner() {
     }
     let said = answer_of(&results, "flat out 1-1", Metric::Throughput);
     assert!(said.winners.is_empty());
-    assert_eq!(said.to_string(), "most delivered: no valid trial to compare");
+    assert_eq!(
+        said.to_string(),
+        "most delivered: no valid trial to compare"
+    );
 }
 
 proptest! {

@@ -162,7 +162,10 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
 
 /// Whether a figure of that name can exist at all; for the checks of a study file.
 pub fn is_figure(name: &str) -> bool {
-    let one = crate::model::Distribution { count: 1, ..Default::default() };
+    let one = crate::model::Distribution {
+        count: 1,
+        ..Default::default()
+    };
     let probe = Trial {
         system_cpu_s: Some(1.0),
         system_rss_bytes: Some(1),

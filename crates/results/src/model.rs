@@ -195,7 +195,8 @@ impl Trial {
     /// Notes that the system works inside the client's own threads or processes (a brokerless
     /// library), so that its processor time is part of the client's.
     pub fn set_system_in_client(&mut self) {
-        self.extra.insert(SYSTEM_IN_CLIENT.to_owned(), serde_json::Value::Bool(true));
+        self.extra
+            .insert(SYSTEM_IN_CLIENT.to_owned(), serde_json::Value::Bool(true));
     }
 
     /// Whether [`Trial::set_system_in_client`] was called. Tells a system without processor time

@@ -395,3 +395,62 @@ fn limit(figure: Figure, bound: &Bound) -> Result<Limit, String> {
     };
     Ok(Limit::Number(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn criterion(figure: &str, key: &str, bound: Bound) -> Criterion {
+        let mut file = CriterionFile {
+            figure: figure.into(),
+            system: Some("mosquitto".into()),
+            ..CriterionFile::default()
+        };
+        match key {
+            "below" => file.below = Some(bound),
+            "at-least" => file.at_least = Some(bound),
+            _ => file.equals = Some(bound),
+        }
+        Criterion::new(&file).unwrap_or_else(|fault| panic!("{}: {}", fault.key, fault.message))
+    }
+
+    #[test]
+    fn limits_are_in_base_units() {
+        let text = |text: &str| Bound::Text(text.into());
+        let p99 = criterion("latency.p99.9", "below", text("10ms"));
+        assert_eq!(p99.value, Limit::Number(10e6));
+        assert_eq!(
+            p99.figure,
+            Figure::Time(Distribution::Latency, Statistic::P99_9)
+        );
+        assert_eq!(p99.to_string(), "latency.p99.9 below 10ms on mosquitto");
+        let rate = criterion("delivered-rate", "at-least", text("10k/s"));
+        assert_eq!(rate.value, Limit::Number(10_000.0));
+        let memory = criterion("system-memory", "below", text("1MiB"));
+        assert_eq!(memory.value, Limit::Number(1_048_576.0));
+        let cpu = criterion("client-cpu", "below", text("500ms"));
+        assert_eq!(cpu.value, Limit::Number(0.5));
+        let share = criterion("loss-share", "below", text("0.1%"));
+        assert_eq!(share.value, Limit::Number(0.001));
+        let verdict = criterion("verdict", "equals", text("valid"));
+        assert_eq!(verdict.value, Limit::Verdict("valid".into()));
+    }
+
+    #[test]
+    fn every_name_is_a_figure() {
+        for name in Figure::names() {
+            assert!(Figure::named(&name).is_some(), "{name}");
+        }
+        assert!(Figure::named("latency").is_none());
+    }
+
+    #[test]
+    fn comparisons_and_filters() {
+        assert!(Comparison::Below.holds(1.0, 2.0) && !Comparison::Below.holds(2.0, 2.0));
+        assert!(Comparison::AtMost.holds(2.0, 2.0) && !Comparison::Above.holds(2.0, 2.0));
+        assert!(Comparison::AtLeast.holds(2.0, 2.0) && !Comparison::Equals.holds(f64::NAN, 2.0));
+        let lost = criterion("lost", "equals", Bound::Number(0.0));
+        assert!(lost.filter.admits("mosquitto", "w", "default"));
+        assert!(!lost.filter.admits("zeromq", "w", "default"));
+    }
+}

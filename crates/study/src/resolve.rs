@@ -261,7 +261,7 @@ fn arrivals(
             );
             return Arrivals::FlatOut;
         };
-        return Arrivals::Replay(Replay {
+        return Arrivals::Replay(Box::new(Replay {
             source,
             speed,
             looped: replay.looped.unwrap_or(true),
@@ -271,7 +271,7 @@ fn arrivals(
                     interval: replay.interval.map_or(900_000_000_000, |span| span.0),
                 },
             },
-        });
+        }));
     }
     let rate = match file.rate {
         Some(rate) => rate,

@@ -125,7 +125,7 @@ pub enum Arrivals {
         off: Nanos,
     },
     /// A recorded trace, or draws from its distributions.
-    Replay(schedule::Replay),
+    Replay(Box<schedule::Replay>),
 }
 
 /// How big messages are, in bytes, header included. Never below 16.

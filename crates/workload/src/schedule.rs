@@ -98,8 +98,8 @@ pub enum ScheduleError {
     #[error("recorded sizes need a recorded trace as arrivals")]
     RecordedSizesWithoutTrace,
     /// A trace that cannot be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
+    #[error("{0}")]
+    Trace(Box<TraceError>),
     /// A speed that is not above zero.
     #[error("a trace cannot be replayed at {0} times its speed; the speed must be above 0")]
     Speed(f64),
@@ -298,7 +298,8 @@ impl Source {
                 if !(replay.speed > 0.0 && replay.speed.is_finite()) {
                     return Err(ScheduleError::Speed(replay.speed));
                 }
-                let trace = Trace::open(&replay.source)?;
+                let trace = Trace::open(&replay.source)
+                    .map_err(|error| ScheduleError::Trace(error.into()))?;
                 Source::Replay {
                     player: Player::new(trace, replay, shard.clone(), count as u32, seed).into(),
                     sent: vec![0; len as usize].into(),

@@ -108,11 +108,11 @@ fn smart_meters() {
             })
             .collect(),
         subscribers: vec![],
-        arrivals: Arrivals::Replay(Replay {
+        arrivals: Arrivals::Replay(Box::new(Replay {
             source: source.clone(),
             mode,
             ..Replay::default()
-        }),
+        })),
         size: Sizes::Recorded,
         start_offset: 0,
         active_for: Some(300 * SECOND),

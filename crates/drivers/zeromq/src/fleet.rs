@@ -285,7 +285,7 @@ impl Fleet for ZeromqFleet {
         let outcome = match self.options.framing {
             Framing::SingleFrame => {
                 self.wire.sent += on_the_wire(topic.len() + payload.len());
-                Message::of([topic, payload.head, payload.body])
+                Message::of(topic, payload.head, payload.body)
                     .and_then(|message| port.socket.send_new(message, false))
             }
             Framing::Multipart => {
@@ -394,9 +394,8 @@ impl Drop for ZeromqFleet {
 /// Sends topic and payload as two frames of one message.
 #[inline]
 fn send_in_two(port: &Port, topic: &[u8], payload: Payload<'_>) -> io::Result<()> {
-    port.socket
-        .send(&mut Message::of([topic, &[], &[]])?, true)?;
-    let mut second = Message::of([payload.head, payload.body, &[]])?;
+    port.socket.send_new(Message::copy_of(topic)?, true)?;
+    let mut second = Message::of(&[], payload.head, payload.body)?;
     // Once the first frame is taken, so is the second: libzmq counts whole messages against the
     // high-water mark and has fixed the receivers with the first frame (xpub.cpp, xsend).
     while let Err(error) = port.socket.send(&mut second, false) {

@@ -130,6 +130,9 @@ impl Inbox {
             let Some(len) = socket.receive(first)? else {
                 return Ok((count, false));
             };
+            if group > 1 {
+                first.prefetch();
+            }
             bytes += frame_bytes(len, wire);
             // In single frames, a foreign message of several counts as several foreign ones.
             if self.framing == Framing::Multipart {

@@ -8,7 +8,7 @@
 //! sessions, last values, expiry, shared subscriptions, `+` in filters (unless asked to filter
 //! at the receiver). Topics become prefixes, each level ended by `/` and the whole by a zero
 //! byte, in the same frame as the payload: with a frame of its own for the topic
-//! (`native.zeromq.framing = "multipart"`) some 60 % of the messages per second are left
+//! (`native.zeromq.framing = "multipart"`) 60 to 80 % of the messages per second are left
 //! (benches/zeromq_vs_c.rs).
 //!
 //! libzmq moves bytes in a thread of its own for each fleet; its CPU time is the fleet's. All of

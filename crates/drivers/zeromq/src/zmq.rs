@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
+use pubgauge_driver::header::HEADER_LEN;
 use zmq_sys as ffi;
 
 /// What a socket is.
@@ -280,7 +281,14 @@ impl Socket {
     /// Hands a new message over without waiting; it is freed if it was not taken.
     #[inline]
     pub(crate) fn send_new(&self, mut message: Message, more: bool) -> io::Result<()> {
-        let outcome = self.send(&mut message, more);
+        let mut outcome = self.send(&mut message, more);
+        if outcome.as_ref().is_err_and(would_block) {
+            // While sending, libzmq looks only once in a millisecond at what its threads have
+            // told it, namely that the queue has room again. A blocking zmq_send looks before it
+            // sleeps (socket_base.cpp, send); so does this.
+            self.process_commands()?;
+            outcome = self.send(&mut message, more);
+        }
         if outcome.is_ok() {
             // libzmq has left an empty message behind, which holds nothing to be freed.
             std::mem::forget(message);
@@ -343,25 +351,56 @@ impl Message {
         }
     }
 
-    /// A frame made of `parts`, one after the other.
+    /// A frame made of three parts, one after the other. The length of `head` is fixed, so that
+    /// copying it takes no call.
     ///
     /// # Errors
     /// Out of memory.
     #[inline]
-    pub(crate) fn of(parts: [&[u8]; 3]) -> io::Result<Self> {
-        let len = parts[0].len() + parts[1].len() + parts[2].len();
+    pub(crate) fn of(before: &[u8], head: &[u8; HEADER_LEN], after: &[u8]) -> io::Result<Self> {
+        let len = before.len() + HEADER_LEN + after.len();
         let mut raw = MaybeUninit::uninit();
         // SAFETY: on success the message is initialised and its data are `len` writable bytes,
         // filled completely by the three copies.
         unsafe {
             check(ffi::zmq_msg_init_size(raw.as_mut_ptr(), len))?;
             let mut raw = raw.assume_init();
-            let mut to = ffi::zmq_msg_data(&mut raw).cast::<u8>();
-            for part in parts {
-                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
-                to = to.add(part.len());
-            }
+            let to = ffi::zmq_msg_data(&mut raw).cast::<u8>();
+            std::ptr::copy_nonoverlapping(before.as_ptr(), to, before.len());
+            let to = to.add(before.len());
+            to.cast::<[u8; HEADER_LEN]>().write_unaligned(*head);
+            let to = to.add(HEADER_LEN);
+            std::ptr::copy_nonoverlapping(after.as_ptr(), to, after.len());
             Ok(Message(raw))
+        }
+    }
+
+    /// A frame with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// Out of memory.
+    #[inline]
+    pub(crate) fn copy_of(bytes: &[u8]) -> io::Result<Self> {
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: as in `of`.
+        unsafe {
+            check(ffi::zmq_msg_init_size(raw.as_mut_ptr(), bytes.len()))?;
+            let mut raw = raw.assume_init();
+            let to = ffi::zmq_msg_data(&mut raw).cast::<u8>();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            Ok(Message(raw))
+        }
+    }
+
+    /// Asks the processor for the frame's first bytes, which libzmq's thread has written on
+    /// another core, so that they are here by the time they are read.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing and never faults; SSE is part of x86-64.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.bytes().as_ptr().cast());
         }
     }
 

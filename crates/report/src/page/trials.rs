@@ -15,7 +15,9 @@ fn at(distribution: &Distribution, quantile: f64, value: u64) -> String {
 }
 
 fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> String {
-    let Some(d) = distribution else { return "–".into() };
+    let Some(d) = distribution else {
+        return "–".into();
+    };
     let value = if quantile == 0.5 { d.p50 } else { d.p99 };
     percentile(d.count, quantile, value).map_or("–".into(), |ns| units::time(ns * scale))
 }
@@ -41,21 +43,47 @@ const COLUMNS: [Column; 36] = [
     ("p99", |t| at(&t.latency_ns, 0.99, t.latency_ns.p99)),
     ("p99.9", |t| at(&t.latency_ns, 0.999, t.latency_ns.p99_9)),
     ("max", |t| at(&t.latency_ns, 0.0, t.latency_ns.max)),
-    ("from send p50", |t| at(&t.latency_from_send_ns, 0.5, t.latency_from_send_ns.p50)),
-    ("p99", |t| at(&t.latency_from_send_ns, 0.99, t.latency_from_send_ns.p99)),
-    ("send lag p50", |t| at(&t.send_lag_ns, 0.5, t.send_lag_ns.p50)),
+    ("from send p50", |t| {
+        at(&t.latency_from_send_ns, 0.5, t.latency_from_send_ns.p50)
+    }),
+    ("p99", |t| {
+        at(&t.latency_from_send_ns, 0.99, t.latency_from_send_ns.p99)
+    }),
+    ("send lag p50", |t| {
+        at(&t.send_lag_ns, 0.5, t.send_lag_ns.p50)
+    }),
     ("p99", |t| at(&t.send_lag_ns, 0.99, t.send_lag_ns.p99)),
-    ("acknowledged p50", |t| optional(&t.acknowledgement_ns, 1.0, 0.5)),
+    ("acknowledged p50", |t| {
+        optional(&t.acknowledgement_ns, 1.0, 0.5)
+    }),
     ("p99", |t| optional(&t.acknowledgement_ns, 1.0, 0.99)),
     ("round trip p50", |t| optional(&t.round_trip_ns, 1.0, 0.5)),
     ("half of it", |t| optional(&t.round_trip_ns, 0.5, 0.5)),
-    ("publishers CPU", |t| format!("{:.2} s", t.client_cpu_s.publishers)),
-    ("subscribers CPU", |t| format!("{:.2} s", t.client_cpu_s.subscribers)),
-    ("system CPU", |t| t.system_cpu_s.map_or("–".into(), |s| format!("{s:.2} s"))),
-    ("busiest publisher ran / waited", |t| share(t.worker_load.publishers_running, t.worker_load.publishers_waiting)),
-    ("busiest subscriber ran / waited", |t| share(t.worker_load.subscribers_running, t.worker_load.subscribers_waiting)),
+    ("publishers CPU", |t| {
+        format!("{:.2} s", t.client_cpu_s.publishers)
+    }),
+    ("subscribers CPU", |t| {
+        format!("{:.2} s", t.client_cpu_s.subscribers)
+    }),
+    ("system CPU", |t| {
+        t.system_cpu_s.map_or("–".into(), |s| format!("{s:.2} s"))
+    }),
+    ("busiest publisher ran / waited", |t| {
+        share(
+            t.worker_load.publishers_running,
+            t.worker_load.publishers_waiting,
+        )
+    }),
+    ("busiest subscriber ran / waited", |t| {
+        share(
+            t.worker_load.subscribers_running,
+            t.worker_load.subscribers_waiting,
+        )
+    }),
     ("client memory", |t| units::bytes(t.client_rss_bytes)),
-    ("system memory", |t| t.system_rss_bytes.map_or("–".into(), units::bytes)),
+    ("system memory", |t| {
+        t.system_rss_bytes.map_or("–".into(), units::bytes)
+    }),
     ("noise p99", |t| at(&t.noise_ns, 0.99, t.noise_ns.p99)),
 ];
 
@@ -68,7 +96,10 @@ pub(super) fn table(out: &mut String, summary: &Summary<'_>) {
     out.push_str("<section id=\"trials\"><h2>Every trial</h2>\n");
     for workload in &summary.workloads {
         let name = escape(&workload.name);
-        let _ = write!(out, "<h3>{name}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Trials of {name}\"><table>\n<thead><tr><th scope=\"col\">system</th><th scope=\"col\">verdict</th>");
+        let _ = write!(
+            out,
+            "<h3>{name}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Trials of {name}\"><table>\n<thead><tr><th scope=\"col\">system</th><th scope=\"col\">verdict</th>"
+        );
         for (column, _) in COLUMNS {
             let _ = write!(out, "<th scope=\"col\">{column}</th>");
         }

@@ -34,20 +34,38 @@ impl Browser {
     pub fn start() -> Browser {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("chromium")
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+            ])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ])
             .args(["--disable-dev-shm-usage", "--remote-debugging-port=0"])
-            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+            .arg(format!(
+                "--user-data-dir={}",
+                folder.path().join("profile").display()
+            ))
             .arg("about:blank")
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("the tests of the page need chromium on the path (Debian: apt install chromium)");
+            .expect(
+                "the tests of the page need chromium on the path (Debian: apt install chromium)",
+            );
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines
             .by_ref()
             .map_while(Result::ok)
-            .find_map(|line| line.strip_prefix("DevTools listening on ").map(str::to_owned))
+            .find_map(|line| {
+                line.strip_prefix("DevTools listening on ")
+                    .map(str::to_owned)
+            })
             .expect("chromium ended without opening its DevTools port");
         // Chromium blocks if nobody reads what it says.
         std::thread::spawn(move || lines.for_each(drop));
@@ -84,10 +102,17 @@ impl Browser {
         if let Some(session) = &self.session {
             command["sessionId"] = json!(session);
         }
-        self.socket.send(Message::text(command.to_string())).unwrap();
+        self.socket
+            .send(Message::text(command.to_string()))
+            .unwrap();
         loop {
-            let message = self.socket.read().unwrap_or_else(|why| panic!("{method}: {why}"));
-            let Message::Text(text) = message else { continue };
+            let message = self
+                .socket
+                .read()
+                .unwrap_or_else(|why| panic!("{method}: {why}"));
+            let Message::Text(text) = message else {
+                continue;
+            };
             let message: Value = serde_json::from_str(&text).unwrap();
             if message["id"] == json!(id) {
                 assert!(message["error"].is_null(), "{method}: {}", message["error"]);
@@ -100,7 +125,9 @@ impl Browser {
     fn event(&mut self, message: &Value) {
         let params = &message["params"];
         match message["method"].as_str() {
-            Some("Runtime.exceptionThrown") => self.errors.push(params["exceptionDetails"].to_string()),
+            Some("Runtime.exceptionThrown") => {
+                self.errors.push(params["exceptionDetails"].to_string())
+            }
             Some("Log.entryAdded") if params["entry"]["level"] == "error" => {
                 self.errors.push(params["entry"].to_string());
             }
@@ -108,7 +135,8 @@ impl Browser {
                 self.errors.push(params["args"].to_string());
             }
             Some("Network.requestWillBeSent") => {
-                self.requests.push(params["request"]["url"].as_str().unwrap_or("").to_owned());
+                self.requests
+                    .push(params["request"]["url"].as_str().unwrap_or("").to_owned());
             }
             _ => {}
         }
@@ -120,7 +148,11 @@ impl Browser {
             "Runtime.evaluate",
             json!({"expression": expression, "returnByValue": true, "awaitPromise": true}),
         );
-        assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
+        assert!(
+            result["exceptionDetails"].is_null(),
+            "{expression}: {}",
+            result["exceptionDetails"]
+        );
         result["result"]["value"].clone()
     }
 
@@ -129,9 +161,14 @@ impl Browser {
         let file = self.folder.path().join("page.html");
         std::fs::write(&file, html).unwrap();
         self.requests.clear();
-        self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}));
+        self.call(
+            "Page.navigate",
+            json!({"url": format!("file://{}", file.display())}),
+        );
         let start = Instant::now();
-        while self.eval("document.readyState + document.documentElement?.dataset.drawn") != json!("completeyes") {
+        while self.eval("document.readyState + document.documentElement?.dataset.drawn")
+            != json!("completeyes")
+        {
             assert!(start.elapsed() < PATIENCE, "not drawn: {:#?}", self.errors);
             assert!(self.errors.is_empty(), "{:#?}", self.errors);
             std::thread::sleep(Duration::from_millis(20));
@@ -157,8 +194,13 @@ impl Browser {
     /// Writes a picture of the whole page to `$PUBGAUGE_PAGE_PICTURES/NAME.png`, where that is
     /// set: for people to look at, nothing is compared.
     pub fn picture(&mut self, name: &str) {
-        let Some(folder) = std::env::var_os("PUBGAUGE_PAGE_PICTURES") else { return };
-        let height = self.eval("document.documentElement.scrollHeight").as_f64().unwrap();
+        let Some(folder) = std::env::var_os("PUBGAUGE_PAGE_PICTURES") else {
+            return;
+        };
+        let height = self
+            .eval("document.documentElement.scrollHeight")
+            .as_f64()
+            .unwrap();
         let width = self.eval("innerWidth");
         // In pieces: few programs show a picture of 20,000 lines.
         for piece in 0..(height / PIECE).ceil() as u32 {
@@ -168,7 +210,10 @@ impl Browser {
                 "Page.captureScreenshot",
                 json!({"format": "png", "captureBeyondViewport": true, "clip": clip}),
             );
-            self.write(&Path::new(&folder).join(format!("{name}-{piece}.png")), &shot["data"]);
+            self.write(
+                &Path::new(&folder).join(format!("{name}-{piece}.png")),
+                &shot["data"],
+            );
         }
     }
 
@@ -193,7 +238,9 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // By its own word first, so that its helpers end with it.
-        let _ = self.socket.send(Message::text(r#"{"id":0,"method":"Browser.close"}"#));
+        let _ = self
+            .socket
+            .send(Message::text(r#"{"id":0,"method":"Browser.close"}"#));
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(5) {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -216,7 +263,9 @@ fn decode(base64: &str) -> Vec<u8> {
     };
     let mut out = Vec::new();
     for four in base64.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = four.iter().fold(0u32, |bits, c| bits << 6 | u32::from(value(*c)));
+        let bits = four
+            .iter()
+            .fold(0u32, |bits, c| bits << 6 | u32::from(value(*c)));
         let bits = bits << (6 * (4 - four.len()));
         out.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
     }

@@ -49,11 +49,51 @@ struct Profile {
 }
 
 const PROFILES: [Profile; 5] = [
-    Profile { name: "reference", version: "0.1.0", latency: 61e3, spread: 0.55, capacity: 1.45e6, cpu: [0.65e-6, 0.12e-6, 0.24e-6], in_client: false },
-    Profile { name: "mosquitto", version: "2.0.11", latency: 118e3, spread: 0.65, capacity: 214e3, cpu: [4.6e-6, 0.15e-6, 0.31e-6], in_client: false },
-    Profile { name: "zeromq", version: "4.3.5", latency: 74e3, spread: 0.8, capacity: 1.31e6, cpu: [0.0, 0.68e-6, 0.44e-6], in_client: true },
-    Profile { name: "zeromq-forwarder", version: "4.3.5", latency: 131e3, spread: 0.8, capacity: 0.92e6, cpu: [0.88e-6, 0.61e-6, 0.46e-6], in_client: false },
-    Profile { name: "rabbitmq", version: "3.10.8", latency: 640e3, spread: 1.0, capacity: 31e3, cpu: [38e-6, 0.4e-6, 0.7e-6], in_client: false },
+    Profile {
+        name: "reference",
+        version: "0.1.0",
+        latency: 61e3,
+        spread: 0.55,
+        capacity: 1.45e6,
+        cpu: [0.65e-6, 0.12e-6, 0.24e-6],
+        in_client: false,
+    },
+    Profile {
+        name: "mosquitto",
+        version: "2.0.11",
+        latency: 118e3,
+        spread: 0.65,
+        capacity: 214e3,
+        cpu: [4.6e-6, 0.15e-6, 0.31e-6],
+        in_client: false,
+    },
+    Profile {
+        name: "zeromq",
+        version: "4.3.5",
+        latency: 74e3,
+        spread: 0.8,
+        capacity: 1.31e6,
+        cpu: [0.0, 0.68e-6, 0.44e-6],
+        in_client: true,
+    },
+    Profile {
+        name: "zeromq-forwarder",
+        version: "4.3.5",
+        latency: 131e3,
+        spread: 0.8,
+        capacity: 0.92e6,
+        cpu: [0.88e-6, 0.61e-6, 0.46e-6],
+        in_client: false,
+    },
+    Profile {
+        name: "rabbitmq",
+        version: "3.10.8",
+        latency: 640e3,
+        spread: 1.0,
+        capacity: 31e3,
+        cpu: [38e-6, 0.4e-6, 0.7e-6],
+        in_client: false,
+    },
 ];
 
 struct Load {
@@ -66,9 +106,30 @@ struct Load {
 }
 
 const LOADS: [Load; 3] = [
-    Load { name: "fleet of meters", publishers: 100, topics: 100, payload: "64 B", arrivals: "10/s each", rate: Some(1_000.0) },
-    Load { name: "periodic 1-1", publishers: 1, topics: 1, payload: "64 B", arrivals: "10 k/s", rate: Some(10_000.0) },
-    Load { name: "flat out 1-1", publishers: 1, topics: 1, payload: "64 B", arrivals: "flat out", rate: None },
+    Load {
+        name: "fleet of meters",
+        publishers: 100,
+        topics: 100,
+        payload: "64 B",
+        arrivals: "10/s each",
+        rate: Some(1_000.0),
+    },
+    Load {
+        name: "periodic 1-1",
+        publishers: 1,
+        topics: 1,
+        payload: "64 B",
+        arrivals: "10 k/s",
+        rate: Some(10_000.0),
+    },
+    Load {
+        name: "flat out 1-1",
+        publishers: 1,
+        topics: 1,
+        payload: "64 B",
+        arrivals: "flat out",
+        rate: None,
+    },
 ];
 
 /// The sample with that many repeats of everything, and its histogram logs.
@@ -98,7 +159,9 @@ pub fn run(repeats: u32) -> (Results, Logs) {
             max_open_files: 1_048_576,
             load_average_1min: 0.31,
             pubgauge_version: "0.1.0".into(),
-            calibration: Some(serde_json::json!({"timer_lateness_ns": {"p50": 52_000, "p99": 210_000}})),
+            calibration: Some(
+                serde_json::json!({"timer_lateness_ns": {"p50": 52_000, "p99": 210_000}}),
+            ),
         },
         study: StudyInfo {
             name: "first look".into(),
@@ -135,11 +198,18 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
     let overloaded = profile.name == "rabbitmq" && flat_out;
     let rate = load.rate.unwrap_or(profile.capacity * wobble);
     let published = (rate * duration_s * if overloaded { 1.6 } else { 1.0 }) as u64;
-    let lost = if profile.name == "zeromq-forwarder" && load.name == "periodic 1-1" { 37 } else { 0 };
+    let lost = if profile.name == "zeromq-forwarder" && load.name == "periodic 1-1" {
+        37
+    } else {
+        0
+    };
     let delivered = published - lost;
 
-    let (median, spread) =
-        if flat_out { (120e6 / (profile.capacity / 2e5), 0.25) } else { (profile.latency, profile.spread) };
+    let (median, spread) = if flat_out {
+        (120e6 / (profile.capacity / 2e5), 0.25)
+    } else {
+        (profile.latency, profile.spread)
+    };
     let latency = histogram(&mut draws, 4_000, median, spread);
     let lag = histogram(&mut draws, 4_000, 6_000.0, 0.7);
     let noise = histogram(&mut draws, 1_900, 55_000.0, 0.5);
@@ -155,18 +225,34 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         let length = 0.25;
         let draining = i >= 8;
         let out = rate * length * (1.0 + 0.01 * draws.normal());
-        let into = if draining { 0.0 } else { published as f64 / 8.0 };
-        backlog = if overloaded { (backlog + into - out).max(0.0) } else { backlog };
+        let into = if draining {
+            0.0
+        } else {
+            published as f64 / 8.0
+        };
+        backlog = if overloaded {
+            (backlog + into - out).max(0.0)
+        } else {
+            backlog
+        };
         let delivered_now = if draining && !overloaded { 0.0 } else { out };
         series.push(Second {
             t_s: length * f64::from(i + 1),
             published: into as u64,
             delivered: delivered_now as u64,
-            backlog: if draining && !overloaded { 0 } else { (backlog + 3.0 * draws.uniform()) as i64 },
+            backlog: if draining && !overloaded {
+                0
+            } else {
+                (backlog + 3.0 * draws.uniform()) as i64
+            },
             latency_p50_ns: draws.log_normal(median, 0.05) as u64,
             latency_p99_ns: draws.log_normal(median * 3.0, 0.2) as u64,
             latency_max_ns: (median * 9.0) as u64,
-            publishers_cpu: if draining { 0.0 } else { client.publishers / duration_s },
+            publishers_cpu: if draining {
+                0.0
+            } else {
+                client.publishers / duration_s
+            },
             subscribers_cpu: client.subscribers / duration_s,
             system_cpu: (!profile.in_client).then_some((system_cpu / duration_s).min(1.0)),
             client_rss_bytes: 12 << 20,
@@ -177,10 +263,25 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
     let mut trial = Trial {
         id,
         cell: format!("{}/{}", profile.name, load.name),
-        system: System { name: profile.name.into(), version: profile.version.into() },
+        system: System {
+            name: profile.name.into(),
+            version: profile.version.into(),
+        },
         mappings: vec![
-            Mapping { setting: "reliability".into(), value: "default".into(), native: if profile.in_client { "PUB/SUB over TCP, no acknowledgements".into() } else { "QoS 0".into() } },
-            Mapping { setting: "transport".into(), value: "tcp".into(), native: "TCP, TCP_NODELAY".into() },
+            Mapping {
+                setting: "reliability".into(),
+                value: "default".into(),
+                native: if profile.in_client {
+                    "PUB/SUB over TCP, no acknowledgements".into()
+                } else {
+                    "QoS 0".into()
+                },
+            },
+            Mapping {
+                setting: "transport".into(),
+                value: "tcp".into(),
+                native: "TCP, TCP_NODELAY".into(),
+            },
         ],
         workload: WorkloadInfo {
             name: load.name.into(),
@@ -216,7 +317,11 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             subscribers_running: client.subscribers / duration_s,
             subscribers_waiting: 0.05,
         },
-        connections: Connections { planned: u64::from(load.publishers) + 1, made: u64::from(load.publishers) + 1, ..Default::default() },
+        connections: Connections {
+            planned: u64::from(load.publishers) + 1,
+            made: u64::from(load.publishers) + 1,
+            ..Default::default()
+        },
         series,
         noise_ns: Distribution::from_histogram(&noise),
         latency_ecdf: ecdf(&latency, ECDF_POINTS),
@@ -230,7 +335,11 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
     if at == 1 && load.name == "fleet of meters" && repeat == 2 {
         trial.worker_load.subscribers_waiting = 0.34;
     }
-    let circumstances = Circumstances { system_in_client: profile.in_client, cores: 4, ..Default::default() };
+    let circumstances = Circumstances {
+        system_in_client: profile.in_client,
+        cores: 4,
+        ..Default::default()
+    };
     trial.verdict = judge(&trial, &circumstances);
     let interval = Interval {
         tag: Some("all".into()),
@@ -244,7 +353,8 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
 fn histogram(draws: &mut Draws, count: usize, median: f64, spread: f64) -> Histogram<u64> {
     let mut h = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
     for _ in 0..count {
-        h.record(draws.log_normal(median, spread).clamp(1.0, 3.6e12) as u64).unwrap();
+        h.record(draws.log_normal(median, spread).clamp(1.0, 3.6e12) as u64)
+            .unwrap();
     }
     h
 }
@@ -260,9 +370,15 @@ pub fn hostile() -> (Results, Logs) {
         "'; window.broken=3; //${window.broken=4}",
     ];
     for trial in &mut results.trials {
-        let at = PROFILES.iter().position(|p| p.name == trial.system.name).unwrap();
+        let at = PROFILES
+            .iter()
+            .position(|p| p.name == trial.system.name)
+            .unwrap();
         trial.system.name = names[at].into();
-        trial.workload.name = format!("{} </title><script>window.broken=5</script>", trial.workload.name);
+        trial.workload.name = format!(
+            "{} </title><script>window.broken=5</script>",
+            trial.workload.name
+        );
         trial.mappings[0].native = names[(at + 1) % 5].into();
         trial.verdict.reasons.push(names[at].into());
     }

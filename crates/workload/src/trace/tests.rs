@@ -299,7 +299,7 @@ fn replaying(source: TraceSource, publishers: usize, change: impl Fn(&mut Replay
     };
     change(&mut replay);
     Flow {
-        arrivals: Arrivals::Replay(replay),
+        arrivals: Arrivals::Replay(replay.into()),
         size: Sizes::Recorded,
         ..flow(
             (0..publishers).map(|p| vec![format!("t/{p}")]).collect(),
