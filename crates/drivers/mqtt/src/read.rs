@@ -76,7 +76,7 @@ impl MqttFleet {
         let (when, hint) = match client.state {
             State::Greeting => (
                 "closed the connection before its CONNACK",
-                "does it speak this version of MQTT there, without TLS where the endpoint is mqtt://? Its log may say why",
+                "does it speak this version of MQTT there, without TLS where the endpoint is mqtt://? Has it reached a limit on connections? Its log may say why",
             ),
             _ => (
                 "closed the connection",

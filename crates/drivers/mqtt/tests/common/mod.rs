@@ -129,7 +129,8 @@ impl Bench {
             let now = clock::monotonic_now();
             assert!(
                 now < end,
-                "waited in vain for: {what}; failed {:?}, refused {:?}, {} delivered, {} acknowledged",
+                "waited in vain for: {what}; connected {:?}, failed {:?}, refused {:?}, {} delivered, {} acknowledged",
+                self.seen.connected,
                 self.seen.failed,
                 self.seen.refused,
                 self.seen.delivered,
