@@ -262,6 +262,8 @@ impl Worker {
                 until = until.min(at);
             }
         }
+        // Before the messages go out: nobody may count a delivery that was not yet published.
+        self.sending.show();
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
             self.fail(error.to_string());
             return true;
@@ -280,7 +282,6 @@ impl Worker {
             self.receiving.answered = answered;
         }
         self.receiving.show();
-        self.sending.show();
         true
     }
 

@@ -220,7 +220,10 @@ fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
             t_s: to.at as f64 / SECOND,
             published: to.totals.published.saturating_sub(from.totals.published),
             delivered: to.totals.delivered.saturating_sub(from.totals.delivered),
-            backlog: to.totals.expected as i64 - to.totals.unique as i64 + to.totals.waiting as i64,
+            // The counters of two workers are not shown at the same instant: what looks like a
+            // delivery ahead of its publication is an empty queue.
+            backlog: (to.totals.expected as i64 - to.totals.unique as i64).max(0)
+                + to.totals.waiting as i64,
             latency_p50_ns: latency.p50,
             latency_p99_ns: latency.p99,
             latency_max_ns: latency.max,
