@@ -637,11 +637,11 @@ impl<'a> Conductor<'a> {
         let mut recordings = Vec::new();
         for mut hand in self.hands.drain(..) {
             drop(hand.commands);
-            if hand.recording.is_some() || hand.gone {
-                if let Some(thread) = hand.thread.take() {
-                    // A panic has been reported as a worker that was gone.
-                    let _ = thread.join();
-                }
+            if let (true, Some(thread)) =
+                (hand.recording.is_some() || hand.gone, hand.thread.take())
+            {
+                // A panic has been reported as a worker that was gone.
+                let _ = thread.join();
             }
             recordings.extend(hand.recording);
         }
