@@ -62,7 +62,7 @@ impl Default for Workers {
 #[derive(Debug)]
 pub struct Brief {
     /// The workload.
-    pub workload: Workload,
+    pub workload: Arc<Workload>,
     /// Streams and parties.
     pub audience: Audience,
     /// First stream of each flow, and one past the last.
@@ -93,7 +93,8 @@ impl Brief {
     ///
     /// # Errors
     /// What makes the workload impossible to run, in words.
-    pub fn new(workload: Workload) -> Result<Arc<Self>, String> {
+    pub fn new(workload: impl Into<Arc<Workload>>) -> Result<Arc<Self>, String> {
+        let workload = workload.into();
         let mut max_payload = HEADER_LEN;
         let mut checked = Vec::with_capacity(workload.flows.len());
         for flow in &workload.flows {
@@ -241,6 +242,19 @@ pub struct Timetable {
     pub measure: Nanos,
     /// The measurement ends at the latest.
     pub end: Nanos,
+    /// Length of the intervals of the series: see [`interval_of`].
+    pub interval: Nanos,
+}
+
+/// Length of the intervals of a series over a measurement of `length`: 1 s, or a tenth of a
+/// measurement below 5 s (but no less than 100 ms), so that a short one shows its course too.
+pub fn interval_of(length: Nanos) -> Nanos {
+    const SECOND: Nanos = 1_000_000_000;
+    if length >= 5 * SECOND {
+        SECOND
+    } else {
+        (length / 10).clamp(SECOND / 10, SECOND)
+    }
 }
 
 /// The largest payload of a flow in bytes, and whether it sends recorded contents.

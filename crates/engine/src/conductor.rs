@@ -12,7 +12,7 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use pubgauge_driver::{Clock, Driver, Filler, Nanos, Settings, Target};
 use pubgauge_workload::Until;
 
-use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide};
+use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of};
 use crate::live::{Live, Totals};
 use crate::recording::{FlowRecording, Recording};
 use crate::times::{Interval, Measure, histogram};
@@ -93,15 +93,15 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// One second of one measure of one flow, encoded (HdrHistogram V2).
+/// One interval of one measure of one flow, encoded (HdrHistogram V2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncodedInterval {
     /// The flow.
     pub flow: u32,
     /// What it is of.
     pub measure: Measure,
-    /// Which second of the measurement, from 0.
-    pub second: u32,
+    /// Which interval of the measurement, from 0.
+    pub number: u32,
     /// The histogram.
     pub histogram: Vec<u8>,
 }
@@ -115,9 +115,9 @@ pub struct Moment {
     pub totals: Totals,
 }
 
-/// Latencies of one second over all flows, for the series.
+/// Latencies of one interval over all flows, for the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SecondLatency {
+pub struct IntervalLatency {
     /// Median, ns.
     pub p50: u64,
     /// 99th percentile, ns.
@@ -137,11 +137,11 @@ pub struct TrialRecord {
     pub flows: Vec<FlowRecording>,
     /// The whole histograms.
     pub times: BTreeMap<(u32, Measure), Histogram<u64>>,
-    /// The histograms second by second.
+    /// The histograms interval by interval.
     pub intervals: Vec<EncodedInterval>,
-    /// Latency over all flows, second by second.
-    pub latency_by_second: BTreeMap<u32, SecondLatency>,
-    /// The counters at the start and the end of the measurement, every second between, and at
+    /// Latency over all flows, interval by interval.
+    pub latency_by_interval: BTreeMap<u32, IntervalLatency>,
+    /// The counters at the start and the end of the measurement, at the end of every interval between, and at
     /// the end of the drain.
     pub moments: Vec<Moment>,
     /// The timetable; `end` is the real end.
@@ -165,7 +165,7 @@ impl TrialRecord {
             flows: vec![FlowRecording::default(); flows],
             times: BTreeMap::new(),
             intervals: Vec::new(),
-            latency_by_second: BTreeMap::new(),
+            latency_by_interval: BTreeMap::new(),
             moments: Vec::new(),
             table: None,
             epoch: 0,
@@ -234,7 +234,7 @@ struct Conductor<'a> {
     filled: Receiver<Filled>,
     times: BTreeMap<(u32, Measure), Histogram<u64>>,
     intervals: Vec<EncodedInterval>,
-    by_second: BTreeMap<u32, Histogram<u64>>,
+    by_interval: BTreeMap<u32, Histogram<u64>>,
     moments: Vec<Moment>,
     table: Option<Timetable>,
     phase: Phase,
@@ -269,7 +269,7 @@ impl<'a> Conductor<'a> {
             filled,
             times: BTreeMap::new(),
             intervals: Vec::new(),
-            by_second: BTreeMap::new(),
+            by_interval: BTreeMap::new(),
             moments: Vec::new(),
             table: None,
             phase: Phase::Connect,
@@ -378,12 +378,14 @@ impl<'a> Conductor<'a> {
             self.prove_span = self.spec.clock.now() - connected;
         }
 
+        let interval = interval_of(phases.measure.latest());
         let warm_up = self.spec.clock.now() + 20_000_000;
         let measure = warm_up + phases.warm_up.latest();
         let mut table = Timetable {
             warm_up,
             measure,
             end: measure + phases.measure.latest(),
+            interval,
         };
         self.table = Some(table);
         self.tell(None, &Command::Run(table));
@@ -401,6 +403,7 @@ impl<'a> Conductor<'a> {
                     warm_up,
                     measure,
                     end: measure + phases.measure.latest(),
+                    interval,
                 };
                 self.table = Some(table);
                 self.tell(None, &Command::Run(table));
@@ -409,13 +412,13 @@ impl<'a> Conductor<'a> {
 
         self.enter(Phase::Measure, observer);
         self.note_moment(table.measure);
-        let mut next_second = table.measure + SECOND;
+        let mut next = table.measure + table.interval;
         let by_count = matches!(phases.measure, Until::Count(..));
         loop {
             let now = self.spec.clock.now();
-            if now >= next_second.min(table.end) && now < table.end {
+            if now >= next.min(table.end) && now < table.end {
                 self.note_moment(table.measure);
-                next_second += SECOND;
+                next += table.interval;
             }
             if now >= table.end {
                 break;
@@ -579,7 +582,7 @@ impl<'a> Conductor<'a> {
         let Interval {
             flow,
             measure,
-            second,
+            number,
             mut values,
         } = interval;
         // Equal bounds by construction: adding cannot fail.
@@ -590,8 +593,8 @@ impl<'a> Conductor<'a> {
             .add(&values);
         if measure == Measure::Latency || measure == Measure::RoundTrip {
             let _ = self
-                .by_second
-                .entry(second)
+                .by_interval
+                .entry(number)
                 .or_insert_with(histogram)
                 .add(&values);
         }
@@ -600,7 +603,7 @@ impl<'a> Conductor<'a> {
             self.intervals.push(EncodedInterval {
                 flow,
                 measure,
-                second,
+                number,
                 histogram: encoded,
             });
         }
@@ -634,11 +637,11 @@ impl<'a> Conductor<'a> {
         let mut recordings = Vec::new();
         for mut hand in self.hands.drain(..) {
             drop(hand.commands);
-            if hand.recording.is_some() || hand.gone {
-                if let Some(thread) = hand.thread.take() {
-                    // A panic has been reported as a worker that was gone.
-                    let _ = thread.join();
-                }
+            if let (true, Some(thread)) =
+                (hand.recording.is_some() || hand.gone, hand.thread.take())
+            {
+                // A panic has been reported as a worker that was gone.
+                let _ = thread.join();
             }
             recordings.extend(hand.recording);
         }
@@ -649,14 +652,14 @@ impl<'a> Conductor<'a> {
                 sum.add(part);
             }
         }
-        let latency_by_second = self
-            .by_second
+        let latency_by_interval = self
+            .by_interval
             .iter()
-            .map(|(second, h)| {
+            .map(|(number, h)| {
                 let at = |q| h.value_at_quantile(q);
                 (
-                    *second,
-                    SecondLatency {
+                    *number,
+                    IntervalLatency {
                         p50: at(0.5),
                         p99: at(0.99),
                         max: h.max(),
@@ -670,7 +673,7 @@ impl<'a> Conductor<'a> {
             flows,
             times: std::mem::take(&mut self.times),
             intervals: std::mem::take(&mut self.intervals),
-            latency_by_second,
+            latency_by_interval,
             moments: std::mem::take(&mut self.moments),
             table: self.table,
             epoch: self.epoch,
@@ -701,7 +704,7 @@ impl<'a> Conductor<'a> {
 
     fn collect_rest(&mut self) {
         self.collect();
-        let interval_order = |i: &EncodedInterval| (i.second, i.flow, i.measure);
+        let interval_order = |i: &EncodedInterval| (i.number, i.flow, i.measure);
         self.intervals.sort_by_key(interval_order);
     }
 }

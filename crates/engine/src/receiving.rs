@@ -215,7 +215,7 @@ impl Receiving {
         let start = self.window.0;
         for (f, flow) in self.flows.iter_mut().enumerate() {
             let ping_pong = self.brief.is_ping_pong(f);
-            let new = |measure| Times::new(f as u32, measure, start, out.clone());
+            let new = |measure| Times::new(f as u32, measure, start, table.interval, out.clone());
             if receives || acknowledges || ping_pong {
                 flow.times = Some(FlowTimes {
                     latency: new(Measure::Latency),

@@ -274,6 +274,7 @@ impl Sending {
                     sender.flow,
                     Measure::SendLag,
                     table.measure - self.epoch,
+                    table.interval,
                     out.clone(),
                 ));
             }
@@ -307,6 +308,7 @@ impl Sending {
                     sender.flow,
                     Measure::SendLag,
                     table.measure - self.epoch,
+                    table.interval,
                     out.clone(),
                 )
             });

@@ -1,4 +1,4 @@
-//! Histograms of times: one for each second while it lasts, handed on whole and exact.
+//! Histograms of times: one for each interval of the series, handed on whole and exact.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -28,14 +28,14 @@ pub enum Measure {
     RoundTrip,
 }
 
-/// One second's worth of one measure of one flow.
+/// One interval's worth of one measure of one flow.
 pub struct Interval {
     /// The flow.
     pub flow: u32,
     /// What it is of.
     pub measure: Measure,
-    /// Which second of the measurement, from 0.
-    pub second: u32,
+    /// Which interval of the measurement, from 0.
+    pub number: u32,
     /// The values.
     pub values: Histogram<u64>,
 }
@@ -46,7 +46,8 @@ pub struct Interval {
 pub struct Times {
     flow: u32,
     measure: Measure,
-    second: u32,
+    number: u32,
+    length: Nanos,
     ends: Nanos,
     current: Histogram<u64>,
     spares: Receiver<Histogram<u64>>,
@@ -56,19 +57,21 @@ pub struct Times {
 }
 
 impl Times {
-    /// A series whose first second begins at `start`.
+    /// A series of intervals of `length`, the first of which begins at `start`.
     pub fn new(
         flow: u32,
         measure: Measure,
         start: Nanos,
+        length: Nanos,
         out: Sender<(Interval, Sender<Histogram<u64>>)>,
     ) -> Self {
         let (give_back, spares) = channel();
         Times {
             flow,
             measure,
-            second: 0,
-            ends: start + SECOND,
+            number: 0,
+            length,
+            ends: start + length,
             current: histogram(),
             spares,
             give_back,
@@ -93,9 +96,9 @@ impl Times {
     #[cold]
     fn turn(&mut self, at: Nanos) {
         self.hand_on();
-        let seconds = (at - self.ends) / SECOND + 1;
-        self.second += seconds as u32;
-        self.ends += seconds * SECOND;
+        let passed = (at - self.ends) / self.length + 1;
+        self.number += passed as u32;
+        self.ends += passed * self.length;
     }
 
     fn hand_on(&mut self) {
@@ -107,7 +110,7 @@ impl Times {
         let interval = Interval {
             flow: self.flow,
             measure: self.measure,
-            second: self.second,
+            number: self.number,
             values,
         };
         // A conductor that is gone wants no more values.
@@ -121,16 +124,16 @@ impl Times {
     }
 }
 
-const SECOND: Nanos = 1_000_000_000;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SECOND: Nanos = 1_000_000_000;
+
     #[test]
-    fn seconds_add_up_to_the_whole() {
+    fn intervals_add_up_to_the_whole() {
         let (out, collected) = channel();
-        let mut times = Times::new(3, Measure::Latency, 10 * SECOND, out);
+        let mut times = Times::new(3, Measure::Latency, 10 * SECOND, SECOND, out);
         for i in 0..5_000u64 {
             times.add(10 * SECOND + i * 1_000_000, 1 + i);
         }
@@ -138,7 +141,7 @@ mod tests {
         assert_eq!(times.finish(), 1);
         let intervals: Vec<_> = collected
             .iter()
-            .map(|(i, _)| (i.second, i.values.len()))
+            .map(|(i, _)| (i.number, i.values.len()))
             .collect();
         assert_eq!(
             intervals,

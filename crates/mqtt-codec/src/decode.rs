@@ -70,7 +70,7 @@ pub fn decode_publish(
     };
     if first >> 4 != PacketType::Publish as u8 {
         return Err(
-            DecodeError::protocol("the packet is not a PUBLISH", SECTION_HEADER).found(first),
+            DecodeError::protocol("the packet is not a PUBLISH", SECTION_HEADER).with_found(first),
         );
     }
     Ok(Some((publish(first, body, version)?, len)))
@@ -104,8 +104,8 @@ fn header(buf: &[u8], max: usize) -> Result<Option<(u8, usize, usize)>, DecodeEr
             "the packet is larger than allowed",
             "5.0 §3.1.2.11.4 and §2.1.4, 3.1.1 §2.2.3",
         )
-        .reason(ReasonCode::PACKET_TOO_LARGE)
-        .found(u32::try_from(len).unwrap_or(u32::MAX)));
+        .with_reason(ReasonCode::PACKET_TOO_LARGE)
+        .with_found(u32::try_from(len).unwrap_or(u32::MAX)));
     }
     Ok(Some((first, 1 + length_bytes, len)))
 }
@@ -142,7 +142,7 @@ fn check_first_byte(first: u8) -> Result<(), DecodeError> {
             "the flags of the fixed header are not those of the packet type",
             SECTION_HEADER,
         )
-        .found(first));
+        .with_found(first));
     }
     Ok(())
 }
@@ -301,7 +301,7 @@ fn reason(reader: &mut Reader<'_>, packet_type: PacketType) -> Result<ReasonCode
             "a reason code that does not belong in this packet",
             SECTION_REASON,
         )
-        .found(code.0));
+        .with_found(code.0));
     }
     Ok(code)
 }
@@ -360,7 +360,7 @@ pub(crate) fn codes(
             "a reason code that does not belong in this packet",
             "5.0 §3.9.3 and §3.11.3, 3.1.1 §3.9.3",
         )
-        .found(code)),
+        .with_found(code)),
     }
 }
 
@@ -368,7 +368,8 @@ fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
     const SECTION_NAME: &str = "5.0 §3.1.2.1 and §3.1.2.2, 3.1.1 §3.1.2.1 and §3.1.2.2";
     const SECTION_FLAGS: &str = "5.0 §3.1.2.3 to §3.1.2.9, 3.1.1 §3.1.2.3 to §3.1.2.9";
     let unsupported = |what| {
-        DecodeError::protocol(what, SECTION_NAME).reason(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION)
+        DecodeError::protocol(what, SECTION_NAME)
+            .with_reason(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION)
     };
     let name = reader.binary()?;
     if name == b"MQIsdp" {
@@ -380,10 +381,10 @@ fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
     let version = match reader.u8()? {
         4 => Version::V311,
         5 => Version::V5,
-        level => return Err(unsupported("unknown protocol level").found(level)),
+        level => return Err(unsupported("unknown protocol level").with_found(level)),
     };
     let flags = reader.u8()?;
-    let malformed = |what| Err(DecodeError::malformed(what, SECTION_FLAGS).found(flags));
+    let malformed = |what| Err(DecodeError::malformed(what, SECTION_FLAGS).with_found(flags));
     if flags & 1 != 0 {
         return malformed("the reserved flag of CONNECT is set");
     }
@@ -443,7 +444,7 @@ fn connack<'a>(reader: &mut Reader<'a>, version: Version) -> Result<ConnAck<'a>,
             "reserved flags of CONNACK are set",
             "5.0 §3.2.2.1, 3.1.1 §3.2.2.1",
         )
-        .found(flags));
+        .with_found(flags));
     }
     let session_present = flags & 1 != 0;
     // A server that refuses the version of an MQTT 5 CONNECT may answer in 3.1.1 form, without
@@ -456,7 +457,7 @@ fn connack<'a>(reader: &mut Reader<'a>, version: Version) -> Result<ConnAck<'a>,
                     "a CONNACK return code that 3.1.1 reserves",
                     "3.1.1 §3.2.2.3",
                 )
-                .found(code));
+                .with_found(code));
             }
             (ReasonCode(code), Properties::default())
         }
@@ -472,7 +473,7 @@ fn connack<'a>(reader: &mut Reader<'a>, version: Version) -> Result<ConnAck<'a>,
                     "a reason code that does not belong in this packet",
                     "5.0 §3.2.2.2",
                 )
-                .found(code));
+                .with_found(code));
             } else {
                 let place = Place::of(PacketType::ConnAck);
                 (ReasonCode(code), Properties::read(reader, place)?)

@@ -43,13 +43,13 @@ impl DecodeError {
     }
 
     #[cold]
-    pub(crate) fn found(mut self, found: impl Into<u32>) -> Self {
+    pub(crate) fn with_found(mut self, found: impl Into<u32>) -> Self {
         self.found = Some(found.into());
         self
     }
 
     #[cold]
-    pub(crate) fn reason(mut self, reason: ReasonCode) -> Self {
+    pub(crate) fn with_reason(mut self, reason: ReasonCode) -> Self {
         self.reason = reason;
         self
     }

@@ -335,7 +335,7 @@ impl SubscribeOptions {
 
     /// Reads the options byte.
     pub(crate) fn from_bits(bits: u8, version: Version) -> Result<Self, DecodeError> {
-        let bad = |what| Err(DecodeError::malformed(what, SECTION_OPTIONS).found(bits));
+        let bad = |what| Err(DecodeError::malformed(what, SECTION_OPTIONS).with_found(bits));
         let Some(qos) = QoS::from_bits(bits & 3) else {
             return bad("a subscription asks for QoS 3");
         };

@@ -60,7 +60,7 @@ macro_rules! properties {
             // An identifier is a variable byte integer, but all that exist take one byte.
             match reader.u8()? {
                 $($id => Ok((Property::$name(values::$kind(reader)?), mask!($($place)*))),)*
-                id => Err(DecodeError::malformed("unknown property identifier", SECTION).found(id)),
+                id => Err(DecodeError::malformed("unknown property identifier", SECTION).with_found(id)),
             }
         }
 
@@ -123,7 +123,7 @@ mod values {
                 "a property that is 0 or 1 has another value",
                 SECTION,
             )
-            .found(other)),
+            .with_found(other)),
         }
     }
     pub fn two_byte(reader: &mut Reader<'_>) -> Result<u16, DecodeError> {
@@ -136,7 +136,7 @@ mod values {
         match reader.u16()? {
             0 => Err(
                 DecodeError::protocol("a topic alias is 0", "5.0 §3.3.2.3.4")
-                    .reason(ReasonCode::TOPIC_ALIAS_INVALID),
+                    .with_reason(ReasonCode::TOPIC_ALIAS_INVALID),
             ),
             alias => Ok(alias),
         }
@@ -311,14 +311,14 @@ impl<'a> Properties<'a> {
                     "a property that does not belong in this packet",
                     SECTION,
                 )
-                .found(id as u8));
+                .with_found(id as u8));
             }
             let repeats = id == PropertyId::UserProperty
                 || id == PropertyId::SubscriptionIdentifier
                     && place == Place::of(PacketType::Publish);
             if seen & 1 << id as u8 != 0 && !repeats {
                 return Err(
-                    DecodeError::protocol("a property stands twice", SECTION).found(id as u8)
+                    DecodeError::protocol("a property stands twice", SECTION).with_found(id as u8)
                 );
             }
             seen |= 1 << id as u8;

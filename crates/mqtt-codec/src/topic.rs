@@ -44,7 +44,7 @@ pub(crate) fn check_response_topic(name: &str) -> Result<(), DecodeError> {
 
 #[cold]
 fn bad_name(what: &'static str) -> DecodeError {
-    DecodeError::malformed(what, SECTION_NAME).reason(ReasonCode::TOPIC_NAME_INVALID)
+    DecodeError::malformed(what, SECTION_NAME).with_reason(ReasonCode::TOPIC_NAME_INVALID)
 }
 
 /// Checks a topic filter, shared or not: at least one character, at most 65,535 bytes, `+` and
@@ -55,7 +55,7 @@ fn bad_name(what: &'static str) -> DecodeError {
 /// Says which of the rules is broken.
 pub fn check_filter(filter: &str) -> Result<(), DecodeError> {
     let bad = |what, section| {
-        DecodeError::malformed(what, section).reason(ReasonCode::TOPIC_FILTER_INVALID)
+        DecodeError::malformed(what, section).with_reason(ReasonCode::TOPIC_FILTER_INVALID)
     };
     if filter.len() > 65_535 {
         return Err(bad(

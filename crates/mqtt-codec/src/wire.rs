@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         }
         Err(
             DecodeError::malformed("the packet goes on after its last field", SECTION_LENGTH)
-                .found(self.rest.len() as u32),
+                .with_found(self.rest.len() as u32),
         )
     }
 }

@@ -92,8 +92,18 @@ pub struct Selection {
     pub daily: Daily,
 }
 
+impl Selection {
+    /// Whether the built-in first look is asked for, as it is.
+    pub fn is_first_look(&self) -> bool {
+        self.study.is_none()
+            && self.on.is_empty()
+            && self.set.is_empty()
+            && self.daily == Daily::default()
+    }
+}
+
 /// The daily flags.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Workload, instead of a study file")]
 pub struct Daily {
     /// Publishing devices; 0 is allowed.

@@ -203,24 +203,27 @@ fn flows(
 
 fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
     let mut series = Vec::new();
+    let interval = record.table.map_or(1, |t| t.interval);
     for pair in record.moments.windows(2) {
         let (from, to) = (pair[0], pair[1]);
         if to.at <= from.at {
             continue;
         }
-        // The second in which most of the interval lies.
-        let second = ((from.at + to.at) / 2) as f64 / SECOND;
+        let middle = (from.at + to.at) / 2;
         let latency = record
-            .latency_by_second
-            .get(&(second as u32))
+            .latency_by_interval
+            .get(&((middle / interval) as u32))
             .copied()
             .unwrap_or_default();
-        let seen = observed.second(second);
+        let seen = observed.second(middle as f64 / SECOND);
         series.push(Second {
             t_s: to.at as f64 / SECOND,
             published: to.totals.published.saturating_sub(from.totals.published),
             delivered: to.totals.delivered.saturating_sub(from.totals.delivered),
-            backlog: to.totals.expected as i64 - to.totals.unique as i64 + to.totals.waiting as i64,
+            // The counters of two workers are not shown at the same instant: what looks like a
+            // delivery ahead of its publication is an empty queue.
+            backlog: (to.totals.expected as i64 - to.totals.unique as i64).max(0)
+                + to.totals.waiting as i64,
             latency_p50_ns: latency.p50,
             latency_p99_ns: latency.p99,
             latency_max_ns: latency.max,
@@ -245,7 +248,7 @@ pub fn not_run(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// The histograms of a trial as logs: one file per measure, one interval per flow and second.
+/// The histograms of a trial as logs: one file per measure, one interval per flow and step of the series.
 pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Interval>)> {
     let names = [
         (Measure::Latency, "latency"),
@@ -255,6 +258,7 @@ pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Inter
         (Measure::RoundTrip, "round-trip"),
     ];
     let mut files = Vec::new();
+    let interval = Duration::from_nanos(record.table.map_or(0, |t| t.interval));
     for (measure, name) in names {
         let intervals: Vec<Interval> = record
             .intervals
@@ -262,8 +266,8 @@ pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Inter
             .filter(|i| i.measure == measure)
             .map(|i| Interval {
                 tag: Some(workload.flows[i.flow as usize].name.clone()),
-                start: Duration::from_secs(u64::from(i.second)),
-                length: Duration::from_secs(1),
+                start: interval * i.number,
+                length: interval,
                 histogram: decode(&i.histogram),
             })
             .collect();

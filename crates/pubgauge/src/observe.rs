@@ -1,5 +1,5 @@
 //! What is watched beside a trial: the system's processes, the client's own threads and memory,
-//! and the machine's noise, second by second.
+//! and the machine's noise, step by step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,6 +88,7 @@ pub struct Watcher<'a> {
     measuring: Option<Measuring>,
     observed: Observed,
     next_check: Nanos,
+    interval: Nanos,
 }
 
 struct Measuring {
@@ -106,8 +107,13 @@ struct Sample {
 }
 
 impl<'a> Watcher<'a> {
-    /// Watches the trial on `running`, showing progress.
-    pub fn new(running: &'a Running, progress: &'a mut Progress, stop: Arc<AtomicBool>) -> Self {
+    /// Watches the trial on `running`, showing progress, in a series of steps of `interval`.
+    pub fn new(
+        running: &'a Running,
+        progress: &'a mut Progress,
+        stop: Arc<AtomicBool>,
+        interval: Nanos,
+    ) -> Self {
         Watcher {
             running,
             system: running.root_pid().map(ProcessSampler::descendants_of),
@@ -119,6 +125,7 @@ impl<'a> Watcher<'a> {
             measuring: None,
             observed: Observed::nothing(),
             next_check: 0,
+            interval,
         }
     }
 
@@ -158,7 +165,7 @@ impl<'a> Watcher<'a> {
             began: now,
             first_system_ns: last.system_ns,
             last,
-            next: now + SECOND,
+            next: now + self.interval,
         });
     }
 
@@ -218,7 +225,7 @@ impl Observer for Watcher<'_> {
         if self.measuring.as_ref().is_some_and(|m| now >= m.next) {
             self.turn(now);
             if let Some(measuring) = &mut self.measuring {
-                measuring.next += SECOND;
+                measuring.next += self.interval;
             }
         }
         if now < self.next_check {

@@ -9,9 +9,12 @@ use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::{Machine, Results, Status, StudyInfo, UnsupportedCell};
 use pubgauge_results::store::{NewRun, RunFolder};
 use pubgauge_study::Plan;
-use pubgauge_testbed::{Testbed, check_descriptors, load_average, machine_facts, raise_nofile};
+use pubgauge_testbed::{
+    Catalog, Testbed, check_descriptors, load_average, machine_facts, raise_nofile,
+};
 
 use crate::args::{Login, RunArgs};
+use crate::calibrate::Calibration;
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
@@ -40,7 +43,8 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     check_descriptors(most).map_err(Ending::bad_input)?;
     let tls = tls(&args.login);
     let stop = signals::install().map_err(Ending::not_valid)?;
-    let mut folder = open_folder(args, &prepared)?;
+    let calibration = calibration(args, &testbed, &stop);
+    let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
     let result = trials(args, &prepared, testbed, tls, &mut folder, &stop);
     pubgauge_testbed::stop_everything();
     result?;
@@ -144,7 +148,11 @@ fn trials(
     Ok(())
 }
 
-fn open_folder(args: &RunArgs, prepared: &Prepared) -> Result<RunFolder, Ending> {
+fn open_folder(
+    args: &RunArgs,
+    prepared: &Prepared,
+    calibration: Option<&Calibration>,
+) -> Result<RunFolder, Ending> {
     let plan = &prepared.plan;
     let resolved = resolved(plan);
     if let Some(dir) = &args.resume {
@@ -161,7 +169,7 @@ fn open_folder(args: &RunArgs, prepared: &Prepared) -> Result<RunFolder, Ending>
             prepared.given.clone()
         },
         study_resolved: resolved,
-        machine: machine(),
+        machine: machine(calibration),
         study: StudyInfo {
             name: plan.name.clone(),
             question: plan.question.clone(),
@@ -197,6 +205,37 @@ fn resolved(plan: &Plan) -> serde_json::Value {
     serde_json::json!({ "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials })
 }
 
+/// The stored calibration of this machine. The first look makes one if there is none: a newcomer
+/// should not have to know that it is wanted. Its failure is no reason not to measure.
+fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Option<Calibration> {
+    if let Some(known) = calibrate::stored() {
+        return Some(known);
+    }
+    if args.resume.is_some() || !args.selection.is_first_look() {
+        return None;
+    }
+    if !args.quiet {
+        eprintln!("calibrating this machine, once (some ten seconds)");
+    }
+    let catalog = Catalog::load(&[]).ok()?;
+    let scratch = tempfile::tempdir().ok()?;
+    let made = calibrate::measure(testbed, &catalog, scratch.path(), stop, |_| {});
+    match made {
+        Ok(calibration) => {
+            if let Err(error) = calibrate::store(&calibration) {
+                eprintln!("the calibration is not kept for later runs: {error:#}");
+            }
+            Some(calibration)
+        }
+        Err(error) => {
+            if !stop.load(Relaxed) {
+                eprintln!("not calibrated: {error:#}");
+            }
+            None
+        }
+    }
+}
+
 fn default_folder(study: &str) -> PathBuf {
     let name: String = study
         .chars()
@@ -212,7 +251,7 @@ fn default_folder(study: &str) -> PathBuf {
     Path::new("results").join(format!("{name}-{now}"))
 }
 
-fn machine() -> Machine {
+fn machine(calibration: Option<&Calibration>) -> Machine {
     let facts = machine_facts();
     Machine {
         kernel: facts.kernel,
@@ -224,7 +263,7 @@ fn machine() -> Machine {
         max_open_files: facts.max_open_files,
         load_average_1min: load_average(),
         pubgauge_version: env!("CARGO_PKG_VERSION").into(),
-        calibration: calibrate::stored().and_then(|c| serde_json::to_value(c).ok()),
+        calibration: calibration.and_then(|c| serde_json::to_value(c).ok()),
     }
 }
 

@@ -44,8 +44,7 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
         } => {
             let settings = read_settings(settings.as_deref())?;
             let address = forwarder_address(publishers, subscribers)?;
-            let options =
-                ForwarderOptions::new(address, &settings).map_err(Ending::bad_input)?;
+            let options = ForwarderOptions::new(address, &settings).map_err(Ending::bad_input)?;
             let counts = forwarder::run(
                 &options,
                 |address| print(&format!("ready {address}\n")),
@@ -59,8 +58,12 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
 }
 
 fn read_settings(path: Option<&Path>) -> Result<Settings, Ending> {
-    let Some(path) = path else { return Ok(Settings::default()) };
-    let wrong = |e: &dyn std::fmt::Display| Ending::bad_input(format!("--settings {}: {e}", path.display()));
+    let Some(path) = path else {
+        return Ok(Settings::default());
+    };
+    let wrong = |e: &dyn std::fmt::Display| {
+        Ending::bad_input(format!("--settings {}: {e}", path.display()))
+    };
     let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
     serde_json::from_str(&text).map_err(|e| wrong(&e))
 }

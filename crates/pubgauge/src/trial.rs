@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::sim::{Bus, SimulatedDriver};
 use pubgauge_driver::{Clock, Driver, Mapping, Settings, Tls};
-use pubgauge_engine::assignment::{Assignment, Brief, Workers};
+use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
 use pubgauge_engine::conductor::{Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_results::model::{System, Trial};
 use pubgauge_results::store::TrialFiles;
@@ -39,7 +39,7 @@ pub struct Job<'a> {
     /// What it became.
     pub mappings: Vec<Mapping>,
     /// The workload.
-    pub workload: &'a Workload,
+    pub workload: &'a Arc<Workload>,
     /// Repeat number, from 1.
     pub repeat: u32,
 }
@@ -81,6 +81,12 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         Ok(brief) => brief,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
+    // What an earlier trial has freed is not this one's memory.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: gives free pages back to the kernel; no pointer is affected.
+    unsafe {
+        libc::malloc_trim(0);
+    }
     let system = match with_settings(job, bench.scratch) {
         Ok(system) => system,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
@@ -117,13 +123,21 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         pin_to: bench.client.pin.clone(),
         prepare_thread,
     };
-    let mut watcher = Watcher::new(&running, progress, bench.stop.clone());
+    let mut watcher = Watcher::new(
+        &running,
+        progress,
+        bench.stop.clone(),
+        interval_of(job.workload.phases.measure.latest()),
+    );
     let record = run(&spec, &mut watcher, &bench.stop);
     let mut observed = watcher.finish();
     if let (Err(how), true) = (running.check(), observed.died.is_empty()) {
         observed.died.push(how);
     }
-    let version = running.version.clone().or_else(|| drivers::library_version(job.driver.name()));
+    let version = running
+        .version
+        .clone()
+        .or_else(|| drivers::library_version(job.driver.name()));
     let mut trial = convert::trial(asked(version), &record, &observed);
     trial.verdict = judge(
         &trial,
@@ -145,7 +159,10 @@ fn with_settings(job: &Job<'_>, scratch: &Path) -> Result<SystemFile, String> {
         let path = scratch.join(format!("settings-{}.json", job.id));
         let text = serde_json::to_string(job.settings).map_err(|e| e.to_string())?;
         std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-        system.run.command.extend(["--settings".into(), path.display().to_string()]);
+        system
+            .run
+            .command
+            .extend(["--settings".into(), path.display().to_string()]);
     }
     Ok(system)
 }

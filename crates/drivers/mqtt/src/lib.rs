@@ -21,12 +21,14 @@ mod client;
 mod endpoint;
 mod fleet;
 mod io;
+mod native;
 mod options;
 #[cfg(test)]
 mod options_tests;
 mod protocol;
 #[cfg(test)]
 mod protocol_tests;
+mod read;
 mod session;
 mod shared;
 mod socket;

@@ -1,6 +1,8 @@
 //! A fleet with a note-book, and private servers that vanish on every path.
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub mod peer;
+
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -127,7 +129,8 @@ impl Bench {
             let now = clock::monotonic_now();
             assert!(
                 now < end,
-                "waited in vain for: {what}; failed {:?}, refused {:?}, {} delivered, {} acknowledged",
+                "waited in vain for: {what}; connected {:?}, failed {:?}, refused {:?}, {} delivered, {} acknowledged",
+                self.seen.connected,
                 self.seen.failed,
                 self.seen.refused,
                 self.seen.delivered,
