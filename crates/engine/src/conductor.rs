@@ -370,7 +370,7 @@ impl<'a> Conductor<'a> {
                     return Err(Outcome::NotReady(format!(
                         "{missing} of the publisher-to-subscriber paths carried no sentinel within {} s: \
                          the subscribers are connected, but messages do not reach them",
-                        phases.ready_within / SECOND
+                        phases.ready_within as f64 / SECOND as f64
                     )));
                 }
                 self.pass_time(observer, stop)?;
@@ -495,7 +495,7 @@ impl<'a> Conductor<'a> {
                 return Err(Outcome::NotReady(format!(
                     "only {connected} of {} clients were connected and subscribed within {} s",
                     self.spec.brief.workload.devices.len(),
-                    self.spec.brief.workload.phases.ready_within / SECOND
+                    self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64
                 )));
             }
             self.pass_time(observer, stop)?;
@@ -533,13 +533,24 @@ impl<'a> Conductor<'a> {
             return Err(Outcome::Interrupted);
         }
         let trouble = observer.tick(self.phase, &self.live, self.spec.clock.now());
-        if let Some(why) = trouble.or_else(|| self.failure.take()) {
+        let trouble = trouble.or_else(|| self.failure.take());
+        if let Some(why) = trouble.or_else(|| self.all_lost()) {
             return Err(match self.phase {
                 Phase::Connect | Phase::Prove => Outcome::NotReady(why),
                 _ => Outcome::Aborted(why),
             });
         }
         Ok(())
+    }
+
+    /// With every connection lost and none to be made again, nothing more can happen.
+    fn all_lost(&self) -> Option<String> {
+        let traffic = matches!(self.phase, Phase::Prove | Phase::WarmUp | Phase::Measure);
+        let lost = self.live.lost.load(Relaxed);
+        let all = self.spec.brief.workload.devices.len() as u64;
+        let for_good = self.spec.brief.workload.phases.reconnect_after.is_none();
+        (traffic && for_good && lost > 0 && lost == all)
+            .then(|| format!("all {all} connections were lost"))
     }
 
     fn hear(&mut self) {

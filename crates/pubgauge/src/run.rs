@@ -25,8 +25,12 @@ use crate::{calibrate, criteria};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
-    let password = pubgauge_testbed::password(args.login.password_file.as_deref())
-        .map_err(Ending::bad_input)?;
+    let file = args.login.password_file.as_deref();
+    let password = pubgauge_testbed::password(file).map_err(|e| match file {
+        Some(file) => Ending::bad_input(format!("--password-file {}: {e}", file.display())),
+        None => Ending::bad_input(e),
+    })?;
+    processors(&args.client.pin)?;
     let testbed = Testbed::new()
         .map_err(Ending::not_valid)?
         .password(password);
@@ -146,6 +150,22 @@ fn trials(
     }
     progress.finish();
     Ok(())
+}
+
+/// Checks that threads may run on these processors.
+fn processors(pin: &[usize]) -> Result<(), Ending> {
+    let usable = pubgauge_testbed::usable_cpus();
+    match pin.iter().find(|cpu| !usable.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(Ending::bad_input(format!(
+            "--pin {cpu}: there is no such processor for this process\n  hint: usable are {}",
+            usable
+                .iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))),
+    }
 }
 
 fn open_folder(

@@ -73,12 +73,18 @@ fn kept_and_marked(trial: &Value, because: &[&str]) {
 #[test]
 fn nobody_is_there() {
     let address = format!("mqtt://127.0.0.1:{}", free_port());
-    never_ready(&address, &["connection refused", "hint: nothing listens there"]);
+    never_ready(
+        &address,
+        &["connection refused", "hint: nothing listens there"],
+    );
 }
 
 #[test]
 fn the_host_has_no_address() {
-    never_ready("mqtt://no-such-host.invalid:1883", &["no-such-host.invalid"]);
+    never_ready(
+        "mqtt://no-such-host.invalid:1883",
+        &["no-such-host.invalid"],
+    );
 }
 
 #[test]
@@ -99,7 +105,11 @@ fn the_server_takes_connections_and_says_nothing() {
 #[test]
 fn the_server_hangs_up_at_once() {
     let server = Scripted::start(|_, _| {});
-    never_ready(&server.address(), &["closed"]);
+    // A reset, if what the client said first was still unread.
+    never_ready(
+        &server.address(),
+        &["0 of 2 connections were made", "connection"],
+    );
 }
 
 #[test]
@@ -191,7 +201,10 @@ fn garbage_in_the_middle() {
     let trial = place.trial("run");
     kept_and_marked(&trial, &["connections were lost"]);
     let errors = trial["errors"].to_string();
-    assert!(errors.contains("mqtt://"), "who sent it stands there: {errors}");
+    assert!(
+        errors.contains("mqtt://"),
+        "who sent it stands there: {errors}"
+    );
 }
 
 #[test]
@@ -207,7 +220,10 @@ fn the_connections_are_closed_in_the_middle() {
     cut.store(true, Ordering::Relaxed);
     run.ends_within(SOON).exits(2);
     place.is_clean();
-    kept_and_marked(&place.trial("run"), &["all 2 connections were lost", "closed"]);
+    kept_and_marked(
+        &place.trial("run"),
+        &["all 2 connections were lost", "closed"],
+    );
 }
 
 /// Kills a system that pubgauge itself started, in the middle.
@@ -224,7 +240,7 @@ fn killed_in_the_middle(system: &str) {
     assert!(done.out.contains(system), "{}", done.out);
     kept_and_marked(
         &place.trial("run"),
-        &["was killed by signal 9", "the system ended during the trial"],
+        &["was ended by SIGKILL", "the system ended during the trial"],
     );
 }
 
@@ -256,7 +272,7 @@ fn a_killed_system_does_not_keep_the_others_from_being_measured() {
     let results = place.results("run");
     let trials = results["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 2);
-    is_broken(&trials[0], &["was killed by signal 9"]);
+    is_broken(&trials[0], &["was ended by SIGKILL"]);
     adds_up(&trials[1]);
     assert_ne!(verdict(&trials[1]), "broken");
 }
@@ -298,7 +314,9 @@ fn stopped_in_the_middle(own: bool, qos: &str, go_on_after: Option<Duration>) ->
     let broker = Mosquitto::start();
     let address = broker.address();
     let on = if own { "mosquitto" } else { &address };
-    let mut args = vec!["run", "--on", on, "--rate", "500/s", "--qos", qos, "--out", "run"];
+    let mut args = vec![
+        "run", "--on", on, "--rate", "500/s", "--qos", qos, "--out", "run",
+    ];
     args.extend(["--duration", "3s", "--warm-up", "200ms"]);
     let mut run = place.start(&args);
     run.measures();
@@ -318,14 +336,8 @@ fn stopped_in_the_middle(own: bool, qos: &str, go_on_after: Option<Duration>) ->
     let trial = place.trial("run");
     if go_on_after.is_none() {
         done.exits(2);
-        signal_if_there(&broker);
     }
     trial
-}
-
-/// A stopped process must be continued to be killed in order.
-fn signal_if_there(broker: &Mosquitto) {
-    broker.signal(libc::SIGCONT);
 }
 
 #[test]
@@ -366,7 +378,14 @@ fn the_broker_runs_out_of_file_descriptors() {
     place.write("many.toml", study.replace("1500ms", "3s"));
     let began = Instant::now();
     place
-        .run(&["run", "many.toml", "--on", &broker.address(), "--out", "run"])
+        .run(&[
+            "run",
+            "many.toml",
+            "--on",
+            &broker.address(),
+            "--out",
+            "run",
+        ])
         .exits(2);
     assert!(began.elapsed() < Duration::from_secs(30));
     place.is_clean();

@@ -417,8 +417,18 @@ pub fn adds_up(trial: &Value) {
         "{name}: offered"
     );
     assert_eq!(count("delivered"), count("expected"), "{name}: expected");
-    for zero in ["lost", "duplicated", "reordered", "odd.foreign", "odd.corrupt"] {
+    for zero in [
+        "lost",
+        "duplicated",
+        "reordered",
+        "odd.foreign",
+        "odd.corrupt",
+    ] {
         assert_eq!(count(zero), 0, "{name}: {zero}");
     }
-    assert_eq!(count("latency_ns.count"), count("delivered"), "{name}: latency");
+    assert_eq!(
+        count("latency_ns.count"),
+        count("delivered"),
+        "{name}: latency"
+    );
 }

@@ -60,7 +60,10 @@ impl Mosquitto {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let limit = open_files.map_or(String::new(), |n| format!("ulimit -n {n} && "));
         let child = Command::new("sh")
-            .args(["-c", &format!("{limit}exec mosquitto -c {}", config.display())])
+            .args([
+                "-c",
+                &format!("{limit}exec mosquitto -c {}", config.display()),
+            ])
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
