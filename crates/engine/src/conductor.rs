@@ -220,6 +220,7 @@ struct Hand {
     ready: bool,
     done: Option<Nanos>,
     gone: bool,
+    closing: bool,
     recording: Option<Recording>,
 }
 
@@ -333,6 +334,7 @@ impl<'a> Conductor<'a> {
             ready: false,
             done: None,
             gone: false,
+            closing: false,
             recording: None,
         });
     }
@@ -565,6 +567,7 @@ impl<'a> Conductor<'a> {
                         self.failure.get_or_insert(why);
                     }
                     Ok(Report::Done(at)) => hand.done = Some(at),
+                    Ok(Report::Closing) => hand.closing = true,
                     Ok(Report::Recording(recording)) => hand.recording = Some(*recording),
                     Err(std::sync::mpsc::TryRecvError::Empty) => break,
                     Err(std::sync::mpsc::TryRecvError::Disconnected) => {
@@ -637,12 +640,16 @@ impl<'a> Conductor<'a> {
             // Cut off: what was planned after this moment did not happen.
             table.end = table.end.min(now).max(table.measure);
         }
-        // Subscribers first: in a brokerless system they would take the end of a publisher for a
-        // lost connection.
+        // Everybody must know: in a brokerless system a client would take the end of its peer for
+        // a lost connection.
+        self.tell(None, &Command::Closing);
+        self.await_hands(Duration::from_secs(1), |hand| hand.closing);
         for role in [Role::Subscribers, Role::Publishers] {
             let until = self.spec.clock.now() + 2 * SECOND;
             self.tell(Some(role), &Command::Finish(until));
-            self.await_recordings(role);
+            self.await_hands(Duration::from_secs(4), |hand| {
+                hand.role != role || hand.recording.is_some()
+            });
         }
         self.inline.clear();
         let mut recordings = Vec::new();
@@ -694,12 +701,10 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn await_recordings(&mut self, role: Role) {
-        let patience = std::time::Instant::now() + Duration::from_secs(4);
-        while self
-            .hands
-            .iter()
-            .any(|h| h.role == role && h.recording.is_none() && !h.gone)
+    /// Waits until something holds of every worker that is not gone, for so long at most.
+    fn await_hands(&mut self, patience: Duration, holds: impl Fn(&Hand) -> bool) {
+        let patience = std::time::Instant::now() + patience;
+        while self.hands.iter().any(|hand| !hand.gone && !holds(hand))
             && std::time::Instant::now() < patience
         {
             for worker in &mut self.inline {
