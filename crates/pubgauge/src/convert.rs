@@ -57,7 +57,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
     let mut errors: Vec<String> = record
         .recordings
         .iter()
-        .flat_map(|r| r.errors.iter().cloned())
+        .flat_map(|r| r.errors.iter().map(|e| one_line(e)))
         .collect();
     let more = total(|r| r.more_errors);
     if more > 0 {
@@ -242,10 +242,19 @@ fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
 pub fn not_run(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed => None,
-        Outcome::NotReady(why) => Some(format!("it was never ready to be measured: {why}")),
-        Outcome::Aborted(why) => Some(format!("it was ended early: {why}")),
+        Outcome::NotReady(why) => Some(format!(
+            "it was never ready to be measured: {}",
+            one_line(why)
+        )),
+        Outcome::Aborted(why) => Some(format!("it was ended early: {}", one_line(why))),
         Outcome::Interrupted => Some("it was interrupted by the user".into()),
     }
+}
+
+/// A message with its hint in one line, as it stands in results.
+pub fn one_line(message: &str) -> String {
+    let lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// The histograms of a trial as logs: one file per measure, one interval per flow and step of the series.

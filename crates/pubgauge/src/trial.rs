@@ -196,7 +196,7 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
         not_run: convert::not_run(&record.outcome),
         ..Circumstances::default()
     };
-    trial.errors.push(why);
+    trial.errors.push(convert::one_line(&why));
     trial.verdict = judge(&trial, &circumstances);
     trial
 }
