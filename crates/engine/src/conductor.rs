@@ -14,6 +14,7 @@ use pubgauge_workload::Until;
 
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of};
 use crate::live::{Live, Totals};
+pub use crate::record::{EncodedInterval, IntervalLatency, Moment, Outcome, TrialRecord};
 use crate::recording::{FlowRecording, Recording};
 use crate::times::{Interval, Measure, histogram};
 use crate::worker::{Command, Context, Report, Worker};
@@ -79,126 +80,6 @@ pub trait Observer {
 /// Nobody watches.
 pub struct Nobody;
 impl Observer for Nobody {}
-
-/// How a trial ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// As planned.
-    Completed,
-    /// It never came to a measurement, because of this.
-    NotReady(String),
-    /// It was ended early because of this.
-    Aborted(String),
-    /// The user ended it.
-    Interrupted,
-}
-
-/// One interval of one measure of one flow, encoded (HdrHistogram V2).
-#[derive(Clone, Debug, PartialEq)]
-pub struct EncodedInterval {
-    /// The flow.
-    pub flow: u32,
-    /// What it is of.
-    pub measure: Measure,
-    /// Which interval of the measurement, from 0.
-    pub number: u32,
-    /// The histogram.
-    pub histogram: Vec<u8>,
-}
-
-/// A moment of a trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moment {
-    /// Nanoseconds since the start of the measurement.
-    pub at: Nanos,
-    /// The counters.
-    pub totals: Totals,
-}
-
-/// Latencies of one interval over all flows, for the series.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct IntervalLatency {
-    /// Median, ns.
-    pub p50: u64,
-    /// 99th percentile, ns.
-    pub p99: u64,
-    /// Largest, ns.
-    pub max: u64,
-}
-
-/// Everything a trial gave.
-#[derive(Debug)]
-pub struct TrialRecord {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Worker by worker.
-    pub recordings: Vec<Recording>,
-    /// The sums, flow by flow.
-    pub flows: Vec<FlowRecording>,
-    /// The whole histograms.
-    pub times: BTreeMap<(u32, Measure), Histogram<u64>>,
-    /// The histograms interval by interval.
-    pub intervals: Vec<EncodedInterval>,
-    /// Latency over all flows, interval by interval.
-    pub latency_by_interval: BTreeMap<u32, IntervalLatency>,
-    /// The counters at the start and the end of the measurement, at the end of every interval between, and at
-    /// the end of the drain.
-    pub moments: Vec<Moment>,
-    /// The timetable; `end` is the real end.
-    pub table: Option<Timetable>,
-    /// Origin of the times in headers.
-    pub epoch: Nanos,
-    /// Connections planned.
-    pub planned: u64,
-    /// From the first connect to the last, ns.
-    pub connect_span: Nanos,
-    /// From there to the last proof of readiness, ns.
-    pub prove_span: Nanos,
-}
-
-impl TrialRecord {
-    /// The record of a trial of so many flows that did not begin.
-    pub fn nothing(outcome: Outcome, flows: usize) -> Self {
-        TrialRecord {
-            outcome,
-            recordings: Vec::new(),
-            flows: vec![FlowRecording::default(); flows],
-            times: BTreeMap::new(),
-            intervals: Vec::new(),
-            latency_by_interval: BTreeMap::new(),
-            moments: Vec::new(),
-            table: None,
-            epoch: 0,
-            planned: 0,
-            connect_span: 0,
-            prove_span: 0,
-        }
-    }
-
-    /// Sums over all flows.
-    pub fn sum(&self) -> FlowRecording {
-        let mut sum = FlowRecording::default();
-        self.flows.iter().for_each(|f| sum.add(f));
-        sum
-    }
-
-    /// One measure over all flows.
-    pub fn all_times(&self, measure: Measure) -> Histogram<u64> {
-        let mut all = histogram();
-        for ((_, m), times) in &self.times {
-            if *m == measure {
-                // Equal bounds by construction.
-                let _ = all.add(times);
-            }
-        }
-        all
-    }
-
-    /// Length of the measurement, ns.
-    pub fn duration(&self) -> Nanos {
-        self.table.map_or(0, |t| t.end.saturating_sub(t.measure))
-    }
-}
 
 /// Runs one trial to its end. Setting `stop` ends it early, in order.
 pub fn run(spec: &TrialSpec, observer: &mut dyn Observer, stop: &AtomicBool) -> TrialRecord {

@@ -9,6 +9,7 @@ pub mod conductor;
 pub mod ledger;
 pub mod live;
 pub mod receiving;
+pub mod record;
 pub mod recording;
 pub mod sending;
 pub mod times;

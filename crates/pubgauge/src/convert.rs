@@ -57,7 +57,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
     let mut errors: Vec<String> = record
         .recordings
         .iter()
-        .flat_map(|r| r.errors.iter().cloned())
+        .flat_map(|r| r.errors.iter().map(|e| one_line(e)))
         .collect();
     let more = total(|r| r.more_errors);
     if more > 0 {
@@ -242,10 +242,29 @@ fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
 pub fn not_run(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed => None,
-        Outcome::NotReady(why) => Some(format!("it was never ready to be measured: {why}")),
-        Outcome::Aborted(why) => Some(format!("it was ended early: {why}")),
+        Outcome::NotReady(why) => Some(format!(
+            "it was never ready to be measured: {}",
+            one_line(why)
+        )),
+        Outcome::Aborted(why) => Some(format!("it was ended early: {}", one_line(why))),
         Outcome::Interrupted => Some("it was interrupted by the user".into()),
     }
+}
+
+/// A message with its hint or its list in one line, as it stands in results.
+pub fn one_line(message: &str) -> String {
+    let mut line = String::new();
+    for part in message.lines().map(str::trim).filter(|p| !p.is_empty()) {
+        if !line.is_empty() {
+            line.push_str(match part {
+                _ if line.ends_with(':') => " ",
+                hint if hint.starts_with("hint: ") => "; ",
+                _ => " / ",
+            });
+        }
+        line.push_str(part);
+    }
+    line
 }
 
 /// The histograms of a trial as logs: one file per measure, one interval per flow and step of the series.
@@ -370,5 +389,20 @@ pub fn arrival_words(arrivals: &Arrivals) -> String {
             per_s.map_or("flat out".into(), |r| format!("{r}/s")),
         ),
         Arrivals::Replay(_) => "replayed trace".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_stand_on_one_line() {
+        let text = "x was ended; its last lines:\n    ready\n\n    bye\n  hint: look";
+        assert_eq!(
+            one_line(text),
+            "x was ended; its last lines: ready / bye; hint: look"
+        );
+        assert_eq!(one_line("plain"), "plain");
     }
 }

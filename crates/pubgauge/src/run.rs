@@ -88,6 +88,7 @@ fn trials(
         .prefix("pubgauge-")
         .tempdir()
         .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
+    signals::remove_at_once(scratch.path());
     let bench = Bench {
         testbed,
         scratch: scratch.path(),

@@ -204,27 +204,11 @@ fn not_run(record: &TrialRecord, system_died: &[String]) -> Option<String> {
     }
 }
 
-/// A text on one line, as reasons stand in tables and on pages.
-fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
-        if !line.is_empty() {
-            line.push_str(match part {
-                _ if line.ends_with(':') => " ",
-                hint if hint.starts_with("hint: ") => "; ",
-                _ => " / ",
-            });
-        }
-        line.push_str(part);
-    }
-    line
-}
-
 /// A verdict whose reasons stand on one line each.
 fn verdict(trial: &Trial, circumstances: &Circumstances) -> Verdict {
     let mut verdict = judge(trial, circumstances);
     for reason in &mut verdict.reasons {
-        *reason = one_line(reason);
+        *reason = convert::one_line(reason);
     }
     verdict
 }
@@ -238,7 +222,7 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
         not_run: convert::not_run(&record.outcome),
         ..Circumstances::default()
     };
-    trial.errors.push(why);
+    trial.errors.push(convert::one_line(&why));
     trial.verdict = verdict(&trial, &circumstances);
     trial
 }
@@ -266,19 +250,4 @@ pub fn prepare_thread(assignment: &Assignment) -> Result<(), String> {
         pubgauge_testbed::set_realtime(priority).map_err(|e| e.to_string())?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_stand_on_one_line() {
-        let text = "x was ended; its last lines:\n    ready\n\n    bye\n  hint: look";
-        assert_eq!(
-            one_line(text),
-            "x was ended; its last lines: ready / bye; hint: look"
-        );
-        assert_eq!(one_line("plain"), "plain");
-    }
 }

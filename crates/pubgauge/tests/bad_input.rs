@@ -91,7 +91,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "drain-quiet",
     ),
     ("payload = [\"64B\"]", "payload = []", "payload"),
-    ("payload = [\"64B\"]", "paylod = [\"64B\"]", "payload"),
+    ("payload = [\"64B\"]", "paylod = [\"64B\"]", "unknown key"),
     (
         "reliability = \"at-most-once\"",
         "reliability = \"always\"",

@@ -1,0 +1,399 @@
+//! When messages go out: by schedule, flat out, or one question at a time; and what happens to those
+//! that the system does not take at once.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+
+use pubgauge_driver::header::HEADER_LEN;
+use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish};
+use pubgauge_workload::{Arrivals, Due, Gate};
+use rustc_hash::FxHashMap;
+
+use super::{PER_TURN, Pace, Sending};
+use crate::receiving::Reply;
+
+/// Flat-out messages that share one reading of the clock.
+const PER_STAMP: u32 = 64;
+/// Scheduled messages handed over between two polls, so that reading never starves.
+const DUE_PER_TURN: u32 = 1024;
+/// A ping-pong question without an answer is given up after this long.
+const ANSWER_WITHIN: Nanos = 1_000_000_000;
+/// A window is believed to be full of lost messages when nothing arrived for this long.
+const WINDOW_PATIENCE: Nanos = 200_000_000;
+
+impl Sending {
+    /// Hands over what is due; when the next message is due ([`Nanos::MAX`]: none is, or all
+    /// wait for the system; now or earlier: at once).
+    pub fn send_due(&mut self, fleet: &mut dyn Fleet) -> Nanos {
+        let mut next = Nanos::MAX;
+        for index in 0..self.senders.len() {
+            // Out of its place while it works, because it shares `self` with `hand_over`.
+            let (mut pace, sender) = {
+                let sender = &mut self.senders[index];
+                (
+                    std::mem::replace(&mut sender.pace, Pace::Due(None)),
+                    (sender.flow, sender.origin, sender.end),
+                )
+            };
+            let due = match &mut pace {
+                Pace::Due(ahead) => self.send_scheduled(fleet, index, ahead),
+                Pace::FlatOut { .. } => self.send_flat_out(fleet, index, sender, &mut pace),
+                Pace::PingPong { idle, asked } => {
+                    self.send_questions(fleet, index, sender, idle, asked)
+                }
+            };
+            self.senders[index].pace = pace;
+            next = next.min(due);
+        }
+        next
+    }
+
+    fn send_scheduled(
+        &mut self,
+        fleet: &mut dyn Fleet,
+        index: usize,
+        ahead: &mut Option<Due>,
+    ) -> Nanos {
+        let (flow, origin, end) = {
+            let s = &self.senders[index];
+            (s.flow, s.origin, s.end)
+        };
+        let Some(table) = self.table else {
+            return Nanos::MAX;
+        };
+        let mut now = self.clock.now();
+        for _ in 0..DUE_PER_TURN {
+            let Some(due) = ahead.as_ref() else {
+                return Nanos::MAX;
+            };
+            let intended = origin.saturating_add(due.at);
+            if intended >= end || self.limit_reached() {
+                *ahead = None;
+                return Nanos::MAX;
+            }
+            if intended > now {
+                now = self.clock.now();
+                if intended > now {
+                    return intended;
+                }
+            }
+            let sender = &mut self.senders[index];
+            let Some(due) = std::mem::replace(ahead, sender.schedule.next()) else {
+                return Nanos::MAX;
+            };
+            let local = sender.first_local + due.publisher - sender.shard_start;
+            let measured = intended >= table.measure;
+            if measured {
+                self.flows[flow as usize].offered += 1;
+                self.measured += 1;
+            }
+            let queued = self.locals[local as usize].blocked && self.waiting.contains_key(&local);
+            if queued || !self.try_scheduled(fleet, local, intended, &due, now) {
+                self.locals[local as usize].blocked = true;
+                self.waiting
+                    .entry(local)
+                    .or_default()
+                    .push_back((intended, due));
+                self.waiting_count += 1;
+            } else {
+                now = self.clock.now();
+            }
+        }
+        now
+    }
+
+    /// Hands over a scheduled message; false if it must wait.
+    fn try_scheduled(
+        &mut self,
+        fleet: &mut dyn Fleet,
+        local: u32,
+        intended: Nanos,
+        due: &Due,
+        now: Nanos,
+    ) -> bool {
+        let Some(table) = self.table else { return true };
+        let kind = if intended >= table.measure {
+            Kind::Measured
+        } else {
+            Kind::WarmUp
+        };
+        let outcome = self.hand_over(
+            fleet,
+            local,
+            due.topic,
+            kind,
+            intended,
+            now,
+            due.size,
+            due.content.as_deref(),
+        );
+        if outcome == Publish::Blocked {
+            return false;
+        }
+        if self.limit_reached() && self.done_at.is_none() && self.waiting_count == 0 {
+            self.done_at = Some(self.clock.now());
+        }
+        true
+    }
+
+    fn limit_reached(&self) -> bool {
+        self.measured_limit
+            .is_some_and(|limit| self.measured >= limit)
+    }
+
+    fn send_flat_out(
+        &mut self,
+        fleet: &mut dyn Fleet,
+        index: usize,
+        (flow, origin, end): (u32, Nanos, Nanos),
+        pace: &mut Pace,
+    ) -> Nanos {
+        let Pace::FlatOut {
+            ready,
+            at,
+            window,
+            stuck,
+            forgiven,
+        } = pace
+        else {
+            return Nanos::MAX;
+        };
+        let Some(table) = self.table else {
+            return Nanos::MAX;
+        };
+        let brief = self.brief.clone();
+        let arrivals: &Arrivals = &brief.workload.flows[flow as usize].arrivals;
+        for _ in 0..PER_TURN / PER_STAMP {
+            let now = self.clock.now();
+            if now < origin {
+                return origin;
+            }
+            if now >= end || self.done_at.is_some() {
+                return Nanos::MAX;
+            }
+            if let Gate::Shut(until) = arrivals.flat_out_at(now - origin) {
+                return origin.saturating_add(until);
+            }
+            if let Some(window) = window {
+                let live = &self.live.flows[flow as usize];
+                let delivered = live.all_delivered.load(Relaxed);
+                let mine = self.all_expected(flow as usize) - self.shown[flow as usize].2;
+                let under_way =
+                    (live.all_expected.load(Relaxed) + mine).saturating_sub(delivered + *forgiven);
+                let most = *window * u64::from(self.mean_fan_out(flow));
+                if most > 0 && under_way >= most {
+                    let (seen, since) = *stuck.get_or_insert((delivered, now));
+                    if seen != delivered {
+                        *stuck = Some((delivered, now));
+                    } else if now - since > WINDOW_PATIENCE {
+                        *forgiven += under_way;
+                        *stuck = None;
+                    }
+                    return now + 50_000;
+                }
+            }
+            let kind = if now >= table.measure {
+                Kind::Measured
+            } else {
+                Kind::WarmUp
+            };
+            for _ in 0..PER_STAMP {
+                if ready.is_empty() {
+                    return Nanos::MAX;
+                }
+                if *at >= ready.len() {
+                    *at = 0;
+                }
+                let local = ready[*at];
+                let Some(due) = self.senders[index].schedule.next() else {
+                    return Nanos::MAX;
+                };
+                let turn = self.locals[local as usize].turn;
+                match self.hand_over(fleet, local, turn, kind, now, now, due.size, None) {
+                    Publish::Accepted => {
+                        let state = &mut self.locals[local as usize];
+                        state.turn = if turn + 1 == state.topics {
+                            0
+                        } else {
+                            turn + 1
+                        };
+                        *at += 1;
+                        if kind == Kind::Measured {
+                            self.flows[flow as usize].offered += 1;
+                            self.measured += 1;
+                            if self.limit_reached() {
+                                self.done_at = Some(self.clock.now());
+                                return Nanos::MAX;
+                            }
+                        }
+                    }
+                    Publish::Blocked => {
+                        self.locals[local as usize].blocked = true;
+                        ready.swap_remove(*at);
+                    }
+                    Publish::Refused(_) => {
+                        // A lost connection would be hammered at full speed: it rests until the
+                        // client is connected again.
+                        if kind == Kind::Measured {
+                            self.flows[flow as usize].offered += 1;
+                        }
+                        self.locals[local as usize].blocked = true;
+                        ready.swap_remove(*at);
+                    }
+                }
+            }
+        }
+        // More at once, unless there is nobody left to send.
+        if ready.is_empty() { Nanos::MAX } else { 0 }
+    }
+
+    fn send_questions(
+        &mut self,
+        fleet: &mut dyn Fleet,
+        index: usize,
+        (flow, origin, end): (u32, Nanos, Nanos),
+        idle: &mut Vec<u32>,
+        asked: &mut FxHashMap<u32, Nanos>,
+    ) -> Nanos {
+        let Some(table) = self.table else {
+            return Nanos::MAX;
+        };
+        let now = self.clock.now();
+        if now < origin {
+            return origin;
+        }
+        if now >= end || self.done_at.is_some() {
+            return Nanos::MAX;
+        }
+        asked.retain(|local, at| {
+            let late = *at + ANSWER_WITHIN < now;
+            if late {
+                self.flows[flow as usize].unanswered += 1;
+                idle.push(*local);
+            }
+            !late
+        });
+        let mut blocked = Vec::new();
+        while let Some(local) = idle.pop() {
+            let Some(due) = self.senders[index].schedule.next() else {
+                return Nanos::MAX;
+            };
+            let turn = self.locals[local as usize].turn;
+            let now = self.clock.now();
+            let kind = if now >= table.measure {
+                Kind::Measured
+            } else {
+                Kind::WarmUp
+            };
+            match self.hand_over(fleet, local, turn, kind, now, now, due.size, None) {
+                Publish::Accepted => {
+                    let state = &mut self.locals[local as usize];
+                    state.turn = (turn + 1) % state.topics;
+                    asked.insert(local, now);
+                    if kind == Kind::Measured {
+                        self.flows[flow as usize].offered += 1;
+                        self.measured += 1;
+                        if self.limit_reached() {
+                            self.done_at = Some(self.clock.now());
+                            return Nanos::MAX;
+                        }
+                    }
+                }
+                // Asked again at the next turn of the loop.
+                _ => blocked.push(local),
+            }
+        }
+        let again = if blocked.is_empty() {
+            ANSWER_WITHIN
+        } else {
+            1_000_000
+        };
+        idle.append(&mut blocked);
+        self.clock.now() + again
+    }
+
+    /// Notes that answers have come: their publishers may ask again.
+    pub fn answered(&mut self, streams: &mut Vec<u32>) {
+        for stream in streams.drain(..) {
+            for sender in &mut self.senders {
+                if let Pace::PingPong { idle, asked } = &mut sender.pace {
+                    let publisher = self.brief.audience.streams[stream as usize].publisher;
+                    if self.brief.audience.streams[stream as usize].flow != sender.flow {
+                        continue;
+                    }
+                    let local = sender.first_local + publisher.wrapping_sub(sender.shard_start);
+                    if asked.remove(&local).is_some() {
+                        idle.push(local);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers ping-pong questions at once.
+    pub fn answer(&mut self, fleet: &mut dyn Fleet, replies: &mut Vec<Reply>) {
+        for reply in replies.drain(..) {
+            let Some(topic) = self.reply_topics.get(&reply.header.stream) else {
+                continue;
+            };
+            let header = Header {
+                kind: Kind::Reply,
+                ..reply.header
+            }
+            .encode(self.nonce);
+            let body = self.filler.body(
+                reply.header.stream,
+                reply.header.sequence,
+                reply.len.max(HEADER_LEN),
+            );
+            // An answer that is not taken shows as an unanswered question.
+            if fleet.publish(
+                reply.client,
+                *topic,
+                Payload {
+                    head: &header,
+                    body,
+                },
+                u64::MAX,
+            ) == Publish::Accepted
+            {
+                self.flows[self.brief.flow_of(reply.header.stream).unwrap_or(0)].replies += 1;
+            }
+        }
+    }
+
+    /// A client takes messages again: first those that waited.
+    pub fn writable(&mut self, fleet: &mut dyn Fleet, client: ClientId) {
+        let Some(locals) = self.by_client.get(&client.0) else {
+            return;
+        };
+        for local in locals.clone() {
+            self.locals[local as usize].blocked = false;
+            while let Some((intended, due)) =
+                self.waiting.get_mut(&local).and_then(VecDeque::pop_front)
+            {
+                let now = self.clock.now();
+                self.waiting_count -= 1;
+                if !self.try_scheduled(fleet, local, intended, &due, now) {
+                    if let Some(queue) = self.waiting.get_mut(&local) {
+                        queue.push_front((intended, due));
+                    }
+                    self.waiting_count += 1;
+                    self.locals[local as usize].blocked = true;
+                    break;
+                }
+            }
+            if !self.locals[local as usize].blocked {
+                self.waiting.remove(&local);
+            }
+            for sender in &mut self.senders {
+                if let Pace::FlatOut { ready, .. } = &mut sender.pace
+                    && sender.flow == self.locals[local as usize].flow
+                    && !ready.contains(&local)
+                {
+                    ready.push(local);
+                }
+            }
+        }
+    }
+}
