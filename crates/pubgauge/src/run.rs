@@ -84,11 +84,8 @@ fn trials(
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Ending> {
     let plan = &prepared.plan;
-    let scratch = tempfile::Builder::new()
-        .prefix("pubgauge-")
-        .tempdir()
+    let scratch = signals::scratch()
         .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
-    signals::remove_at_once(scratch.path());
     let bench = Bench {
         testbed,
         scratch: scratch.path(),
@@ -239,7 +236,7 @@ fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Opt
         eprintln!("calibrating this machine, once (some ten seconds)");
     }
     let catalog = Catalog::load(&[]).ok()?;
-    let scratch = tempfile::tempdir().ok()?;
+    let scratch = signals::scratch().ok()?;
     let made = calibrate::measure(testbed, &catalog, scratch.path(), stop, |_| {});
     match made {
         Ok(calibration) => {

@@ -104,7 +104,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("[[workload.flow]]", "[[workload.flows]]", "flow"),
     ("pattern = \"1-1\"", "pattern = \"1-2\"", "n-m"),
     ("publishers = 2", "publishers = -2", "publishers"),
-    ("publishers = 2", "publishers = 3", "publishers"),
+    ("topics = 2", "topics = 1", "topics"),
     ("topic = \"a/b\"", "topic = \"a/+\"", "+"),
     ("topic = \"a/b\"", "topic = \"a/{x}\"", "x"),
     ("payload = \"64B\"", "payload = \"8B\"", "16"),

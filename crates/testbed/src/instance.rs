@@ -94,6 +94,23 @@ pub fn stop_everything() {
     });
 }
 
+/// Kills every system that this process has started, all at once and without their time to end in
+/// order, and lets no further one start. May be called while another thread is stopping them,
+/// which then is soon done; returns when all are gone.
+pub fn kill_everything() {
+    let instances: Vec<Arc<Instance>> = {
+        let mut registry = lock(&REGISTRY);
+        registry.closed = true;
+        let alive = registry.instances.iter();
+        alive.filter_map(Weak::upgrade).collect()
+    };
+    for instance in &instances {
+        instance.tell(Guard::kill);
+    }
+    // Nothing is left to wait for but the removal of folders.
+    stop_everything();
+}
+
 impl Instance {
     /// Starts the process and watches it. The error is the system interface's.
     pub fn start(plan: Plan, folder: TempDir) -> io::Result<Arc<Instance>> {
