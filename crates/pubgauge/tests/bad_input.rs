@@ -22,7 +22,7 @@ drain-quiet = "100ms"
 drain-within = "1s"
 
 [grid]
-payload = ["64B"]
+warm-up = ["100ms"]
 
 [[settings]]
 name = "plain"
@@ -90,8 +90,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "drain-quiet = true",
         "drain-quiet",
     ),
-    ("payload = [\"64B\"]", "payload = []", "payload"),
-    ("payload = [\"64B\"]", "paylod = [\"64B\"]", "unknown key"),
+    ("warm-up = [\"100ms\"]", "warm-up = []", "warm-up"),
+    (
+        "warm-up = [\"100ms\"]",
+        "warmup = [\"100ms\"]",
+        "unknown key",
+    ),
     (
         "reliability = \"at-most-once\"",
         "reliability = \"always\"",
@@ -110,7 +114,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("payload = \"64B\"", "payload = \"8B\"", "16"),
     ("payload = \"64B\"", "payload = 64", "\"64B\""),
     ("payload = \"64B\"", "payload = \"recorded\"", "replay"),
-    ("rate = \"100/s\"", "rate = \"100\"", "100/s"),
+    ("rate = \"100/s\"", "rate = \"100\"", "10k/s"),
     ("rate = \"100/s\"", "rate = \"-1/s\"", "rate"),
     (
         "rate = \"100/s\"",
@@ -124,9 +128,9 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     ("start = \"0s\"", "start = \"soon\"", "soon"),
     ("figure = \"lost\"", "figure = \"losst\"", "lost"),
-    ("equals = 0", "equals = \"0ms\"", "lost"),
+    ("equals = 0", "equals = \"0ms\"", "plain number"),
     ("equals = 0", "equal = 0", "equals"),
-    ("equals = 0", "equals = 0\nbelow = 1", "below"),
+    ("equals = 0", "equals = 0\nbelow = 1", "one comparison"),
 ];
 
 /// Runs a study that must be refused, and gives what was said.

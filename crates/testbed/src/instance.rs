@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -50,7 +50,8 @@ pub(crate) struct Instance {
     folder: Mutex<Option<TempDir>>,
     stdout: Log,
     stderr: Log,
-    guard: Mutex<Option<Guard>>,
+    /// Shared by one who waits for reports and one who tells it to kill; taken out at the end.
+    guard: RwLock<Option<Guard>>,
     guard_pid: i32,
     state: Mutex<State>,
     /// Held while stopping, so that a second caller waits for the first.
@@ -140,7 +141,7 @@ impl Instance {
             stdout,
             stderr,
             guard_pid: guard.pid(),
-            guard: Mutex::new(Some(guard)),
+            guard: RwLock::new(Some(guard)),
             state: Mutex::default(),
             stopping: Mutex::new(None),
         });
@@ -154,7 +155,7 @@ impl Instance {
     /// Takes in what the guard has reported, waiting at most `time_out` for something new.
     fn update(&self, time_out: Duration) -> State {
         let report = {
-            let guard = lock(&self.guard);
+            let guard = self.shared_guard();
             guard.as_ref().and_then(|guard| guard.report(time_out))
         };
         let mut state = lock(&self.state);
@@ -252,7 +253,12 @@ impl Instance {
             self.tell(Guard::kill);
         }
         let gone = orderly || self.wait_gone(KILL_TIME);
-        if let Some(mut guard) = lock(&self.guard).take() {
+        let guard = self
+            .guard
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut guard) = guard {
             guard.reap(if gone { KILL_TIME } else { Duration::ZERO });
         }
         let _ = self.hooks(When::AfterStop);
@@ -269,8 +275,12 @@ impl Instance {
         how
     }
 
+    fn shared_guard(&self) -> RwLockReadGuard<'_, Option<Guard>> {
+        self.guard.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn tell(&self, what: impl FnOnce(&Guard)) {
-        if let Some(guard) = lock(&self.guard).as_ref() {
+        if let Some(guard) = self.shared_guard().as_ref() {
             what(guard);
         }
     }
