@@ -3,6 +3,7 @@
 mod paces;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -49,8 +50,8 @@ struct Sender {
     flow: u32,
     schedule: Schedule,
     pace: Pace,
-    /// Publisher 0 of the flow's shard is this position in `Sending::locals`.
-    first_local: u32,
+    /// Its publishers, as positions in `Sending::locals`.
+    locals: Range<u32>,
     shard_start: u32,
     /// When the schedule's time 0 is, and when sending ends.
     origin: Nanos,
@@ -351,7 +352,7 @@ impl Sending {
             flow: number,
             schedule,
             pace,
-            first_local,
+            locals: first_local..first_local + len,
             shard_start: first_publisher,
             origin,
             end,

@@ -367,8 +367,12 @@ impl MqttFleet {
         if self.shared.owed.is_empty() {
             return;
         }
-        for (id, change) in std::mem::take(&mut self.shared.owed) {
+        let mut owed = std::mem::take(&mut self.shared.owed);
+        for (id, change) in owed.drain(..) {
             self.shared.report(events, id, change);
+        }
+        if self.shared.owed.is_empty() {
+            self.shared.owed = owed; // Keeps its capacity.
         }
     }
 }

@@ -81,7 +81,7 @@ impl Sending {
             let Some(due) = std::mem::replace(ahead, sender.schedule.next()) else {
                 return Nanos::MAX;
             };
-            let local = sender.first_local + due.publisher - sender.shard_start;
+            let local = sender.locals.start + due.publisher - sender.shard_start;
             let measured = intended >= table.measure;
             if measured {
                 self.flows[flow as usize].offered += 1;
@@ -321,7 +321,7 @@ impl Sending {
                     if self.brief.audience.streams[stream as usize].flow != sender.flow {
                         continue;
                     }
-                    let local = sender.first_local + publisher.wrapping_sub(sender.shard_start);
+                    let local = sender.locals.start + publisher.wrapping_sub(sender.shard_start);
                     if asked.remove(&local).is_some() {
                         idle.push(local);
                     }
@@ -364,11 +364,12 @@ impl Sending {
 
     /// A client takes messages again: first those that waited.
     pub fn writable(&mut self, fleet: &mut dyn Fleet, client: ClientId) {
-        let Some(locals) = self.by_client.get(&client.0) else {
+        // Taken out while it is worked through, so that nothing has to be copied.
+        let Some(locals) = self.by_client.get_mut(&client.0).map(std::mem::take) else {
             return;
         };
-        for local in locals.clone() {
-            self.locals[local as usize].blocked = false;
+        for local in locals.iter().copied() {
+            let was_blocked = std::mem::replace(&mut self.locals[local as usize].blocked, false);
             while let Some((intended, due)) =
                 self.waiting.get_mut(&local).and_then(VecDeque::pop_front)
             {
@@ -387,13 +388,15 @@ impl Sending {
                 self.waiting.remove(&local);
             }
             for sender in &mut self.senders {
+                // Flat out, a publisher is blocked exactly while it is not among the ready ones.
                 if let Pace::FlatOut { ready, .. } = &mut sender.pace
-                    && sender.flow == self.locals[local as usize].flow
-                    && !ready.contains(&local)
+                    && was_blocked
+                    && sender.locals.contains(&local)
                 {
                     ready.push(local);
                 }
             }
         }
+        self.by_client.insert(client.0, locals);
     }
 }

@@ -1,0 +1,156 @@
+//! The message path allocates nothing: ten times the messages cost no more allocations on the workers'
+//! threads.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use pubgauge_driver::{Clock, Reliability, Settings, Target};
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_engine::assignment::{Brief, Workers};
+use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
+use pubgauge_workload::{
+    Arrivals, Device, Exchange, Flow, Phases, Publisher, SECOND, Sizes, Subscriber, Until, Workload,
+};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count() {
+    if WORKER.try_with(Cell::get).unwrap_or(false) {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+    }
+}
+
+// SAFETY: everything is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn workload(arrivals: Arrivals, messages: u64) -> Workload {
+    let device = |name: &str| Device {
+        name: name.into(),
+        ..Device::default()
+    };
+    let flow = Flow {
+        name: "flow".into(),
+        publishers: vec![Publisher {
+            device: 0,
+            topics: vec!["a/b".into()],
+        }],
+        subscribers: vec![Subscriber {
+            device: 1,
+            filters: vec!["a/b".into()],
+            group: None,
+        }],
+        arrivals,
+        size: Sizes::Fixed { bytes: 64 },
+        start_offset: 0,
+        active_for: None,
+        exchange: Exchange::OneWay,
+        window: Some(2_000),
+    };
+    let phases = Phases {
+        warm_up: Until::Time(SECOND / 5),
+        measure: Until::Count(messages, 60 * SECOND),
+        ..Phases::default()
+    };
+    Workload {
+        name: "allocations".into(),
+        devices: vec![device("p"), device("s")],
+        flows: vec![flow],
+        phases,
+        seed: 1,
+    }
+}
+
+/// Allocations of the workers' threads for a whole trial.
+fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> u64 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener
+        .local_addr()
+        .expect("a bound listener has an address");
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let broker = std::thread::spawn(move || {
+        pubgauge_broker::serve(listener, pubgauge_broker::Options::default(), &stopped)
+            .expect("the broker serves")
+    });
+    let settings = Settings {
+        reliability: Some(reliability),
+        ..Settings::default()
+    };
+    let spec = TrialSpec {
+        brief: Brief::new(workload(arrivals, messages)).expect("a sound workload"),
+        driver: Arc::new(MqttDriver),
+        target: Target {
+            endpoints: vec![format!("mqtt://{address}")],
+            ..Target::default()
+        },
+        settings,
+        clock: Clock::Monotonic,
+        workers: Workers::default(),
+        nonce: 3,
+        realtime: None,
+        pin_to: Vec::new(),
+        prepare_thread: |_| {
+            WORKER.with(|worker| worker.set(true));
+            Ok(())
+        },
+    };
+    let before = ALLOCATIONS.load(Relaxed);
+    let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
+    assert_eq!(record.outcome, Outcome::Completed);
+    assert_eq!(record.sum().unique, messages);
+    stop.store(true, Relaxed);
+    broker.join().expect("the broker ends in order");
+    ALLOCATIONS.load(Relaxed) - before
+}
+
+#[test]
+fn messages_cost_no_allocation() {
+    // One test, because the counter is shared.
+    for (arrivals, few, many, reliability) in [
+        (Arrivals::FlatOut, 20_000, 400_000, Reliability::AtMostOnce),
+        (
+            Arrivals::Periodic { per_s: 20_000.0 },
+            2_000,
+            20_000,
+            Reliability::AtMostOnce,
+        ),
+        (Arrivals::FlatOut, 5_000, 50_000, Reliability::AtLeastOnce),
+    ] {
+        let small = allocations(arrivals.clone(), few, reliability);
+        let large = allocations(arrivals.clone(), many, reliability);
+        let per_message = large.saturating_sub(small) as f64 / (many - few) as f64;
+        assert!(
+            per_message < 0.01,
+            "{arrivals:?} {reliability:?}: {small} allocations for {few} messages, {large} for {many}"
+        );
+    }
+}
