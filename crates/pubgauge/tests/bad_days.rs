@@ -115,7 +115,7 @@ fn the_server_hangs_up_at_once() {
 #[test]
 fn the_server_hangs_up_after_connack() {
     let server = Scripted::answering(vec![0x20, 0x03, 0x00, 0x00, 0x00], true);
-    never_ready(&server.address(), &["closed"]);
+    never_ready(&server.address(), &["connection", "hint: the server"]);
 }
 
 #[test]

@@ -4,7 +4,6 @@ mod common;
 
 use std::path::Path;
 
-use common::servers::Mosquitto;
 use common::*;
 use serde_json::Value;
 
@@ -449,87 +448,6 @@ fn a_run_that_was_cut_goes_on_and_measures_no_trial_twice() {
     ids.sort_unstable();
     assert_eq!(ids, [0, 1, 2, 3]);
     assert!(trials.iter().all(|t| verdict(t) != "broken"));
-}
-
-#[test]
-fn a_broker_that_runs_already_is_measured_and_left_alone() {
-    let place = Place::new();
-    let broker = Mosquitto::start();
-    let address = broker.address();
-    let mut args = vec!["run", "--on", &address, "--rate", "200/s", "--out", "run"];
-    args.extend(SHORT);
-    place.run(&args);
-    place.is_clean();
-    let trial = place.trial("run");
-    adds_up(&trial);
-    assert_eq!(trial["system"]["name"], address.as_str());
-    assert_eq!(trial["system_cpu_s"], Value::Null, "out of sight");
-    // It still serves.
-    args[6] = "again";
-    place.run(&args);
-    adds_up(&place.trial("again"));
-}
-
-#[test]
-fn a_password_opens_the_door_and_is_written_nowhere() {
-    const SECRET: &str = "Xy7-hunting-high";
-    let place = Place::new();
-    let broker = Mosquitto::with_password(SECRET);
-    let address = format!("mqtt://ann@127.0.0.1:{}", broker.port);
-    let args = |out: &'static str| {
-        let mut args = vec!["run".to_owned(), "--on".into(), address.clone()];
-        args.extend(["--rate", "100/s", "--out", out].map(String::from));
-        args.extend(SHORT.map(String::from));
-        args
-    };
-    let mut command = place.command(&args("run"));
-    command.env("PUBGAUGE_PASSWORD", SECRET);
-    let done = place.finish(command);
-    adds_up(&place.trial("run"));
-
-    let outside = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(outside.path(), format!("{SECRET}\n")).unwrap();
-    let mut from_file = args("from-file");
-    from_file.extend([
-        "--password-file".into(),
-        outside.path().display().to_string(),
-    ]);
-    let other = place.finish(place.command(&from_file));
-    adds_up(&place.trial("from-file"));
-
-    for text in [&done.out, &done.err, &other.out, &other.err] {
-        assert!(!text.contains(SECRET), "{text}");
-    }
-    assert_eq!(place.mentions(SECRET), None);
-    assert!(place.mentions("127.0.0.1").is_some(), "the search finds");
-    place.is_clean();
-
-    // The wrong one is refused, with a hint.
-    let mut command = place.command(&args("wrong"));
-    command.env("PUBGAUGE_PASSWORD", "something else");
-    place.finish(command).exits(2);
-    is_broken(
-        &place.trial("wrong"),
-        &[
-            "0 of 2 connections were made",
-            "hint: give a user name and password",
-        ],
-    );
-    place.is_clean();
-
-    // A password in an address is refused before anything happens.
-    let done = place
-        .run(&[
-            "run",
-            "--on",
-            &format!("mqtt://ann:{SECRET}@127.0.0.1:1"),
-            "--out",
-            "url",
-        ])
-        .exits(3)
-        .says("PUBGAUGE_PASSWORD");
-    assert!(!done.err.contains(SECRET));
-    assert!(!place.at("url").exists());
 }
 
 #[test]
