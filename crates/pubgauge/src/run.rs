@@ -45,7 +45,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
         .max()
         .unwrap_or(0);
     check_descriptors(most).map_err(Ending::bad_input)?;
-    let tls = tls(&args.login);
+    let tls = tls(&args.login)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
     let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
@@ -285,13 +285,23 @@ fn machine(calibration: Option<&Calibration>) -> Machine {
     }
 }
 
-fn tls(login: &Login) -> Option<Tls> {
-    (login.ca.is_some() || login.cert.is_some()).then(|| Tls {
+fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
+    for (flag, file) in [
+        ("--ca", &login.ca),
+        ("--cert", &login.cert),
+        ("--key", &login.key),
+    ] {
+        let Some(file) = file else { continue };
+        std::fs::File::open(file)
+            .map_err(|e| Ending::bad_input(format!("{flag} {}: {e}", file.display())))?;
+    }
+    let given = login.ca.is_some() || login.cert.is_some();
+    Ok(given.then(|| Tls {
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
         server_name: None,
-    })
+    }))
 }
 
 /// 1 if a criterion was not met; 2 if a trial is broken, no trial can be trusted, or a criterion

@@ -155,6 +155,7 @@ fn wrong_flags() {
         "run --password-file nosuch --on simulated",
         "run --systems nosuch --on simulated",
         "run --cert x --on simulated",
+        "run --ca nosuch --on mqtts://localhost",
         "report nosuch",
         "trace show nosuch.csv",
         "trace convert nosuch.csv --time t --out x.csv",
