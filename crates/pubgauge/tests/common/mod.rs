@@ -374,6 +374,29 @@ pub fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "process {pid}");
 }
 
+/// Waits until a process has been on a processor a hundred times more, and half a second: a
+/// system that serves traffic then has carried some of it, also on a crowded machine.
+#[track_caller]
+pub fn works(pid: i32) {
+    let schedule = || std::fs::read_to_string(format!("/proc/{pid}/schedstat"));
+    let turns = |text: &str| {
+        let turns = text.split_whitespace().nth(2).unwrap();
+        turns.parse::<u64>().unwrap()
+    };
+    let before = schedule().unwrap();
+    let began = Instant::now();
+    std::thread::sleep(Duration::from_millis(500));
+    let mut now = schedule().unwrap_or_else(|e| panic!("process {pid}: {e} after {before}"));
+    while turns(&now) < turns(&before) + 100 {
+        assert!(began.elapsed() < PATIENCE / 4, "process {pid} does nothing");
+        std::thread::sleep(Duration::from_millis(10));
+        now = schedule().unwrap_or_else(|e| {
+            let time = began.elapsed();
+            panic!("process {pid}: {e} after {time:?}; first {before}, last {now}")
+        });
+    }
+}
+
 #[track_caller]
 fn obeys_the_schema(results: &Value) {
     let text = std::fs::read_to_string(repository("schema/results.schema.json")).unwrap();

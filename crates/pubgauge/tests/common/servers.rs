@@ -98,8 +98,12 @@ impl Mosquitto {
         format!("mqtt://127.0.0.1:{}", self.port)
     }
 
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
     pub fn signal(&self, signal: i32) {
-        super::kill(self.child.id() as i32, signal);
+        super::kill(self.pid(), signal);
     }
 }
 
