@@ -101,6 +101,7 @@ struct Hand {
     ready: bool,
     done: Option<Nanos>,
     gone: bool,
+    closing: bool,
     recording: Option<Recording>,
 }
 
@@ -214,6 +215,7 @@ impl<'a> Conductor<'a> {
             ready: false,
             done: None,
             gone: false,
+            closing: false,
             recording: None,
         });
     }
@@ -251,7 +253,7 @@ impl<'a> Conductor<'a> {
                     return Err(Outcome::NotReady(format!(
                         "{missing} of the publisher-to-subscriber paths carried no sentinel within {} s: \
                          the subscribers are connected, but messages do not reach them",
-                        phases.ready_within / SECOND
+                        phases.ready_within as f64 / SECOND as f64
                     )));
                 }
                 self.pass_time(observer, stop)?;
@@ -376,7 +378,7 @@ impl<'a> Conductor<'a> {
                 return Err(Outcome::NotReady(format!(
                     "only {connected} of {} clients were connected and subscribed within {} s",
                     self.spec.brief.workload.devices.len(),
-                    self.spec.brief.workload.phases.ready_within / SECOND
+                    self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64
                 )));
             }
             self.pass_time(observer, stop)?;
@@ -414,13 +416,24 @@ impl<'a> Conductor<'a> {
             return Err(Outcome::Interrupted);
         }
         let trouble = observer.tick(self.phase, &self.live, self.spec.clock.now());
-        if let Some(why) = trouble.or_else(|| self.failure.take()) {
+        let trouble = trouble.or_else(|| self.failure.take());
+        if let Some(why) = trouble.or_else(|| self.all_lost()) {
             return Err(match self.phase {
                 Phase::Connect | Phase::Prove => Outcome::NotReady(why),
                 _ => Outcome::Aborted(why),
             });
         }
         Ok(())
+    }
+
+    /// With every connection lost and none to be made again, nothing more can happen.
+    fn all_lost(&self) -> Option<String> {
+        let traffic = matches!(self.phase, Phase::Prove | Phase::WarmUp | Phase::Measure);
+        let lost = self.live.lost.load(Relaxed);
+        let all = self.spec.brief.workload.devices.len() as u64;
+        let for_good = self.spec.brief.workload.phases.reconnect_after.is_none();
+        (traffic && for_good && lost > 0 && lost == all)
+            .then(|| format!("all {all} connections were lost"))
     }
 
     fn hear(&mut self) {
@@ -435,6 +448,7 @@ impl<'a> Conductor<'a> {
                         self.failure.get_or_insert(why);
                     }
                     Ok(Report::Done(at)) => hand.done = Some(at),
+                    Ok(Report::Closing) => hand.closing = true,
                     Ok(Report::Recording(recording)) => hand.recording = Some(*recording),
                     Err(std::sync::mpsc::TryRecvError::Empty) => break,
                     Err(std::sync::mpsc::TryRecvError::Disconnected) => {
@@ -507,12 +521,16 @@ impl<'a> Conductor<'a> {
             // Cut off: what was planned after this moment did not happen.
             table.end = table.end.min(now).max(table.measure);
         }
-        // Subscribers first: in a brokerless system they would take the end of a publisher for a
-        // lost connection.
+        // Everybody must know: in a brokerless system a client would take the end of its peer for
+        // a lost connection.
+        self.tell(None, &Command::Closing);
+        self.await_hands(Duration::from_secs(1), |hand| hand.closing);
         for role in [Role::Subscribers, Role::Publishers] {
             let until = self.spec.clock.now() + 2 * SECOND;
             self.tell(Some(role), &Command::Finish(until));
-            self.await_recordings(role);
+            self.await_hands(Duration::from_secs(4), |hand| {
+                hand.role != role || hand.recording.is_some()
+            });
         }
         self.inline.clear();
         let mut recordings = Vec::new();
@@ -564,12 +582,10 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn await_recordings(&mut self, role: Role) {
-        let patience = std::time::Instant::now() + Duration::from_secs(4);
-        while self
-            .hands
-            .iter()
-            .any(|h| h.role == role && h.recording.is_none() && !h.gone)
+    /// Waits until something holds of every worker that is not gone, for so long at most.
+    fn await_hands(&mut self, patience: Duration, holds: impl Fn(&Hand) -> bool) {
+        let patience = std::time::Instant::now() + patience;
+        while self.hands.iter().any(|hand| !hand.gone && !holds(hand))
             && std::time::Instant::now() < patience
         {
             for worker in &mut self.inline {

@@ -45,6 +45,8 @@ pub enum Command {
     Run(Timetable),
     /// The measurement ended: send nothing more.
     Stop(Nanos),
+    /// Connections are about to be closed: from the answer on, one that ends is no loss.
+    Closing,
     /// Give the recording; end all connections by this time.
     Finish(Nanos),
 }
@@ -59,6 +61,8 @@ pub enum Report {
     Failed(String),
     /// The measured messages it was allowed are all handed over.
     Done(Nanos),
+    /// It knows that connections are about to be closed.
+    Closing,
     /// Everything it saw.
     Recording(Box<Recording>),
 }
@@ -140,6 +144,7 @@ pub struct Worker {
     lost: u64,
     remade: u64,
     done_told: bool,
+    closing: bool,
     errors: Vec<String>,
     more_errors: u64,
 }
@@ -235,6 +240,7 @@ impl Worker {
             lost: 0,
             remade: 0,
             done_told: false,
+            closing: false,
             errors: Vec::new(),
             more_errors: 0,
         })
@@ -317,6 +323,11 @@ impl Worker {
                 Ok(Command::Stop(end)) => {
                     self.close_window(end);
                     self.phase = Phase::Draining;
+                }
+                Ok(Command::Closing) => {
+                    self.closing = true;
+                    self.reconnects.clear();
+                    let _ = self.reports.send(Report::Closing);
                 }
                 Ok(Command::Finish(until)) => self.finish(until),
                 Err(TryRecvError::Empty) => return,
@@ -578,6 +589,7 @@ impl Worker {
                 self.fail(format!("{}: {why}", self.device_name(device)));
             }
             Change::Writable => self.sending.writable(&mut *self.fleet, client),
+            Change::Failed(_) if self.closing => self.clients[index] = ClientState::Down,
             Change::Failed(why) => {
                 let name = self.device_name(device).to_owned();
                 let was = std::mem::replace(&mut self.clients[index], ClientState::Down);

@@ -17,12 +17,12 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  pubgauge run                                  the first look, over all systems found here
+  pubgauge run                           the first look, over all systems here
   pubgauge run --publishers 100 --rate 1/s-each --payload 64B --on mosquitto
   pubgauge run --rate max --qos 1 --mqtt 5 --on mosquitto,reference-broker
-  pubgauge run --on mqtt://broker.example:1883  a broker that is running already
-  pubgauge plan studies/first-look.toml         what would be done, starting nothing
-  pubgauge report results/first-look            table and page of an earlier run
+  pubgauge run --on mqtt://host:1883     a broker that is running already
+  pubgauge plan studies/first-look.toml  what would be done, starting nothing
+  pubgauge report results/first-look     table and page of an earlier run
 
 Exit codes: 0 fine, 1 a criterion of the study not met, 2 the run is not valid,
 3 bad input.";
@@ -77,7 +77,7 @@ pub struct Selection {
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
     /// Run every cell so many times.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: Option<u32>,
     /// More folders with system files.
     #[arg(
@@ -185,10 +185,12 @@ pub struct RunArgs {
 #[command(next_help_heading = "Client")]
 pub struct ClientArgs {
     /// Worker threads for publishing devices.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub publisher_workers: u32,
     /// Worker threads for subscribing devices.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub subscriber_workers: u32,
     /// Real-time priority (SCHED_FIFO) for the workers, 1 to 99; needs root or CAP_SYS_NICE.
     #[arg(long, value_name = "PRIORITY", num_args = 0..=1, default_missing_value = "10",

@@ -456,7 +456,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     let stop = crate::signals::install().map_err(Ending::not_valid)?;
     let testbed = Testbed::new().map_err(Ending::not_valid)?;
     let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;
-    let scratch = tempfile::tempdir().map_err(Ending::not_valid)?;
+    let scratch = crate::signals::scratch().map_err(Ending::not_valid)?;
     let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| {
         eprintln!("measuring: {part}")
     })

@@ -257,10 +257,20 @@ pub fn not_run(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// A message with its hint in one line, as it stands in results.
+/// A message with its hint or its list in one line, as it stands in results.
 pub fn one_line(message: &str) -> String {
-    let lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
-    lines.collect::<Vec<_>>().join("; ")
+    let mut line = String::new();
+    for part in message.lines().map(str::trim).filter(|p| !p.is_empty()) {
+        if !line.is_empty() {
+            line.push_str(match part {
+                _ if line.ends_with(':') => " ",
+                hint if hint.starts_with("hint: ") => "; ",
+                _ => " / ",
+            });
+        }
+        line.push_str(part);
+    }
+    line
 }
 
 /// The histograms of a trial as logs: one file per measure, one interval per flow and step of the series.
@@ -385,5 +395,20 @@ pub fn arrival_words(arrivals: &Arrivals) -> String {
             per_s.map_or("flat out".into(), |r| format!("{r}/s")),
         ),
         Arrivals::Replay(_) => "replayed trace".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_stand_on_one_line() {
+        let text = "x was ended; its last lines:\n    ready\n\n    bye\n  hint: look";
+        assert_eq!(
+            one_line(text),
+            "x was ended; its last lines: ready / bye; hint: look"
+        );
+        assert_eq!(one_line("plain"), "plain");
     }
 }

@@ -47,7 +47,8 @@ fn main() {
     std::process::exit(match act(cli) {
         Ok(code) => code,
         Err(ending) => {
-            eprintln!("error: {}", ending.message);
+            // Libraries differ in how far they indent their hints.
+            eprintln!("error: {}", ending.message.replace("\nhint:", "\n  hint:"));
             ending.code
         }
     });

@@ -25,8 +25,12 @@ use crate::{calibrate, criteria};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
-    let password = pubgauge_testbed::password(args.login.password_file.as_deref())
-        .map_err(Ending::bad_input)?;
+    let file = args.login.password_file.as_deref();
+    let password = pubgauge_testbed::password(file).map_err(|e| match file {
+        Some(file) => Ending::bad_input(format!("--password-file {}: {e}", file.display())),
+        None => Ending::bad_input(e),
+    })?;
+    processors(&args.client.pin)?;
     let testbed = Testbed::new()
         .map_err(Ending::not_valid)?
         .password(password);
@@ -41,7 +45,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
         .max()
         .unwrap_or(0);
     check_descriptors(most).map_err(Ending::bad_input)?;
-    let tls = tls(&args.login);
+    let tls = tls(&args.login)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
     let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
@@ -80,9 +84,7 @@ fn trials(
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Ending> {
     let plan = &prepared.plan;
-    let scratch = tempfile::Builder::new()
-        .prefix("pubgauge-")
-        .tempdir()
+    let scratch = signals::scratch()
         .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
     let bench = Bench {
         testbed,
@@ -146,6 +148,22 @@ fn trials(
     }
     progress.finish();
     Ok(())
+}
+
+/// Checks that threads may run on these processors.
+fn processors(pin: &[usize]) -> Result<(), Ending> {
+    let usable = pubgauge_testbed::usable_cpus();
+    match pin.iter().find(|cpu| !usable.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(Ending::bad_input(format!(
+            "--pin {cpu}: there is no such processor for this process\n  hint: usable are {}",
+            usable
+                .iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))),
+    }
 }
 
 fn open_folder(
@@ -218,7 +236,7 @@ fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Opt
         eprintln!("calibrating this machine, once (some ten seconds)");
     }
     let catalog = Catalog::load(&[]).ok()?;
-    let scratch = tempfile::tempdir().ok()?;
+    let scratch = signals::scratch().ok()?;
     let made = calibrate::measure(testbed, &catalog, scratch.path(), stop, |_| {});
     match made {
         Ok(calibration) => {
@@ -267,13 +285,23 @@ fn machine(calibration: Option<&Calibration>) -> Machine {
     }
 }
 
-fn tls(login: &Login) -> Option<Tls> {
-    (login.ca.is_some() || login.cert.is_some()).then(|| Tls {
+fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
+    for (flag, file) in [
+        ("--ca", &login.ca),
+        ("--cert", &login.cert),
+        ("--key", &login.key),
+    ] {
+        let Some(file) = file else { continue };
+        std::fs::File::open(file)
+            .map_err(|e| Ending::bad_input(format!("{flag} {}: {e}", file.display())))?;
+    }
+    let given = login.ca.is_some() || login.cert.is_some();
+    Ok(given.then(|| Tls {
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
         server_name: None,
-    })
+    }))
 }
 
 /// 1 if a criterion was not met; 2 if a trial is broken, no trial can be trusted, or a criterion

@@ -1,12 +1,34 @@
 //! Ctrl-C once: finish what must be finished, clean up, and end. Twice: end at once.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tempfile::TempDir;
 
-/// Installs the handlers. The first signal sets the returned flag; the second stops all systems
+/// How long after the first signal systems are killed that have not ended: the program is to be
+/// over within five seconds.
+const PATIENCE: Duration = Duration::from_millis(3500);
+
+/// Folders to be removed when the process ends at once.
+static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A folder for systems to live in, removed when it is dropped and also when the process ends at
+/// once.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn scratch() -> std::io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("pubgauge-").tempdir()?;
+    let mut folders = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    folders.push(folder.path().to_owned());
+    Ok(folder)
+}
+
+/// Installs the handlers. The first signal sets the returned flag; the second kills all systems
 /// and ends the process with the shell's code for an interrupted program.
 ///
 /// # Errors
@@ -20,10 +42,22 @@ pub fn install() -> std::io::Result<Arc<AtomicBool>> {
         .spawn(move || {
             for _ in signals.forever() {
                 if flag.swap(true, Ordering::SeqCst) {
-                    pubgauge_testbed::stop_everything();
+                    pubgauge_testbed::kill_everything();
+                    for folder in SCRATCH
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .iter()
+                    {
+                        let _ = std::fs::remove_dir_all(folder);
+                    }
                     std::process::exit(130);
                 }
                 eprintln!("\nending in order; press Ctrl-C again to end at once");
+                // A system that takes its time to end does not get all of it.
+                std::thread::spawn(|| {
+                    std::thread::sleep(PATIENCE);
+                    pubgauge_testbed::kill_everything();
+                });
             }
         })?;
     Ok(stop)

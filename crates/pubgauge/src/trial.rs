@@ -8,7 +8,7 @@ use pubgauge_driver::sim::{Bus, SimulatedDriver};
 use pubgauge_driver::{Clock, Driver, Mapping, Settings, Tls};
 use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
 use pubgauge_engine::conductor::{Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_results::model::{System, Trial};
+use pubgauge_results::model::{System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::{Circumstances, judge};
 use pubgauge_testbed::{Kind, SystemFile, Testbed};
@@ -139,7 +139,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         .clone()
         .or_else(|| drivers::library_version(job.driver.name()));
     let mut trial = convert::trial(asked(version), &record, &observed);
-    trial.verdict = judge(
+    trial.verdict = verdict(
         &trial,
         &circumstances(job, &record, observed.died, bench.cores),
     );
@@ -174,7 +174,7 @@ fn circumstances(
     cores: u32,
 ) -> Circumstances {
     Circumstances {
-        not_run: convert::not_run(&record.outcome),
+        not_run: not_run(record, &system_died),
         system_died,
         disconnects_asked: false,
         losses_are_the_subject: false,
@@ -187,6 +187,32 @@ fn circumstances(
     }
 }
 
+/// Why the trial did not run as planned, with the first error of a client if the system did not
+/// end, and without what is said of a system that did.
+fn not_run(record: &TrialRecord, system_died: &[String]) -> Option<String> {
+    match &record.outcome {
+        Outcome::Aborted(why) if system_died.contains(why) => {
+            Some("it was ended early, with the system".into())
+        }
+        Outcome::Aborted(why) if system_died.is_empty() => {
+            let mut errors = record.recordings.iter().flat_map(|r| &r.errors);
+            let first = errors.find(|error| *error != why);
+            let first = first.map_or(String::new(), |error| format!("; first of all {error}"));
+            Some(format!("it was ended early: {why}{first}"))
+        }
+        outcome => convert::not_run(outcome),
+    }
+}
+
+/// A verdict whose reasons stand on one line each.
+fn verdict(trial: &Trial, circumstances: &Circumstances) -> Verdict {
+    let mut verdict = judge(trial, circumstances);
+    for reason in &mut verdict.reasons {
+        *reason = convert::one_line(reason);
+    }
+    verdict
+}
+
 /// A trial that did not begin.
 fn broken(asked: Asked<'_>, why: String) -> Trial {
     let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), asked.workload.flows.len());
@@ -197,7 +223,7 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
         ..Circumstances::default()
     };
     trial.errors.push(convert::one_line(&why));
-    trial.verdict = judge(&trial, &circumstances);
+    trial.verdict = verdict(&trial, &circumstances);
     trial
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -50,7 +50,8 @@ pub(crate) struct Instance {
     folder: Mutex<Option<TempDir>>,
     stdout: Log,
     stderr: Log,
-    guard: Mutex<Option<Guard>>,
+    /// Shared by one who waits for reports and one who tells it to kill; taken out at the end.
+    guard: RwLock<Option<Guard>>,
     guard_pid: i32,
     state: Mutex<State>,
     /// Held while stopping, so that a second caller waits for the first.
@@ -94,6 +95,23 @@ pub fn stop_everything() {
     });
 }
 
+/// Kills every system that this process has started, all at once and without their time to end in
+/// order, and lets no further one start. May be called while another thread is stopping them,
+/// which then is soon done; returns when all are gone.
+pub fn kill_everything() {
+    let instances: Vec<Arc<Instance>> = {
+        let mut registry = lock(&REGISTRY);
+        registry.closed = true;
+        let alive = registry.instances.iter();
+        alive.filter_map(Weak::upgrade).collect()
+    };
+    for instance in &instances {
+        instance.tell(Guard::kill);
+    }
+    // Nothing is left to wait for but the removal of folders.
+    stop_everything();
+}
+
 impl Instance {
     /// Starts the process and watches it. The error is the system interface's.
     pub fn start(plan: Plan, folder: TempDir) -> io::Result<Arc<Instance>> {
@@ -123,7 +141,7 @@ impl Instance {
             stdout,
             stderr,
             guard_pid: guard.pid(),
-            guard: Mutex::new(Some(guard)),
+            guard: RwLock::new(Some(guard)),
             state: Mutex::default(),
             stopping: Mutex::new(None),
         });
@@ -137,7 +155,7 @@ impl Instance {
     /// Takes in what the guard has reported, waiting at most `time_out` for something new.
     fn update(&self, time_out: Duration) -> State {
         let report = {
-            let guard = lock(&self.guard);
+            let guard = self.shared_guard();
             guard.as_ref().and_then(|guard| guard.report(time_out))
         };
         let mut state = lock(&self.state);
@@ -235,7 +253,12 @@ impl Instance {
             self.tell(Guard::kill);
         }
         let gone = orderly || self.wait_gone(KILL_TIME);
-        if let Some(mut guard) = lock(&self.guard).take() {
+        let guard = self
+            .guard
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut guard) = guard {
             guard.reap(if gone { KILL_TIME } else { Duration::ZERO });
         }
         let _ = self.hooks(When::AfterStop);
@@ -252,8 +275,12 @@ impl Instance {
         how
     }
 
+    fn shared_guard(&self) -> RwLockReadGuard<'_, Option<Guard>> {
+        self.guard.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn tell(&self, what: impl FnOnce(&Guard)) {
-        if let Some(guard) = lock(&self.guard).as_ref() {
+        if let Some(guard) = self.shared_guard().as_ref() {
             what(guard);
         }
     }

@@ -27,7 +27,7 @@ pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, password};
 pub use file::{FileError, Kind, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, find, install_commands, version};
-pub use instance::{Stopped, stop_everything};
+pub use instance::{Stopped, kill_everything, stop_everything};
 pub use limits::{TooFewDescriptors, check_descriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};

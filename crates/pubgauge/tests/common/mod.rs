@@ -1,0 +1,434 @@
+//! A place of its own for each test, in which pubgauge runs and must leave nothing behind.
+#![allow(dead_code)] // Each test file uses its own part.
+
+pub mod servers;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longest time that one run of pubgauge may take in a test. Only a run that hangs needs it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Flags of a trial that is short.
+pub const SHORT: [&str; 4] = ["--duration", "1s", "--warm-up", "200ms"];
+
+/// Where pubgauge is.
+pub fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_pubgauge"))
+}
+
+/// A file of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+}
+
+/// A folder that holds all that pubgauge may touch: where it works, its home, its scratch.
+///
+/// The folder's path stands in the environment of every process that is started here, which tells
+/// them from those of other tests.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Done {
+    /// The exit code; minus the signal's number if a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Done {
+    /// Asserts the exit code, showing what was said otherwise.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Done {
+        assert_eq!(
+            self.code, code,
+            "exit code\n--- stdout\n{}\n--- stderr\n{}",
+            self.out, self.err
+        );
+        self
+    }
+
+    /// Asserts that standard error holds a text.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Done {
+        assert!(
+            self.err.contains(text),
+            "standard error lacks {text:?}:\n{}",
+            self.err
+        );
+        self
+    }
+}
+
+impl Place {
+    pub fn new() -> Place {
+        let folder = tempfile::Builder::new()
+            .prefix("pubgauge-test-")
+            .tempdir()
+            .unwrap();
+        for part in ["work", "home", "state", "tmp"] {
+            std::fs::create_dir(folder.path().join(part)).unwrap();
+        }
+        Place { folder }
+    }
+
+    /// A path in the folder in which pubgauge works.
+    pub fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join("work").join(path)
+    }
+
+    /// Writes a file into that folder.
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.at(path);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Makes a command run here.
+    pub fn here(&self, command: &mut Command) {
+        let part = |name: &str| self.folder.path().join(name);
+        command
+            .current_dir(part("work"))
+            .env("HOME", part("home"))
+            .env("XDG_STATE_HOME", part("state"))
+            .env("TMPDIR", part("tmp"))
+            .env_remove("PUBGAUGE_PASSWORD")
+            .env_remove("PUBGAUGE_SYSTEMS")
+            .stdin(Stdio::null());
+    }
+
+    /// pubgauge with these arguments, not started yet.
+    pub fn command<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(program());
+        command.args(args);
+        self.here(&mut command);
+        command
+    }
+
+    /// Runs pubgauge to its end, which must come.
+    #[track_caller]
+    pub fn run<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Done {
+        self.finish(self.command(args))
+    }
+
+    /// Runs a command to its end, which must come.
+    #[track_caller]
+    pub fn finish(&self, command: Command) -> Done {
+        let output = assert_cmd::Command::from_std(command)
+            .timeout(PATIENCE)
+            .output()
+            .unwrap();
+        Done {
+            code: code(output.status),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Starts pubgauge.
+    pub fn start<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Started<'_> {
+        self.spawn(self.command(args))
+    }
+
+    /// Starts a command.
+    pub fn spawn(&self, mut command: Command) -> Started<'_> {
+        let file = |name: &str| std::fs::File::create(self.folder.path().join(name)).unwrap();
+        let child = command
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .unwrap();
+        Started { place: self, child }
+    }
+
+    /// `results.json` of a run.
+    #[track_caller]
+    pub fn results(&self, run: &str) -> Value {
+        let path = self.at(run).join("results.json");
+        let text = std::fs::read_to_string(&path)
+            .unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+        let results = serde_json::from_str(&text).unwrap();
+        obeys_the_schema(&results);
+        results
+    }
+
+    /// The only trial of a run.
+    #[track_caller]
+    pub fn trial(&self, run: &str) -> Value {
+        let results = self.results(run);
+        let trials = results["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 1, "one trial");
+        trials[0].clone()
+    }
+
+    /// Processes that live here, as (id, command line); this test's own process is none of them.
+    pub fn processes(&self) -> Vec<(i32, String)> {
+        let tag = self.folder.path().to_str().unwrap();
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let name = entry.file_name();
+            let Some(pid) = name.to_str().and_then(|n| n.parse::<i32>().ok()) else {
+                continue;
+            };
+            let text = |file: &str| {
+                let bytes = std::fs::read(entry.path().join(file)).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).replace('\0', " ")
+            };
+            let cwd = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+            let line = text("cmdline");
+            if pid != std::process::id() as i32
+                && (line.contains(tag) || text("environ").contains(tag) || cwd.starts_with(tag))
+            {
+                found.push((pid, line));
+            }
+        }
+        found
+    }
+
+    /// Asserts that no process and no scratch folder is left.
+    #[track_caller]
+    pub fn is_clean(&self) {
+        let left = self.processes();
+        assert!(left.is_empty(), "processes are left: {left:?}");
+        let scratch: Vec<_> = std::fs::read_dir(self.folder.path().join("tmp"))
+            .unwrap()
+            .flatten()
+            .map(|e| e.path())
+            .collect();
+        assert!(scratch.is_empty(), "scratch is left: {scratch:?}");
+    }
+
+    /// Asserts that no process is left a moment after pubgauge was killed.
+    #[track_caller]
+    pub fn has_no_process_soon(&self) {
+        let end = Instant::now() + Duration::from_secs(5);
+        while !self.processes().is_empty() {
+            let left = self.processes();
+            assert!(Instant::now() < end, "processes are left: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The names of all files here but pubgauge's scratch, for tests that nothing was changed.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                found.push(entry.path());
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Whether a text stands in any file here, or in a file's name.
+    pub fn mentions(&self, secret: &str) -> Option<PathBuf> {
+        let holds = |path: &PathBuf| {
+            path.to_string_lossy().contains(secret)
+                || std::fs::read(path).is_ok_and(|bytes| {
+                    bytes
+                        .windows(secret.len())
+                        .any(|part| part == secret.as_bytes())
+                })
+        };
+        self.files().into_iter().find(holds)
+    }
+}
+
+fn code(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status
+        .code()
+        .unwrap_or_else(|| -status.signal().unwrap_or_default())
+}
+
+/// A pubgauge that runs; killed if the test gives up.
+pub struct Started<'a> {
+    place: &'a Place,
+    child: Child,
+}
+
+impl Started<'_> {
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        kill(self.pid(), signal);
+    }
+
+    /// Waits until the measurement of a trial has begun: the thread that measures the machine's
+    /// noise lives exactly as long.
+    #[track_caller]
+    pub fn measures(&mut self) {
+        let tasks = format!("/proc/{}/task", self.pid());
+        self.until("a measurement", || {
+            std::fs::read_dir(&tasks).is_ok_and(|mut tasks| {
+                tasks.any(|task| {
+                    let comm = task.map(|t| t.path().join("comm"));
+                    comm.is_ok_and(|c| std::fs::read_to_string(c).is_ok_and(|c| c == "noise\n"))
+                })
+            })
+        });
+    }
+
+    /// Waits until something holds, while pubgauge runs.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, mut holds: impl FnMut() -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !holds() {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let done = self.said(code(status));
+                panic!("pubgauge ended before {what}: {done:?}");
+            }
+            assert!(Instant::now() < end, "waited in vain for {what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The processes of systems that pubgauge started: those that live here with another command
+    /// line than pubgauge itself and its guards, which are forks of it.
+    pub fn systems(&self) -> Vec<i32> {
+        let own = std::fs::read(format!("/proc/{}/cmdline", self.pid())).unwrap_or_default();
+        let own = String::from_utf8_lossy(&own).replace('\0', " ");
+        let others = self.place.processes().into_iter();
+        others
+            .filter(|(_, line)| *line != own)
+            .map(|(pid, _)| pid)
+            .collect()
+    }
+
+    /// Waits for the end, which must come within this time.
+    #[track_caller]
+    pub fn ends_within(mut self, time: Duration) -> Done {
+        let end = Instant::now() + time;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return self.said(code(status));
+            }
+            assert!(
+                Instant::now() < end,
+                "pubgauge has not ended within {time:?}: {:?}",
+                self.said(0)
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub fn ends(self) -> Done {
+        self.ends_within(PATIENCE)
+    }
+
+    fn said(&self, code: i32) -> Done {
+        let text = |name: &str| {
+            let bytes = std::fs::read(self.place.folder.path().join(name)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        Done {
+            code,
+            out: text("stdout"),
+            err: text("stderr"),
+        }
+    }
+}
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal to a process of this test.
+pub fn kill(pid: i32, signal: i32) {
+    // SAFETY: kill takes no pointers; the id is that of a process this test has started or found
+    // in its own place.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "process {pid}");
+}
+
+#[track_caller]
+fn obeys_the_schema(results: &Value) {
+    let text = std::fs::read_to_string(repository("schema/results.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(results)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "against the schema: {errors:#?}");
+}
+
+/// A count of a trial.
+#[track_caller]
+pub fn count(of: &Value, name: &str) -> u64 {
+    let field = name.split('.').fold(of, |value, part| &value[part]);
+    field
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name} is {field}, no count"))
+}
+
+/// The verdict of a trial.
+pub fn verdict(trial: &Value) -> &str {
+    trial["verdict"]["status"].as_str().unwrap()
+}
+
+/// The reasons of a trial's verdict, as one text.
+pub fn reasons(trial: &Value) -> String {
+    let reasons = trial["verdict"]["reasons"].as_array().unwrap();
+    let texts: Vec<&str> = reasons.iter().map(|r| r.as_str().unwrap()).collect();
+    texts.join("\n")
+}
+
+/// Asserts that a trial is broken, and that its reasons hold these texts.
+#[track_caller]
+pub fn is_broken(trial: &Value, because: &[&str]) {
+    let reasons = reasons(trial);
+    assert_eq!(verdict(trial), "broken", "{reasons}");
+    for text in because {
+        assert!(reasons.contains(text), "no {text:?} in: {reasons}");
+    }
+}
+
+/// Asserts that the counts of a trial add up, and that nothing was lost, doubled or reordered.
+#[track_caller]
+pub fn adds_up(trial: &Value) {
+    let name = &trial["system"]["name"];
+    let count = |field| count(trial, field);
+    assert!(count("published") > 0, "{name}: nothing was published");
+    assert_eq!(
+        count("offered"),
+        count("published") + count("refused") + count("not_sent"),
+        "{name}: offered"
+    );
+    assert_eq!(count("delivered"), count("expected"), "{name}: expected");
+    for zero in [
+        "lost",
+        "duplicated",
+        "reordered",
+        "odd.foreign",
+        "odd.corrupt",
+    ] {
+        assert_eq!(count(zero), 0, "{name}: {zero}");
+    }
+    assert_eq!(
+        count("latency_ns.count"),
+        count("delivered"),
+        "{name}: latency"
+    );
+}

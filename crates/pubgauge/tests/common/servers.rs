@@ -1,0 +1,230 @@
+//! Servers that tests start themselves: mosquitto, and ones that misbehave.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A port of the loopback that nobody listens on at the moment.
+pub fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// A private mosquitto; killed and waited for when it is dropped.
+pub struct Mosquitto {
+    pub port: u16,
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Mosquitto {
+    pub fn start() -> Mosquitto {
+        Mosquitto::with("allow_anonymous true", None)
+    }
+
+    /// With user `ann`, who has this password, and nobody else.
+    pub fn with_password(password: &str) -> Mosquitto {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("users");
+        let made = Command::new("mosquitto_passwd")
+            .args(["-b", "-c", file.to_str().unwrap(), "ann", password])
+            .status()
+            .expect("these tests need mosquitto_passwd (apt install mosquitto)");
+        assert!(made.success());
+        let lines = format!("allow_anonymous false\npassword_file {}", file.display());
+        Mosquitto::in_folder(folder, &lines, None)
+    }
+
+    /// With these lines of configuration beside the listener, and a limit of open files.
+    pub fn with(lines: &str, open_files: Option<u32>) -> Mosquitto {
+        Mosquitto::in_folder(tempfile::tempdir().unwrap(), lines, open_files)
+    }
+
+    fn in_folder(folder: tempfile::TempDir, lines: &str, open_files: Option<u32>) -> Mosquitto {
+        let port = free_port();
+        let config = folder.path().join("mosquitto.conf");
+        // As root it would become a user that cannot read its folder.
+        let text = format!(
+            "listener {port} 127.0.0.1\nuser root\nsys_interval 1\nmax_queued_messages 0\n\
+             max_inflight_messages 0\n{lines}\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let limit = open_files.map_or(String::new(), |n| format!("ulimit -n {n} && "));
+        let child = Command::new("sh")
+            .args([
+                "-c",
+                &format!("{limit}exec mosquitto -c {}", config.display()),
+            ])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let broker = Mosquitto {
+            port,
+            child,
+            folder,
+        };
+        let end = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(
+                Instant::now() < end,
+                "mosquitto does not answer; these tests need it (apt install mosquitto): {}",
+                broker.log()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        broker
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn address(&self) -> String {
+        format!("mqtt://127.0.0.1:{}", self.port)
+    }
+
+    pub fn signal(&self, signal: i32) {
+        super::kill(self.child.id() as i32, signal);
+    }
+}
+
+impl Drop for Mosquitto {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server on a thread for each connection; its connections are cut when it is dropped.
+pub struct Scripted {
+    pub port: u16,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scripted {
+    /// Every connection is served by `serve`, which is to return when the flag is set or the
+    /// connection ends.
+    pub fn start(serve: impl Fn(TcpStream, &AtomicBool) + Send + Sync + 'static) -> Scripted {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = stop.clone();
+        let serve = Arc::new(serve);
+        let thread = std::thread::spawn(move || {
+            let mut threads = Vec::new();
+            for connection in listener.incoming() {
+                if flag.load(Ordering::Relaxed) {
+                    break;
+                }
+                let Ok(connection) = connection else { continue };
+                connection
+                    .set_read_timeout(Some(Duration::from_millis(50)))
+                    .unwrap();
+                let (serve, flag) = (serve.clone(), flag.clone());
+                threads.push(std::thread::spawn(move || serve(connection, &flag)));
+            }
+            for thread in threads {
+                let _ = thread.join();
+            }
+        });
+        Scripted {
+            port,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// Takes what comes and says nothing.
+    pub fn silent() -> Scripted {
+        Scripted::start(|mut connection, stop| while hears(&mut connection, stop).is_some() {})
+    }
+
+    /// Answers the first packet with these bytes, and closes the connection if so wanted.
+    pub fn answering(bytes: Vec<u8>, then_close: bool) -> Scripted {
+        Scripted::start(move |mut connection, stop| {
+            if hears(&mut connection, stop).is_some() {
+                let _ = connection.write_all(&bytes);
+            }
+            while !then_close && hears(&mut connection, stop).is_some() {}
+        })
+    }
+
+    /// Stands between clients and a server, until the flag is set: then it closes every
+    /// connection.
+    pub fn between(port: u16, cut: Arc<AtomicBool>) -> Scripted {
+        Scripted::start(move |mut client, stop| {
+            let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+            let mut back = server.try_clone().unwrap();
+            let mut answers = client.try_clone().unwrap();
+            let other = std::thread::spawn(move || {
+                let _ = std::io::copy(&mut back, &mut answers);
+            });
+            let mut bytes = [0; 65536];
+            while !stop.load(Ordering::Relaxed) && !cut.load(Ordering::Relaxed) {
+                match client.read(&mut bytes) {
+                    Ok(0) => break,
+                    Ok(n) => {
+                        if server.write_all(&bytes[..n]).is_err() {
+                            break;
+                        }
+                    }
+                    Err(e) if waits(&e) => {}
+                    Err(_) => break,
+                }
+            }
+            let _ = client.shutdown(Shutdown::Both);
+            let _ = server.shutdown(Shutdown::Both);
+            let _ = other.join();
+        })
+    }
+
+    pub fn address(&self) -> String {
+        format!("mqtt://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn waits(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+/// The next bytes of a connection; none once it ended or the server is to stop.
+fn hears(connection: &mut TcpStream, stop: &AtomicBool) -> Option<Vec<u8>> {
+    let mut bytes = [0; 4096];
+    while !stop.load(Ordering::Relaxed) {
+        match connection.read(&mut bytes) {
+            Ok(0) => return None,
+            Ok(n) => return Some(bytes[..n].to_vec()),
+            Err(e) if waits(&e) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}

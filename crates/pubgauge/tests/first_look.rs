@@ -1,0 +1,54 @@
+//! What a newcomer does first: `pubgauge run`, and nothing else.
+
+mod common;
+
+use common::*;
+
+#[test]
+fn the_first_look() {
+    let place = Place::new();
+    let done = place
+        .run(&["run", "--out", "run"])
+        .says("calibrating this machine, once");
+    place.is_clean();
+    // A busy machine must not matter here: trials may be called client-bound.
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    for line in done.out.lines() {
+        assert!(line.chars().count() <= 80, "longer than 80: {line}");
+    }
+    let results = place.results("run");
+    assert!(results["machine"]["calibration"].is_object());
+    assert_eq!(results["study"]["name"], "first-look");
+    assert_eq!(results["study"]["cut_off"], false);
+    let trials = results["trials"].as_array().unwrap();
+    for system in [
+        "reference-broker",
+        "mosquitto",
+        "zeromq-direct",
+        "zeromq-forwarder",
+    ] {
+        let of = trials.iter().filter(|t| t["system"]["name"] == system);
+        let mut workloads: Vec<&str> = of
+            .map(|t| t["workload"]["name"].as_str().unwrap())
+            .collect();
+        workloads.sort_unstable();
+        assert_eq!(workloads, ["flat-out", "fleet", "periodic"], "{system}");
+    }
+    for trial in trials {
+        adds_up(trial);
+        assert_ne!(verdict(trial), "broken", "{}", reasons(trial));
+        let publishers = if trial["workload"]["name"] == "fleet" {
+            100
+        } else {
+            1
+        };
+        assert_eq!(count(trial, "workload.publishers"), publishers);
+    }
+    // The calibration is there the next time.
+    assert!(
+        place
+            .files()
+            .iter()
+            .any(|f| f.ends_with("state/pubgauge/calibration.json"))
+    );
+}

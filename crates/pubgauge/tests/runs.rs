@@ -1,0 +1,598 @@
+//! Whole runs over real systems: what is counted, stored, shown and resumed.
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use serde_json::Value;
+
+const SYSTEMS: [&str; 5] = [
+    "reference-broker",
+    "mosquitto",
+    "zeromq-direct",
+    "zeromq-forwarder",
+    "simulated",
+];
+
+/// The names in `results.json` that other tools read: for a trial, by the part before the dot if
+/// there is one.
+const TRIAL_NAMES: [&str; 30] = [
+    "system.name",
+    "system.version",
+    "settings",
+    "workload",
+    "repeat",
+    "verdict.status",
+    "verdict.reasons",
+    "duration_s",
+    "published",
+    "refused",
+    "delivered",
+    "lost",
+    "duplicated",
+    "reordered",
+    "sentinels",
+    "offered_msgs_per_s",
+    "published_msgs_per_s",
+    "delivered_msgs_per_s",
+    "latency_ns",
+    "latency_from_send_ns",
+    "send_lag_ns",
+    "client_cpu_s.publishers",
+    "client_cpu_s.subscribers",
+    "system_cpu_s",
+    "client_rss_bytes",
+    "system_rss_bytes",
+    "connections.made",
+    "series",
+    "flows",
+    "errors",
+];
+const STATISTICS: [&str; 9] = [
+    "count", "min", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "max",
+];
+
+/// Every pattern of traffic side by side, a quarter of a second long, without loss by contract.
+const PATTERNS: &str = r#"
+name = "patterns"
+
+[phases]
+ready-within = "20s"
+warm-up = "200ms"
+measure = "1s"
+drain-quiet = "500ms"
+drain-within = "20s"
+
+[[workload]]
+name = "pairs"
+[[workload.flow]]
+pattern = "1-1"
+publishers = 3
+subscribers = 3
+payload = "64B"
+rate = "300/s"
+
+[[workload]]
+name = "gathering"
+[[workload.flow]]
+pattern = "n-1"
+topic = "site/{subsystem}/{meter}/power"
+dimensions = { subsystem = 2, meter = 5 }
+payload = ["16B", "64B", "1KiB"]
+rate = "30/s-each"
+
+[[workload]]
+name = "spreading"
+[[workload.flow]]
+pattern = "1-n"
+subscribers = 5
+payload = "64B"
+rate = "100/s"
+
+[[workload]]
+name = "asking"
+[[workload.flow]]
+pattern = "1-1"
+exchange = "ping-pong"
+payload = "64B"
+rate = "100/s"
+"#;
+
+#[track_caller]
+fn has_every_name(results: &Value) {
+    for name in ["format", "machine", "study", "trials"] {
+        assert!(results.get(name).is_some(), "top level lacks {name}");
+    }
+    for trial in results["trials"].as_array().unwrap() {
+        for name in TRIAL_NAMES {
+            let field = name
+                .split('.')
+                .try_fold(trial, |value, part| value.get(part));
+            assert!(field.is_some(), "a trial lacks {name}");
+        }
+        for distribution in ["latency_ns", "latency_from_send_ns", "send_lag_ns"] {
+            for statistic in STATISTICS {
+                let value = &trial[distribution][statistic];
+                assert!(value.is_number(), "{distribution}.{statistic} is {value}");
+            }
+        }
+    }
+}
+
+/// The trials of a workload.
+fn of<'a>(results: &'a Value, workload: &str) -> Vec<&'a Value> {
+    let trials = results["trials"].as_array().unwrap().iter();
+    let found: Vec<_> = trials
+        .filter(|t| t["workload"]["name"] == workload)
+        .collect();
+    assert_eq!(found.len(), SYSTEMS.len(), "{workload}");
+    found
+}
+
+#[test]
+fn every_system_carries_every_pattern_and_the_counts_add_up() {
+    let place = Place::new();
+    place.write("patterns.toml", PATTERNS);
+    let on = SYSTEMS.join(",");
+    let done = place.run(&["run", "patterns.toml", "--on", &on, "--out", "run"]);
+    place.is_clean();
+    let results = place.results("run");
+    has_every_name(&results);
+    assert_eq!(results["study"]["cut_off"], false);
+    // How busy this machine is must not matter here: trials may be called client-bound.
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    for trial in results["trials"].as_array().unwrap() {
+        adds_up(trial);
+        let status = verdict(trial);
+        assert!(
+            status != "broken" && status != "lossy",
+            "{} on {}: {}; {}",
+            trial["workload"]["name"],
+            trial["system"]["name"],
+            reasons(trial),
+            trial["errors"]
+        );
+        let planned = count(trial, "connections.planned");
+        assert_eq!(count(trial, "connections.made"), planned);
+    }
+    for trial in of(&results, "pairs") {
+        assert_eq!(count(trial, "published"), 300);
+        assert_eq!(count(trial, "delivered"), 300);
+    }
+    for trial in of(&results, "gathering") {
+        assert_eq!(count(trial, "published"), 300);
+        assert_eq!(count(trial, "delivered"), 300);
+        assert_eq!(count(trial, "workload.publishers"), 10);
+    }
+    for trial in of(&results, "spreading") {
+        assert_eq!(count(trial, "published"), 100);
+        assert_eq!(count(trial, "delivered"), 500);
+    }
+    for trial in of(&results, "asking") {
+        assert_eq!(
+            count(trial, "round_trip_ns.count"),
+            count(trial, "published")
+        );
+        assert!(count(trial, "round_trip_ns.min") > 0);
+    }
+
+    // What the system was started with is kept, and the histograms are.
+    let files = place.files();
+    let has = |end: &str| files.iter().any(|f| f.ends_with(end));
+    assert!(has("system/mosquitto.conf") && has("latency.hlog") && has("round-trip.hlog"));
+    assert!(has("study.toml") && has("study.resolved.json") && has("report.html"));
+
+    // The table fits, and is rebuilt as it was.
+    for line in done.out.lines().filter(|l| !l.starts_with("page: ")) {
+        assert!(line.chars().count() <= 80, "longer than 80: {line}");
+    }
+    std::fs::remove_file(place.at("run/report.html")).unwrap();
+    let again = place.run(&["report", "run"]).exits(0);
+    assert_eq!(again.out, done.out);
+    assert!(place.at("run/report.html").exists());
+    let json = place.run(&["report", "run", "--json"]).exits(0);
+    assert_eq!(serde_json::from_str::<Value>(&json.out).unwrap(), results);
+}
+
+#[test]
+fn members_of_a_shared_group_get_each_message_once_between_them() {
+    let place = Place::new();
+    place.write(
+        "shared.toml",
+        r#"
+name = "shared"
+[phases]
+warm-up = "200ms"
+measure = "1s"
+[[settings]]
+reliability = "at-least-once"
+[[workload]]
+name = "shared"
+[[workload.flow]]
+pattern = "shared"
+publishers = 2
+subscribers = 6
+groups = 2
+payload = "64B"
+rate = "200/s"
+"#,
+    );
+    place.run(&[
+        "run",
+        "shared.toml",
+        "--on",
+        "reference-broker,mosquitto",
+        "--out",
+        "run",
+    ]);
+    place.is_clean();
+    for trial in place.results("run")["trials"].as_array().unwrap() {
+        adds_up(trial);
+        assert_eq!(count(trial, "published"), 200);
+        assert_eq!(count(trial, "delivered"), 400, "one for each group");
+        assert_eq!(
+            count(trial, "acknowledgement_ns.count"),
+            count(trial, "published")
+        );
+    }
+}
+
+#[test]
+fn publishers_alone_and_subscribers_alone_are_allowed() {
+    let place = Place::new();
+    let on = ["--on", "reference-broker", "--rate", "200/s"];
+    let alone = |flags: [&str; 4], run: &str| {
+        let mut args = vec!["run", "--out", run];
+        args.extend(flags);
+        args.extend(on);
+        args.extend(SHORT);
+        place.run(&args);
+        place.trial(run)
+    };
+    let trial = alone(["--publishers", "2", "--subscribers", "0"], "publishers");
+    assert_eq!(count(&trial, "published"), 200);
+    assert_eq!(count(&trial, "expected"), 0);
+    assert_ne!(verdict(&trial), "broken", "{}", reasons(&trial));
+    let trial = alone(["--publishers", "0", "--subscribers", "2"], "subscribers");
+    assert_eq!(count(&trial, "published"), 0);
+    assert_eq!(count(&trial, "connections.made"), 2);
+    assert_ne!(verdict(&trial), "broken", "{}", reasons(&trial));
+    place.is_clean();
+}
+
+#[test]
+fn a_phase_ends_by_count() {
+    let place = Place::new();
+    place.write(
+        "count.toml",
+        r#"
+name = "count"
+[phases]
+warm-up = { messages = 50, within = "10s" }
+measure = { messages = 1234, within = "60s" }
+[[workload]]
+name = "counted"
+[[workload.flow]]
+payload = "64B"
+rate = "max"
+"#,
+    );
+    place.run(&["run", "count.toml", "--on", "mosquitto", "--out", "run"]);
+    place.is_clean();
+    let trial = place.trial("run");
+    adds_up(&trial);
+    assert_eq!(count(&trial, "published"), 1234);
+}
+
+/// A study of one simulated trial, with criteria. The delay is long against anything that a busy
+/// machine does to the client, so that the trial is valid.
+fn judged(criteria: &str) -> String {
+    format!(
+        r#"
+name = "judged"
+[phases]
+warm-up = "200ms"
+measure = "1s"
+[[settings]]
+native.simulated.delay-median-ns = 200_000_000
+[[workload]]
+name = "slow"
+[[workload.flow]]
+payload = "64B"
+rate = "50/s"
+{criteria}
+"#
+    )
+}
+
+#[test]
+fn criteria_decide_the_exit_code() {
+    let place = Place::new();
+    let run = |name: &str, criteria: &str| {
+        place.write("judged.toml", judged(criteria));
+        place.run(&["run", "judged.toml", "--on", "simulated", "--out", name])
+    };
+    let unmet = "[[criterion]]\nfigure = \"published\"\nabove = 50\n";
+    run("unmet", unmet).exits(1);
+    assert_eq!(place.results("unmet")["study"]["criteria"][0]["met"], false);
+
+    let met = "[[criterion]]\nfigure = \"lost\"\nequals = 0\n\
+               [[criterion]]\nfigure = \"delivered\"\nequals = 50\n";
+    // Counts are judged whatever the machine is busy with; the trial itself has to be valid too
+    // for exit code 0, and that may need more than one attempt.
+    for attempt in 0..8 {
+        let name = format!("met{attempt}");
+        let done = run(&name, met);
+        let results = place.results(&name);
+        for criterion in results["study"]["criteria"].as_array().unwrap() {
+            assert_eq!(criterion["met"], true, "{criterion}");
+        }
+        let valid = verdict(&results["trials"][0]) == "valid";
+        let done = done.exits(if valid { 0 } else { 2 });
+        if valid {
+            assert!(done.out.contains("simulated"), "{}", done.out);
+            place.is_clean();
+            return;
+        }
+    }
+    panic!("no valid trial in eight attempts on a simulated system");
+}
+
+#[test]
+fn repeats_are_counted_and_shuffled_by_the_seed() {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "simulated", "--repeats", "3", "--out", "run"];
+    args.extend([
+        "--rate",
+        "50/s",
+        "--duration",
+        "300ms",
+        "--warm-up",
+        "100ms",
+    ]);
+    place.run(&args);
+    let results = place.results("run");
+    let trials = results["trials"].as_array().unwrap();
+    let mut repeats: Vec<u64> = trials.iter().map(|t| count(t, "repeat")).collect();
+    repeats.sort_unstable();
+    assert_eq!(repeats, [1, 2, 3]);
+    assert!(trials.iter().all(|t| t["cell"] == trials[0]["cell"]));
+}
+
+#[test]
+fn json_is_the_results_file() {
+    let place = Place::new();
+    let mut args = vec![
+        "run",
+        "--on",
+        "simulated",
+        "--json",
+        "--quiet",
+        "--out",
+        "run",
+    ];
+    args.extend([
+        "--rate",
+        "50/s",
+        "--duration",
+        "300ms",
+        "--warm-up",
+        "100ms",
+    ]);
+    let done = place.run(&args);
+    assert_eq!(done.err, "", "--quiet");
+    let printed: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(printed, place.results("run"));
+}
+
+#[test]
+fn a_run_without_out_makes_a_folder_of_its_own() {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "simulated"];
+    args.extend([
+        "--rate",
+        "50/s",
+        "--duration",
+        "300ms",
+        "--warm-up",
+        "100ms",
+    ]);
+    let done = place.run(&args);
+    let page = done.out.lines().last().unwrap();
+    let page = page.strip_prefix("page: ").expect("the last line");
+    assert!(page.starts_with("results/"), "{page}");
+    assert!(place.at(page).exists());
+}
+
+#[test]
+fn a_run_that_was_cut_goes_on_and_measures_no_trial_twice() {
+    let place = Place::new();
+    let args = |last: &'static str| {
+        let mut args = vec!["run", "--on", "simulated,reference-broker"];
+        args.extend(["--repeats", "2", "--rate", "100/s"]);
+        args.extend(["--duration", "1s", "--warm-up", "100ms"]);
+        args.extend([last, "run"]);
+        args
+    };
+    let mut started = place.start(&args("--out"));
+    let first = place.at("run/trials/0000");
+    started.until("the first trial is stored", || first.exists());
+    started.measures();
+    started.signal(libc::SIGINT);
+    started
+        .ends_within(std::time::Duration::from_secs(5))
+        .exits(2)
+        .says("--resume run");
+    place.is_clean();
+    let before = place.results("run");
+    let stored = before["trials"].as_array().unwrap().clone();
+    assert_eq!(before["study"]["cut_off"], true);
+    assert!((1..4).contains(&stored.len()), "{} trials", stored.len());
+
+    // Another study must not be mixed in.
+    let mut other = args("--resume");
+    other[4] = "3";
+    place
+        .run(&other)
+        .exits(3)
+        .says("not the one this run began with");
+
+    place.run(&args("--resume"));
+    place.is_clean();
+    let after = place.results("run");
+    let trials = after["trials"].as_array().unwrap();
+    assert_eq!(after["study"]["cut_off"], false);
+    assert_eq!(trials[..stored.len()], stored[..], "kept as they were");
+    let mut ids: Vec<u64> = trials.iter().map(|t| count(t, "id")).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [0, 1, 2, 3]);
+    assert!(trials.iter().all(|t| verdict(t) != "broken"));
+}
+
+#[test]
+fn a_broker_file_of_the_users_own_runs() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("mine")).unwrap();
+    let own = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
+    let own = own.replacen("name = \"mosquitto\"", "name = \"my-broker\"", 1);
+    place.write("mine/my-broker.toml", own);
+    let mut args = vec![
+        "run",
+        "--systems",
+        "mine",
+        "--on",
+        "my-broker",
+        "--out",
+        "run",
+    ];
+    args.extend(["--rate", "100/s"]);
+    args.extend(SHORT);
+    place.run(&args);
+    place.is_clean();
+    let trial = place.trial("run");
+    adds_up(&trial);
+    assert_eq!(trial["system"]["name"], "my-broker");
+    assert_eq!(trial["errors"], Value::Array(Vec::new()));
+    assert_ne!(trial["system"]["version"], "unknown");
+    assert!(trial["system_cpu_s"].is_number());
+    let listed = place.run(&["systems", "--systems", "mine"]).exits(0);
+    assert!(listed.out.contains("my-broker"));
+
+    // A mistake in it is shown with its place.
+    let wrong = std::fs::read_to_string(place.at("mine/my-broker.toml")).unwrap();
+    place.write(
+        "mine/my-broker.toml",
+        wrong.replacen("[ready]", "[redy]", 1),
+    );
+    let before = place.files();
+    place
+        .run(&args)
+        .exits(3)
+        .says("my-broker.toml:")
+        .says("redy");
+    assert_eq!(place.files(), before);
+}
+
+#[test]
+fn traces_are_converted_shown_and_replayed() {
+    let place = Place::new();
+    let mut rows = String::from("when;meter;watts\n");
+    for i in 0..40 {
+        rows.push_str(&format!(
+            "{}.{:03};m{};{}\n",
+            1_500_000_000 + i / 20,
+            i % 20 * 50,
+            i % 4,
+            i
+        ));
+    }
+    place.write("readings.csv", rows);
+    let convert = [
+        "trace",
+        "convert",
+        "readings.csv",
+        "--delimiter",
+        ";",
+        "--time",
+        "when",
+    ];
+    let mut args = convert.to_vec();
+    args.extend([
+        "--time-format",
+        "epoch-s",
+        "--device",
+        "meter",
+        "--size-bytes",
+        "48",
+    ]);
+    args.extend(["--out", "trace.csv.gz"]);
+    place.run(&args).exits(0);
+    let shown = place.run(&["trace", "show", "trace.csv.gz"]).exits(0);
+    assert!(
+        shown.out.starts_with("40 messages of 4 devices"),
+        "{}",
+        shown.out
+    );
+    place.write(
+        "replay.toml",
+        r#"
+name = "replay"
+[phases]
+warm-up = "0s"
+measure = "1s"
+[trace.meters]
+files = ["trace.csv.gz"]
+[[workload]]
+name = "meters"
+[[workload.flow]]
+pattern = "n-1"
+publishers = 4
+replay = { trace = "meters" }
+"#,
+    );
+    place.run(&[
+        "run",
+        "replay.toml",
+        "--on",
+        "reference-broker",
+        "--out",
+        "run",
+    ]);
+    place.is_clean();
+    let trial = place.trial("run");
+    adds_up(&trial);
+    assert_eq!(trial["workload"]["arrivals"], "replayed trace");
+}
+
+#[test]
+fn calibration_is_stored_and_goes_with_every_later_run() {
+    let place = Place::new();
+    let done = place.run(&["calibrate", "--json"]).exits(0);
+    let calibration: Value = serde_json::from_str(&done.out).unwrap();
+    let truth = &calibration["truth"];
+    for of in ["lost", "duplicated", "reordered"] {
+        assert_eq!(truth[of][0], truth[of][1], "{of}: true and reported");
+        assert!(truth[of][0].as_u64().unwrap() > 0, "{of}");
+    }
+    assert!(truth["worst_error"].as_f64().unwrap() <= 0.02, "{truth}");
+    place.is_clean();
+    let mut args = vec!["run", "--on", "simulated", "--rate", "50/s", "--out", "run"];
+    args.extend(["--duration", "300ms", "--warm-up", "100ms"]);
+    place.run(&args);
+    assert_eq!(place.results("run")["machine"]["calibration"], calibration);
+}
+
+#[test]
+fn the_path_of_the_page_is_a_file_that_works_offline() {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "simulated", "--rate", "50/s", "--out", "run"];
+    args.extend(["--duration", "300ms", "--warm-up", "100ms"]);
+    let done = place.run(&args);
+    let line = done.out.lines().last().unwrap();
+    assert_eq!(line, "page: run/report.html");
+    let page = std::fs::read_to_string(Path::new(&place.at("run/report.html"))).unwrap();
+    for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
