@@ -13,7 +13,7 @@ use pubgauge_driver::{Clock, Driver, Filler, Nanos, Settings, Target};
 use pubgauge_workload::Until;
 
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of};
-use crate::live::{Live, Totals};
+use crate::live::Live;
 pub use crate::record::{EncodedInterval, IntervalLatency, Moment, Outcome, TrialRecord};
 use crate::recording::{FlowRecording, Recording};
 use crate::times::{Interval, Measure, histogram};
@@ -334,13 +334,15 @@ impl<'a> Conductor<'a> {
     fn drain(&mut self, observer: &mut dyn Observer, stop: &AtomicBool, within: Nanos) {
         let quiet = self.spec.brief.workload.phases.drain_quiet;
         let until = self.spec.clock.now() + within;
-        let mut last = (Totals::default(), self.spec.clock.now());
+        // Deliveries of any kind: messages of the warm-up may still stand before the measured ones.
+        let mut last = (0, self.spec.clock.now());
         // The workers' last counters must be on show before they are believed.
         let settle = self.spec.clock.now() + 25_000_000;
         loop {
             let (now, totals) = (self.spec.clock.now(), self.live.totals());
-            if totals != last.0 {
-                last = (totals, now);
+            let received = self.live.received.load(Relaxed);
+            if received != last.0 {
+                last = (received, now);
             }
             let all_here = totals.unique >= totals.expected && now > settle;
             if all_here

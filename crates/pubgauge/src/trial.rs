@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use pubgauge_driver::sim::{Bus, SimulatedDriver};
 use pubgauge_driver::{Clock, Driver, Mapping, Settings, Tls};
@@ -11,7 +12,7 @@ use pubgauge_engine::conductor::{Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_results::model::{System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::{Circumstances, judge};
-use pubgauge_testbed::{Kind, SystemFile, Testbed};
+use pubgauge_testbed::{Kind, Running, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::args::ClientArgs;
@@ -131,8 +132,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     );
     let record = run(&spec, &mut watcher, &bench.stop);
     let mut observed = watcher.finish();
-    if let (Err(how), true) = (running.check(), observed.died.is_empty()) {
-        observed.died.push(how);
+    if observed.died.is_empty() {
+        observed.died.extend(death(&running, &record));
     }
     let version = running
         .version
@@ -184,6 +185,20 @@ fn circumstances(
                 || f.active_for.is_some()
         }),
         cores,
+    }
+}
+
+/// How the system ended, if it has. Connections end with a process a moment before its parent is
+/// told: where some were lost, that moment is waited for.
+fn death(running: &Running, record: &TrialRecord) -> Option<String> {
+    let lost = record.recordings.iter().any(|r| r.lost > 0);
+    let patience = Instant::now() + Duration::from_millis(if lost { 500 } else { 0 });
+    loop {
+        let death = running.check().err();
+        if death.is_some() || Instant::now() >= patience {
+            return death;
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -59,8 +59,8 @@ fn never_ready(address: &str, because: &[&str]) -> Value {
 #[track_caller]
 fn kept_and_marked(trial: &Value, because: &[&str]) {
     is_broken(trial, because);
-    assert!(count(trial, "published") > 0);
-    assert!(count(trial, "delivered") > 0);
+    assert!(count(trial, "published") > 0, "{}", brief(trial));
+    assert!(count(trial, "delivered") > 0, "{}", brief(trial));
     assert_eq!(
         count(trial, "latency_ns.count"),
         count(trial, "delivered"),
@@ -115,7 +115,7 @@ fn the_server_hangs_up_at_once() {
 #[test]
 fn the_server_hangs_up_after_connack() {
     let server = Scripted::answering(vec![0x20, 0x03, 0x00, 0x00, 0x00], true);
-    never_ready(&server.address(), &["connection", "hint: the server"]);
+    never_ready(&server.address(), &["connection", "hint: "]);
 }
 
 #[test]
@@ -349,7 +349,11 @@ fn the_broker_hangs_for_good() {
             ["lossy", "overloaded", "broken"].contains(&status.as_str()),
             "{status}"
         );
-        assert!(count(&trial, "delivered") > 0, "what came before is kept");
+        assert!(
+            count(&trial, "delivered") > 0,
+            "QoS {qos}: what came before is kept: {}",
+            brief(&trial)
+        );
         assert!(
             count(&trial, "lost") > 0 || count(&trial, "not_sent") > 0,
             "QoS {qos}: what the hang cost is counted"

@@ -58,11 +58,11 @@ const PATTERNS: &str = r#"
 name = "patterns"
 
 [phases]
-ready-within = "20s"
+ready-within = "60s"
 warm-up = "200ms"
 measure = "1s"
-drain-quiet = "500ms"
-drain-within = "20s"
+drain-quiet = "5s"
+drain-within = "60s"
 
 [[workload]]
 name = "pairs"

@@ -12,8 +12,19 @@ use serde_json::Value;
 /// Longest time that one run of pubgauge may take in a test. Only a run that hangs needs it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Flags of a trial that is short.
-pub const SHORT: [&str; 4] = ["--duration", "1s", "--warm-up", "200ms"];
+/// Flags of a trial that is short, but patient with a machine that is busy with other things.
+pub const SHORT: [&str; 10] = [
+    "--duration",
+    "1s",
+    "--warm-up",
+    "200ms",
+    "--set",
+    "phases.ready-within=60s",
+    "--set",
+    "phases.drain-quiet=5s",
+    "--set",
+    "phases.drain-within=60s",
+];
 
 /// Where pubgauge is.
 pub fn program() -> &'static Path {
@@ -431,4 +442,21 @@ pub fn adds_up(trial: &Value) {
         count("delivered"),
         "{name}: latency"
     );
+}
+
+/// The figures of a trial without its long lists, for messages.
+pub fn brief(trial: &Value) -> String {
+    let mut trial = trial.clone();
+    let fields = trial.as_object_mut().unwrap();
+    fields.retain(|name, _| {
+        ![
+            "mappings",
+            "settings",
+            "flows",
+            "latency_ecdf",
+            "noise_ecdf",
+        ]
+        .contains(&name.as_str())
+    });
+    trial.to_string()
 }
