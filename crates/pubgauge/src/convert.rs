@@ -105,6 +105,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         send_lag_ns: distribution(Measure::SendLag),
         acknowledgement_ns: some(Measure::Acknowledgement),
         round_trip_ns: some(Measure::RoundTrip),
+        half_round_trip_ns: some(Measure::RoundTrip).map(|d| d.halved()),
         client_cpu_s: ClientCpu {
             publishers: cpu(record, Role::Publishers),
             subscribers: cpu(record, Role::Subscribers),
@@ -117,6 +118,9 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             voluntary: total(|r| r.usage.voluntary_switches),
             involuntary: total(|r| r.usage.involuntary_switches),
         },
+        system_context_switches: observed.system_switches,
+        system_busiest_thread_cpu: observed.system_busiest_thread_cpu,
+        system_processes: observed.system_processes,
         wire_bytes_sent: total(|r| r.wire.sent),
         wire_bytes_received: total(|r| r.wire.received),
         connections: Connections {
@@ -232,6 +236,8 @@ fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
             system_cpu: seen.system_cpu,
             client_rss_bytes: seen.client_rss_bytes,
             system_rss_bytes: seen.system_rss_bytes,
+            client_context_switches: seen.client_switches,
+            system_context_switches: seen.system_switches,
             noise_max_ns: seen.noise_max_ns,
         });
     }

@@ -2,6 +2,11 @@
 //!
 //! This crate is the only one that prints or exits.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "pubgauge runs on Linux only (5.11 or newer): it starts, watches and times processes by means that are Linux's own"
+);
+
 mod args;
 mod calibrate;
 mod convert;

@@ -11,7 +11,8 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
-use pubgauge_testbed::{NoiseMeter, ProcessSampler, Running, ThreadSampler};
+use pubgauge_results::model::ContextSwitches;
+use pubgauge_testbed::{NoiseMeter, ProcessSample, ProcessSampler, Running, ThreadSampler};
 
 use crate::progress::Progress;
 
@@ -27,6 +28,12 @@ pub struct Observed {
     pub client_rss_bytes: u64,
     /// How late a thread that only sleeps woke up during the measurement, ns.
     pub noise: Histogram<u64>,
+    /// Context switches of the system during the measurement.
+    pub system_switches: Option<ContextSwitches>,
+    /// Processor share of the system's busiest thread, 1 = one core.
+    pub system_busiest_thread_cpu: Option<f64>,
+    /// Processes of the system at the end of the measurement.
+    pub system_processes: Option<u32>,
     /// Processes of the system that ended during the trial.
     pub died: Vec<String>,
     seconds: Vec<SecondSeen>,
@@ -47,6 +54,10 @@ pub struct SecondSeen {
     pub client_rss_bytes: u64,
     /// Resident memory of the system, bytes.
     pub system_rss_bytes: Option<u64>,
+    /// Context switches of the client.
+    pub client_switches: ContextSwitches,
+    /// Context switches of the system.
+    pub system_switches: Option<ContextSwitches>,
     /// Longest stall, ns.
     pub noise_max_ns: u64,
 }
@@ -59,6 +70,9 @@ impl Observed {
             system_rss_bytes: None,
             client_rss_bytes: 0,
             noise: histogram(),
+            system_switches: None,
+            system_busiest_thread_cpu: None,
+            system_processes: None,
             died: Vec::new(),
             seconds: Vec::new(),
         }
@@ -93,17 +107,31 @@ pub struct Watcher<'a> {
 
 struct Measuring {
     began: Nanos,
-    first_system_ns: Option<u64>,
+    first: Sample,
     last: Sample,
     next: Nanos,
+    busiest_ns: u64,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Sample {
     at: Nanos,
     publishers_ns: u64,
     subscribers_ns: u64,
-    system_ns: Option<u64>,
+    client: ProcessSample,
+    system: Option<ProcessSample>,
+}
+
+/// Context switches from one sample of the same processes to a later one.
+fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
+    ContextSwitches {
+        voluntary: to
+            .voluntary_switches
+            .saturating_sub(from.voluntary_switches),
+        involuntary: to
+            .involuntary_switches
+            .saturating_sub(from.involuntary_switches),
+    }
 }
 
 impl<'a> Watcher<'a> {
@@ -145,7 +173,8 @@ impl<'a> Watcher<'a> {
             at: now,
             publishers_ns: of(Role::Publishers),
             subscribers_ns: of(Role::Subscribers),
-            system_ns: self.system.as_mut().map(|s| s.sample().cpu_ns),
+            client: self.client.sample(),
+            system: self.system.as_mut().map(ProcessSampler::sample),
         }
     }
 
@@ -163,8 +192,9 @@ impl<'a> Watcher<'a> {
         self.noise_meter = NoiseMeter::start().ok();
         self.measuring = Some(Measuring {
             began: now,
-            first_system_ns: last.system_ns,
+            first: last.clone(),
             last,
+            busiest_ns: 0,
             next: now + self.interval,
         });
     }
@@ -175,10 +205,16 @@ impl<'a> Watcher<'a> {
         let Some(measuring) = &mut self.measuring else {
             return;
         };
-        let last = std::mem::replace(&mut measuring.last, sample);
-        let began = measuring.began;
-        if let (Some(first), Some(system)) = (measuring.first_system_ns, sample.system_ns) {
-            self.observed.system_cpu_s = Some(system.saturating_sub(first) as f64 / SECOND as f64);
+        let last = std::mem::replace(&mut measuring.last, sample.clone());
+        let (observed, began) = (&mut self.observed, measuring.began);
+        if let Some((first, system)) = measuring.first.system.as_ref().zip(sample.system.as_ref()) {
+            let cpu_ns = system.cpu_ns.saturating_sub(first.cpu_ns);
+            observed.system_cpu_s = Some(cpu_ns as f64 / SECOND as f64);
+            observed.system_switches = Some(switches(first, system));
+            observed.system_processes = Some(system.processes);
+            measuring.busiest_ns += system.busiest.as_ref().map_or(0, |b| b.cpu_ns);
+            let span = (sample.at - measuring.first.at).max(1);
+            observed.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
         }
         let span = (sample.at - last.at).max(1) as f64;
         let share = |to: u64, from: u64| to.saturating_sub(from) as f64 / span;
@@ -186,23 +222,22 @@ impl<'a> Watcher<'a> {
         if let Some(meter) = &self.noise_meter {
             for late in meter.drain() {
                 noise_max_ns = noise_max_ns.max(late);
-                self.observed.noise.saturating_record(late.max(1));
+                observed.noise.saturating_record(late.max(1));
             }
         }
-        let client_rss_bytes = self.client.sample().rss_bytes;
-        let system_rss_bytes = self.system.as_mut().map(|s| s.sample().rss_bytes);
-        self.observed.client_rss_bytes = self.observed.client_rss_bytes.max(client_rss_bytes);
-        self.observed.system_rss_bytes = self.observed.system_rss_bytes.max(system_rss_bytes);
-        self.observed.seconds.push(SecondSeen {
+        let systems = last.system.as_ref().zip(sample.system.as_ref());
+        let system_rss_bytes = sample.system.as_ref().map(|s| s.rss_bytes);
+        observed.client_rss_bytes = observed.client_rss_bytes.max(sample.client.rss_bytes);
+        observed.system_rss_bytes = observed.system_rss_bytes.max(system_rss_bytes);
+        observed.seconds.push(SecondSeen {
             end_s: (now - began) as f64 / SECOND as f64,
             publishers_cpu: share(sample.publishers_ns, last.publishers_ns),
             subscribers_cpu: share(sample.subscribers_ns, last.subscribers_ns),
-            system_cpu: sample
-                .system_ns
-                .zip(last.system_ns)
-                .map(|(to, from)| share(to, from)),
-            client_rss_bytes,
+            system_cpu: systems.map(|(from, to)| share(to.cpu_ns, from.cpu_ns)),
+            client_rss_bytes: sample.client.rss_bytes,
             system_rss_bytes,
+            client_switches: switches(&last.client, &sample.client),
+            system_switches: systems.map(|(from, to)| switches(from, to)),
             noise_max_ns,
         });
     }

@@ -76,6 +76,21 @@ impl Distribution {
             max: histogram.max(),
         }
     }
+
+    /// The distribution of half of each value: (T2 - T1) / 2 of a round trip.
+    pub fn halved(&self) -> Distribution {
+        Distribution {
+            count: self.count,
+            min: self.min / 2,
+            mean: self.mean / 2.0,
+            p50: self.p50 / 2,
+            p90: self.p90 / 2,
+            p99: self.p99 / 2,
+            p99_9: self.p99_9 / 2,
+            p99_99: self.p99_99 / 2,
+            max: self.max / 2,
+        }
+    }
 }
 
 /// Points (ns, share of values at or below it) of the distribution function, at most

@@ -150,8 +150,11 @@ pub struct Trial {
     pub send_lag_ns: Distribution,
     /// From the actual send time to the system's acknowledgement, where it acknowledges.
     pub acknowledgement_ns: Option<Distribution>,
-    /// Round trip of ping-pong flows; one-way is half of it.
+    /// Round trip of ping-pong flows, from the intended send time of the question.
     pub round_trip_ns: Option<Distribution>,
+    /// Half of each round trip, (T2 - T1) / 2: the one-way time where both ways are alike.
+    #[serde(default)]
+    pub half_round_trip_ns: Option<Distribution>,
     /// Processor seconds of the client during the measurement.
     pub client_cpu_s: ClientCpu,
     /// Processor seconds of the system's processes during the measurement; absent where the
@@ -166,6 +169,16 @@ pub struct Trial {
     pub worker_load: WorkerLoad,
     /// Context switches of the client during the measurement.
     pub client_context_switches: ContextSwitches,
+    /// Context switches of the system's processes during the measurement.
+    #[serde(default)]
+    pub system_context_switches: Option<ContextSwitches>,
+    /// Processor share of the system's busiest thread over the measurement, 1 = one core: a
+    /// server with one thread is at its end when this is 1.
+    #[serde(default)]
+    pub system_busiest_thread_cpu: Option<f64>,
+    /// Processes of the system at the end of the measurement.
+    #[serde(default)]
+    pub system_processes: Option<u32>,
     /// Bytes on the wire during the trial, as the client sees them.
     pub wire_bytes_sent: u64,
     /// Bytes on the wire during the trial, as the client sees them.
@@ -436,6 +449,12 @@ pub struct Second {
     pub client_rss_bytes: u64,
     /// Resident memory of the system.
     pub system_rss_bytes: Option<u64>,
+    /// Context switches of the client.
+    #[serde(default)]
+    pub client_context_switches: ContextSwitches,
+    /// Context switches of the system.
+    #[serde(default)]
+    pub system_context_switches: Option<ContextSwitches>,
     /// Longest stall of the machine in it, as the noise thread saw it.
     pub noise_max_ns: u64,
 }

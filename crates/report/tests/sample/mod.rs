@@ -258,6 +258,7 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             client_rss_bytes: 12 << 20,
             system_rss_bytes: (!profile.in_client).then_some(9 << 20),
             noise_max_ns: draws.log_normal(400_000.0, 0.6) as u64,
+            ..Second::default()
         });
     }
     let mut trial = Trial {
