@@ -131,7 +131,7 @@ impl Driver for SimulatedDriver {
         let native = |setting: &str| match setting {
             "reliability" if reliability == Reliability::AtMostOnce => "unacknowledged",
             "reliability" => "acknowledged after one delay",
-            "in-flight" => "messages unacknowledged at once",
+            "in-flight" => "a limit on unacknowledged messages",
             _ => "no effect: the simulated system does as native.simulated says",
         };
         let answer = |setting: &&str| Mapping {
