@@ -1,14 +1,15 @@
 //! A worker: one thread, one loop, one fleet. Due sends first, then poll until the next is due.
 
+mod clients;
+
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, Driver, DriverError, Filler, Fleet, FleetConfig, Nanos,
-    Settings, Subscription, Target, Traits, Will,
+    ClientId, Clock, Driver, DriverError, Filler, Fleet, FleetConfig, Nanos, Settings, Target,
+    Traits,
 };
-use pubgauge_workload::{Exchange, Subscriber};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -16,19 +17,11 @@ use crate::assignment::{Assignment, Brief, Timetable};
 use crate::live::Live;
 use crate::receiving::{Intervals, Receiving};
 use crate::recording::{Recording, Usage};
-use crate::sending::{Sending, reply_topic};
+use crate::sending::Sending;
 use crate::usage::{Reading, threads};
 
 /// Longest sleep, so that commands are seen soon.
 const NAP: Nanos = 10_000_000;
-/// Clients connecting at the same time; brokers' listen queues are often 100 long, and one that
-/// overflows costs a second of SYN retransmission.
-const CONNECTING_AT_ONCE: usize = 64;
-
-/// Clients that share a source address. There are some 28,000 ports to one, but the kernel's search
-/// for a free one gets slow long before they run out: at 15,000 it was a quarter of all the
-/// processor time spent on connecting.
-const PER_SOURCE: u32 = 4_000;
 
 /// What the conductor tells a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -374,268 +367,6 @@ impl Worker {
             let _ = self.reports.send(Report::Done(at));
         }
         until.min(next)
-    }
-
-    fn connect_some(&mut self, now: Nanos) -> Nanos {
-        let gap = self
-            .context
-            .brief
-            .workload
-            .phases
-            .connect_per_s
-            .map_or(0, |rate| (1e9 / rate) as Nanos);
-        if self.first_connect.is_none() {
-            self.first_connect = Some(now);
-            self.next_connect = now;
-        }
-        while self.begun < self.assignment.devices.len() && self.connecting < CONNECTING_AT_ONCE {
-            if self.next_connect > now {
-                return self.next_connect;
-            }
-            self.next_connect += gap;
-            let device = self.assignment.devices[self.begun];
-            let spec = self.spec(device);
-            match self.fleet.connect(&spec) {
-                Ok(client) => {
-                    self.client_of.insert(device, client);
-                    self.clients[client.0 as usize] = ClientState::Connecting;
-                    self.begun += 1;
-                    self.connecting += 1;
-                }
-                Err(error) => {
-                    self.fail(error.to_string());
-                    return now;
-                }
-            }
-        }
-        if self.up == self.assignment.devices.len() {
-            self.connect_usage = Reading::take(now, &self.helpers).since(&self.connect_reading);
-            self.phase = Phase::Connected;
-            let report = match self.sending.advertise(&mut *self.fleet, &self.client_of) {
-                Ok(()) => Report::Ready(std::mem::take(&mut self.addresses)),
-                Err(error) => Report::Failed(error),
-            };
-            let _ = self.reports.send(report);
-        }
-        Nanos::MAX
-    }
-
-    fn spec(&self, device: u32) -> ClientSpec {
-        let workload = &self.context.brief.workload;
-        let described = &workload.devices[device as usize];
-        let mut spec = ClientSpec {
-            name: described.name.clone(),
-            endpoint: described.endpoint,
-            source: self.source(device),
-            will: described.will.clone().map(|(topic, payload, retain)| Will {
-                topic,
-                payload,
-                retain,
-            }),
-            ..ClientSpec::default()
-        };
-        for link in self.context.brief.links(device) {
-            let ping_pong = self.context.brief.is_ping_pong(link.flow as usize);
-            spec.publishes |= !link.subscribes || ping_pong && link.index == 0;
-            spec.subscribes |= link.subscribes || ping_pong;
-        }
-        if self.traits.publishers_first && spec.subscribes {
-            spec.peers = self.peers_of(device);
-        }
-        spec
-    }
-
-    /// A source address of its own for each [`PER_SOURCE`] clients beyond the first, where the
-    /// endpoint is on loopback.
-    fn source(&self, device: u32) -> Option<std::net::IpAddr> {
-        let workload = &self.context.brief.workload;
-        let endpoint = self
-            .context
-            .target
-            .endpoints
-            .get(workload.devices[device as usize].endpoint)?;
-        let block = device / PER_SOURCE;
-        (endpoint.contains("127.0.0.1") && block > 0).then(|| {
-            std::net::IpAddr::from([127, 0, (1 + block / 250) as u8, (1 + block % 250) as u8])
-        })
-    }
-
-    /// Addresses of the publishers a device must listen to: those whose streams it is entitled
-    /// to, and, for a ping-pong publisher, its responder (who has none before it is connected).
-    fn peers_of(&self, device: u32) -> Vec<String> {
-        let brief = &self.context.brief;
-        let mut wanted = std::collections::BTreeSet::new();
-        for link in brief.links(device) {
-            let flow = &brief.workload.flows[link.flow as usize];
-            if link.subscribes {
-                let party = brief.audience.party_of(link.flow, link.index);
-                for stream in brief.audience.parties[party as usize]
-                    .streams
-                    .iter()
-                    .cloned()
-                    .flatten()
-                {
-                    let info = brief.audience.streams[stream as usize];
-                    let publisher = &brief.workload.flows[info.flow as usize].publishers
-                        [info.publisher as usize];
-                    wanted.insert(publisher.device);
-                }
-            } else if let (Exchange::PingPong, Some(responder)) =
-                (flow.exchange, flow.subscribers.first())
-            {
-                wanted.insert(responder.device);
-            }
-        }
-        self.peers
-            .iter()
-            .filter(|(d, _)| wanted.contains(d))
-            .map(|(_, address)| address.clone())
-            .collect()
-    }
-
-    /// Clients that connected before their peers had addresses get them now.
-    fn hear_late_peers(&mut self, known: &[(u32, String)]) {
-        for index in 0..self.assignment.devices.len() {
-            let device = self.assignment.devices[index];
-            let late: Vec<String> = self
-                .peers_of(device)
-                .into_iter()
-                .filter(|address| !known.iter().any(|(_, a)| a == address))
-                .collect();
-            for address in late {
-                if let Err(error) = self.fleet.add_peer(self.client_of[&device], &address) {
-                    self.fail(error.to_string());
-                }
-            }
-        }
-    }
-
-    /// What a device subscribes to, answers of ping-pong included.
-    fn subscriptions(&self, device: u32) -> Vec<Subscription> {
-        let mut all = Vec::new();
-        for link in self.context.brief.links(device) {
-            let flow = &self.context.brief.workload.flows[link.flow as usize];
-            let index = link.index as usize;
-            if link.subscribes {
-                let Subscriber { filters, group, .. } = &flow.subscribers[index];
-                all.extend(filters.iter().map(|f| Subscription {
-                    filter: f.clone(),
-                    group: group.clone(),
-                }));
-            } else if flow.exchange == Exchange::PingPong {
-                let topics = flow.publishers[index].topics.iter();
-                all.extend(topics.map(|t| Subscription {
-                    filter: reply_topic(t),
-                    group: None,
-                }));
-            }
-        }
-        all
-    }
-
-    fn take_changes(&mut self) {
-        let mut changes = std::mem::take(&mut self.receiving.changes);
-        for (client, change) in changes.drain(..) {
-            self.take_change(client, change);
-        }
-        self.receiving.changes = changes;
-    }
-
-    fn take_change(&mut self, client: ClientId, change: Change) {
-        let index = client.0 as usize;
-        let device = self.assignment.devices[index];
-        match change {
-            Change::Connected {
-                session_present,
-                address,
-            } => {
-                if let Some(address) = address {
-                    self.addresses.push((device, address));
-                }
-                let again = self.clients[index] == ClientState::Down;
-                if again {
-                    self.remade += 1;
-                } else {
-                    self.made += 1;
-                }
-                self.context
-                    .live
-                    .connected
-                    .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                let wanted = if session_present {
-                    Vec::new()
-                } else {
-                    self.subscriptions(device)
-                };
-                self.clients[index] = ClientState::Subscribing(wanted.len() as u32);
-                for subscription in &wanted {
-                    if let Err(error) = self.fleet.subscribe(client, subscription) {
-                        self.fail(error.to_string());
-                    }
-                }
-                if wanted.is_empty() {
-                    self.come_up(client);
-                }
-            }
-            Change::Subscribed => {
-                if let ClientState::Subscribing(left) = &mut self.clients[index] {
-                    *left -= 1;
-                    if *left == 0 {
-                        self.come_up(client);
-                    }
-                }
-            }
-            Change::SubscriptionRefused(why) => {
-                self.fail(format!("{}: {why}", self.device_name(device)));
-            }
-            Change::Writable => self.sending.writable(&mut *self.fleet, client),
-            Change::Failed(_) if self.closing => self.clients[index] = ClientState::Down,
-            Change::Failed(why) => {
-                let name = self.device_name(device).to_owned();
-                let was = std::mem::replace(&mut self.clients[index], ClientState::Down);
-                match was {
-                    ClientState::Connecting if self.phase == Phase::Connecting => {
-                        self.fail(format!("{name}: {why}"));
-                    }
-                    _ => {
-                        if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
-                            self.lost += 1;
-                            self.context
-                                .live
-                                .lost
-                                .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                        }
-                        if self.phase == Phase::Connecting {
-                            self.fail(format!("{name}: {why}"));
-                        } else {
-                            self.note(format!("{name}: {why}"));
-                        }
-                    }
-                }
-                if let Some(after) = self.context.brief.workload.phases.reconnect_after
-                    && self.phase != Phase::Connecting
-                {
-                    self.reconnects
-                        .push_back((self.context.clock.now() + after, client));
-                }
-            }
-            Change::Closed => {}
-        }
-    }
-
-    fn come_up(&mut self, client: ClientId) {
-        let index = client.0 as usize;
-        self.clients[index] = ClientState::Up;
-        if self.phase == Phase::Connecting {
-            self.connecting -= 1;
-            self.up += 1;
-        } else {
-            self.sending.writable(&mut *self.fleet, client);
-        }
-    }
-
-    fn device_name(&self, device: u32) -> &str {
-        &self.context.brief.workload.devices[device as usize].name
     }
 
     fn note(&mut self, error: String) {
