@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pubgauge_driver::{Driver, Mapping, Settings, Unsupported};
-use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, Study};
+use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Unsupported};
+use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
 
 use crate::args::{Daily, Selection};
+use crate::convert::one_line;
 use crate::drivers;
 use crate::exit::Ending;
 
@@ -72,6 +73,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         Some(chosen) => chosen.resolve(settings).map(|_| ()),
         None => Ok(()),
     });
+    split_subscriptions(&mut plan, &systems);
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");
         for cell in &plan.unsupported {
@@ -132,6 +134,54 @@ fn quantity<T: DeserializeOwned>(flag: &str, text: &Option<String>) -> Result<Op
     serde_json::from_value(serde_json::Value::String(text.clone()))
         .map(Some)
         .map_err(|e| Ending::bad_input(format!("{flag} {text}: {e}")))
+}
+
+/// Moves the trials whose subscriptions a system cannot have to the unsupported ones.
+fn split_subscriptions(plan: &mut Plan, systems: &BTreeMap<String, Chosen>) {
+    for trial in std::mem::take(&mut plan.trials) {
+        let unsupported = systems
+            .get(&trial.system)
+            .and_then(|chosen| refused(&trial, chosen));
+        match unsupported {
+            None => plan.trials.push(trial),
+            Some(_) if plan.unsupported.iter().any(|u| u.cell == trial.cell) => {}
+            Some(unsupported) => plan.unsupported.push(UnsupportedTrial {
+                cell: trial.cell,
+                system: trial.system,
+                settings: vec![unsupported],
+            }),
+        }
+    }
+    for (order, trial) in (0..).zip(&mut plan.trials) {
+        trial.order = order;
+    }
+}
+
+/// The first subscription of a trial that its system cannot have, and why.
+fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    for subscriber in trial.workload.flows.iter().flat_map(|f| &f.subscribers) {
+        for filter in &subscriber.filters {
+            let subscription = Subscription {
+                filter: filter.clone(),
+                group: subscriber.group.clone(),
+            };
+            let Err(error) = chosen
+                .driver
+                .check_subscription(&trial.settings, &subscription)
+            else {
+                continue;
+            };
+            return Some(Unsupported {
+                setting: "subscription".into(),
+                value: match &subscription.group {
+                    Some(group) => format!("{filter} in group {group}"),
+                    None => filter.clone(),
+                },
+                reason: one_line(&error.to_string()),
+            });
+        }
+    }
+    None
 }
 
 /// What there is and what is found, variants included.

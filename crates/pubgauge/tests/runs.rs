@@ -596,3 +596,63 @@ fn the_path_of_the_page_is_a_file_that_works_offline() {
         assert!(!page.contains(outside), "{outside}");
     }
 }
+
+/// What a system cannot have is known before anything starts: beside others it stands as
+/// unsupported, alone it is bad input.
+#[test]
+fn a_subscription_that_a_system_cannot_have_is_no_broken_trial() {
+    let place = Place::new();
+    place.write(
+        "team.toml",
+        r#"
+name = "team"
+
+[phases]
+warm-up = "100ms"
+measure = "300ms"
+
+[[workload]]
+name = "team"
+
+[[workload.flow]]
+name = "team"
+pattern = "shared"
+publishers = 2
+subscribers = 2
+payload = "64B"
+rate = "100/s"
+"#,
+    );
+    place
+        .run(&[
+            "run",
+            "team.toml",
+            "--on",
+            "zeromq-direct",
+            "--out",
+            "alone",
+        ])
+        .exits(3)
+        .says("no shared subscriptions");
+    assert!(
+        !place.at("alone").exists(),
+        "bad input changes nothing on disk"
+    );
+    place
+        .run(&[
+            "run",
+            "team.toml",
+            "--on",
+            "zeromq-direct,reference-broker",
+            "--out",
+            "both",
+        ])
+        .exits(0);
+    let results = place.results("both");
+    assert_eq!(results["trials"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        results["study"]["unsupported"][0]["system"],
+        "zeromq-direct"
+    );
+    place.is_clean();
+}

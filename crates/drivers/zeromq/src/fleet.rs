@@ -20,7 +20,7 @@ use crate::address::ForwarderAddress;
 use crate::inbox::{Inbox, on_the_wire};
 use crate::options::{Framing, Options, Queue};
 use crate::port::{Port, Role};
-use crate::topic::{translate, wire_topic};
+use crate::topic::{accept, wire_topic};
 use crate::zmq::{Context, Message, explain, would_block};
 
 /// Room for sockets in a fleet that gets more clients than was said.
@@ -217,13 +217,7 @@ impl Fleet for ZeromqFleet {
             .clients
             .get_mut(id.0 as usize)
             .ok_or_else(|| unknown(id))?;
-        if let Some(group) = &subscription.group {
-            return Err(DriverError::with_hint(
-                format!("the group {group:?}: ZeroMQ PUB/SUB has no shared subscriptions"),
-                "leave the group out; each subscriber then gets every message",
-            ));
-        }
-        let filter = translate(&subscription.filter, self.options.plus_at_receiver)?;
+        let filter = accept(subscription, self.options.plus_at_receiver)?;
         let Some(port) = &client.subscriber else {
             return Err(DriverError::new(format!(
                 "client {} is not connected as a subscriber",

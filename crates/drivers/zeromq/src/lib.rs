@@ -25,7 +25,8 @@ mod topic;
 mod zmq;
 
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Target, Traits, Unsupported,
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Traits,
+    Unsupported,
 };
 
 use options::Topology;
@@ -67,6 +68,16 @@ impl Driver for ZeromqDriver {
             .or_else(|_| options::resolve(&Settings::default(), Topology::Direct))
             .map(|(options, _)| options.traits())
             .expect("the default settings ask for nothing that could be refused")
+    }
+
+    fn check_subscription(
+        &self,
+        settings: &Settings,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        let (options, _) =
+            options::resolve(settings, Topology::Direct).map_err(options::refusal)?;
+        topic::accept(subscription, options.plus_at_receiver).map(|_| ())
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

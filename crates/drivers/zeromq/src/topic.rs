@@ -16,7 +16,7 @@
 //! `+` stands and the subscriber throws away what does not match, as a ZeroMQ application would
 //! have to; the excess messages cross the wire and cost CPU.
 
-use pubgauge_driver::DriverError;
+use pubgauge_driver::{DriverError, Subscription};
 
 /// Ends a topic; can therefore not be part of one.
 const END: u8 = 0;
@@ -56,6 +56,23 @@ pub(crate) struct Filter {
     pub(crate) prefix: Vec<u8>,
     /// What the receiver must still check, if the prefix says less than the filter.
     pub(crate) check: Option<String>,
+}
+
+/// Translates a subscription.
+///
+/// # Errors
+/// A group, which PUB/SUB does not know; what [`translate`] refuses.
+pub(crate) fn accept(
+    subscription: &Subscription,
+    plus_at_receiver: bool,
+) -> Result<Filter, DriverError> {
+    if let Some(group) = &subscription.group {
+        return Err(DriverError::with_hint(
+            format!("the group {group:?}: ZeroMQ PUB/SUB has no shared subscriptions"),
+            "leave the group out; each subscriber then gets every message",
+        ));
+    }
+    translate(&subscription.filter, plus_at_receiver)
 }
 
 /// Translates a filter.
