@@ -487,6 +487,23 @@ fn nobody_may_publish_or_subscribe() {
     }
 }
 
+#[test]
+fn connections_are_begun_at_their_rate_over_all_workers() {
+    for clock in [Clock::virtual_at(SECOND), Clock::Monotonic] {
+        let mut w = workload(10, 11, Arrivals::Periodic { per_s: 100.0 });
+        w.phases.connect_per_s = Some(20.0);
+        w.phases.warm_up = Until::Time(SECOND / 10);
+        w.phases.measure = Until::Time(SECOND / 5);
+        let simulated = matches!(clock, Clock::Virtual(_));
+        let run = simulate(w, Behaviour::default(), Settings::default(), clock);
+        // The last of 21 begins a second after the first; two workers begin side by side, so that
+        // rounding may take up to a gap of each (0.1 s) off.
+        let span = run.record.connect_span;
+        assert!(span >= 850_000_000, "{span} ns");
+        assert!(!simulated || span < 1_100_000_000, "{span} ns");
+    }
+}
+
 /// Real threads and real time: the worker threads, the conductor and the sleeping.
 #[test]
 fn real_time_agrees_too() {

@@ -210,8 +210,8 @@ impl Until {
 /// How a trial proceeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
-    /// Connections begun per second; absent: as fast as the system takes them, at most 1000 at
-    /// a time.
+    /// Connections begun per second in all; absent: as fast as the system takes them, at
+    /// most 64 under way at a time in each worker.
     pub connect_per_s: Option<f64>,
     /// Longest time for connecting, subscribing and proving readiness.
     pub ready_within: Nanos,

@@ -17,13 +17,13 @@ const PER_SOURCE: u32 = 4_000;
 
 impl Worker {
     pub(super) fn connect_some(&mut self, now: Nanos) -> Nanos {
-        let gap = self
-            .context
-            .brief
-            .workload
+        let workload = &self.context.brief.workload;
+        // The rate is that of all workers together: each has its share of it.
+        let share = self.assignment.devices.len() as f64 / workload.devices.len() as f64;
+        let gap = workload
             .phases
             .connect_per_s
-            .map_or(0, |rate| (1e9 / rate) as Nanos);
+            .map_or(0, |rate| (1e9 / (rate * share)) as Nanos);
         if self.first_connect.is_none() {
             self.first_connect = Some(now);
             self.next_connect = now;
