@@ -70,6 +70,9 @@ enum Pace {
         window: Option<u64>,
         stuck: Option<(u64, Nanos)>,
         forgiven: u64,
+        /// Size of a message that was held back: it is the next to go, or back-pressure would
+        /// choose among the sizes.
+        held: Option<u32>,
     },
     /// One question at a time for each publisher: (position, when asked).
     PingPong {
@@ -345,6 +348,7 @@ impl Sending {
                 window: flow.window.or(default_window).map(u64::from),
                 stuck: None,
                 forgiven: 0,
+                held: None,
             },
             (false, _) => Pace::Due(schedule.next()),
         };

@@ -421,6 +421,32 @@ fn flat_out_follows_back_pressure() {
     );
 }
 
+/// Whoever is held back sends afterwards what was due, not what comes next: else back-pressure
+/// would choose among the sizes.
+#[test]
+fn back_pressure_does_not_change_the_mix_of_sizes() {
+    let behaviour = Behaviour {
+        service_ns: 100_000,
+        capacity: 1,
+        publish_cost_ns: 100,
+        ..Behaviour::default()
+    };
+    let mut w = workload(1, 1, Arrivals::FlatOut);
+    w.flows[0].size = Sizes::List {
+        bytes: vec![64, 1024],
+    };
+    w.phases.measure = Until::Time(2 * SECOND);
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    agree(&run);
+    let sum = run.record.sum();
+    let recording = &run.record.recordings[0];
+    let messages = sum.published + sum.warm_up_published;
+    assert!(messages > 1000, "{messages}");
+    let bytes = recording.wire.sent - 16 * recording.sentinels;
+    let (small, large) = (messages.div_ceil(2), messages / 2);
+    assert_eq!(bytes, 64 * small + 1024 * large);
+}
+
 #[test]
 fn flat_out_without_back_pressure_is_bounded_by_a_window() {
     let behaviour = Behaviour {

@@ -154,6 +154,7 @@ impl Sending {
             window,
             stuck,
             forgiven,
+            held,
         } = pace
         else {
             return Nanos::MAX;
@@ -205,11 +206,15 @@ impl Sending {
                     *at = 0;
                 }
                 let local = ready[*at];
-                let Some(due) = self.senders[index].schedule.next() else {
-                    return Nanos::MAX;
+                let size = match held.take() {
+                    Some(size) => size,
+                    None => match self.senders[index].schedule.next() {
+                        Some(due) => due.size,
+                        None => return Nanos::MAX,
+                    },
                 };
                 let turn = self.locals[local as usize].turn;
-                match self.hand_over(fleet, local, turn, kind, now, now, due.size, None) {
+                match self.hand_over(fleet, local, turn, kind, now, now, size, None) {
                     Publish::Accepted => {
                         let state = &mut self.locals[local as usize];
                         state.turn = if turn + 1 == state.topics {
@@ -228,6 +233,7 @@ impl Sending {
                         }
                     }
                     Publish::Blocked => {
+                        *held = Some(size);
                         self.locals[local as usize].blocked = true;
                         ready.swap_remove(*at);
                     }
