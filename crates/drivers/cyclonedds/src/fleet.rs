@@ -135,7 +135,7 @@ impl CycloneFleet {
             reader_qos: qos(
                 &options,
                 options.reader_depth,
-                options.samples_limit(config.max_payload),
+                0,
             ),
             options,
             worker: config.worker,
