@@ -35,7 +35,8 @@ pub enum Verb {
     /// Print every trial of a study, how long it takes, what each setting becomes on each
     /// system, and what cannot be had. Starts nothing.
     Plan(Box<PlanArgs>),
-    /// List the known systems: found or not, version, and the command that installs each.
+    /// List the known systems: found or not, version, and the command that installs each; or
+    /// install them.
     Systems(SystemsArgs),
     /// Rebuild the table and the page from the folder of a run.
     Report(ReportArgs),
@@ -218,6 +219,19 @@ pub struct SystemsArgs {
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Install these systems, or `all` that can be installed: shows what will be done, and asks
+    /// first. Java servers are fetched with Maven into the cache (PUBGAUGE_CACHE, else
+    /// ~/.cache/pubgauge).
+    #[arg(
+        long,
+        value_name = "SYSTEM,...",
+        value_delimiter = ',',
+        conflicts_with = "json"
+    )]
+    pub install: Vec<String>,
+    /// Do not ask before installing.
+    #[arg(short, long, requires = "install")]
+    pub yes: bool,
     /// More folders with system files.
     #[arg(
         long,

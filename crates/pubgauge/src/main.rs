@@ -13,6 +13,7 @@ mod convert;
 mod criteria;
 mod drivers;
 mod exit;
+mod install;
 mod observe;
 mod plan;
 mod prepare;

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::report::{show, write_page};
 use crate::signals;
 use crate::trial::{Bench, Job, perform};
-use crate::{calibrate, criteria};
+use crate::{calibrate, criteria, drivers};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -31,7 +31,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
         None => Ending::bad_input(e),
     })?;
     processors(&args.client.pin)?;
-    let testbed = Testbed::new()
+    let testbed = drivers::testbed()
         .map_err(Ending::not_valid)?
         .password(password);
     let prepared = prepare(&args.selection, &testbed)?;

@@ -1,14 +1,19 @@
 //! `pubgauge systems`: what is known, what is found here, and how to get the rest.
 
-use pubgauge_testbed::{Catalog, Listing, Testbed};
+use pubgauge_testbed::{Catalog, Listing};
 
 use crate::args::SystemsArgs;
+use crate::drivers;
 use crate::exit::{Ending, FINE, print};
+use crate::install;
 
-/// Lists the systems.
+/// Lists the systems, or installs some.
 pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
-    let testbed = Testbed::new().map_err(Ending::not_valid)?;
+    if !args.install.is_empty() {
+        return install::install(&catalog, &args.install, args.yes);
+    }
+    let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let listings = catalog.list(testbed.program());
     if args.json {
         print(&format!(
@@ -53,6 +58,9 @@ fn words(listings: &[Listing]) -> String {
         }
         for note in &l.notes {
             out.push_str(&wrap(note, 4));
+        }
+        for (capability, instead) in &l.deviations {
+            out.push_str(&wrap(&format!("measured, {capability}: {instead}"), 4));
         }
     }
     out

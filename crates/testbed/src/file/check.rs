@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path};
 
+use pubgauge_driver::Capability;
+
 use super::{Kind, SystemFile, spelling_hint};
 use crate::template;
 
@@ -63,6 +65,27 @@ impl SystemFile {
                 Some("add [find] with executables = [\"NAME\", ...]".into()),
                 Some("[find]".into()),
             ));
+        }
+        if self.kind == Kind::Unavailable && self.install.note.is_none() {
+            return Err(Fault::new(
+                "nothing says why the system is unavailable".into(),
+                Some("add [install] with note = \"...\"".into()),
+                Some("unavailable".into()),
+            ));
+        }
+        if let Some(maven) = &self.install.maven {
+            maven.validate()?;
+        }
+        for name in self.deviations.keys() {
+            if name.parse::<Capability>().is_err() {
+                let known = Capability::ALL.map(|capability| capability.to_string());
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                return Err(Fault::new(
+                    format!("`{name}` is the name of no capability"),
+                    Some(spelling_hint(name, &known)),
+                    Some(name.clone()),
+                ));
+            }
         }
         if self.kind == Kind::External && self.endpoints.is_empty() {
             return Err(Fault::new(
@@ -129,6 +152,9 @@ impl SystemFile {
 
     fn validate_placeholders(&self) -> Result<(), Fault> {
         let mut known: Vec<&str> = template::ALWAYS.to_vec();
+        if self.kind == Kind::External && self.find.variable.is_some() {
+            known.push("address");
+        }
         let named = (self.run.ports.iter())
             .chain(&self.run.folders)
             .chain(self.find.paths.keys())
@@ -217,7 +243,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    fn new(what: String, hint: Option<String>, near: Option<String>) -> Self {
+    pub(super) fn new(what: String, hint: Option<String>, near: Option<String>) -> Self {
         Fault { what, hint, near }
     }
 }
