@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::CheckArgs;
 use crate::exit::{CRITERION, Ending, FINE, print};
 use crate::systems::wrap;
-use crate::{matrix, prepare, signals};
+use crate::{drivers, matrix, prepare, signals};
 
 /// What was found of one system.
 #[derive(Debug, Serialize)]
@@ -52,11 +52,9 @@ enum Finding {
 /// Checks systems, one after the other.
 pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
-    let testbed = Testbed::new()
-        .map_err(Ending::not_valid)?
-        .probe(prepare::probe());
+    let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let names = prepare::names(&catalog, &args.on, &testbed)?;
-    let stop = signals::install()?;
+    let stop = signals::install().map_err(Ending::not_valid)?;
     let scratch = signals::scratch().map_err(Ending::not_valid)?;
     let mut reports = Vec::new();
     for name in &names {
@@ -130,7 +128,7 @@ fn one(
                 break;
             }
             let exceptions: Vec<Exception<'_>> = file
-                .exceptions
+                .deviations
                 .iter()
                 .map(|(check, reason)| Exception { check, reason })
                 .collect();
@@ -148,9 +146,11 @@ fn one(
         if stop.load(Relaxed) {
             break;
         }
-        let answer = matrix::answer(&chosen.file, variant, driver, capability)?;
+        let answer = matrix::answer(&file, &target, driver, capability);
         let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
-        told(capable(driver, &target, &file, capability, answer, lifecycle));
+        told(capable(
+            driver, &target, &file, capability, answer, lifecycle,
+        ));
     }
     if let Some(running) = server.0.take() {
         running.stop();
@@ -217,9 +217,7 @@ fn capable(
             ),
             (Ok(Proof::Shown), _) => (Finding::Shown, answer.words),
             (Ok(Proof::Unseen(why)), _) => (Finding::Unseen, why.to_owned()),
-            (Err(why), Support::Broken) => {
-                (Finding::Broken, format!("{} ({why})", answer.words))
-            }
+            (Err(why), Support::Broken) => (Finding::Broken, format!("{} ({why})", answer.words)),
             (Err(why), _) => (Finding::Failed, why),
         },
     };

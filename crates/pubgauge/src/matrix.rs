@@ -1,11 +1,12 @@
 //! What every system can do, as its driver and its file say: the matrix of capabilities.
 
-use pubgauge_driver::{Answer, Capability, Driver, Support};
+use pubgauge_driver::{Answer, Capability, Driver, Support, Target};
 use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
-use pubgauge_testbed::{Catalog, SystemFile, Testbed};
+use pubgauge_testbed::{Catalog, SystemFile};
 
 use crate::drivers;
 use crate::exit::Ending;
+use crate::prepare::Chosen;
 use crate::systems::wrap;
 
 /// A column of the matrix: a system in one of its variants.
@@ -20,21 +21,41 @@ pub struct Column {
 
 /// One answer of a system: what its driver says, unless its file tells of a broken promise.
 pub fn answer(
-    system: &SystemFile,
-    variant: Option<&str>,
+    file: &SystemFile,
+    target: &Target,
     driver: &dyn Driver,
     capability: Capability,
-) -> Result<Answer, Ending> {
-    let target = Testbed::planned_target(system, variant).map_err(Ending::bad_input)?;
-    let answer = driver.capability(capability, &target);
-    let file = system.variant(variant).map_err(Ending::bad_input)?;
-    Ok(match file.deviation(capability) {
+) -> Answer {
+    let answer = driver.capability(capability, target);
+    match file.deviation(capability) {
         Some(measured) if answer.support != Support::Unsupported => Answer {
             support: Support::Broken,
             words: measured.to_owned(),
         },
         _ => answer,
-    })
+    }
+}
+
+/// The column of a system that was chosen for a run.
+pub fn of(name: &str, chosen: &Chosen) -> Column {
+    let variant = chosen.variant.as_deref();
+    let file = chosen.file.variant(variant);
+    let file = file.unwrap_or_else(|_| chosen.file.clone());
+    filled(name.to_owned(), &file, chosen.driver.as_ref())
+}
+
+fn filled(name: String, file: &SystemFile, driver: &dyn Driver) -> Column {
+    let target = Target {
+        endpoints: file.endpoints.clone(),
+        features: file.features.clone(),
+        ..Target::default()
+    };
+    let one = |capability| (capability, answer(file, &target, driver, capability));
+    Column {
+        name,
+        answers: Capability::ALL.into_iter().map(one).collect(),
+        missing: None,
+    }
 }
 
 /// The columns of all systems whose name or `NAME:VARIANT` is in `only`; of all, if it is empty.
@@ -80,24 +101,16 @@ fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> 
         None => system.name.clone(),
     };
     let file = system.variant(variant).map_err(Ending::bad_input)?;
-    let Some(driver) = drivers::by_name(&file.driver) else {
-        return Ok(Column {
+    Ok(match drivers::by_name(&file.driver) {
+        Some(driver) => filled(name, &file, driver.as_ref()),
+        None => Column {
             name,
             answers: Vec::new(),
-            missing: Some(format!("no driver `{}`", file.driver)),
-        });
-    };
-    let mut answers = Vec::new();
-    for capability in Capability::ALL {
-        answers.push((
-            capability,
-            answer(system, variant, driver.as_ref(), capability)?,
-        ));
-    }
-    Ok(Column {
-        name,
-        answers,
-        missing: None,
+            missing: Some(match &file.install.note {
+                Some(note) => note.clone(),
+                None => format!("no driver `{}`", file.driver),
+            }),
+        },
     })
 }
 
@@ -163,7 +176,10 @@ fn grid(columns: &[Column]) -> String {
     for (row, capability) in Capability::ALL.iter().enumerate() {
         let mut line = format!("{:widest$}  ", capability.to_string());
         for column in columns {
-            let mark = column.answers.get(row).map_or(' ', |(_, a)| mark(a.support));
+            let mark = column
+                .answers
+                .get(row)
+                .map_or(' ', |(_, a)| mark(a.support));
             line.push(mark);
             line.push(' ');
         }
