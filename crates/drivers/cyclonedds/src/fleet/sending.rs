@@ -64,8 +64,8 @@ impl CycloneFleet {
 
     pub(super) fn drop_writer(&mut self, index: usize) {
         let publisher = &mut self.publishers[index];
-        if let Some(writer) = publisher.writer.take() {
-            writer.free();
+        if let (Some(writer), Some(domain)) = (publisher.writer.take(), &self.domain) {
+            domain.free_writer(writer);
         }
         publisher.pending = 0;
         publisher.blocked = false;
@@ -73,8 +73,12 @@ impl CycloneFleet {
 
     /// Whether all messages of a client are acknowledged.
     pub(super) fn settled(&self, id: ClientId) -> bool {
+        let Some(domain) = &self.domain else {
+            return true;
+        };
         let own = self.publishers.iter().filter(|p| p.client == id);
-        own.filter_map(|p| p.writer).all(|w| w.acknowledged(0))
+        own.filter_map(|p| p.writer)
+            .all(|writer| domain.acknowledged(writer, 0))
     }
 
     #[inline]
@@ -90,7 +94,9 @@ impl CycloneFleet {
         let bytes = on_the_wire(payload.len());
         if gathers
             && publisher.pending > 0
-            && self.batches.exceeded(self.batches.with(publisher.pending, bytes))
+            && self
+                .batches
+                .exceeded(self.batches.with(publisher.pending, bytes))
         {
             writer.flush();
             publisher.pending = 0;
@@ -107,7 +113,9 @@ impl CycloneFleet {
             Written::Failed(code) => return self.fail(index, payload.len(), code),
         }
         if gathers {
-            self.batches.sent(bytes);
+            if self.batches.sent(bytes) {
+                self.batches.adapt(self.clock.now());
+            }
             publisher.pending = self.batches.with(publisher.pending, bytes);
             if self.batches.complete(publisher.pending) {
                 writer.flush();
