@@ -85,9 +85,17 @@ fn cases() -> Vec<(u64, &'static str, serde_json::Value)> {
         (64, "each by itself", single(200)),
         (1024, "each by itself", single(2000)),
         (64, "batches, adaptive", json!({"batching": "adaptive"})),
-        (64, "batches of 14000 B", json!({"batching": {"bytes": 14_000}})),
+        (
+            64,
+            "batches of 14000 B",
+            json!({"batching": {"bytes": 14_000}}),
+        ),
         (1024, "batches, adaptive", json!({"batching": "adaptive"})),
-        (1024, "batches of 14000 B", json!({"batching": {"bytes": 14_000}})),
+        (
+            1024,
+            "batches of 14000 B",
+            json!({"batching": {"bytes": 14_000}}),
+        ),
     ]
 }
 
@@ -205,7 +213,11 @@ impl Bench<'_> {
 
     fn ddsperf_ping(&self, domain: u64, mode: &str) -> f64 {
         let none = json!({});
-        let mut pong = self.ddsperf(domain, &none, &format!("-D {} pong {mode}", self.seconds + 2));
+        let mut pong = self.ddsperf(
+            domain,
+            &none,
+            &format!("-D {} pong {mode}", self.seconds + 2),
+        );
         std::thread::sleep(Duration::from_millis(500));
         let args = format!("-D {} ping size 64 {mode}", self.seconds);
         let mut ping = self.ddsperf(domain, &none, &args);

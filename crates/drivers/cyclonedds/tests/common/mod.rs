@@ -1,6 +1,8 @@
 //! What the tests against real sockets share: a recorder of events and a few steps.
 #![allow(dead_code, missing_docs)]
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Events, Filler, Fleet,
     FleetConfig, Header, Kind, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
@@ -10,7 +12,7 @@ use pubgauge_driver_cyclonedds::{CycloneFleet, CycloneddsDriver};
 pub const NONCE: u8 = 17;
 pub const MS: Nanos = 1_000_000;
 pub const SECOND: Nanos = 1_000_000_000;
-const LARGEST: usize = 1 << 20;
+const LARGEST: usize = 1 << 15;
 
 /// One delivered message.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,8 +146,14 @@ impl Bench {
 
     pub fn await_change(&mut self, id: ClientId, wanted: impl Fn(&Change) -> bool) {
         let came = self.poll_until(10 * SECOND, |s| s.has(id, &wanted));
-        assert!(came, "nothing of the kind happened: {:?}", self.seen.changes);
-        self.seen.changes.retain(|(c, change)| *c != id || !wanted(change));
+        assert!(
+            came,
+            "nothing of the kind happened: {:?}",
+            self.seen.changes
+        );
+        self.seen
+            .changes
+            .retain(|(c, change)| *c != id || !wanted(change));
     }
 
     /// Polls until `done`, for `limit` at most; says whether it was.
@@ -224,17 +232,18 @@ pub fn native(json: serde_json::Value) -> Settings {
     settings(serde_json::json!({"native": {"cyclonedds": json}}))
 }
 
-/// A DDS domain for a test alone.
-pub struct Place(tempfile::TempDir);
+/// A DDS domain for a test alone: of 200 domains, folders would share some.
+pub struct Place(u32);
 
 impl Place {
     pub fn new() -> Self {
-        Place(tempfile::tempdir().expect("a folder"))
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Place((std::process::id() * 31 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200)
     }
 
     pub fn target(&self) -> Target {
         Target {
-            scratch: self.0.path().to_owned(),
+            endpoints: vec![format!("dds://localhost/{}", self.0)],
             ..Target::default()
         }
     }
