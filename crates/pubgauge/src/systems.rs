@@ -5,13 +5,16 @@ use pubgauge_testbed::{Catalog, Listing};
 use crate::args::SystemsArgs;
 use crate::drivers;
 use crate::exit::{Ending, FINE, print};
-use crate::install;
+use crate::{install, matrix};
 
 /// Lists the systems, or installs some.
 pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
     if !args.install.is_empty() {
         return install::install(&catalog, &args.install, args.yes);
+    }
+    if args.matrix {
+        return show_matrix(&catalog, args);
     }
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let listings = catalog.list(testbed.program());
@@ -23,6 +26,20 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     } else {
         print(&words(&listings));
     }
+    Ok(FINE)
+}
+
+fn show_matrix(catalog: &Catalog, args: &SystemsArgs) -> Result<i32, Ending> {
+    let columns = matrix::columns(catalog, &args.on)?;
+    print(&if args.json {
+        let columns: Vec<_> = columns.into_iter().map(matrix::for_results).collect();
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&columns).unwrap_or_default()
+        )
+    } else {
+        matrix::words(&columns)
+    });
     Ok(FINE)
 }
 

@@ -113,6 +113,8 @@ pub struct Listing {
     pub features: Vec<String>,
     /// Where it was measured not to keep a promise, by capability.
     pub deviations: BTreeMap<String, String>,
+    /// Part of the first look.
+    pub first_look: bool,
     /// Whether it can be started here.
     pub found: bool,
     /// Its version, where it is found and tells.
@@ -157,6 +159,7 @@ fn listing(system: &SystemFile, program: &Path) -> Listing {
         kind: system.kind,
         variants,
         features: system.features.clone(),
+        first_look: system.first_look,
         deviations: system.deviations.clone(),
         found: found.is_ok(),
         version: found

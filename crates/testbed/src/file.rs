@@ -34,8 +34,12 @@ pub struct SystemFile {
     /// What it can do, in the driver's words, for example `mqtt-3.1.1`, `mqtt-5`, `tls`.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Where it was measured not to keep what its protocol promises: by the name of the capability
-    /// (`reliability:exactly-once`, `last-value`), what it does instead.
+    /// Part of the first look: it starts in under a second and needs little.
+    #[serde(default)]
+    pub first_look: bool,
+    /// Where it was measured not to keep what its protocol promises, and what it does instead: by
+    /// the name of the capability (`reliability:exactly-once`, `last-value`) or of the check of
+    /// the conformance suite (`sizes-16-b-to-2-mb`).
     #[serde(default)]
     pub deviations: BTreeMap<String, String>,
     /// The variant that is taken if none is asked for; needed as soon as there are variants.
@@ -351,6 +355,7 @@ impl SystemFile {
             description: String::new(),
             kind: Kind::default(),
             features: Vec::new(),
+            first_look: false,
             deviations: BTreeMap::new(),
             default_variant: None,
             find: Find::default(),

@@ -3,6 +3,7 @@
 use std::path::{Component, Path};
 
 use pubgauge_driver::Capability;
+use pubgauge_driver::conformance::check_names;
 
 use super::{Kind, SystemFile, spelling_hint};
 use crate::template;
@@ -77,11 +78,13 @@ impl SystemFile {
             maven.validate()?;
         }
         for name in self.deviations.keys() {
-            if name.parse::<Capability>().is_err() {
-                let known = Capability::ALL.map(|capability| capability.to_string());
+            if name.parse::<Capability>().is_err() && !check_names().any(|check| check == name) {
+                let mut known: Vec<String> =
+                    Capability::ALL.iter().map(ToString::to_string).collect();
+                known.extend(check_names().map(str::to_owned));
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 return Err(Fault::new(
-                    format!("`{name}` is the name of no capability"),
+                    format!("`{name}` is the name of no capability, and of no check"),
                     Some(spelling_hint(name, &known)),
                     Some(name.clone()),
                 ));
