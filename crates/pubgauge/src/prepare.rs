@@ -56,7 +56,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     }
     let options = PlanOptions {
         known: known(&catalog, testbed),
-        on: selection.on.clone(),
+        on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;

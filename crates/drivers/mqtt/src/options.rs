@@ -142,6 +142,27 @@ impl Options {
             Some(Reliability::ExactlyOnce | Reliability::Reliable) => QoS::ExactlyOnce,
         };
         self.subscribe_qos = native.subscribe_qos.unwrap_or(self.qos);
+        let lacks = |feature: &str| target.features.iter().any(|f| f == feature);
+        if lacks("no-qos-2") {
+            let reason = "this server has no QoS 2 (its file lists the feature `no-qos-2`); use at-least-once";
+            if self.qos == QoS::ExactlyOnce {
+                t.refuse(
+                    "reliability",
+                    spelt(&s.reliability).unwrap_or_default(),
+                    reason,
+                );
+            }
+            if native.subscribe_qos == Some(QoS::ExactlyOnce) {
+                t.refuse("native.mqtt.subscribe-qos", "2", reason);
+            }
+        }
+        if self.retain && lacks("no-retained") {
+            t.refuse(
+                "last-value",
+                "true",
+                "this server keeps no retained messages (its file lists the feature `no-retained`)",
+            );
+        }
         t.row(
             "reliability",
             spelt(&s.reliability),
