@@ -5,6 +5,7 @@
 //! counting and the schedule; a driver moves bytes and says what it can do. A driver never
 //! paces, stamps, counts, prints or retries behind the engine's back.
 
+pub mod capability;
 pub mod clock;
 pub mod conformance;
 pub mod header;
@@ -13,6 +14,7 @@ pub mod seam;
 pub mod settings;
 pub mod sim;
 
+pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
 pub use header::{Header, Kind};
 pub use payload::{Filler, Payload};
@@ -22,5 +24,6 @@ pub use seam::{
     WireBytes,
 };
 pub use settings::{
-    Batching, Durability, Mapping, OnFull, Reliability, Session, Settings, Transport, Unsupported,
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
+    Unsupported,
 };

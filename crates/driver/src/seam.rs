@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capability::{self, Answer, Capability, Topology};
 use crate::clock::{Clock, Nanos};
 use crate::payload::Payload;
 use crate::settings::{Mapping, Settings, Unsupported};
@@ -45,6 +46,22 @@ pub trait Driver: Send + Sync {
     ) -> Result<(), DriverError> {
         let _ = (settings, subscription);
         Ok(())
+    }
+
+    /// How clients of a system like `target` reach each other.
+    fn topology(&self, target: &Target) -> Topology {
+        let _ = target;
+        Topology::Brokered
+    }
+
+    /// What a capability is on a system like `target`, or why it cannot be had; pure, like
+    /// [`Driver::resolve`].
+    ///
+    /// The default asks [`Driver::resolve`], [`Driver::check_subscription`] and
+    /// [`Driver::topology`], see [`capability::derived`]; a driver adds to it only what those
+    /// cannot say, for example that binary payloads travel as base64.
+    fn capability(&self, capability: Capability, target: &Target) -> Answer {
+        capability::derived(self, capability, target)
     }
 
     /// Opens a fleet on the calling thread, which will be the only one to use it.

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Settings {
+    /// Who gets a message, and whether somebody answers.
+    pub pattern: Option<Pattern>,
     /// How hard the system tries to deliver.
     pub reliability: Option<Reliability>,
     /// What survives a restart of the system.
@@ -51,7 +53,8 @@ pub struct Settings {
 
 impl Settings {
     /// The neutral settings, in the order in which they are shown.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 18] = [
+        "pattern",
         "reliability",
         "durability",
         "session",
@@ -84,13 +87,36 @@ impl Settings {
         }
     }
 
+    /// Whether a message may be lost without anybody having broken a promise.
+    pub fn may_lose(&self) -> bool {
+        matches!(
+            self.reliability,
+            None | Some(Reliability::AtMostOnce | Reliability::BestEffort)
+        )
+    }
+
     /// A driver's own setting as it stands in the study, if given.
     pub fn native(&self, driver: &str, name: &str) -> Option<&serde_json::Value> {
         self.native.get(driver)?.get(name)
     }
 }
 
+/// Who gets a message, and whether somebody answers (happ2016, requirement R1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Everybody who subscribed to its topic.
+    PublishSubscribe,
+    /// The one receiver that its topic names: a queue, a device.
+    PointToPoint,
+    /// The one receiver that its topic names, whose answer the system itself brings back.
+    RequestReply,
+}
+
 /// How hard the system tries to deliver a message.
+///
+/// The first three are promises as MQTT words them, the last two as DDS does (kang2020, section
+/// 2.1, equates best effort with MQTT's QoS 0 and reliable with its QoS 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reliability {
@@ -100,6 +126,11 @@ pub enum Reliability {
     AtLeastOnce,
     /// Each message arrives once (MQTT QoS 2).
     ExactlyOnce,
+    /// Nothing is sent a second time (DDS best effort, MQTT QoS 0).
+    BestEffort,
+    /// While both ends live, each message arrives, once and in order; how is the system's matter
+    /// (DDS reliable).
+    Reliable,
 }
 
 /// What survives a restart of the system.

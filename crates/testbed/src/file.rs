@@ -322,6 +322,10 @@ pub struct Hook {
     /// Seconds after which it is killed and counts as failed.
     #[serde(default = "ten")]
     pub time_out_s: f64,
+    /// Not executed when the system is started again in the same folder: what it does lasts, as
+    /// an account that was registered.
+    #[serde(default)]
+    pub first_start_only: bool,
 }
 
 fn ten() -> f64 {

@@ -16,6 +16,7 @@ mod machine;
 mod noise;
 mod ports;
 pub mod procfs;
+mod readiness;
 mod realtime;
 mod running;
 mod sampler;
@@ -31,11 +32,12 @@ pub use instance::{Stopped, kill_everything, stop_everything};
 pub use limits::{TooFewDescriptors, check_descriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
+pub use readiness::ProbeFn;
 pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};
 pub use running::{Record, Running};
 pub use sampler::{
     BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
     ThreadSampler, current_tid, list_threads,
 };
-pub use start::{ProbeFn, Testbed};
+pub use start::Testbed;
 pub use start_error::StartError;

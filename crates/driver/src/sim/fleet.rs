@@ -12,7 +12,6 @@ use crate::seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Fleet,
     FleetConfig, Publish, Refusal, Subscription, TopicId, WireBytes,
 };
-use crate::settings::Reliability;
 
 pub(super) struct SimulatedFleet {
     bus: Arc<Bus>,
@@ -43,10 +42,7 @@ impl SimulatedFleet {
             mine: bus.join(),
             bus,
             behaviour,
-            acknowledges: !matches!(
-                config.settings.reliability,
-                None | Some(Reliability::AtMostOnce)
-            ),
+            acknowledges: !config.settings.may_lose(),
             window: config.settings.in_flight.map_or(u64::MAX, u64::from),
             clients: Vec::new(),
             topics: Vec::new(),

@@ -18,7 +18,7 @@ pub use truth::Truth;
 
 use crate::clock::Nanos;
 use crate::seam::{Driver, DriverError, Fleet, FleetConfig, Target, Traits};
-use crate::settings::{Mapping, Reliability, Settings, Unsupported};
+use crate::settings::{Mapping, Settings, Unsupported};
 
 /// What the simulated system does to messages and clients. The default is a perfect system with
 /// a constant delay of 1 ms.
@@ -127,9 +127,8 @@ impl Driver for SimulatedDriver {
                 reason,
             }]);
         }
-        let reliability = settings.reliability.unwrap_or(Reliability::AtMostOnce);
         let native = |setting: &str| match setting {
-            "reliability" if reliability == Reliability::AtMostOnce => "unacknowledged",
+            "reliability" if settings.may_lose() => "unacknowledged",
             "reliability" => "acknowledged after one delay",
             "in-flight" => "a limit on unacknowledged messages",
             _ => "no effect: the simulated system does as native.simulated says",
@@ -147,7 +146,7 @@ impl Driver for SimulatedDriver {
         Traits {
             publishers_first: false,
             back_pressure: behaviour.capacity > 0,
-            acknowledges: !matches!(settings.reliability, None | Some(Reliability::AtMostOnce)),
+            acknowledges: !settings.may_lose(),
             lossless: behaviour.loss == 0.0,
             may_duplicate: behaviour.duplication > 0.0,
         }

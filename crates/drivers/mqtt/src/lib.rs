@@ -69,7 +69,7 @@ impl Driver for MqttDriver {
     }
 
     fn traits(&self, settings: &Settings) -> Traits {
-        let reliable = !matches!(settings.reliability, None | Some(Reliability::AtMostOnce));
+        let reliable = !settings.may_lose();
         Traits {
             publishers_first: false,
             back_pressure: true,

@@ -1,8 +1,8 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Reliability, Session, Settings, Target, Transport,
-    Unsupported,
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Target,
+    Transport, Unsupported,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
 use serde_json::Value;
@@ -137,9 +137,9 @@ impl Options {
 
     fn delivery(&mut self, s: &Settings, target: &Target, native: &Native, t: &mut Table) {
         self.qos = match s.reliability {
-            None | Some(Reliability::AtMostOnce) => QoS::AtMostOnce,
+            None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => QoS::AtMostOnce,
             Some(Reliability::AtLeastOnce) => QoS::AtLeastOnce,
-            Some(Reliability::ExactlyOnce) => QoS::ExactlyOnce,
+            Some(Reliability::ExactlyOnce | Reliability::Reliable) => QoS::ExactlyOnce,
         };
         self.subscribe_qos = native.subscribe_qos.unwrap_or(self.qos);
         t.row(
@@ -436,6 +436,23 @@ impl Options {
 
 /// Settings that MQTT over TCP has nothing for.
 fn absent(s: &Settings, t: &mut Table) {
+    match s.pattern {
+        None | Some(Pattern::PublishSubscribe) => t.row(
+            "pattern",
+            spelt(&s.pattern),
+            "PUBLISH to a topic, SUBSCRIBE to topic filters",
+        ),
+        Some(Pattern::PointToPoint) => t.refuse(
+            "pattern",
+            "point-to-point",
+            "MQTT has topics and no addressees: whoever may subscribe to a device's topic gets its messages too; give each device a topic of its own and use publish-subscribe",
+        ),
+        Some(Pattern::RequestReply) => t.refuse(
+            "pattern",
+            "request-reply",
+            "an MQTT server matches no answers to questions (MQTT 5's Response Topic is a note between clients); use a ping-pong workload, which asks and answers on two topics",
+        ),
+    }
     match s.priority {
         None => t.row("priority", None, "none: messages go out in their order"),
         Some(n) => t.refuse(

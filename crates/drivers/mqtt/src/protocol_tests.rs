@@ -164,9 +164,9 @@ proptest! {
             session.begin_connection(window);
             session.begin_subscribe();
             let awaits = match reliability {
-                Reliability::AtMostOnce => None,
+                Reliability::AtMostOnce | Reliability::BestEffort => None,
                 Reliability::AtLeastOnce => Some(Awaits::PubAck),
-                Reliability::ExactlyOnce => Some(Awaits::PubRec),
+                Reliability::ExactlyOnce | Reliability::Reliable => Some(Awaits::PubRec),
             };
             for tag in 0..3 {
                 if let Some(awaits) = awaits {

@@ -70,6 +70,13 @@ impl Driver for ZeromqDriver {
             .expect("the default settings ask for nothing that could be refused")
     }
 
+    fn topology(&self, target: &Target) -> pubgauge_driver::Topology {
+        match Topology::of(target) {
+            Topology::Direct => pubgauge_driver::Topology::Brokerless,
+            Topology::Forwarder => pubgauge_driver::Topology::Brokered,
+        }
+    }
+
     fn check_subscription(
         &self,
         settings: &Settings,

@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in libzmq's terms.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Reliability, Session, Settings, Target,
-    Traits, Transport, Unsupported,
+    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
+    Target, Traits, Transport, Unsupported,
 };
 
 use crate::native::{Native, Natives};
@@ -101,8 +101,19 @@ pub(crate) fn resolve(
     let native = Natives::read(settings, &mut answer);
     let queue = answer.queue(settings, &native);
 
+    answer.neutral("pattern", settings.pattern, |p| match p {
+        None | Some(Pattern::PublishSubscribe) => Ok("PUB/SUB sockets".into()),
+        Some(Pattern::PointToPoint) => Err("this driver speaks PUB/SUB; ZeroMQ's PUSH/PULL and \
+                                            ROUTER/DEALER are not built in: use publish-subscribe \
+                                            with a topic for each receiver"
+            .into()),
+        Some(Pattern::RequestReply) => Err("this driver speaks PUB/SUB, REQ/REP is not built in; \
+                                            use a ping-pong workload, which asks and answers on \
+                                            two topics"
+            .into()),
+    });
     answer.neutral("reliability", settings.reliability, |r| match r {
-        None | Some(Reliability::AtMostOnce) => {
+        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
             Ok("no acknowledgement and no resending (all that ZeroMQ PUB/SUB has)".into())
         }
         Some(_) => Err(

@@ -1,0 +1,539 @@
+//! Capabilities: what applications ask of middleware, as a typed vocabulary that every driver
+//! answers for every value.
+//!
+//! The vocabulary is the six properties of kang2020 (section 2: reliability, multicast, intelligent
+//! batching, rate limit, message lifespan, topic priority) and all of happ2016's table 1 (messaging
+//! pattern, filtering, QoS semantics, topology, message format), with durability, limits and what
+//! happens at them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::seam::{Driver, Subscription, Target};
+use crate::settings::{
+    Batching, Durability, OnFull, Pattern, Reliability, Session, Settings, Unsupported,
+};
+
+/// One value of one property that a system may have.
+///
+/// Written as `property:value` (`reliability:at-most-once`), or as the property alone where it
+/// has no values (`last-value`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Capability {
+    /// Who gets a message.
+    Pattern(Pattern),
+    /// Which messages a subscriber can ask for.
+    Filter(Filtering),
+    /// Members of a group share messages: each goes to one of them.
+    Group,
+    /// How hard the system tries to deliver.
+    Reliability(Reliability),
+    /// What survives a restart of the system.
+    Durability(Durability),
+    /// The system remembers a subscriber that goes away, and what it missed.
+    DurableSession,
+    /// A late subscriber gets the topic's last message.
+    LastValue,
+    /// Messages expire.
+    Lifespan,
+    /// Important messages overtake.
+    Priority,
+    /// One transmission for many subscribers.
+    Multicast,
+    /// Each message is sent by itself.
+    BatchingOff,
+    /// A fixed number of bytes is gathered.
+    BatchingFixed,
+    /// The driver or the system chooses how much is gathered.
+    BatchingAdaptive,
+    /// The system itself keeps a limit on bytes per second.
+    RateLimit,
+    /// A limit on messages that are not acknowledged yet.
+    InFlight,
+    /// A limit on messages that wait.
+    QueueLimit,
+    /// What happens at that limit.
+    OnFull(OnFull),
+    /// How clients reach each other.
+    Topology(Topology),
+    /// The system does not look into payloads.
+    PayloadAgnostic,
+    /// Payloads travel as they are, all 256 values of a byte.
+    BinaryPayload,
+}
+
+/// Which messages a subscriber can ask for (happ2016, requirement R2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filtering {
+    /// One topic.
+    Exact,
+    /// Everything below a level: `a/#`.
+    Prefix,
+    /// Any value of one level: `a/+/c`.
+    PerLevel,
+    /// By what is in the message.
+    Content,
+}
+
+/// How clients reach each other (happ2016, requirement R4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Through a server.
+    Brokered,
+    /// Directly.
+    Brokerless,
+    /// A server brings them together, messages go directly.
+    Hybrid,
+}
+
+/// Whether a system has a capability, and what it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Answer {
+    /// Whether.
+    pub support: Support,
+    /// What it becomes in the system's own terms; why not, if it is unsupported.
+    pub words: String,
+}
+
+/// Whether a system has a capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Support {
+    /// The system has it.
+    Native,
+    /// The driver makes it from what the system has.
+    Emulated,
+    /// It promises it, and was measured to break the promise.
+    Broken,
+    /// It cannot be had.
+    Unsupported,
+}
+
+impl Answer {
+    /// The system has it, as this.
+    pub fn native(words: impl Into<String>) -> Self {
+        Answer {
+            support: Support::Native,
+            words: words.into(),
+        }
+    }
+
+    /// The driver makes it, from this.
+    pub fn emulated(words: impl Into<String>) -> Self {
+        Answer {
+            support: Support::Emulated,
+            words: words.into(),
+        }
+    }
+
+    /// It cannot be had, for this reason.
+    pub fn unsupported(reason: impl Into<String>) -> Self {
+        Answer {
+            support: Support::Unsupported,
+            words: reason.into(),
+        }
+    }
+}
+
+impl Capability {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Capability; 34] = [
+        Capability::Pattern(Pattern::PublishSubscribe),
+        Capability::Pattern(Pattern::PointToPoint),
+        Capability::Pattern(Pattern::RequestReply),
+        Capability::Filter(Filtering::Exact),
+        Capability::Filter(Filtering::Prefix),
+        Capability::Filter(Filtering::PerLevel),
+        Capability::Filter(Filtering::Content),
+        Capability::Group,
+        Capability::Reliability(Reliability::AtMostOnce),
+        Capability::Reliability(Reliability::AtLeastOnce),
+        Capability::Reliability(Reliability::ExactlyOnce),
+        Capability::Reliability(Reliability::BestEffort),
+        Capability::Reliability(Reliability::Reliable),
+        Capability::Durability(Durability::Memory),
+        Capability::Durability(Durability::Disk),
+        Capability::Durability(Durability::DiskSynced),
+        Capability::DurableSession,
+        Capability::LastValue,
+        Capability::Lifespan,
+        Capability::Priority,
+        Capability::Multicast,
+        Capability::BatchingOff,
+        Capability::BatchingFixed,
+        Capability::BatchingAdaptive,
+        Capability::RateLimit,
+        Capability::InFlight,
+        Capability::QueueLimit,
+        Capability::OnFull(OnFull::Block),
+        Capability::OnFull(OnFull::Drop),
+        Capability::Topology(Topology::Brokered),
+        Capability::Topology(Topology::Brokerless),
+        Capability::Topology(Topology::Hybrid),
+        Capability::PayloadAgnostic,
+        Capability::BinaryPayload,
+    ];
+
+    /// The property's name.
+    pub fn property(self) -> &'static str {
+        match self {
+            Capability::Pattern(_) => "pattern",
+            Capability::Filter(_) => "filter",
+            Capability::Group => "group",
+            Capability::Reliability(_) => "reliability",
+            Capability::Durability(_) => "durability",
+            Capability::DurableSession => "durable-session",
+            Capability::LastValue => "last-value",
+            Capability::Lifespan => "lifespan",
+            Capability::Priority => "priority",
+            Capability::Multicast => "multicast",
+            Capability::BatchingOff | Capability::BatchingFixed | Capability::BatchingAdaptive => {
+                "batching"
+            }
+            Capability::RateLimit => "rate-limit",
+            Capability::InFlight => "in-flight",
+            Capability::QueueLimit => "queue-limit",
+            Capability::OnFull(_) => "on-full",
+            Capability::Topology(_) => "topology",
+            Capability::PayloadAgnostic => "payload-agnostic",
+            Capability::BinaryPayload => "binary-payload",
+        }
+    }
+
+    /// The value's name; `None` where the property is there or not.
+    pub fn value(self) -> Option<String> {
+        fn spelt<T: Serialize>(value: T) -> Option<String> {
+            match serde_json::to_value(value) {
+                Ok(serde_json::Value::String(text)) => Some(text),
+                _ => None,
+            }
+        }
+        match self {
+            Capability::Pattern(v) => spelt(v),
+            Capability::Filter(v) => spelt(v),
+            Capability::Reliability(v) => spelt(v),
+            Capability::Durability(v) => spelt(v),
+            Capability::OnFull(v) => spelt(v),
+            Capability::Topology(v) => spelt(v),
+            Capability::BatchingOff => Some("off".into()),
+            Capability::BatchingFixed => Some("fixed".into()),
+            Capability::BatchingAdaptive => Some("adaptive".into()),
+            _ => None,
+        }
+    }
+
+    /// The ways in which a study may ask for it, the plainest first: some limits mean something
+    /// only where messages are acknowledged or sessions are kept. Empty where no setting asks.
+    pub fn asks(self) -> Vec<Settings> {
+        let ask = self.ask();
+        let Some((name, ask)) = ask else {
+            return Vec::new();
+        };
+        let mut asks = vec![ask.clone()];
+        if name == "reliability" || name == "pattern" {
+            return asks;
+        }
+        for reliability in [
+            Reliability::AtLeastOnce,
+            Reliability::Reliable,
+            Reliability::BestEffort,
+        ] {
+            let ask = Settings {
+                reliability: Some(reliability),
+                ..ask.clone()
+            };
+            asks.push(ask.clone());
+            if ask.session.is_none() {
+                asks.push(Settings {
+                    session: Some(Session::Durable),
+                    ..ask
+                });
+            }
+        }
+        asks
+    }
+
+    /// The setting that decides, and the plainest settings with it.
+    fn ask(self) -> Option<(&'static str, Settings)> {
+        let mut s = Settings::default();
+        let name = match self {
+            Capability::Pattern(v) => {
+                s.pattern = Some(v);
+                "pattern"
+            }
+            Capability::Reliability(v) => {
+                s.reliability = Some(v);
+                "reliability"
+            }
+            Capability::Durability(v) => {
+                s.durability = Some(v);
+                if v != Durability::Memory {
+                    s.session = Some(Session::Durable);
+                    s.reliability = Some(Reliability::AtLeastOnce);
+                }
+                "durability"
+            }
+            Capability::DurableSession => {
+                s.session = Some(Session::Durable);
+                "session"
+            }
+            Capability::LastValue => {
+                s.last_value = Some(true);
+                "last-value"
+            }
+            Capability::Lifespan => {
+                s.lifespan_ms = Some(1000);
+                "lifespan-ms"
+            }
+            Capability::Priority => {
+                s.priority = Some(5);
+                "priority"
+            }
+            Capability::Multicast => {
+                s.multicast = Some(true);
+                "multicast"
+            }
+            Capability::BatchingOff => {
+                s.batching = Some(Batching::Off);
+                "batching"
+            }
+            Capability::BatchingFixed => {
+                s.batching = Some(Batching::Bytes(8192));
+                "batching"
+            }
+            Capability::BatchingAdaptive => {
+                s.batching = Some(Batching::Adaptive);
+                "batching"
+            }
+            Capability::RateLimit => {
+                s.rate_limit_bytes_per_s = Some(200_000);
+                "rate-limit-bytes-per-s"
+            }
+            Capability::InFlight => {
+                s.in_flight = Some(8);
+                "in-flight"
+            }
+            Capability::QueueLimit => {
+                s.queue_limit = Some(100);
+                "queue-limit"
+            }
+            Capability::OnFull(v) => {
+                s.on_full = Some(v);
+                "on-full"
+            }
+            Capability::Filter(_)
+            | Capability::Group
+            | Capability::Topology(_)
+            | Capability::PayloadAgnostic
+            | Capability::BinaryPayload => return None,
+        };
+        Some((name, s))
+    }
+
+    /// The first of [`Capability::asks`] that a system like `target` honours.
+    pub fn settings<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Option<Settings> {
+        self.asks()
+            .into_iter()
+            .find(|ask| driver.resolve(ask, target).is_ok())
+    }
+}
+
+/// The answer as far as the rest of the driver gives it: its settings, subscriptions and topology.
+pub fn derived<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &Target) -> Answer {
+    match capability {
+        Capability::Filter(filter) => by_subscription(driver, filter.example(), None),
+        Capability::Group => by_subscription(driver, Some("a/b"), Some("g")),
+        Capability::Topology(topology) => {
+            let actual = driver.topology(target);
+            if actual == topology {
+                Answer::native(actual.words())
+            } else {
+                Answer::unsupported(actual.words())
+            }
+        }
+        Capability::PayloadAgnostic => Answer::native("the payload is not looked into"),
+        Capability::BinaryPayload => Answer::native("bytes as they are"),
+        _ => by_settings(driver, capability, target),
+    }
+}
+
+fn by_subscription<D: Driver + ?Sized>(
+    driver: &D,
+    filter: Option<&str>,
+    group: Option<&str>,
+) -> Answer {
+    let Some(filter) = filter else {
+        return Answer::unsupported(
+            "subscriptions choose by topic; filter by content in the application",
+        );
+    };
+    let subscription = Subscription {
+        filter: filter.to_owned(),
+        group: group.map(str::to_owned),
+    };
+    match driver.check_subscription(&Settings::default(), &subscription) {
+        Ok(()) => Answer::native(match group {
+            None => format!("a subscription to {filter}"),
+            Some(_) => "a subscription that its members share".to_owned(),
+        }),
+        Err(error) => Answer::unsupported(error.what),
+    }
+}
+
+fn by_settings<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &Target) -> Answer {
+    let Some((name, plainest)) = capability.ask() else {
+        return Answer::unsupported("no driver answers for it");
+    };
+    for ask in capability.asks() {
+        let Ok(rows) = driver.resolve(&ask, target) else {
+            continue;
+        };
+        let words = rows.into_iter().find(|row| row.setting == name);
+        let needs = needs(&plainest, &ask);
+        return Answer::native(match words {
+            Some(row) => format!("{}{needs}", row.native),
+            None => format!("{name} is honoured{needs}"),
+        });
+    }
+    let refused = driver.resolve(&plainest, target).err().unwrap_or_default();
+    let reason = |u: &Unsupported| u.reason.clone();
+    let own = refused.iter().find(|u| u.setting == name);
+    let reason = own.or(refused.first()).map(reason).unwrap_or_default();
+    if capability == Capability::Pattern(Pattern::RequestReply) {
+        // Ping-pong workloads ask and answer on two topics, over every system.
+        return Answer::emulated(reason);
+    }
+    Answer::unsupported(reason)
+}
+
+/// What a study must ask for besides.
+fn needs(plainest: &Settings, ask: &Settings) -> String {
+    let mut needs = Vec::new();
+    if ask.reliability != plainest.reliability {
+        needs.push(format!("reliability = {}", ask.value_of("reliability")));
+    }
+    if ask.session != plainest.session {
+        needs.push(format!("session = {}", ask.value_of("session")));
+    }
+    if needs.is_empty() {
+        return String::new();
+    }
+    format!(" (with {})", needs.join(", "))
+}
+
+impl Filtering {
+    /// A filter of this kind.
+    fn example(self) -> Option<&'static str> {
+        match self {
+            Filtering::Exact => Some("a/b"),
+            Filtering::Prefix => Some("a/#"),
+            Filtering::PerLevel => Some("a/+/c"),
+            Filtering::Content => None,
+        }
+    }
+}
+
+impl Topology {
+    fn words(self) -> &'static str {
+        match self {
+            Topology::Brokered => "every message goes through a server",
+            Topology::Brokerless => "publishers reach subscribers directly, without a server",
+            Topology::Hybrid => "a server brings clients together, messages go directly",
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value() {
+            None => f.write_str(self.property()),
+            Some(value) => write!(f, "{}:{value}", self.property()),
+        }
+    }
+}
+
+impl FromStr for Capability {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|c| c.to_string() == text)
+            .ok_or_else(|| {
+                let names: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+                format!(
+                    "there is no capability `{text}`; there are {}",
+                    names.join(", ")
+                )
+            })
+    }
+}
+
+impl Serialize for Capability {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Capability {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Capability {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Capability".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let names: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+        schemars::json_schema!({ "type": "string", "enum": names })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::SimulatedDriver;
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        let mut names: Vec<String> = Capability::ALL.iter().map(ToString::to_string).collect();
+        for name in &names {
+            assert_eq!(
+                name.parse::<Capability>().map(|c| c.to_string()),
+                Ok(name.clone())
+            );
+        }
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!("reliability:twice".parse::<Capability>().is_err());
+    }
+
+    #[test]
+    fn every_ask_differs_from_no_settings() {
+        for capability in Capability::ALL {
+            for ask in capability.asks() {
+                assert_ne!(ask, Settings::default(), "{capability}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_capability_is_answered_in_words() {
+        for capability in Capability::ALL {
+            let answer = SimulatedDriver.capability(capability, &Target::default());
+            assert!(!answer.words.is_empty(), "{capability}: {answer:?}");
+        }
+    }
+}
