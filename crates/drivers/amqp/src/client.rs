@@ -157,6 +157,8 @@ pub(crate) struct Client {
     pub subscribes: bool,
     /// Seconds between signs of life as agreed with the server; 0 for none.
     pub heartbeat_s: u16,
+    /// Counts connections.
+    pub epoch: u32,
     /// Longest frame as agreed with the server, in bytes.
     pub frame_max: u32,
     /// When the timer is due that counts, in milliseconds since the fleet was opened; entries of
@@ -196,6 +198,7 @@ impl Client {
             publishes: spec.publishes,
             subscribes: spec.subscribes,
             heartbeat_s: 0,
+            epoch: 0,
             frame_max: pubgauge_amqp_codec::FRAME_MIN as u32,
             due_ms: 0,
             last_sent_ms: 0,
@@ -246,6 +249,7 @@ impl Client {
         self.owes_writable = false;
         self.blocked = false;
         self.stopped = false;
+        self.session_present = false;
         self.due_ms = 0;
         self.inbox = None;
         self.partial = None;

@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub password: Option<Secret>,
     /// A client certificate was given.
     pub has_certificate: bool,
+    /// Random, for names that must not collide.
+    pub nonce: u64,
     pub topics: Topics,
     pub out_pool: OutPool,
     /// For messages that come in pieces.
@@ -76,5 +78,12 @@ impl Shared {
 
     pub fn endpoint(&self, client: &Client) -> &str {
         &self.endpoints[usize::from(client.endpoint)].shown
+    }
+
+    /// The virtual host that a client enters.
+    pub fn virtual_host(&self, client: &Client) -> &str {
+        let endpoint = &self.endpoints[usize::from(client.endpoint)];
+        let path = endpoint.path.as_deref().filter(|path| !path.is_empty());
+        path.or(self.options.virtual_host.as_deref()).unwrap_or("/")
     }
 }

@@ -304,7 +304,10 @@ mod tests {
     #[test]
     fn foreign_keys_are_given_as_far_as_they_go() {
         let mut scratch = String::new();
-        assert_eq!(topic_of(b"a.%zz.%", Exchange::Topic, &mut scratch), "a/%zz/%");
+        assert_eq!(
+            topic_of(b"a.%zz.%", Exchange::Topic, &mut scratch),
+            "a/%zz/%"
+        );
         assert_eq!(topic_of(b"\xff", Exchange::Topic, &mut scratch), "");
     }
 
