@@ -41,7 +41,7 @@ pub(crate) enum State {
     Closing,
 }
 
-/// An answer that a channel waits for. Answers come in the order of their questions.
+/// An answer that a channel waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Awaits {
     /// What kind of answer.
@@ -62,23 +62,8 @@ pub(crate) enum Answer {
     /// queue.declare-ok if a session is there, channel.close with 404 if not.
     Session,
     Bind,
-    Consume,
-}
-
-impl Answer {
-    /// The method, for messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Answer::ChannelOpen => "channel.open-ok",
-            Answer::Qos => "basic.qos-ok",
-            Answer::Confirm => "confirm.select-ok",
-            Answer::Tx => "tx.select-ok",
-            Answer::Exchange => "exchange.declare-ok",
-            Answer::Queue | Answer::Session => "queue.declare-ok",
-            Answer::Bind => "queue.bind-ok",
-            Answer::Consume => "basic.consume-ok",
-        }
-    }
+    /// For the consumer of this number.
+    Consume(u32),
 }
 
 /// The publishing channel.
@@ -89,8 +74,9 @@ pub(crate) struct Publisher {
     pub window: Window,
     /// Messages since the last tx.commit.
     pub uncommitted: u32,
-    /// For each tx.commit without answer, the number of the last message in it.
-    pub commits: VecDeque<u64>,
+    /// While a tx.commit waits for its answer, the number of the last message in it. Until then
+    /// nothing may be published: RabbitMQ fails with 541 on a message between the two.
+    pub committing: Option<u64>,
 }
 
 /// The consuming channel.
@@ -235,7 +221,7 @@ impl Client {
             || self
                 .publisher
                 .as_ref()
-                .is_some_and(|p| p.window.len() >= in_flight)
+                .is_some_and(|p| p.window.len() >= in_flight || p.committing.is_some())
     }
 
     /// Forgets the connection, and what was published on it: whether the server has it will

@@ -266,7 +266,7 @@ impl AmqpFleet {
             return;
         };
         publisher.uncommitted = 0;
-        publisher.commits.push_back(publisher.window.last());
+        publisher.committing = Some(publisher.window.last());
         let commit = Method::TxCommit(TxCommit::default());
         self.shared.send(client, id, PUBLISHING, commit);
     }

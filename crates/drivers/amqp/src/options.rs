@@ -666,7 +666,9 @@ impl Options {
                     n => format!("basic.qos {n} per consumer"),
                 },
                 "transactions" => {
-                    format!("tx.commit after {value} messages, or when the worker has nothing due")
+                    format!(
+                        "tx.commit after {value} messages, or when the worker has nothing due; the publisher is held back until its answer"
+                    )
                 }
                 "mandatory" if self.mandatory => {
                     "mandatory, and a message-id of 16 digits, so that one that comes back is known"

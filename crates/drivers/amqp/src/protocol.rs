@@ -14,6 +14,8 @@
 //! | 1, 2 | channel.close | failed, or the subscription is refused, or the session is not there |
 //! | 1, 2 | the answers to what was asked | taken off the list of what is awaited |
 
+use std::collections::VecDeque;
+
 use pubgauge_amqp_codec::method::{BasicAck, ChannelCloseOk, ChannelFlowOk, MULTIPLE};
 use pubgauge_amqp_codec::{
     ContentHeader, DecodeError, Frame, FrameKind, Method, PublishTemplate, decode_delivery,
@@ -25,6 +27,7 @@ use crate::client::{Answer, Awaits, CONSUMING, Client, Content, PUBLISHING, Part
 use crate::login;
 use crate::options::FRAME_MAX;
 use crate::shared::Shared;
+use crate::subscribe::consumer_number;
 use crate::topics::topic_of;
 
 /// Buffers of messages above this are not kept for reuse, in bytes.
@@ -345,7 +348,7 @@ fn answer_of(method: &Method<'_>) -> Option<Answer> {
         Method::ExchangeDeclareOk(_) => Answer::Exchange,
         Method::QueueDeclareOk(_) => Answer::Queue,
         Method::QueueBindOk(_) => Answer::Bind,
-        Method::BasicConsumeOk(_) => Answer::Consume,
+        Method::BasicConsumeOk(ok) => Answer::Consume(consumer_number(ok.consumer_tag)?),
         _ => return None,
     })
 }
@@ -376,7 +379,7 @@ fn publishing(
             (nack.delivery_tag, nack.bits & MULTIPLE != 0, false),
             events,
         ),
-        Method::TxCommitOk(_) => match publisher.commits.pop_front() {
+        Method::TxCommitOk(_) => match publisher.committing.take() {
             Some(last) => settle(client, shared, id, (last, true, true), events),
             None => Err(unexpected(client, shared, &method)),
         },
@@ -405,23 +408,22 @@ fn publishing(
             let Some(answer) = answer_of(&other) else {
                 return Err(unexpected(client, shared, &other));
             };
-            match publisher.awaits.pop_front() {
-                Some(Awaits { answer: a, .. }) if a == answer => {
-                    login::finish(client, shared, id, events);
-                    Ok(())
-                }
-                Some(Awaits { answer: a, .. }) => Err(instead(client, shared, &other, a)),
-                None => Err(unexpected(client, shared, &other)),
+            if answered(&mut publisher.awaits, answer).is_none() {
+                return Err(unexpected(client, shared, &other));
             }
+            login::finish(client, shared, id, events);
+            Ok(())
         }
     }
 }
 
-fn instead(client: &Client, shared: &Shared, got: &Method<'_>, wanted: Answer) -> Broken {
-    Broken::protocol(
-        shared.endpoint(client),
-        format!("a {} in place of {}", got.name(), wanted.name()),
-    )
+/// Takes what was answered off the list. Not always the first: RabbitMQ answers for a consumer
+/// when the queue has it, which may be after other answers.
+fn answered(awaits: &mut VecDeque<Awaits>, answer: Answer) -> Option<Awaits> {
+    let fits =
+        |a: &Awaits| a.answer == answer || (a.answer, answer) == (Answer::Session, Answer::Queue);
+    let at = awaits.iter().position(fits)?;
+    awaits.remove(at)
 }
 
 fn flow_ok(client: &mut Client, shared: &mut Shared, id: ClientId, channel: u16, active: u8) {
@@ -526,17 +528,13 @@ fn consuming(
             let Some(answer) = answer_of(&other) else {
                 return Err(unexpected(client, shared, &other));
             };
-            let Some(awaits) = consumer.awaits.pop_front() else {
+            let Some(awaits) = answered(&mut consumer.awaits, answer) else {
                 return Err(unexpected(client, shared, &other));
             };
-            match (awaits.answer, answer) {
-                (Answer::Session, Answer::Queue) => client.session_present = true,
-                (wanted, got) if wanted != got => {
-                    return Err(instead(client, shared, &other, wanted));
-                }
-                _ => {}
+            if awaits.answer == Answer::Session {
+                client.session_present = true;
             }
-            if answer == Answer::Consume || awaits.subscribed {
+            if matches!(answer, Answer::Consume(_)) || awaits.subscribed {
                 consumer.established += 1;
             }
             if awaits.subscribed {

@@ -12,8 +12,27 @@ use crate::options::{Answers, Exchange};
 use crate::shared::Shared;
 use crate::topics::{binding_key, group_queue};
 
-/// Tag of the consumer of a client's own queue; a short one, since every delivery carries it.
-const OWN_TAG: &str = "s";
+/// Number of the consumer of a client's own queue.
+const OWN: u32 = 0;
+
+/// A consumer's tag; a short one, since every delivery carries it.
+fn consumer_tag(number: u32) -> String {
+    format!("c{number}")
+}
+
+/// The number in a consumer's tag.
+pub(crate) fn consumer_number(tag: &[u8]) -> Option<u32> {
+    std::str::from_utf8(tag)
+        .ok()?
+        .strip_prefix('c')?
+        .parse()
+        .ok()
+}
+
+/// Number of the consumer of the queue at this place among the shared ones.
+fn shared_number(index: usize) -> u32 {
+    index as u32 + 1
+}
 
 /// What a queue is declared for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -223,19 +242,19 @@ impl Shared {
         client.subscribes = true;
         self.open_consumer(client, id);
         let consumer = client.consumer.get_or_insert_default();
-        let tag = match purpose {
+        let number = match purpose {
             Use::Own if consumer.own => None,
             Use::Own => {
                 consumer.own = true;
-                Some(OWN_TAG.to_owned())
+                Some(OWN)
             }
             Use::Shared if consumer.shared.iter().any(|q| **q == *queue) => None,
             Use::Shared => {
                 consumer.shared.push(queue.as_str().into());
-                Some(shared_tag(consumer.shared.len() - 1))
+                Some(shared_number(consumer.shared.len() - 1))
             }
         };
-        if tag.is_some() {
+        if number.is_some() {
             consumer.awaits.push_back(Awaits {
                 answer: Answer::Queue,
                 subscribed: false,
@@ -251,10 +270,10 @@ impl Shared {
                 arguments: Table::default(),
                 ..QueueBind::default()
             });
-            self.ask(client, id, Answer::Bind, tag.is_none(), bind);
+            self.ask(client, id, Answer::Bind, number.is_none(), bind);
         }
-        match tag {
-            Some(tag) => self.consume(client, id, &queue, &tag, true),
+        match number {
+            Some(number) => self.consume(client, id, &queue, number, true),
             // Asked for again: there is nothing left to ask the server but whether it is there.
             None if point_to_point => {
                 let passive = Method::QueueDeclare(QueueDeclare {
@@ -274,9 +293,10 @@ impl Shared {
         client: &mut Client,
         id: ClientId,
         queue: &str,
-        tag: &str,
+        number: u32,
         subscribed: bool,
     ) {
+        let tag = consumer_tag(number);
         let method = Method::BasicConsume(BasicConsume {
             queue: queue.as_bytes(),
             consumer_tag: tag.as_bytes(),
@@ -287,7 +307,7 @@ impl Shared {
             },
             ..BasicConsume::default()
         });
-        self.ask(client, id, Answer::Consume, subscribed, method);
+        self.ask(client, id, Answer::Consume(number), subscribed, method);
     }
 
     /// Consumes again from all queues of a session that is still there.
@@ -300,16 +320,12 @@ impl Shared {
         consumer.own |= shared.is_empty();
         if consumer.own {
             let own = self.own_queue(client, id);
-            self.consume(client, id, &own, OWN_TAG, false);
+            self.consume(client, id, &own, OWN, false);
         }
         for (index, queue) in shared.iter().enumerate() {
-            self.consume(client, id, queue, &shared_tag(index), false);
+            self.consume(client, id, queue, shared_number(index), false);
         }
     }
-}
-
-fn shared_tag(index: usize) -> String {
-    format!("g{index}")
 }
 
 fn channel_open() -> Method<'static> {
