@@ -72,6 +72,8 @@ impl OutPool {
 pub struct Written {
     /// Bytes that went to the socket.
     pub sent: u64,
+    /// System calls that took some.
+    pub writes: u64,
     /// The socket took no more for now.
     pub stuck: bool,
     /// The socket failed.
@@ -98,6 +100,7 @@ fn write_plain(fd: BorrowedFd<'_>, out: &mut Out) -> Written {
             Io::Done(n) => {
                 out.start += n;
                 written.sent += n as u64;
+                written.writes += 1;
             }
             Io::WouldBlock => {
                 written.stuck = true;
@@ -129,7 +132,7 @@ fn write_tls(
         }
         while written.failed.is_none() && !written.stuck && tls.wants_write() {
             match tls.write_tls(&mut wire) {
-                Ok(_) => {}
+                Ok(_) => written.writes += 1,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => written.stuck = true,
                 Err(error) => {
                     written.failed = Some(Errno::from_io_error(&error).unwrap_or(Errno::IO));

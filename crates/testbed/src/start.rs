@@ -104,7 +104,9 @@ impl Testbed {
         check_limits(&system)?;
         let version = find::version(&system, &found);
         let mut running = match system.kind {
-            Kind::Library | Kind::External => self.reach(&system, &found, scratch)?,
+            Kind::Library | Kind::External | Kind::Unavailable => {
+                self.reach(&system, &found, scratch)?
+            }
             Kind::Process | Kind::Builtin => self.start_process(&system, &found, scratch)?,
         };
         running.version = version;

@@ -55,9 +55,9 @@ pub fn prove(
         Capability::Multicast => Ok(Proof::Unseen(
             "how often a message was transmitted shows on the wire only",
         )),
-        Capability::BatchingOff | Capability::BatchingFixed | Capability::BatchingAdaptive => Ok(
-            Proof::Unseen("how messages were gathered shows on the wire only"),
-        ),
+        Capability::BatchingOff | Capability::BatchingFixed | Capability::BatchingAdaptive => {
+            limits::batching(&mut bed)
+        }
         Capability::RateLimit => limits::rate(&mut bed).map(shown),
         Capability::InFlight => limits::in_flight(&mut bed).map(shown),
         Capability::QueueLimit => limits::queue(&mut bed, None).map(shown),

@@ -1,9 +1,10 @@
 //! Checks of limits: rates, windows and queues.
 
+use super::Proof;
 use super::bed::Bed;
 use crate::header::Kind;
 use crate::seam::Publish;
-use crate::settings::OnFull;
+use crate::settings::{Batching, OnFull};
 
 /// The rate that [`Capability::asks`](crate::Capability::asks) asks for, and what is sent.
 const MESSAGES: u32 = 400;
@@ -56,6 +57,41 @@ pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.until("the release", |p| p.out.fleet.unsettled() == 0)?;
     pair.send_all(0, 1, 64)?;
     pair.close()
+}
+
+/// Many messages in a row, and how many system calls they took.
+pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    const COUNT: u32 = 2000;
+    const LEN: usize = 100;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let Some(before) = pair.out.fleet.writes() else {
+        return Ok(Proof::Unseen(
+            "the client library writes by itself: how messages were gathered shows on the wire only",
+        ));
+    };
+    let bytes = pair.out.fleet.wire_bytes().sent;
+    pair.send_all(0, COUNT, LEN)?;
+    pair.until("2000 messages", |p| {
+        p.into.seen.delivered.len() >= COUNT as usize
+    })?;
+    let writes = pair.out.fleet.writes().unwrap_or(before) - before;
+    let bytes = pair.out.fleet.wire_bytes().sent - bytes;
+    let fine = match bed.settings.batching {
+        Some(Batching::Off) => writes >= u64::from(COUNT),
+        // Nobody waits for a batch to fill: the last of a row may be smaller, and so may one that
+        // acknowledgements ended.
+        Some(Batching::Bytes(size)) => {
+            let least = bytes / (u64::from(size) + 2 * LEN as u64);
+            (least..=u64::from(COUNT) / 4).contains(&writes)
+        }
+        _ => writes <= u64::from(COUNT) / 4,
+    };
+    if !fine {
+        return Err(format!(
+            "{COUNT} messages ({bytes} B) went out in {writes} system calls"
+        ));
+    }
+    pair.close().map(|()| Proof::Shown)
 }
 
 /// More bytes than sockets hold: beyond them only a limit of the system's own can hold back.

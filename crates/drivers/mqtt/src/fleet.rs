@@ -134,6 +134,7 @@ impl MqttFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 // Room for the longest topic, and as much again for properties.
                 max_in: config.max_payload.saturating_add(128 << 10),
                 now_ms: 0,
@@ -545,6 +546,10 @@ impl Fleet for MqttFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

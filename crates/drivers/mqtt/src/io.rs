@@ -204,11 +204,13 @@ impl MqttFleet {
         }
         let Written {
             sent,
+            writes,
             stuck,
             failed,
         } = write_out(fd, client.tls.as_deref_mut(), client.out.as_deref_mut());
         if sent > 0 {
             self.shared.wire.sent += sent;
+            self.shared.writes += writes;
             client.last_sent_ms = self.shared.now_ms;
         }
         if let Some(errno) = failed {

@@ -59,6 +59,7 @@ fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
         owed: Vec::new(),
         unsettled: 0,
         wire: WireBytes::default(),
+        writes: 0,
         max_in: 1 << 20,
         now_ms: 0,
         reported: false,
