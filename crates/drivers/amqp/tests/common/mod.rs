@@ -5,6 +5,7 @@ pub mod peer;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -289,6 +290,23 @@ impl Rabbit {
 
     pub fn bench(&self, settings: Settings) -> Bench {
         Bench::open(self.target.clone(), settings)
+    }
+
+    /// Runs `rabbitmqctl` on this node and gives what it prints.
+    pub fn ctl(&self, arguments: &[&str]) -> String {
+        let running = self.running.as_ref().unwrap();
+        let env = &running.record.env;
+        let output = Command::new("/usr/lib/rabbitmq/bin/rabbitmqctl")
+            .env_clear()
+            .envs(env)
+            .args(["-n", &env["RABBITMQ_NODENAME"]])
+            .args(arguments)
+            .output()
+            .expect("these tests need rabbitmqctl (apt install rabbitmq-server)");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {text}{complaint}");
+        text
     }
 
     pub fn port(&self) -> u16 {
