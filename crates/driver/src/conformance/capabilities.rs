@@ -324,7 +324,9 @@ fn group(bed: &mut Bed<'_>) -> Result<(), String> {
 fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
     let lossless = !bed.settings.may_lose();
     // Where sessions can be kept, the promise must outlive the subscriber's connection.
-    let session = bed.with_session().filter(|_| lossless);
+    // Another reliability's promise is not this one's.
+    let same = |s: &Settings| lossless && s.reliability == bed.settings.reliability;
+    let session = bed.with_session().filter(same);
     let away = session.is_some();
     if let Some(session) = session {
         bed.settings = session;
