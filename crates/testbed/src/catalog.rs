@@ -10,7 +10,11 @@ use crate::file::{FileError, Kind, Origin, SystemFile, spelling_hint};
 use crate::find;
 
 /// The descriptions in `systems/`, by file name.
-const EMBEDDED: [(&str, &str); 4] = [
+const EMBEDDED: [(&str, &str); 5] = [
+    (
+        "ejabberd.toml",
+        include_str!("../../../systems/ejabberd.toml"),
+    ),
     (
         "mosquitto.toml",
         include_str!("../../../systems/mosquitto.toml"),
