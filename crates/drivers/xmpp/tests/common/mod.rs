@@ -17,7 +17,9 @@ use pubgauge_testbed::{Running, SystemFile, Testbed};
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../..")
+        .join(path)
 }
 
 /// A private ejabberd, as `systems/ejabberd.toml` describes it.
@@ -145,8 +147,15 @@ impl Rig {
 
     /// The next change of a client.
     pub fn change(&mut self, client: ClientId) -> Change {
-        self.until("a change", |seen| seen.changes.iter().any(|(c, _)| *c == client));
-        let index = self.seen.changes.iter().position(|(c, _)| *c == client).unwrap();
+        self.until("a change", |seen| {
+            seen.changes.iter().any(|(c, _)| *c == client)
+        });
+        let index = self
+            .seen
+            .changes
+            .iter()
+            .position(|(c, _)| *c == client)
+            .unwrap();
         self.seen.changes.remove(index).1
     }
 
@@ -157,7 +166,9 @@ impl Rig {
             subscribes,
             ..ClientSpec::default()
         };
-        self.fleet.connect(&spec).unwrap_or_else(|error| panic!("{error}"))
+        self.fleet
+            .connect(&spec)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub fn connect(&mut self, name: &str, subscribes: bool) -> ClientId {
