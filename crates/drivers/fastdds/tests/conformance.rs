@@ -1,0 +1,34 @@
+//! The conformance suite over the system's Fast DDS.
+
+use pubgauge_driver::conformance::{Exception, check, failures};
+use pubgauge_driver::{Settings, Target};
+use pubgauge_driver_fastdds::FastddsDriver;
+use serde_json::json;
+
+fn conforms(settings: serde_json::Value, exceptions: &[Exception]) {
+    let settings: Settings = serde_json::from_value(settings).expect("settings");
+    let scratch = tempfile::tempdir().expect("a folder");
+    let target = Target {
+        scratch: scratch.path().to_owned(),
+        ..Target::default()
+    };
+    let outcomes = check(&FastddsDriver, &target, &settings, exceptions);
+    let failures = failures(&outcomes);
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn reliable() {
+    conforms(json!({"reliability": "reliable"}), &[]);
+}
+
+#[test]
+fn best_effort() {
+    conforms(json!({"reliability": "best-effort"}), &[]);
+}
+
+#[test]
+fn reliable_with_the_default_preset() {
+    let native = json!({"fastdds": {"preset": "default"}});
+    conforms(json!({"reliability": "reliable", "native": native}), &[]);
+}
