@@ -3,6 +3,7 @@
 #include "shim.h"
 
 #include "counting.hpp"
+#include "ids.hpp"
 #include "message.hpp"
 
 #include <fastdds/dds/core/LoanableSequence.hpp>
@@ -30,7 +31,9 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 using namespace eprosima::fastdds::dds;
 using eprosima::fastrtps::Duration_t;
@@ -56,8 +59,31 @@ Duration_t duration(int64_t ns) {
     return Duration_t(int32_t(ns / 1000000000), uint32_t(ns % 1000000000));
 }
 
+// Keeps the library's last error for whoever wonders why something was refused. A library does not
+// write to its program's standard output.
+class LastError : public LogConsumer {
+    static std::mutex mutex_;
+    static std::string words_;
+
+public:
+    void Consume(const Log::Entry &entry) override {
+        std::lock_guard<std::mutex> guard(mutex_);
+        words_ = entry.message;
+    }
+    static std::string take() {
+        Log::Flush();
+        std::lock_guard<std::mutex> guard(mutex_);
+        return std::exchange(words_, std::string());
+    }
+};
+std::mutex LastError::mutex_;
+std::string LastError::words_;
+
 void say(char *error, size_t len, const std::string &what) {
-    if (len > 0) std::snprintf(error, len, "%s", what.c_str());
+    const std::string why = LastError::take();
+    if (len > 0) {
+        std::snprintf(error, len, "%s%s%s", what.c_str(), why.empty() ? "" : ": ", why.c_str());
+    }
 }
 
 } // namespace
@@ -65,6 +91,7 @@ void say(char *error, size_t len, const std::string &what) {
 struct pgf_participant {
     pgf_config config;
     std::shared_ptr<Shared> shared;
+    int32_t id = -1;
     DomainParticipant *entity = nullptr;
     Topic *topic = nullptr;
     // Where samples are taken to; one thread takes.
@@ -106,6 +133,7 @@ void destroy(pgf_participant *p) {
         p->entity->delete_contained_entities();
         DomainParticipantFactory::get_instance()->delete_participant(p->entity);
     }
+    if (p->id >= 0) pubgauge::Ids::instance().give_back(p->id);
     delete p;
 }
 
@@ -199,12 +227,11 @@ DataReaderQos reader_qos(const pgf_config &c) {
     q.history().kind = c.reader_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
     if (c.reader_depth > 0) q.history().depth = c.reader_depth;
     auto &limits = q.resource_limits();
-    limits.max_instances = 0; // No limit: one per publisher.
-    limits.max_samples = c.reader_samples;
-    limits.max_samples_per_instance = c.reader_samples_per_instance;
-    if (c.reader_samples > 0) {
-        limits.allocated_samples = std::min(limits.allocated_samples, c.reader_samples);
-    }
+    // One instance per publisher, and any number of those; the library then insists on no limit
+    // over all of them.
+    limits.max_instances = 0;
+    limits.max_samples = 0;
+    limits.max_samples_per_instance = c.reader_samples;
     if (c.heartbeat_response_ns >= 0) {
         q.reliable_reader_qos().times.heartbeatResponseDelay = duration(c.heartbeat_response_ns);
     }
@@ -236,8 +263,8 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         static std::once_flag once;
         std::call_once(once, [] {
             Log::SetVerbosity(Log::Kind::Error);
-            // A library does not write to its program's standard output.
             Log::ClearConsumers();
+            Log::RegisterConsumer(std::unique_ptr<LogConsumer>(new LastError));
         });
         // Otherwise fleets of one process would call each other's readers directly, and a trial
         // would measure a function call.
@@ -247,12 +274,20 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
                                             : eprosima::fastrtps::INTRAPROCESS_OFF;
         eprosima::fastrtps::xmlparser::XMLProfileManager::library_settings(library);
 
-        auto p = std::make_unique<pgf_participant>();
+        std::unique_ptr<pgf_participant, void (*)(pgf_participant *)> p(new pgf_participant, destroy);
         p->config = *config;
         p->shared = std::make_shared<Shared>();
         p->shared->fd = config->wake_fd;
+        p->id = pubgauge::Ids::instance().take(config->domain, config->peers);
+        if (p->id < 0) {
+            say(error, error_len, "all participant ids that discovery looks at are taken");
+            return nullptr;
+        }
+        auto qos = participant_qos(*config, p->shared);
+        qos.wire_protocol().participant_id = p->id;
+        qos.wire_protocol().prefix = pubgauge::Ids::instance().prefix();
         auto *factory = DomainParticipantFactory::get_instance();
-        p->entity = factory->create_participant(config->domain, participant_qos(*config, p->shared));
+        p->entity = factory->create_participant(config->domain, qos);
         if (p->entity == nullptr) {
             say(error, error_len, "Fast DDS could not create a participant");
             return nullptr;
@@ -265,7 +300,6 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         }
         if (p->topic == nullptr) {
             say(error, error_len, "Fast DDS could not create the topic");
-            destroy(p.release());
             return nullptr;
         }
         return p.release();

@@ -29,8 +29,7 @@ typedef struct {
     int32_t writer_depth;          /* keep last so many; 0: keep all */
     int32_t reader_depth;          /* the same */
     int32_t writer_samples;        /* max_samples of a writer */
-    int32_t reader_samples;        /* max_samples of a reader */
-    int32_t reader_samples_per_instance;
+    int32_t reader_samples;        /* max_samples_per_instance (publisher) of a reader */
     int64_t heartbeat_ns;          /* negative: default */
     int64_t nack_response_ns;      /* negative: default */
     int64_t heartbeat_response_ns; /* negative: default */

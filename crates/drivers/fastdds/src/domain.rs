@@ -55,16 +55,32 @@ mod tests {
     #[test]
     fn the_hash_is_fnv_1a() {
         // Test vectors of the FNV specification (draft-eastlake-fnv, appendix C).
-        assert_eq!(of_scratch(Path::new("")), (0xcbf29ce484222325_u64 % 200) as u32);
-        assert_eq!(of_scratch(Path::new("a")), (0xaf63dc4c8601ec8c_u64 % 200) as u32);
-        assert_eq!(of_scratch(Path::new("foobar")), (0x85944171f73967e8_u64 % 200) as u32);
+        assert_eq!(
+            of_scratch(Path::new("")),
+            (0xcbf29ce484222325_u64 % 200) as u32
+        );
+        assert_eq!(
+            of_scratch(Path::new("a")),
+            (0xaf63dc4c8601ec8c_u64 % 200) as u32
+        );
+        assert_eq!(
+            of_scratch(Path::new("foobar")),
+            (0x85944171f73967e8_u64 % 200) as u32
+        );
     }
 
     #[test]
     fn urls() {
         assert_eq!(of_url("dds://localhost/0").unwrap(), 0);
         assert_eq!(of_url("dds://127.0.0.1/232").unwrap(), 232);
-        for bad in ["dds://localhost/233", "dds://localhost/", "dds://localhost", "mqtt://a/1", "dds://h/1", "dds://localhost/-1"] {
+        for bad in [
+            "dds://localhost/233",
+            "dds://localhost/",
+            "dds://localhost",
+            "mqtt://a/1",
+            "dds://h/1",
+            "dds://localhost/-1",
+        ] {
             assert!(of_url(bad).is_err(), "{bad}");
         }
     }

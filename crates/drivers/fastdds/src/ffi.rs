@@ -27,7 +27,6 @@ pub(crate) struct Config {
     pub reader_depth: i32,
     pub writer_samples: i32,
     pub reader_samples: i32,
-    pub reader_samples_per_instance: i32,
     pub heartbeat_ns: i64,
     pub nack_response_ns: i64,
     pub heartbeat_response_ns: i64,
@@ -165,9 +164,9 @@ impl Participant {
         let mut words = Words::new();
         // SAFETY: a configuration of the layout the shim expects, and a buffer with its length.
         let raw = unsafe { pgf_open(config, words.pointer(), words.0.len()) };
-        NonNull::new(raw).map(Participant).ok_or_else(|| {
-            words.error(&format!("no participant in DDS domain {}", config.domain))
-        })
+        NonNull::new(raw)
+            .map(Participant)
+            .ok_or_else(|| words.error(&format!("no participant in DDS domain {}", config.domain)))
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -295,9 +294,8 @@ impl Reader {
         let names = c_strings(partitions)?;
         let pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
         // SAFETY: a live reader and NUL-terminated strings that live until after the call.
-        let code = unsafe {
-            pgf_reader_partitions(self.0.as_ptr(), pointers.as_ptr(), pointers.len())
-        };
+        let code =
+            unsafe { pgf_reader_partitions(self.0.as_ptr(), pointers.as_ptr(), pointers.len()) };
         if code == 0 {
             Ok(())
         } else {

@@ -365,7 +365,9 @@ fn wait(wake: &OwnedFd, nanos: Nanos) {
 fn realtime_ns() -> i64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+        .map_or(0, |since| {
+            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+        })
 }
 
 /// The shim's configuration.
@@ -401,13 +403,12 @@ fn shim_config(
         reader_depth: options.reader_depth(),
         writer_samples: options.writer_samples(config.max_payload),
         reader_samples: options.reader_samples(config.max_payload),
-        reader_samples_per_instance: options.reader_samples_per_instance(config.max_payload),
         heartbeat_ns: ns(native.heartbeat_ns),
         nack_response_ns: ns(native.nack_response_ns),
         heartbeat_response_ns: ns(native.heartbeat_response_ns),
-        lifespan_ns: options
-            .lifespan_ms
-            .map_or(-1, |ms| i64::try_from(ms).unwrap_or(i64::MAX / 1_000_000) * 1_000_000),
+        lifespan_ns: options.lifespan_ms.map_or(-1, |ms| {
+            i64::try_from(ms).unwrap_or(i64::MAX / 1_000_000) * 1_000_000
+        }),
         flow_bytes_per_period: options.flow_bytes,
         flow_period_ms: native.flow_period_ms,
         flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),

@@ -86,8 +86,8 @@ impl Driver for FastddsDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        let (options, _) = options::resolve(&config.settings, &config.target)
-            .map_err(options::refusal)?;
+        let (options, _) =
+            options::resolve(&config.settings, &config.target).map_err(options::refusal)?;
         let domain = match (options.native.domain, config.target.endpoints.first()) {
             (Some(domain), _) => domain,
             (None, Some(url)) => domain::of_url(url)?,

@@ -45,13 +45,6 @@ impl Preset {
             _ => None,
         }
     }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Preset::Default => "default",
-            Preset::Tuned => "tuned",
-        }
-    }
 }
 
 /// Policy of a flow controller (`FlowControllerSchedulerPolicy`).
@@ -189,8 +182,10 @@ impl Native {
             }
             "history-depth" => {
                 self.history_depth = Some(whole(value, 1, max)?);
-                format!("KEEP_LAST_HISTORY_QOS, depth {given}, at writer and reader: what is \
-                         older gives way, delivered or not")
+                format!(
+                    "KEEP_LAST_HISTORY_QOS, depth {given}, at writer and reader: what is \
+                         older gives way, delivered or not"
+                )
             }
             "max-samples" => {
                 self.max_samples = Some(whole(value, 1, max)?);
@@ -198,7 +193,7 @@ impl Native {
             }
             "reader-max-samples" => {
                 self.reader_max_samples = Some(whole(value, 1, max)?);
-                format!("reader: resource_limits.max_samples {given}")
+                format!("reader: resource_limits.max_samples_per_instance {given}")
             }
             "send-buffer-bytes" => {
                 self.send_buffer_bytes = Some(whole(value, 1024, max)?);
@@ -224,7 +219,9 @@ impl Native {
                             .into());
                     }
                 });
-                format!("FlowControllerSchedulerPolicy of the participant's flow controller: {given}")
+                format!(
+                    "FlowControllerSchedulerPolicy of the participant's flow controller: {given}"
+                )
             }
             "flow-period-ms" => {
                 self.flow_period_ms = whole(value, 1, 10_000)? as u32;
@@ -256,7 +253,9 @@ impl Native {
             }
             "discovery-peers" => {
                 self.discovery_peers = whole(value, 1, 100)? as u32;
-                format!("maxInitialPeersRange {given}: participants of the domain that are looked for")
+                format!(
+                    "maxInitialPeersRange {given}: participants of the domain that are looked for"
+                )
             }
             unknown => return Err(unknown_name(unknown)),
         })
@@ -278,7 +277,9 @@ fn preset_words(preset: Preset) -> String {
 }
 
 fn boolean(value: &Value) -> Result<bool, String> {
-    value.as_bool().ok_or_else(|| "expected true or false".into())
+    value
+        .as_bool()
+        .ok_or_else(|| "expected true or false".into())
 }
 
 fn milliseconds(value: &Value, min: f64) -> Result<i64, String> {
@@ -380,7 +381,10 @@ mod tests {
         let none = Settings::default();
         assert_eq!(preset(&none, &Target::default()), Preset::Tuned);
         assert_eq!(preset(&none, &variant("default")), Preset::Default);
-        assert_eq!(preset(&with("preset", "tuned".into()), &variant("default")), Preset::Tuned);
+        assert_eq!(
+            preset(&with("preset", "tuned".into()), &variant("default")),
+            Preset::Tuned
+        );
     }
 
     #[test]

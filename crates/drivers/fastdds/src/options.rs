@@ -10,14 +10,17 @@ use crate::native::{Native, Preset, Scheduler};
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "fastdds";
 
-/// Samples of a writer that readers have not acknowledged: the library's own limit for one
-/// instance (`ResourceLimitsQosPolicy::max_samples_per_instance`), and measured to be a good one.
-const WRITER_SAMPLES: i32 = 400;
-/// Samples that wait in a reader: the library's own limit.
-const READER_SAMPLES: i32 = 5000;
+/// The library's own limit for one instance (`ResourceLimitsQosPolicy::max_samples_per_instance`):
+/// samples of one writer that readers have not acknowledged, or that wait in a reader.
+const LIBRARY_SAMPLES: i32 = 400;
+/// Samples of one publisher that wait in a reader: more than its writer may have under way, so
+/// that a reader need not turn away (and the writer resend) what a short pause lets pile up.
+const READER_SAMPLES: i32 = 1000;
 /// Payload bytes that the histories may come to hold if nobody set their limits.
 const WRITER_BYTES: usize = 64 << 20;
 const READER_BYTES: usize = 256 << 20;
+/// The same without acknowledgements: nothing that a reader turns away comes again.
+const BEST_EFFORT_READER_BYTES: usize = 1 << 30;
 /// The fewest samples even of the largest payloads.
 const FEWEST: i32 = 32;
 /// A flow controller that may send less than this per period could not send a header.
@@ -81,27 +84,26 @@ impl Options {
         let asked = self.in_flight.or(self.native.max_samples);
         let depth = self.writer_depth();
         asked
-            .unwrap_or_else(|| within(WRITER_SAMPLES, WRITER_BYTES, max_payload))
+            .unwrap_or_else(|| within(LIBRARY_SAMPLES, WRITER_BYTES, max_payload))
             .max(depth)
     }
 
-    /// Most samples in a reader's history, for payloads of up to `max_payload` bytes.
+    /// Most samples of each publisher in a reader's history, for payloads of up to `max_payload`
+    /// bytes.
     pub(crate) fn reader_samples(&self, max_payload: usize) -> i32 {
         let asked = self.queue_limit.or(self.native.reader_max_samples);
-        asked
-            .unwrap_or_else(|| within(READER_SAMPLES, READER_BYTES, max_payload))
-            .max(self.reader_depth())
-    }
-
-    /// Most samples of one publisher in a reader's history. The library's default, 400, is kept
-    /// in the preset `default` only.
-    pub(crate) fn reader_samples_per_instance(&self, max_payload: usize) -> i32 {
-        let all = self.reader_samples(max_payload);
-        if self.native.preset == Preset::Default && self.queue_limit.is_none() {
-            all.min(WRITER_SAMPLES.max(self.reader_depth()))
+        let usual = match self.native.preset {
+            Preset::Default => LIBRARY_SAMPLES,
+            Preset::Tuned => READER_SAMPLES,
+        };
+        let bytes = if self.reliable {
+            READER_BYTES
         } else {
-            all
-        }
+            BEST_EFFORT_READER_BYTES
+        };
+        asked
+            .unwrap_or_else(|| within(usual, bytes, max_payload))
+            .max(self.reader_depth())
     }
 
     /// Whether a thread of the library sends.
@@ -121,6 +123,13 @@ impl Options {
     }
 }
 
+fn best_effort(settings: &Settings) -> bool {
+    matches!(
+        settings.reliability,
+        Some(Reliability::AtMostOnce | Reliability::BestEffort)
+    )
+}
+
 fn within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
     let fit = bytes / max_payload.max(1);
     samples.min(i32::try_from(fit).unwrap_or(i32::MAX).max(FEWEST))
@@ -138,10 +147,7 @@ pub(crate) fn resolve(
         .find_map(|feature| feature.strip_prefix("preset-").and_then(Preset::named))
         .unwrap_or(Preset::Tuned);
     let native = Native::read(settings, variant, &mut answer);
-    let reliable = !matches!(
-        settings.reliability,
-        Some(Reliability::AtMostOnce | Reliability::BestEffort)
-    );
+    let reliable = !best_effort(settings);
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
 
     answer.neutral("pattern", settings.pattern, |p| match p {
@@ -172,15 +178,19 @@ pub(crate) fn resolve(
         } else {
             "VOLATILE_DURABILITY_QOS".to_owned()
         }),
-        Some(_) => Err("samples live in the writer's memory; the library's persistence plug-in \
+        Some(_) => Err(
+            "samples live in the writer's memory; the library's persistence plug-in \
                         (SQLite, for PERSISTENT durability) is not built in: use memory"
-            .into()),
+                .into(),
+        ),
     });
     answer.neutral("session", settings.session, |s| match s {
         None | Some(Session::Clean) => Ok("forgotten with its data reader".into()),
-        Some(_) => Err("writers forget a reader that has gone, and what it missed; use clean, \
+        Some(_) => Err(
+            "writers forget a reader that has gone, and what it missed; use clean, \
                         with last-value = true for the newest sample"
-            .into()),
+                .into(),
+        ),
     });
     answer.refuse(
         "session-expiry-s",
@@ -211,17 +221,21 @@ pub(crate) fn resolve(
     answer.neutral("multicast", settings.multicast, |m| match m {
         None | Some(false) => Ok("one datagram per participant with readers".into()),
         Some(true) if shared_memory => Err("shared memory has no multicast; use udp".into()),
-        Some(true) => Ok("readers announce the multicast address 239.255.0.1; writers send one \
+        Some(true) => Ok(
+            "readers announce the multicast address 239.255.0.1; writers send one \
                           datagram to it as soon as several participants share it"
-            .into()),
+                .into(),
+        ),
     });
     let flow_bytes = answer.rate_limit(settings, &native);
     let depth = native.history_depth;
     answer.neutral("conflate", settings.conflate, |c| match (c, depth) {
         (None | Some(false), _) => Ok("no".into()),
-        (Some(true), Some(_)) => Err("native.fastdds.history-depth says the same in other words; \
+        (Some(true), Some(_)) => Err(
+            "native.fastdds.history-depth says the same in other words; \
                                       leave one of them out"
-            .into()),
+                .into(),
+        ),
         (Some(true), None) => Ok("KEEP_LAST_HISTORY_QOS, depth 1, at writer and reader: one \
                                   sample of each publisher"
             .into()),
@@ -332,6 +346,7 @@ impl Answer {
     }
 
     fn limits(&mut self, settings: &Settings, native: &Native) {
+        let reliable = !best_effort(settings);
         let zero = |what: &str| Err(format!("{what}: at least 1"));
         let keeps_all = settings.last_value != Some(true)
             && settings.conflate != Some(true)
@@ -349,7 +364,7 @@ impl Answer {
             None => Ok(match native.max_samples {
                 Some(n) => format!("writer: resource_limits.max_samples {n}"),
                 None => format!(
-                    "writer: resource_limits.max_samples {WRITER_SAMPLES}; fewer, down to \
+                    "writer: resource_limits.max_samples {LIBRARY_SAMPLES}; fewer, down to \
                      {FEWEST}, if payloads could fill more than 64 MiB"
                 ),
             }),
@@ -362,21 +377,25 @@ impl Answer {
             Some(_) if settings.conflate == Some(true) || native.history_depth.is_some() => {
                 Err(keep_last.into())
             }
-            Some(n) => Ok(format!("reader: resource_limits.max_samples {n}")),
-            None => Ok(match native.reader_max_samples {
-                Some(n) => format!("reader: resource_limits.max_samples {n}"),
-                None => format!(
-                    "reader: resource_limits.max_samples {READER_SAMPLES}{}; fewer, down to \
-                     {FEWEST}, if payloads could fill more than 256 MiB",
-                    match native.preset {
-                        Preset::Default => ", of which 400 of one publisher",
-                        Preset::Tuned => "",
-                    }
+            Some(n) => Ok(format!(
+                "reader: resource_limits.max_samples_per_instance {n}, for each publisher"
+            )),
+            None => Ok(match (native.reader_max_samples, native.preset) {
+                (Some(n), _) => format!("reader: resource_limits.max_samples_per_instance {n}"),
+                (None, preset) => format!(
+                    "reader: resource_limits.max_samples_per_instance {}, for each publisher; \
+                     fewer, down to {FEWEST}, if payloads could fill more than {} MiB",
+                    match preset {
+                        Preset::Default => LIBRARY_SAMPLES,
+                        Preset::Tuned => READER_SAMPLES,
+                    },
+                    if reliable {
+                        READER_BYTES
+                    } else {
+                        BEST_EFFORT_READER_BYTES
+                    } >> 20,
                 ),
             }),
-        });
-        let reliable = !settings.reliability.is_some_and(|r| {
-            matches!(r, Reliability::AtMostOnce | Reliability::BestEffort)
         });
         self.neutral("on-full", settings.on_full, |o| match o {
             Some(_) if !keeps_all => Err("with KEEP_LAST_HISTORY_QOS (last-value, conflate or \
@@ -401,19 +420,24 @@ impl Answer {
     fn batching(&mut self, settings: &Settings) {
         self.neutral("batching", settings.batching, |b| match b {
             None | Some(Batching::Off) => Ok("none: each sample is a message of its own".into()),
-            Some(_) => Err("Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" \
+            Some(_) => Err(
+                "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" \
                             is the nearest (its thread may put queued samples into one datagram)"
-                .into()),
+                    .into(),
+            ),
         });
     }
 
     fn priority(&mut self, settings: &Settings, native: &Native) {
         self.neutral("priority", settings.priority, |p| match p {
             None => Ok("none".into()),
-            Some(p) if !(-10..=10).contains(&p) => {
-                Err("a priority lies between -10 and 10".into())
-            }
-            Some(_) if matches!(native.scheduler, Some(Scheduler::Fifo | Scheduler::RoundRobin)) => {
+            Some(p) if !(-10..=10).contains(&p) => Err("a priority lies between -10 and 10".into()),
+            Some(_)
+                if matches!(
+                    native.scheduler,
+                    Some(Scheduler::Fifo | Scheduler::RoundRobin)
+                ) =>
+            {
                 Err("native.fastdds.flow-controller must be high-priority or \
                      priority-with-reservation"
                     .into())

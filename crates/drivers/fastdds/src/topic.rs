@@ -41,7 +41,9 @@ pub(crate) fn partition(topic: &str) -> Result<&str, DriverError> {
 pub(crate) fn accept(subscription: &Subscription) -> Result<Vec<String>, DriverError> {
     if let Some(group) = &subscription.group {
         return Err(DriverError::with_hint(
-            format!("the group {group:?}: DDS has no shared subscriptions, every matching reader gets every sample"),
+            format!(
+                "the group {group:?}: DDS has no shared subscriptions, every matching reader gets every sample"
+            ),
             "leave the group out",
         ));
     }
@@ -114,12 +116,17 @@ mod tests {
 
     #[test]
     fn what_dds_cannot_say_is_refused() {
-        for bad in ["", "a/+/c", "+", "a/+/#", "a#", "#/a", "a/#/b", "a+/b", "a*", "a?", "[a]", "a\\b"] {
+        for bad in [
+            "", "a/+/c", "+", "a/+/#", "a#", "#/a", "a/#/b", "a+/b", "a*", "a?", "[a]", "a\\b",
+        ] {
             assert!(filter(bad).is_err(), "{bad}");
             assert!(partition(bad).is_err(), "{bad}");
         }
         assert!(partition(&"x".repeat(256)).is_err());
-        let shared = Subscription { filter: "a".into(), group: Some("g".into()) };
+        let shared = Subscription {
+            filter: "a".into(),
+            group: Some("g".into()),
+        };
         assert!(accept(&shared).unwrap_err().what.contains("shared"));
     }
 

@@ -23,7 +23,11 @@ fn every_neutral_setting_is_answered_in_order() {
     let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
     assert_eq!(names[..Settings::NAMES.len()], Settings::NAMES);
     assert_eq!(names[Settings::NAMES.len()..], ["native.fastdds.preset"]);
-    assert!(mappings.iter().all(|m| m.value == "default" && !m.native.is_empty()));
+    assert!(
+        mappings
+            .iter()
+            .all(|m| m.value == "default" && !m.native.is_empty())
+    );
 }
 
 #[test]
@@ -55,11 +59,26 @@ fn what_fast_dds_cannot_do_is_refused_by_name() {
 fn contradictions_are_refused() {
     let native = |json: serde_json::Value| json!({ "fastdds": json });
     for (json, names) in [
-        (json!({"reliability": "best-effort", "on-full": "block"}), vec!["on-full"]),
-        (json!({"conflate": true, "queue-limit": 5}), vec!["queue-limit"]),
-        (json!({"last-value": true, "in-flight": 5}), vec!["in-flight"]),
-        (json!({"in-flight": 5, "native": native(json!({"max-samples": 5}))}), vec!["in-flight"]),
-        (json!({"multicast": true, "transport": "shared-memory"}), vec!["multicast"]),
+        (
+            json!({"reliability": "best-effort", "on-full": "block"}),
+            vec!["on-full"],
+        ),
+        (
+            json!({"conflate": true, "queue-limit": 5}),
+            vec!["queue-limit"],
+        ),
+        (
+            json!({"last-value": true, "in-flight": 5}),
+            vec!["in-flight"],
+        ),
+        (
+            json!({"in-flight": 5, "native": native(json!({"max-samples": 5}))}),
+            vec!["in-flight"],
+        ),
+        (
+            json!({"multicast": true, "transport": "shared-memory"}),
+            vec!["multicast"],
+        ),
         (
             json!({"rate-limit-bytes-per-s": 1_000_000, "native": native(json!({"publish-mode": "sync"}))}),
             vec!["native.fastdds.publish-mode"],
@@ -82,7 +101,10 @@ fn reliability_decides_loss_and_back_pressure() {
     let traits = |json| resolved(json).0.traits();
     for word in ["reliable", "at-least-once", "exactly-once"] {
         let t = traits(json!({"reliability": word}));
-        assert!(t.lossless && t.back_pressure && !t.may_duplicate && !t.acknowledges, "{word}");
+        assert!(
+            t.lossless && t.back_pressure && !t.may_duplicate && !t.acknowledges,
+            "{word}"
+        );
     }
     for word in ["best-effort", "at-most-once"] {
         let t = traits(json!({"reliability": word}));
@@ -101,17 +123,23 @@ fn limits_reach_the_histories() {
     assert_eq!(options.writer_samples(1 << 21), 7);
     assert_eq!(options.reader_samples(1 << 21), 9);
     let (options, _) = resolved(json!({}));
-    assert_eq!((options.writer_samples(64), options.writer_samples(1 << 21)), (400, 32));
-    assert_eq!((options.reader_samples(64), options.reader_samples(1 << 21)), (5000, 128));
+    assert_eq!(
+        (options.writer_samples(64), options.writer_samples(1 << 21)),
+        (400, 32)
+    );
+    assert_eq!(
+        (options.reader_samples(64), options.reader_samples(1 << 21)),
+        (1000, 128)
+    );
 }
 
 #[test]
 fn the_default_preset_keeps_the_librarys_limit_per_publisher() {
-    let per = |json| resolved(json).0.reader_samples_per_instance(64);
+    let samples = |json| resolved(json).0.reader_samples(64);
     let native = json!({"fastdds": {"preset": "default"}});
-    assert_eq!(per(json!({"native": native})), 400);
-    assert_eq!(per(json!({"native": native, "queue-limit": 900})), 900);
-    assert_eq!(per(json!({})), 5000);
+    assert_eq!(samples(json!({"native": native})), 400);
+    assert_eq!(samples(json!({"native": native, "queue-limit": 900})), 900);
+    assert_eq!(samples(json!({})), 1000);
 }
 
 #[test]
