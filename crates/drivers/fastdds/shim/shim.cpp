@@ -113,16 +113,12 @@ struct pgf_reader : DataReaderListener {
     uint32_t number = 0;
     // Stands in the list of readers with data; only the first sample after a take costs a lock.
     std::atomic<bool> listed{false};
-    std::atomic<uint64_t> lost{0};
 
     void on_data_available(DataReader *) override {
         if (!listed.load(std::memory_order_acquire) &&
             !listed.exchange(true, std::memory_order_acq_rel)) {
             p->shared->data(number);
         }
-    }
-    void on_sample_lost(DataReader *, const SampleLostStatus &status) override {
-        lost.fetch_add(uint64_t(status.total_count_change), std::memory_order_relaxed);
     }
 };
 
@@ -172,10 +168,6 @@ DomainParticipantQos participant_qos(const pgf_config &c, std::shared_ptr<Shared
     DomainParticipantQos q;
     q.name("pubgauge");
     transport(q, c, std::move(shared));
-    // Found within a tenth of a second even if the first announcement came too early.
-    auto &discovery = q.wire_protocol().builtin.discovery_config;
-    discovery.initial_announcements.count = 20;
-    discovery.initial_announcements.period = Duration_t(0, 100000000);
     if (c.flow_scheduler >= 0) {
         auto flow = std::make_shared<pubgauge::rtps::FlowControllerDescriptor>();
         flow->name = FLOW;
@@ -187,7 +179,7 @@ DomainParticipantQos participant_qos(const pgf_config &c, std::shared_ptr<Shared
     return q;
 }
 
-DataWriterQos writer_qos(const pgf_config &c) {
+DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
     DataWriterQos q;
     q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
     q.reliability().max_blocking_time = Duration_t(0, 0);
@@ -200,9 +192,9 @@ DataWriterQos writer_qos(const pgf_config &c) {
     limits.allocated_samples = std::min(limits.allocated_samples, c.writer_samples);
     q.publish_mode().kind = c.asynchronous ? ASYNCHRONOUS_PUBLISH_MODE : SYNCHRONOUS_PUBLISH_MODE;
     if (c.flow_scheduler >= 0) q.publish_mode().flow_controller_name = FLOW;
-    if (c.flow_priority != 127) {
+    if (priority != 127) {
         q.properties().properties().emplace_back("fastdds.sfc.priority",
-                                                 std::to_string(c.flow_priority));
+                                                 std::to_string(priority));
     }
     auto &reliable = q.reliable_writer_qos();
     if (c.heartbeat_ns >= 0) reliable.times.heartbeatPeriod = duration(c.heartbeat_ns);
@@ -345,7 +337,7 @@ size_t pgf_ready(pgf_participant *p, uint32_t *out, size_t len) {
 }
 
 pgf_writer *pgf_writer_create(pgf_participant *p, const char *partition, uint32_t device,
-                              char *error, size_t error_len) {
+                              int32_t priority, char *error, size_t error_len) {
     try {
         PublisherQos qos;
         qos.partition().push_back(partition);
@@ -354,7 +346,7 @@ pgf_writer *pgf_writer_create(pgf_participant *p, const char *partition, uint32_
             say(error, error_len, "Fast DDS could not create a publisher");
             return nullptr;
         }
-        DataWriter *entity = publisher->create_datawriter(p->topic, writer_qos(p->config));
+        DataWriter *entity = publisher->create_datawriter(p->topic, writer_qos(p->config, priority));
         if (entity == nullptr) {
             p->entity->delete_publisher(publisher);
             say(error, error_len, "Fast DDS refused the data writer's QoS");
@@ -392,12 +384,6 @@ void pgf_writer_delete(pgf_writer *w, int64_t wait_ns) {
     delete w;
 }
 
-int pgf_writer_matched(pgf_writer *w) {
-    PublicationMatchedStatus status;
-    w->entity->get_publication_matched_status(status);
-    return status.current_count;
-}
-
 pgf_reader *pgf_reader_create(pgf_participant *p, uint32_t number, const char *const *partitions,
                               size_t count, char *error, size_t error_len) {
     try {
@@ -411,9 +397,8 @@ pgf_reader *pgf_reader_create(pgf_participant *p, uint32_t number, const char *c
             say(error, error_len, "Fast DDS could not create a subscriber");
             return nullptr;
         }
-        StatusMask mask = StatusMask::data_available();
-        mask << StatusMask::sample_lost();
-        r->entity = r->subscriber->create_datareader(p->topic, reader_qos(p->config), r.get(), mask);
+        r->entity = r->subscriber->create_datareader(p->topic, reader_qos(p->config), r.get(),
+                                                     StatusMask::data_available());
         if (r->entity == nullptr) {
             p->entity->delete_subscriber(r->subscriber);
             say(error, error_len, "Fast DDS refused the data reader's QoS");
@@ -461,13 +446,5 @@ void pgf_reader_delete(pgf_reader *r) {
     r->p->entity->delete_subscriber(r->subscriber);
     delete r;
 }
-
-int pgf_reader_matched(pgf_reader *r) {
-    SubscriptionMatchedStatus status;
-    r->entity->get_subscription_matched_status(status);
-    return status.current_count;
-}
-
-uint64_t pgf_reader_lost(pgf_reader *r) { return r->lost.load(std::memory_order_relaxed); }
 
 } // extern "C"

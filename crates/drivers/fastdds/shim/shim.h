@@ -37,7 +37,6 @@ typedef struct {
     uint32_t flow_bytes_per_period; /* 0: no limit */
     uint32_t flow_period_ms;
     int32_t flow_scheduler;        /* negative: no flow controller; else FlowControllerSchedulerPolicy */
-    int32_t flow_priority;         /* fastdds.sfc.priority; 127: none */
     int32_t wake_fd;               /* an eventfd */
 } pgf_config;
 
@@ -73,8 +72,9 @@ int64_t pgf_arrivals(const pgf_participant *p);
 /* Moves the numbers of readers that have got data since into `out`; returns how many. */
 size_t pgf_ready(pgf_participant *p, uint32_t *out, size_t len);
 
+/* `priority`: fastdds.sfc.priority, -10 (first) to 10 (last); 127: none. */
 pgf_writer *pgf_writer_create(pgf_participant *p, const char *partition, uint32_t device,
-                              char *error, size_t error_len);
+                              int32_t priority, char *error, size_t error_len);
 /* 0 written; 1 no room now; 2 failed. */
 int pgf_write(pgf_writer *w, const uint8_t *head, size_t head_len, const uint8_t *body,
               size_t body_len);
@@ -82,8 +82,6 @@ int pgf_write(pgf_writer *w, const uint8_t *head, size_t head_len, const uint8_t
 int pgf_writer_settled(pgf_writer *w);
 /* Waits at most `wait_ns` for acknowledgements, then deletes. */
 void pgf_writer_delete(pgf_writer *w, int64_t wait_ns);
-/* Readers matched now. */
-int pgf_writer_matched(pgf_writer *w);
 
 pgf_reader *pgf_reader_create(pgf_participant *p, uint32_t number, const char *const *partitions,
                               size_t count, char *error, size_t error_len);
@@ -93,9 +91,6 @@ int pgf_reader_partitions(pgf_reader *r, const char *const *partitions, size_t c
  * without data. */
 int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *taken);
 void pgf_reader_delete(pgf_reader *r);
-int pgf_reader_matched(pgf_reader *r);
-/* Samples lost (best effort) or rejected for want of room, ever. */
-uint64_t pgf_reader_lost(pgf_reader *r);
 
 #ifdef __cplusplus
 }

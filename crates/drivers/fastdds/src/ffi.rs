@@ -34,7 +34,6 @@ pub(crate) struct Config {
     pub flow_bytes_per_period: u32,
     pub flow_period_ms: u32,
     pub flow_scheduler: i32,
-    pub flow_priority: i32,
     pub wake_fd: i32,
 }
 
@@ -83,6 +82,7 @@ unsafe extern "C" {
         p: *mut RawParticipant,
         partition: *const c_char,
         device: u32,
+        priority: i32,
         error: *mut c_char,
         len: usize,
     ) -> *mut RawWriter;
@@ -200,7 +200,13 @@ impl Participant {
         unsafe { pgf_ready(self.0.as_ptr(), out.as_mut_ptr(), out.len()) }
     }
 
-    pub(crate) fn writer(&self, partition: &str, device: u32) -> Result<Writer, DriverError> {
+    /// `priority`: fastdds.sfc.priority, -10 (first) to 10 (last).
+    pub(crate) fn writer(
+        &self,
+        partition: &str,
+        device: u32,
+        priority: Option<i32>,
+    ) -> Result<Writer, DriverError> {
         let name = c_string(partition)?;
         let mut words = Words::new();
         // SAFETY: a live participant, a NUL-terminated string, a buffer with its length.
@@ -209,6 +215,7 @@ impl Participant {
                 self.0.as_ptr(),
                 name.as_ptr(),
                 device,
+                priority.unwrap_or(127),
                 words.pointer(),
                 words.0.len(),
             )

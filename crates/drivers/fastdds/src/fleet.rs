@@ -141,9 +141,9 @@ impl FastddsFleet {
     fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
         let device = self.device(id);
         for index in self.clients[id.0 as usize].topics.clone() {
-            let writer = self
-                .participant()?
-                .writer(&self.topics[index as usize].partition, device)?;
+            let partition = &self.topics[index as usize].partition;
+            let priority = self.options.native.priority_of(partition);
+            let writer = self.participant()?.writer(partition, device, priority)?;
             self.topics[index as usize].writer = Some(writer);
         }
         let client = self.client(id)?;
@@ -403,16 +403,15 @@ fn shim_config(
         reader_depth: options.reader_depth(),
         writer_samples: options.writer_samples(config.max_payload),
         reader_samples: options.reader_samples(config.max_payload),
-        heartbeat_ns: ns(native.heartbeat_ns),
+        heartbeat_ns: ns(options.heartbeat_ns()),
         nack_response_ns: ns(native.nack_response_ns),
         heartbeat_response_ns: ns(native.heartbeat_response_ns),
         lifespan_ns: options.lifespan_ms.map_or(-1, |ms| {
             i64::try_from(ms).unwrap_or(i64::MAX / 1_000_000) * 1_000_000
         }),
         flow_bytes_per_period: options.flow_bytes,
-        flow_period_ms: native.flow_period_ms,
+        flow_period_ms: native.flow_period_ms(),
         flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
-        flow_priority: options.priority.map_or(127, |p| -p),
         wake_fd,
     })
 }
@@ -482,7 +481,9 @@ impl Fleet for FastddsFleet {
         let partition = topic::partition(name)?.to_owned();
         let up = self.client(id)?.phase == Phase::Up;
         let writer = if up {
-            Some(self.participant()?.writer(&partition, self.device(id))?)
+            let priority = self.options.native.priority_of(&partition);
+            let device = self.device(id);
+            Some(self.participant()?.writer(&partition, device, priority)?)
         } else {
             None
         };

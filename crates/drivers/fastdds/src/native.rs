@@ -7,7 +7,7 @@ use crate::domain::MAX_DOMAIN;
 use crate::options::{Answer, NAME, shown};
 
 /// Their names; shown where a name is not known. What each means: `docs/settings.md`.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "preset",
     "publish-mode",
     "heartbeat-period-ms",
@@ -22,6 +22,7 @@ const NAMES: [&str; 18] = [
     "max-message-bytes",
     "flow-controller",
     "flow-period-ms",
+    "priorities",
     "data-sharing",
     "intraprocess",
     "domain",
@@ -72,7 +73,9 @@ pub(crate) struct Native {
     pub(crate) receive_buffer_bytes: Option<i32>,
     pub(crate) max_message_bytes: Option<i32>,
     pub(crate) scheduler: Option<Scheduler>,
-    pub(crate) flow_period_ms: u32,
+    flow_period_ms: Option<u32>,
+    /// Topic or `topic/#`, and its priority, -10 (least) to 10 (most); the longest name first.
+    pub(crate) priorities: Vec<(String, i32)>,
     pub(crate) data_sharing: bool,
     pub(crate) intraprocess: bool,
     pub(crate) domain: Option<u32>,
@@ -97,7 +100,8 @@ impl Native {
             receive_buffer_bytes: None,
             max_message_bytes: None,
             scheduler: None,
-            flow_period_ms: 10,
+            flow_period_ms: None,
+            priorities: Vec::new(),
             data_sharing: false,
             intraprocess: false,
             domain: None,
@@ -107,7 +111,6 @@ impl Native {
         match preset {
             Preset::Default => library,
             Preset::Tuned => Native {
-                heartbeat_ns: Some(1_000_000),
                 nack_response_ns: Some(0),
                 heartbeat_response_ns: Some(0),
                 send_buffer_bytes: Some(4 << 20),
@@ -131,6 +134,24 @@ impl Native {
             }
         }
         native
+    }
+
+    /// Period of the flow controller, ms: the library's own by default.
+    pub(crate) fn flow_period_ms(&self) -> u32 {
+        self.flow_period_ms.unwrap_or(100)
+    }
+
+    /// `fastdds.sfc.priority` of a topic's writers; least if others have one and it has none, as
+    /// in the library.
+    pub(crate) fn priority_of(&self, topic: &str) -> Option<i32> {
+        let names = |name: &str| match name.strip_suffix("/#") {
+            Some(root) => topic
+                .strip_prefix(root)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            None => name == topic || name == "#",
+        };
+        let found = self.priorities.iter().find(|(name, _)| names(name));
+        found.map(|(_, priority)| -priority)
     }
 
     /// One row for the preset and for each native setting that was given.
@@ -224,8 +245,14 @@ impl Native {
                 )
             }
             "flow-period-ms" => {
-                self.flow_period_ms = whole(value, 1, 10_000)? as u32;
+                self.flow_period_ms = Some(whole(value, 1, 10_000)? as u32);
                 format!("FlowControllerDescriptor.period_ms {given}")
+            }
+            "priorities" => {
+                self.priorities = priorities(value)?;
+                "flow controller HIGH_PRIORITY, fastdds.sfc.priority of each writer by its topic \
+                 (the library counts the other way round: -10 goes first)"
+                    .into()
             }
             "data-sharing" => {
                 self.data_sharing = boolean(value)?;
@@ -269,11 +296,22 @@ fn preset_words(preset: Preset) -> String {
              response 5 ms, 400 samples per writer, the kernel's socket buffers)"
         }
         Preset::Tuned => {
-            "tuned: heartbeat every 1 ms, heartbeats and nacks answered at once, 4 MiB socket \
-             buffers"
+            "tuned: heartbeat every 1 ms (20 ms behind a flow controller), heartbeats and nacks \
+             answered at once, 4 MiB socket buffers"
         }
     }
     .to_owned()
+}
+
+fn priorities(value: &Value) -> Result<Vec<(String, i32)>, String> {
+    let expected = "expected a table of topics (or topic/#) with priorities from -10 to 10";
+    let table = value.as_object().ok_or(expected)?;
+    let mut priorities = Vec::new();
+    for (topic, priority) in table {
+        priorities.push((topic.clone(), whole(priority, -10, 10).map_err(|_| expected)?));
+    }
+    priorities.sort_by_key(|(topic, _)| std::cmp::Reverse(topic.len()));
+    Ok(priorities)
 }
 
 fn boolean(value: &Value) -> Result<bool, String> {
@@ -343,6 +381,7 @@ mod tests {
                 "piggyback" | "data-sharing" | "intraprocess" => true.into(),
                 "heartbeat-period-ms" => 0.5.into(),
                 "send-buffer-bytes" | "receive-buffer-bytes" | "max-message-bytes" => 65_000.into(),
+                "priorities" => serde_json::json!({"a": 1}),
                 _ => 7.into(),
             };
             let (_, mappings) = resolve(&with(name, value), &Target::default()).unwrap();
@@ -388,10 +427,24 @@ mod tests {
     }
 
     #[test]
+    fn topics_have_the_priority_of_their_longest_name() {
+        let table = serde_json::json!({"a/#": 3, "a/b": -4, "a/b/#": 10});
+        let native = resolve(&with("priorities", table), &Target::default())
+            .unwrap()
+            .0
+            .native;
+        assert_eq!(native.priority_of("a/c"), Some(-3));
+        assert_eq!(native.priority_of("a/b"), Some(-10));
+        assert_eq!(native.priority_of("ab"), None);
+        assert!(reason("priorities", serde_json::json!({"a": 11})).contains("-10 to 10"));
+        assert!(reason("priorities", 3.into()).contains("table"));
+    }
+
+    #[test]
     fn what_is_given_wins_over_the_preset() {
         let settings = with("heartbeat-period-ms", 20.into());
-        let native = resolve(&settings, &Target::default()).unwrap().0.native;
-        assert_eq!(native.heartbeat_ns, Some(20_000_000));
-        assert_eq!(native.nack_response_ns, Some(0));
+        let options = resolve(&settings, &Target::default()).unwrap().0;
+        assert_eq!(options.heartbeat_ns(), Some(20_000_000));
+        assert_eq!(options.native.nack_response_ns, Some(0));
     }
 }

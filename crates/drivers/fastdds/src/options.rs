@@ -23,6 +23,9 @@ const READER_BYTES: usize = 256 << 20;
 const BEST_EFFORT_READER_BYTES: usize = 1 << 30;
 /// The fewest samples even of the largest payloads.
 const FEWEST: i32 = 32;
+/// Heartbeats of the preset `tuned`, without and with a flow controller.
+const TUNED_HEARTBEAT_NS: i64 = 1_000_000;
+const TUNED_FLOW_HEARTBEAT_NS: i64 = 20_000_000;
 /// A flow controller that may send less than this per period could not send a header.
 const LEAST_PER_PERIOD: u64 = 512;
 
@@ -41,8 +44,6 @@ pub(crate) struct Options {
     pub(crate) shared_memory: bool,
     /// Bytes per period of the flow controller; 0: no limit.
     pub(crate) flow_bytes: u32,
-    /// Neutral, -10 (least) to 10 (most).
-    pub(crate) priority: Option<i32>,
 }
 
 impl Options {
@@ -106,6 +107,18 @@ impl Options {
             .max(self.reader_depth())
     }
 
+    /// Period of the heartbeats, ns; `None`: the library's. While a flow controller holds samples
+    /// back, heartbeats announce what has not been sent, which readers then ask for again and
+    /// again: less often there.
+    pub(crate) fn heartbeat_ns(&self) -> Option<i64> {
+        let usual = match (self.native.preset, self.scheduler()) {
+            (Preset::Default, _) => None,
+            (Preset::Tuned, None) => Some(TUNED_HEARTBEAT_NS),
+            (Preset::Tuned, Some(_)) => Some(TUNED_FLOW_HEARTBEAT_NS),
+        };
+        self.native.heartbeat_ns.or(usual)
+    }
+
     /// Whether a thread of the library sends.
     pub(crate) fn asynchronous(&self) -> bool {
         self.scheduler().is_some() || self.native.asynchronous == Some(true)
@@ -114,7 +127,7 @@ impl Options {
     /// The policy of the flow controller, if there is one.
     pub(crate) fn scheduler(&self) -> Option<Scheduler> {
         self.native.scheduler.or_else(|| {
-            if self.priority.is_some() {
+            if !self.native.priorities.is_empty() {
                 Some(Scheduler::HighPriority)
             } else {
                 (self.flow_bytes > 0).then_some(Scheduler::Fifo)
@@ -217,7 +230,14 @@ pub(crate) fn resolve(
     });
     answer.limits(settings, &native);
     answer.batching(settings);
-    answer.priority(settings, &native);
+    answer.refuse(
+        "priority",
+        settings.priority,
+        "none",
+        "Fast DDS orders only what the writers of one participant have queued in its flow \
+         controller, and one priority for all of them orders nothing; name topics in \
+         native.fastdds.priorities",
+    );
     answer.neutral("multicast", settings.multicast, |m| match m {
         None | Some(false) => Ok("one datagram per participant with readers".into()),
         Some(true) if shared_memory => Err("shared memory has no multicast; use udp".into()),
@@ -280,7 +300,6 @@ pub(crate) fn resolve(
         multicast: settings.multicast == Some(true),
         shared_memory,
         flow_bytes,
-        priority: settings.priority,
         native,
     };
     Ok((options, answer.mappings))
@@ -428,31 +447,9 @@ impl Answer {
         });
     }
 
-    fn priority(&mut self, settings: &Settings, native: &Native) {
-        self.neutral("priority", settings.priority, |p| match p {
-            None => Ok("none".into()),
-            Some(p) if !(-10..=10).contains(&p) => Err("a priority lies between -10 and 10".into()),
-            Some(_)
-                if matches!(
-                    native.scheduler,
-                    Some(Scheduler::Fifo | Scheduler::RoundRobin)
-                ) =>
-            {
-                Err("native.fastdds.flow-controller must be high-priority or \
-                     priority-with-reservation"
-                    .into())
-            }
-            Some(p) => Ok(format!(
-                "flow controller HIGH_PRIORITY with fastdds.sfc.priority {}: orders what the \
-                 writers of one participant (one worker) have queued, not what others send",
-                -p
-            )),
-        });
-    }
-
     /// Bytes per period of the flow controller.
     fn rate_limit(&mut self, settings: &Settings, native: &Native) -> u32 {
-        let period = u64::from(native.flow_period_ms);
+        let period = u64::from(native.flow_period_ms());
         let per_period = settings
             .rate_limit_bytes_per_s
             .map(|rate| rate.saturating_mul(period) / 1000);
@@ -480,13 +477,26 @@ impl Answer {
     fn contradictions(&mut self, settings: &Settings, native: &Native, shared_memory: bool) {
         let full = |name: &str| format!("native.{NAME}.{name}");
         let flow = settings.rate_limit_bytes_per_s.is_some()
-            || settings.priority.is_some()
+            || !native.priorities.is_empty()
             || native.scheduler.is_some();
         if native.asynchronous == Some(false) && flow {
             self.unsupported(
                 &full("publish-mode"),
                 "sync",
                 "flow controllers (rate limit, priority) work on asynchronous publishing only",
+            );
+        }
+        if !native.priorities.is_empty()
+            && matches!(
+                native.scheduler,
+                Some(Scheduler::Fifo | Scheduler::RoundRobin)
+            )
+        {
+            self.unsupported(
+                &full("priorities"),
+                "(topics)",
+                "native.fastdds.flow-controller must be high-priority or \
+                 priority-with-reservation, or left out",
             );
         }
         if native.data_sharing && settings.multicast == Some(true) {

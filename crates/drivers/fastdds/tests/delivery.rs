@@ -143,31 +143,69 @@ fn in_flight_limits_what_is_not_acknowledged() {
 
 #[test]
 fn a_rate_limit_is_kept() {
-    let scratch = tempfile::tempdir().expect("a folder");
-    let rate = 200_000.0;
-    let limited = settings(json!({"rate-limit-bytes-per-s": rate as u64}));
-    let (mut out, mut into, client, topic) = common::pair(&scratch, &limited);
-    out.len = 1000;
-    let before = out.fleet.wire_bytes().sent;
-    let start = std::time::Instant::now();
-    let mut sent = 0;
-    while sent < 300 {
-        match out.try_send(client, topic, sent) {
-            Publish::Accepted => sent += 1,
-            _ => common::step(&mut out, &mut into),
+    let seconds = |json: serde_json::Value| {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let (mut out, mut into, client, topic) = common::pair(&scratch, &settings(json));
+        out.len = 1000;
+        let start = std::time::Instant::now();
+        let mut sent = 0;
+        while sent < 500 {
+            match out.try_send(client, topic, sent) {
+                Publish::Accepted => sent += 1,
+                _ => common::step(&mut out, &mut into),
+            }
         }
-    }
-    common::run(&mut out, &mut into, 10 * SECOND, |_, into| {
-        into.seen.got.len() >= 300
-    });
-    let seconds = start.elapsed().as_secs_f64();
-    assert_eq!(into.seen.got.len(), 300);
-    let measured = (out.fleet.wire_bytes().sent - before) as f64 / seconds;
-    eprintln!("limit {rate:.0} B/s, measured {measured:.0} B/s over {seconds:.2} s");
-    assert!(
-        (0.5 * rate..1.15 * rate).contains(&measured),
-        "{measured:.0} B/s"
-    );
+        common::run(&mut out, &mut into, 10 * SECOND, |_, into| {
+            into.seen.got.len() >= 500
+        });
+        assert_eq!(into.seen.got, (0..500).collect::<Vec<u32>>());
+        start.elapsed().as_secs_f64()
+    };
+    // 500 kB at 200 kB/s; a period's worth goes at once.
+    let limited = seconds(json!({"rate-limit-bytes-per-s": 200_000}));
+    let twice = seconds(json!({"rate-limit-bytes-per-s": 400_000}));
+    let free = seconds(json!({}));
+    println!("500 kB: {limited:.2} s at 200 kB/s, {twice:.2} s at 400 kB/s, {free:.2} s without");
+    assert!((2.3..3.2).contains(&limited), "{limited} s");
+    assert!((1.1..1.7).contains(&twice), "{twice} s");
+    assert!(free < 0.6, "{free} s");
+}
+
+#[test]
+fn higher_priority_overtakes_a_backlog() {
+    let order = |priorities: serde_json::Value| {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let json = json!({"rate-limit-bytes-per-s": 50_000,
+                          "native": {"fastdds": priorities}});
+        let settings = settings(json);
+        let mut out = Rig::open(&target(&scratch), &settings, 1);
+        let (bulk, bulk_topic) = out.publisher("bulk/a");
+        let (alarm, alarm_topic) = out.publisher("alarm/a");
+        let mut into = Rig::open(&target(&scratch), &settings, 2);
+        into.subscriber("#");
+        common::prove(&mut out, &mut into, bulk, bulk_topic);
+        common::prove(&mut out, &mut into, alarm, alarm_topic);
+        out.len = 1000;
+        for n in 0..100 {
+            out.send(bulk, bulk_topic, n);
+        }
+        for n in 0..5 {
+            out.send(alarm, alarm_topic, 1000 + n);
+        }
+        common::run(&mut out, &mut into, 10 * SECOND, |_, into| {
+            into.seen.got.len() >= 105
+        });
+        assert_eq!(into.seen.got.len(), 105);
+        let last_alarm = into.seen.got.iter().rposition(|n| *n >= 1000);
+        last_alarm.expect("alarms came")
+    };
+    let with = order(json!({"priorities": {"alarm/#": 10, "bulk/#": -10}}));
+    let against = order(json!({"priorities": {"alarm/#": -10, "bulk/#": 10}}));
+    let fifo = order(json!({}));
+    println!("last of 5 alarms behind 100 others came as number: high priority {with}, low \
+              {against}, fifo {fifo}");
+    assert!(with < 40, "alarms of the highest priority came as late as number {with}");
+    assert!(against >= 100 && fifo >= 100, "{against}, {fifo}");
 }
 
 #[test]

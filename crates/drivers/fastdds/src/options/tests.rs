@@ -44,7 +44,7 @@ fn what_fast_dds_cannot_do_is_refused_by_name() {
         ("queue-limit", json!(0)),
         ("batching", json!({"bytes": 1000})),
         ("batching", json!("adaptive")),
-        ("priority", json!(11)),
+        ("priority", json!(5)),
         ("rate-limit-bytes-per-s", json!(1000)),
         ("transport", json!("tcp")),
         ("transport", json!("ipc")),
@@ -84,8 +84,8 @@ fn contradictions_are_refused() {
             vec!["native.fastdds.publish-mode"],
         ),
         (
-            json!({"priority": 3, "native": native(json!({"flow-controller": "fifo"}))}),
-            vec!["priority"],
+            json!({"native": native(json!({"priorities": {"a": 1}, "flow-controller": "fifo"}))}),
+            vec!["native.fastdds.priorities"],
         ),
         (
             json!({"multicast": true, "native": native(json!({"data-sharing": true}))}),
@@ -145,7 +145,7 @@ fn the_default_preset_keeps_the_librarys_limit_per_publisher() {
 #[test]
 fn a_rate_becomes_bytes_per_period() {
     let (options, _) = resolved(json!({"rate-limit-bytes-per-s": 200_000}));
-    assert_eq!(options.flow_bytes, 2000);
+    assert_eq!(options.flow_bytes, 20_000);
     assert!(options.asynchronous());
     assert_eq!(options.scheduler(), Some(Scheduler::Fifo));
     let json = json!({"rate-limit-bytes-per-s": 1000,
@@ -154,9 +154,18 @@ fn a_rate_becomes_bytes_per_period() {
 }
 
 #[test]
-fn priority_needs_the_flow_controller_that_knows_it() {
-    let (options, rows) = resolved(json!({"priority": 7}));
+fn priorities_need_the_flow_controller_that_knows_them() {
+    let json = json!({"native": {"fastdds": {"priorities": {"a": 7}}}});
+    let (options, _) = resolved(json);
     assert_eq!(options.scheduler(), Some(Scheduler::HighPriority));
-    let row = rows.iter().find(|r| r.setting == "priority").unwrap();
-    assert!(row.native.contains("fastdds.sfc.priority -7"), "{row:?}");
+    assert!(options.asynchronous());
+}
+
+#[test]
+fn heartbeats_are_rarer_behind_a_flow_controller() {
+    assert_eq!(resolved(json!({})).0.heartbeat_ns(), Some(1_000_000));
+    let limited = json!({"rate-limit-bytes-per-s": 200_000});
+    assert_eq!(resolved(limited).0.heartbeat_ns(), Some(20_000_000));
+    let native = json!({"native": {"fastdds": {"preset": "default"}}});
+    assert_eq!(resolved(native).0.heartbeat_ns(), None);
 }
