@@ -308,7 +308,10 @@ fn priorities(value: &Value) -> Result<Vec<(String, i32)>, String> {
     let table = value.as_object().ok_or(expected)?;
     let mut priorities = Vec::new();
     for (topic, priority) in table {
-        priorities.push((topic.clone(), whole(priority, -10, 10).map_err(|_| expected)?));
+        priorities.push((
+            topic.clone(),
+            whole(priority, -10, 10).map_err(|_| expected)?,
+        ));
     }
     priorities.sort_by_key(|(topic, _)| std::cmp::Reverse(topic.len()));
     Ok(priorities)

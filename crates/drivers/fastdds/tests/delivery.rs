@@ -202,9 +202,14 @@ fn higher_priority_overtakes_a_backlog() {
     let with = order(json!({"priorities": {"alarm/#": 10, "bulk/#": -10}}));
     let against = order(json!({"priorities": {"alarm/#": -10, "bulk/#": 10}}));
     let fifo = order(json!({}));
-    println!("last of 5 alarms behind 100 others came as number: high priority {with}, low \
-              {against}, fifo {fifo}");
-    assert!(with < 40, "alarms of the highest priority came as late as number {with}");
+    println!(
+        "last of 5 alarms behind 100 others came as number: high priority {with}, low \
+              {against}, fifo {fifo}"
+    );
+    assert!(
+        with < 40,
+        "alarms of the highest priority came as late as number {with}"
+    );
     assert!(against >= 100 && fifo >= 100, "{against}, {fifo}");
 }
 
@@ -293,4 +298,43 @@ fn domains_keep_apart() {
     common::prove(&mut out, &mut same, client, topic);
     common::run(&mut out, &mut other, SECOND / 2, |_, _| false);
     assert_eq!(other.seen.all, 0);
+}
+
+#[test]
+fn multicast_sends_once_for_many_subscribers() {
+    let sent = |multicast: bool| {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let settings = settings(json!({"multicast": multicast, "reliability": "best-effort"}));
+        let mut out = Rig::open(&target(&scratch), &settings, 1);
+        let (client, topic) = out.publisher("m/a");
+        let mut subscribers: Vec<Rig> = (2..5)
+            .map(|worker| {
+                let mut into = Rig::open(&target(&scratch), &settings, worker);
+                into.subscriber("m/#");
+                into
+            })
+            .collect();
+        for into in &mut subscribers {
+            common::prove(&mut out, into, client, topic);
+        }
+        out.len = 10_000;
+        let before = out.fleet.wire_bytes().sent;
+        for n in 0..50 {
+            out.send(client, topic, n);
+            for into in &mut subscribers {
+                common::step(&mut out, into);
+            }
+        }
+        for into in &mut subscribers {
+            common::run(&mut out, into, 2 * SECOND, |_, into| {
+                into.seen.got.len() >= 50
+            });
+            assert_eq!(into.seen.got.len(), 50, "multicast {multicast}");
+        }
+        out.fleet.wire_bytes().sent - before
+    };
+    let (many, one) = (sent(false), sent(true));
+    println!("50 messages of 10 kB to 3 subscribers: {many} B by unicast, {one} B by multicast");
+    assert!(many > 1_500_000, "{many} B");
+    assert!(one < 750_000, "{one} B");
 }
