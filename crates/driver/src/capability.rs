@@ -236,6 +236,10 @@ impl Capability {
             return Vec::new();
         };
         let mut asks = vec![ask.clone()];
+        if self == Capability::InFlight {
+            // A window of what is not acknowledged means nothing where nothing is.
+            asks.clear();
+        }
         if name == "reliability" || name == "pattern" {
             return asks;
         }

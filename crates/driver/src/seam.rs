@@ -386,6 +386,12 @@ pub trait Fleet {
     /// Bytes on the wire since the fleet was opened.
     fn wire_bytes(&self) -> WireBytes;
 
+    /// System calls that wrote to the network since the fleet was opened, where the driver makes
+    /// them itself: how messages were gathered shows in their number.
+    fn writes(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether the client library runs threads of its own, whose CPU time belongs to this fleet.
     fn has_threads(&self) -> bool {
         false

@@ -11,17 +11,20 @@ use pubgauge_driver::{
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, QoS, Subscribe, SubscribeOptions, Version, topic,
 };
+use pubgauge_net::endpoint::{Endpoint, Scheme};
+use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::socket::SocketOptions;
+use pubgauge_net::timers::Timers;
+use pubgauge_net::{socket, tls};
 use rustix::event::epoll;
 use rustls::pki_types::ServerName;
 
-use crate::client::{Client, OUT_CAP, OutPool, State};
-use crate::endpoint::Endpoint;
+use crate::client::{Client, State};
 use crate::options::Options;
 use crate::protocol::{self, Broken};
 use crate::session::Awaits;
-use crate::shared::{Shared, Timers};
+use crate::shared::Shared;
 use crate::topics::Topics;
-use crate::{socket, tls};
 
 /// The buffer that all connections are read into: as much as one system call can usefully bring.
 const READ_BUF: usize = 256 << 10;
@@ -31,6 +34,16 @@ const CONNECT_TIMEOUT_MS: u32 = 30_000;
 
 /// Time for the server to close its end after our DISCONNECT.
 const CLOSE_TIMEOUT_MS: u32 = 5_000;
+
+/// How MQTT endpoints are written.
+pub(crate) const SCHEME: Scheme = Scheme {
+    protocol: "MQTT",
+    plain: &["mqtt", "tcp"],
+    secure: &["mqtts", "ssl", "tls"],
+    plain_port: 1883,
+    secure_port: 8883,
+    path: None,
+};
 
 /// One worker's share of the clients.
 pub(crate) struct MqttFleet {
@@ -69,7 +82,7 @@ impl MqttFleet {
         let endpoints = target
             .endpoints
             .iter()
-            .map(|url| Endpoint::parse(url))
+            .map(|url| Endpoint::parse(url, &SCHEME))
             .collect::<Result<Vec<_>, _>>()?;
         if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
             return Err(DriverError::with_hint(
@@ -121,6 +134,7 @@ impl MqttFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 // Room for the longest topic, and as much again for properties.
                 max_in: config.max_payload.saturating_add(128 << 10),
                 now_ms: 0,
@@ -183,7 +197,12 @@ impl MqttFleet {
             },
             None => None,
         };
-        let (fd, begun) = socket::begin_connect(address, client.source, &self.shared.options)?;
+        let options = SocketOptions {
+            no_delay: self.shared.options.no_delay,
+            send_buffer: self.shared.options.send_buffer,
+            receive_buffer: self.shared.options.receive_buffer,
+        };
+        let (fd, begun) = socket::begin_connect(address, client.source, &options)?;
         if let Err(errno) = begun {
             let message = socket::explain(errno, &endpoint.shown, true);
             self.shared.owed.push((id, Change::Failed(message)));
@@ -527,6 +546,10 @@ impl Fleet for MqttFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

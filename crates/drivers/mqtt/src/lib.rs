@@ -18,7 +18,6 @@
 //! released live and die with the session too, so that nothing is delivered twice.
 
 mod client;
-mod endpoint;
 mod fleet;
 mod io;
 mod native;
@@ -31,8 +30,6 @@ mod protocol_tests;
 mod read;
 mod session;
 mod shared;
-mod socket;
-mod tls;
 mod topics;
 
 use pubgauge_driver::{

@@ -359,10 +359,10 @@ impl Options {
             Some(Batching::Bytes(0)) => {
                 t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per packet");
             }
-            Some(Batching::Bytes(n)) if n as usize > crate::client::OUT_CAP => t.refuse(
+            Some(Batching::Bytes(n)) if n as usize > pubgauge_net::out::OUT_CAP => t.refuse(
                 "batching",
                 format!("{n} bytes"),
-                format!("at most {} bytes wait in the driver", crate::client::OUT_CAP),
+                format!("at most {} bytes wait in the driver", pubgauge_net::out::OUT_CAP),
             ),
             Some(Batching::Bytes(n)) => {
                 self.batch = n as usize;
