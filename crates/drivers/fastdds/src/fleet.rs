@@ -604,6 +604,15 @@ impl Fleet for FastddsFleet {
         }
     }
 
+    /// Datagrams: the library makes one system call for each.
+    fn writes(&self) -> Option<u64> {
+        let traffic = self
+            .participant
+            .as_ref()
+            .map_or(self.last_traffic, Participant::traffic);
+        Some(traffic.sent_datagrams)
+    }
+
     fn has_threads(&self) -> bool {
         true
     }

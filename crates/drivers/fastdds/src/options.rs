@@ -211,16 +211,17 @@ pub(crate) fn resolve(
         "no sessions",
         "DDS has no sessions; leave it out",
     );
-    answer.neutral("last-value", settings.last_value, |l| {
-        Ok(match l {
-            None | Some(false) => "no",
-            Some(true) => {
-                "TRANSIENT_LOCAL_DURABILITY_QOS and KEEP_LAST_HISTORY_QOS, depth 1, in each \
-                 writer: a sample that a reader missed is not sent again once a newer one is \
-                 written"
-            }
-        }
-        .into())
+    answer.neutral("last-value", settings.last_value, |l| match l {
+        None | Some(false) => Ok("no".into()),
+        Some(true) if !reliable => Err("writers send what was before to reliable readers only; \
+                                        use reliable"
+            .into()),
+        Some(true) => Ok(
+            "TRANSIENT_LOCAL_DURABILITY_QOS and KEEP_LAST_HISTORY_QOS, depth 1, in \
+                          each writer: a sample that a reader missed is not sent again once a \
+                          newer one is written"
+                .into(),
+        ),
     });
     answer.neutral("lifespan-ms", settings.lifespan_ms, |l| match l {
         None => Ok("infinite".into()),

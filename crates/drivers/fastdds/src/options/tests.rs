@@ -64,6 +64,10 @@ fn contradictions_are_refused() {
             vec!["on-full"],
         ),
         (
+            json!({"last-value": true, "reliability": "best-effort"}),
+            vec!["last-value"],
+        ),
+        (
             json!({"conflate": true, "queue-limit": 5}),
             vec!["queue-limit"],
         ),
