@@ -44,6 +44,18 @@ mod native {
             .warnings(true)
             .flag_if_supported("-Wno-deprecated-declarations")
             .compile("pubgauge_fastdds");
+        #[cfg(feature = "bench-plain")]
+        {
+            println!("cargo:rerun-if-changed=benches/plain.cpp");
+            cc::Build::new()
+                .cpp(true)
+                .std("c++17")
+                .opt_level(2)
+                .include(include)
+                .file("benches/plain.cpp")
+                .flag_if_supported("-Wno-deprecated-declarations")
+                .compile("plain");
+        }
         if let Some(folder) = std::env::var_os("FASTDDS_LIB") {
             println!(
                 "cargo:rustc-link-search=native={}",
