@@ -34,17 +34,18 @@ pub trait Driver: Send + Sync {
     /// How the system behaves under `settings`, as far as the engine must know.
     fn traits(&self, settings: &Settings) -> Traits;
 
-    /// Whether clients can subscribe so under `settings`, as far as that can be said before
-    /// anything is started; pure, like [`Driver::resolve`].
+    /// Whether clients of a system like `target` can subscribe so under `settings`, as far as that
+    /// can be said before anything is started; pure, like [`Driver::resolve`].
     ///
     /// # Errors
     /// Why not, and what would do instead.
     fn check_subscription(
         &self,
         settings: &Settings,
+        target: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        let _ = (settings, subscription);
+        let _ = (settings, target, subscription);
         Ok(())
     }
 
@@ -385,6 +386,12 @@ pub trait Fleet {
 
     /// Bytes on the wire since the fleet was opened.
     fn wire_bytes(&self) -> WireBytes;
+
+    /// System calls that wrote to the network since the fleet was opened, where the driver makes
+    /// them itself: how messages were gathered shows in their number.
+    fn writes(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether the client library runs threads of its own, whose CPU time belongs to this fleet.
     fn has_threads(&self) -> bool {

@@ -35,8 +35,12 @@ pub enum Verb {
     /// Print every trial of a study, how long it takes, what each setting becomes on each
     /// system, and what cannot be had. Starts nothing.
     Plan(Box<PlanArgs>),
-    /// List the known systems: found or not, version, and the command that installs each.
+    /// List the known systems: found or not, version, and the command that installs each; or
+    /// install them.
     Systems(SystemsArgs),
+    /// Show on the running systems what their drivers and files claim: the conformance suite, and
+    /// every cell of the matrix of capabilities.
+    Check(CheckArgs),
     /// Rebuild the table and the page from the folder of a run.
     Report(ReportArgs),
     /// Measure this machine and this tool, and store the result for later runs.
@@ -218,6 +222,59 @@ pub struct SystemsArgs {
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Show what each system can do: a row for each capability, a column for each system in each
+    /// variant. With one or two systems, what each cell is in the system's own terms.
+    #[arg(long, conflicts_with = "install")]
+    pub matrix: bool,
+    /// Only these systems, by name or NAME:VARIANT.
+    #[arg(
+        long,
+        value_name = "SYSTEM,...",
+        value_delimiter = ',',
+        requires = "matrix"
+    )]
+    pub on: Vec<String>,
+    /// Install these systems, or `all` that can be installed: shows what will be done, and asks
+    /// first. Java servers are fetched with Maven into the cache (PUBGAUGE_CACHE, else
+    /// ~/.cache/pubgauge).
+    #[arg(
+        long,
+        value_name = "SYSTEM,...",
+        value_delimiter = ',',
+        conflicts_with = "json"
+    )]
+    pub install: Vec<String>,
+    /// Do not ask before installing.
+    #[arg(short, long, requires = "install")]
+    pub yes: bool,
+    /// More folders with system files.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "PUBGAUGE_SYSTEMS",
+        value_delimiter = ':'
+    )]
+    pub systems: Vec<PathBuf>,
+}
+
+/// `pubgauge check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Systems, by name, or NAME:VARIANT; all that are found, in every variant, if absent.
+    #[arg(long, value_name = "SYSTEM,...", value_delimiter = ',')]
+    pub on: Vec<String>,
+    /// Leave the conformance suite out.
+    #[arg(long)]
+    pub capabilities_only: bool,
+    /// Show what was found of every claim, not only what is broken.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress.
+    #[arg(short, long)]
+    pub quiet: bool,
     /// More folders with system files.
     #[arg(
         long,

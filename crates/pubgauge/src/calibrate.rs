@@ -22,6 +22,7 @@ use pubgauge_workload::{
 use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
+use crate::drivers;
 use crate::exit::{Ending, FINE, NOT_VALID, print};
 
 /// What a calibration found.
@@ -454,7 +455,7 @@ fn thread_cpu() -> u64 {
 /// `pubgauge calibrate`.
 pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     let stop = crate::signals::install().map_err(Ending::not_valid)?;
-    let testbed = Testbed::new().map_err(Ending::not_valid)?;
+    let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;
     let scratch = crate::signals::scratch().map_err(Ending::not_valid)?;
     let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| {

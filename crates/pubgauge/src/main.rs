@@ -9,10 +9,13 @@ compile_error!(
 
 mod args;
 mod calibrate;
+mod check;
 mod convert;
 mod criteria;
 mod drivers;
 mod exit;
+mod install;
+mod matrix;
 mod observe;
 mod plan;
 mod prepare;
@@ -59,6 +62,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
         Verb::Run(args) => run::run(&args),
         Verb::Plan(args) => plan::plan(&args),
         Verb::Systems(args) => systems::systems(&args),
+        Verb::Check(args) => check::check(&args),
         Verb::Report(args) => report::report(&args),
         Verb::Calibrate(args) => calibrate::calibrate(&args),
         Verb::Trace(verb) => traces::act(&verb),

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use pubgauge_driver::Mapping;
-use pubgauge_testbed::Testbed;
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
 use crate::convert::{arrival_words, describe, size_words};
+use crate::drivers;
 use crate::exit::{Ending, FINE, print};
 use crate::prepare::{Prepared, prepare};
 use crate::systems::wrap;
@@ -46,7 +46,7 @@ struct UnsupportedJson<'a> {
 
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
-    let testbed = Testbed::new().map_err(Ending::not_valid)?;
+    let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let prepared = prepare(&args.selection, &testbed)?;
     print(&if args.json {
         json(&prepared)

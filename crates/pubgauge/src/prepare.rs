@@ -56,7 +56,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     }
     let options = PlanOptions {
         known: known(&catalog, testbed),
-        on: selection.on.clone(),
+        on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
@@ -159,15 +159,17 @@ fn split_subscriptions(plan: &mut Plan, systems: &BTreeMap<String, Chosen>) {
 
 /// The first subscription of a trial that its system cannot have, and why.
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     for subscriber in trial.workload.flows.iter().flat_map(|f| &f.subscribers) {
         for filter in &subscriber.filters {
             let subscription = Subscription {
                 filter: filter.clone(),
                 group: subscriber.group.clone(),
             };
-            let Err(error) = chosen
-                .driver
-                .check_subscription(&trial.settings, &subscription)
+            let Err(error) =
+                chosen
+                    .driver
+                    .check_subscription(&trial.settings, &target, &subscription)
             else {
                 continue;
             };
@@ -184,12 +186,38 @@ fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     None
 }
 
+/// The systems of a list of names, checked; all that are found, in every variant, if it is empty.
+///
+/// # Errors
+/// With the nearest name if there is no such system.
+pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<String>, Ending> {
+    if on.is_empty() {
+        return Ok(known(catalog, testbed).found_variants);
+    }
+    for name in on {
+        let plain = name
+            .split_once(':')
+            .map_or(name.as_str(), |(plain, _)| plain);
+        catalog.get(plain).map_err(Ending::bad_input)?;
+    }
+    Ok(on.to_vec())
+}
+
 /// What there is and what is found, variants included.
 fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
     let mut known = Known::default();
-    for listing in catalog.list(testbed.program()) {
+    for listing in drivers::listings(catalog, testbed) {
         if listing.found && listing.kind != Kind::External {
             known.found.push(listing.name.clone());
+            if listing.first_look {
+                known.first_look.push(listing.name.clone());
+            }
+            let variants = listing.variants.iter();
+            let names = variants.map(|v| format!("{}:{v}", listing.name));
+            known.found_variants.extend(names);
+            if listing.variants.is_empty() {
+                known.found_variants.push(listing.name.clone());
+            }
         }
         known.all.extend(
             listing
@@ -200,13 +228,19 @@ fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
         known.all.push(listing.name);
     }
     // The ceiling first, then what is measured against it.
-    known.found.sort_by_key(|name| name != "reference-broker");
+    for list in [
+        &mut known.found,
+        &mut known.found_variants,
+        &mut known.first_look,
+    ] {
+        list.sort_by_key(|name| name != "reference-broker");
+    }
     known.all.push("simulated".into());
     known
 }
 
 /// The system of this name (with its variant after a colon) or address.
-fn choose(catalog: &Catalog, name: &str, testbed: &Testbed) -> Result<Chosen, Ending> {
+pub fn choose(catalog: &Catalog, name: &str, testbed: &Testbed) -> Result<Chosen, Ending> {
     if name.contains("://") {
         let file = pubgauge_testbed::from_address(name).map_err(Ending::bad_input)?;
         return with_driver(file, None);
@@ -233,14 +267,23 @@ kind = "library"
 "#;
 
 fn with_driver(file: SystemFile, variant: Option<String>) -> Result<Chosen, Ending> {
-    let driver = drivers::by_name(&file.driver).ok_or_else(|| {
+    let name = file
+        .variant(variant.as_deref())
+        .map_err(Ending::bad_input)?
+        .driver;
+    let driver = drivers::by_name(&name).ok_or_else(|| {
         Ending::bad_input(format!(
-            "system {} needs the driver `{}`, which this pubgauge was built without\n  hint: drivers here: {}",
+            "system {} needs the driver `{name}`, which this pubgauge was built without\n  hint: drivers here: {}",
             file.name,
-            file.driver,
             drivers::NAMES.join(", ")
         ))
     })?;
+    if let Some(how) = drivers::missing(&name) {
+        return Err(Ending::bad_input(format!(
+            "system {}: this pubgauge was built without {name}\n  hint: {how}",
+            file.name
+        )));
+    }
     Ok(Chosen {
         file,
         variant,

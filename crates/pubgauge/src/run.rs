@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pubgauge_driver::Tls;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{Machine, Results, Status, StudyInfo, UnsupportedCell};
+use pubgauge_results::model::{
+    Machine, Results, Status, StudyInfo, SystemCapabilities, UnsupportedCell,
+};
 use pubgauge_results::store::{NewRun, RunFolder};
 use pubgauge_study::Plan;
 use pubgauge_testbed::{
@@ -21,7 +23,7 @@ use crate::progress::Progress;
 use crate::report::{show, write_page};
 use crate::signals;
 use crate::trial::{Bench, Job, perform};
-use crate::{calibrate, criteria};
+use crate::{calibrate, criteria, drivers, matrix};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -31,7 +33,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
         None => Ending::bad_input(e),
     })?;
     processors(&args.client.pin)?;
-    let testbed = Testbed::new()
+    let testbed = drivers::testbed()
         .map_err(Ending::not_valid)?
         .password(password);
     let prepared = prepare(&args.selection, &testbed)?;
@@ -202,11 +204,20 @@ fn open_folder(
                     settings: u.settings.clone(),
                 })
                 .collect(),
+            capabilities: capabilities(prepared),
             seed: plan.seed,
             cut_off: true,
         },
     };
     RunFolder::create(&dir, run).map_err(Ending::bad_input)
+}
+
+/// What each system of the plan can do.
+fn capabilities(prepared: &Prepared) -> Vec<SystemCapabilities> {
+    let chosen = prepared.systems.iter();
+    chosen
+        .map(|(name, chosen)| matrix::for_results(matrix::of(name, chosen)))
+        .collect()
 }
 
 /// Everything that tells one run from another.

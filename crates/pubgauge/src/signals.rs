@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pubgauge_testbed::OwnedFolder;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tempfile::TempDir;
 
 /// How long after the first signal systems are killed that have not ended: the program is to be
 /// over within five seconds.
@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_millis(3500);
 static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A folder for systems to live in, removed when it is dropped and also when the process ends at
-/// once.
+/// once. What a killed pubgauge has left is removed first.
 ///
 /// # Errors
 /// If it cannot be made.
-pub fn scratch() -> std::io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("pubgauge-").tempdir()?;
+pub fn scratch() -> std::io::Result<OwnedFolder> {
+    let folder = OwnedFolder::create(&std::env::temp_dir(), "pubgauge-run-")?;
     let mut folders = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
     folders.push(folder.path().to_owned());
     Ok(folder)

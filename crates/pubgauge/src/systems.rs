@@ -1,15 +1,23 @@
 //! `pubgauge systems`: what is known, what is found here, and how to get the rest.
 
-use pubgauge_testbed::{Catalog, Listing, Testbed};
+use pubgauge_testbed::{Catalog, Listing};
 
 use crate::args::SystemsArgs;
+use crate::drivers;
 use crate::exit::{Ending, FINE, print};
+use crate::{install, matrix};
 
-/// Lists the systems.
+/// Lists the systems, or installs some.
 pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
-    let testbed = Testbed::new().map_err(Ending::not_valid)?;
-    let listings = catalog.list(testbed.program());
+    if !args.install.is_empty() {
+        return install::install(&catalog, &args.install, args.yes);
+    }
+    if args.matrix {
+        return show_matrix(&catalog, args);
+    }
+    let testbed = drivers::testbed().map_err(Ending::not_valid)?;
+    let listings = drivers::listings(&catalog, &testbed);
     if args.json {
         print(&format!(
             "{}\n",
@@ -18,6 +26,20 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     } else {
         print(&words(&listings));
     }
+    Ok(FINE)
+}
+
+fn show_matrix(catalog: &Catalog, args: &SystemsArgs) -> Result<i32, Ending> {
+    let columns = matrix::columns(catalog, &args.on)?;
+    print(&if args.json {
+        let columns: Vec<_> = columns.into_iter().map(matrix::for_results).collect();
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&columns).unwrap_or_default()
+        )
+    } else {
+        matrix::words(&columns)
+    });
     Ok(FINE)
 }
 
@@ -53,6 +75,9 @@ fn words(listings: &[Listing]) -> String {
         }
         for note in &l.notes {
             out.push_str(&wrap(note, 4));
+        }
+        for (capability, instead) in &l.deviations {
+            out.push_str(&wrap(&format!("measured, {capability}: {instead}"), 4));
         }
     }
     out

@@ -11,6 +11,7 @@ use crate::summary::{self, Metric, Summary, Workload};
 use crate::table::name as verdict_name;
 use crate::units;
 
+mod matrix;
 mod trials;
 
 const STYLE: &str = include_str!("../assets/page.css");
@@ -39,6 +40,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     }
     settings(&mut out, &summary);
     unsupported(&mut out, results);
+    matrix::section(&mut out, results);
     trials::table(&mut out, &summary);
     machine(&mut out, results);
     out.push_str(READING);

@@ -366,6 +366,20 @@ fn answers_stand_in_the_page_without_scripts() {
 }
 
 #[test]
+fn every_cell_of_the_matrix_is_there_and_in_words() {
+    let (results, logs) = sample::run(2);
+    let html = page(&results, &logs);
+    let mut browser = Browser::start();
+    browser.open(&html);
+    let columns = &results.study.capabilities;
+    let cells = columns.len() * columns[0].answers.len();
+    let marks = browser.eval("document.querySelectorAll('#matrix .matrix td').length");
+    assert_eq!(marks, cells as u64);
+    let words = browser.eval("[...document.querySelectorAll('#matrix details tbody tr')].filter(r => r.children[2].textContent.startsWith('what ')).length");
+    assert_eq!(words, cells as u64);
+}
+
+#[test]
 fn nothing_measured_is_a_page_too() {
     let (mut results, _) = sample::run(1);
     results.trials.clear();

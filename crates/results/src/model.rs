@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pubgauge_driver::{Mapping, Settings, Unsupported};
+use pubgauge_driver::{Answer, Capability, Mapping, Settings, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,9 @@ pub struct StudyInfo {
     pub criteria: Vec<CriterionOutcome>,
     /// Cells that could not be planned, with the reasons.
     pub unsupported: Vec<UnsupportedCell>,
+    /// What each system of the run can do, as its driver and its file say.
+    #[serde(default)]
+    pub capabilities: Vec<SystemCapabilities>,
     /// Seed from which order and draws follow.
     pub seed: u64,
     /// Whether the run was cut off before all trials had run.
@@ -86,6 +89,25 @@ pub struct UnsupportedCell {
     pub system: String,
     /// The settings that it cannot honour.
     pub settings: Vec<Unsupported>,
+}
+
+/// What a system can do.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SystemCapabilities {
+    /// The system, with its variant where it has several.
+    pub system: String,
+    /// An answer for every capability.
+    pub answers: Vec<CapabilityAnswer>,
+}
+
+/// One answer.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityAnswer {
+    /// `property:value`, or the property alone.
+    pub capability: Capability,
+    /// Whether the system has it, and what it is there.
+    #[serde(flatten)]
+    pub answer: Answer,
 }
 
 /// One trial.

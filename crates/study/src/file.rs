@@ -22,7 +22,9 @@ pub struct StudyFile {
     /// What it is meant to find out, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// Systems to run on, by name; `"available"` (the default) stands for all that are found.
+    /// Systems to run on, by name; `"available"` (the default) stands for all that are found,
+    /// `"available-variants"` for the same in every variant, `"first-look"` for those found that
+    /// start at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub systems: Option<Systems>,
     /// Seed of every random draw and of the order of trials; 1 if absent.

@@ -38,6 +38,10 @@ pub struct Known {
     pub all: Vec<String>,
     /// Those that are found on this machine, in the order in which they are to be run.
     pub found: Vec<String>,
+    /// The same in every variant, as `NAME:VARIANT` where there are several.
+    pub found_variants: Vec<String>,
+    /// Those found that are part of the first look: they start at once and need little.
+    pub first_look: Vec<String>,
 }
 
 /// A study, ready to run.
@@ -277,6 +281,12 @@ impl Study {
             ([], None) => (options.known.found.clone(), false),
             ([], Some(Systems::One(name))) if name == "available" => {
                 (options.known.found.clone(), false)
+            }
+            ([], Some(Systems::One(name))) if name == "available-variants" => {
+                (options.known.found_variants.clone(), false)
+            }
+            ([], Some(Systems::One(name))) if name == "first-look" => {
+                (options.known.first_look.clone(), false)
             }
             ([], Some(Systems::One(name))) => (vec![name.clone()], false),
             ([], Some(Systems::Many(names))) => (names.clone(), false),

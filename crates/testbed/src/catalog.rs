@@ -10,28 +10,7 @@ use crate::file::{FileError, Kind, Origin, SystemFile, spelling_hint};
 use crate::find;
 
 /// The descriptions in `systems/`, by file name.
-const EMBEDDED: [(&str, &str); 5] = [
-    (
-        "ejabberd.toml",
-        include_str!("../../../systems/ejabberd.toml"),
-    ),
-    (
-        "mosquitto.toml",
-        include_str!("../../../systems/mosquitto.toml"),
-    ),
-    (
-        "reference-broker.toml",
-        include_str!("../../../systems/reference-broker.toml"),
-    ),
-    (
-        "zeromq-direct.toml",
-        include_str!("../../../systems/zeromq-direct.toml"),
-    ),
-    (
-        "zeromq-forwarder.toml",
-        include_str!("../../../systems/zeromq-forwarder.toml"),
-    ),
-];
+const EMBEDDED: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/systems.rs"));
 
 /// The systems that are known, by name.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +53,7 @@ impl Catalog {
     /// If a folder cannot be read, or a file in it is wrong.
     pub fn load(folders: &[PathBuf]) -> Result<Self, CatalogError> {
         let mut systems = BTreeMap::new();
-        for (name, text) in EMBEDDED {
+        for (name, text) in EMBEDDED.iter().copied() {
             let system = SystemFile::parse(text, &format!("systems/{name}"))?;
             systems.insert(system.name.clone(), system);
         }
@@ -132,6 +111,10 @@ pub struct Listing {
     pub variants: Vec<String>,
     /// What it can do, in the driver's words.
     pub features: Vec<String>,
+    /// Where it was measured not to keep a promise, by capability.
+    pub deviations: BTreeMap<String, String>,
+    /// Part of the first look.
+    pub first_look: bool,
     /// Whether it can be started here.
     pub found: bool,
     /// Its version, where it is found and tells.
@@ -176,6 +159,8 @@ fn listing(system: &SystemFile, program: &Path) -> Listing {
         kind: system.kind,
         variants,
         features: system.features.clone(),
+        first_look: system.first_look,
+        deviations: system.deviations.clone(),
         found: found.is_ok(),
         version: found
             .as_ref()

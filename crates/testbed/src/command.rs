@@ -67,6 +67,68 @@ pub(crate) fn run(
     })
 }
 
+/// Executes a command under a guard, however long it takes, with pubgauge's environment and
+/// `env`. `go_on` is asked some ten times a second; once it says no, the command is asked to stop
+/// and killed five seconds later. `None` then; nothing of it is left when this returns.
+pub(crate) fn run_watched(
+    argv: &[String],
+    env: &[(&str, &str)],
+    directory: &Path,
+    go_on: &mut dyn FnMut() -> bool,
+) -> io::Result<Option<Output>> {
+    let mut captured = tempfile::tempfile()?;
+    let more = env.iter().map(|(name, value)| (name.into(), value.into()));
+    let mut guard = Guard::spawn(Spec {
+        argv: argv.iter().map(OsString::from).collect(),
+        env: std::env::vars_os().chain(more).collect(),
+        directory: directory.to_owned(),
+        stdout: captured.try_clone()?,
+        stderr: captured.try_clone()?,
+        cpus: Vec::new(),
+        address_space_bytes: None,
+        open_files: None,
+    })?;
+    let mut status = None;
+    let mut asked: Option<Instant> = None;
+    while status.is_none() {
+        match guard.report(Duration::from_millis(100)) {
+            Some(Report::Exited(wait_status)) => status = Some(wait_status),
+            Some(Report::Gone) => break,
+            Some(Report::Started(_)) | None => {}
+        }
+        match asked {
+            None if !go_on() => {
+                guard.signal(libc::SIGTERM);
+                asked = Some(Instant::now());
+            }
+            Some(at) if at.elapsed() > Duration::from_secs(5) => break,
+            _ => {}
+        }
+    }
+    guard.kill();
+    guard.reap(Duration::from_secs(5));
+    if asked.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Output {
+        success: status == Some(0),
+        text: last_of(&mut captured)?,
+        end: match status {
+            Some(status) => describe_exit(status),
+            None => "was killed".to_owned(),
+        },
+    }))
+}
+
+/// The last 64 KiB.
+fn last_of(file: &mut File) -> io::Result<String> {
+    let length = file.metadata()?.len();
+    file.seek(io::SeekFrom::Start(length.saturating_sub(64 << 10)))?;
+    let mut bytes = Vec::new();
+    file.take(64 << 10).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn text_of(file: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;

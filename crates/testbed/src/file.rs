@@ -5,11 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pubgauge_driver::Capability;
 use serde::{Deserialize, Serialize};
 
 pub use check::FileError;
+pub use install::{Install, Maven};
 
 mod check;
+pub(crate) mod install;
 
 /// A system as its file describes it.
 ///
@@ -31,6 +34,14 @@ pub struct SystemFile {
     /// What it can do, in the driver's words, for example `mqtt-3.1.1`, `mqtt-5`, `tls`.
     #[serde(default)]
     pub features: Vec<String>,
+    /// Part of the first look: it starts in under a second and needs little.
+    #[serde(default)]
+    pub first_look: bool,
+    /// Where it was measured not to keep what its protocol promises, and what it does instead: by
+    /// the name of the capability (`reliability:exactly-once`, `last-value`) or of the check of
+    /// the conformance suite (`sizes-16-b-to-2-mb`).
+    #[serde(default)]
+    pub deviations: BTreeMap<String, String>,
     /// The variant that is taken if none is asked for; needed as soon as there are variants.
     #[serde(default)]
     pub default_variant: Option<String>,
@@ -91,6 +102,8 @@ pub enum Kind {
     Library,
     /// Already running somewhere; pubgauge neither starts nor stops it.
     External,
+    /// Not to be had, for the reason that `install.note` gives; listed so that nobody searches.
+    Unavailable,
 }
 
 /// Where a description came from.
@@ -112,7 +125,8 @@ pub struct Find {
     /// Names (looked up on `PATH` and in the `sbin` folders) or absolute paths (templates) of the
     /// executable; the first that exists becomes `{exe}`.
     pub executables: Vec<String>,
-    /// An environment variable that, if set, names the executable and wins.
+    /// An environment variable that, if set, names the executable and wins. For an external
+    /// system the variable that holds its address, which becomes `{address}`.
     pub variable: Option<String>,
     /// Further files or folders that must exist, by placeholder: candidates (templates) of which
     /// each path component may hold one `*`; where several match, the highest version wins.
@@ -129,62 +143,6 @@ pub struct VersionQuery {
     pub path: Option<String>,
     /// Text around the version, which stands as `{version}`: `mosquitto version {version}`.
     pub pattern: String,
-}
-
-/// How a system is installed: per package manager, the exact commands (templates, in which
-/// `{cache}` is of use).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Install {
-    /// Debian, Ubuntu.
-    pub apt: Vec<String>,
-    /// Fedora, RHEL.
-    pub dnf: Vec<String>,
-    /// Arch.
-    pub pacman: Vec<String>,
-    /// openSUSE.
-    pub zypper: Vec<String>,
-    /// Alpine.
-    pub apk: Vec<String>,
-    /// Java archives from Maven Central.
-    pub maven: Vec<String>,
-    /// Rust.
-    pub cargo: Vec<String>,
-    /// Go.
-    pub go: Vec<String>,
-    /// Node.
-    pub npm: Vec<String>,
-    /// Python.
-    pub pip: Vec<String>,
-    /// Package managers whose package starts a service of its own at once, which then competes
-    /// for the machine.
-    pub starts_service: Vec<String>,
-    /// The command that stops that service again.
-    pub stop_service: Option<String>,
-    /// Anything else the user must know.
-    pub note: Option<String>,
-}
-
-impl Install {
-    /// The commands of each package manager that has any.
-    pub fn by_manager(&self) -> Vec<(&'static str, &[String])> {
-        [
-            ("apt", &self.apt),
-            ("dnf", &self.dnf),
-            ("pacman", &self.pacman),
-            ("zypper", &self.zypper),
-            ("apk", &self.apk),
-            ("maven", &self.maven),
-            ("cargo", &self.cargo),
-            ("go", &self.go),
-            ("npm", &self.npm),
-            ("pip", &self.pip),
-        ]
-        .into_iter()
-        .filter(|(_, commands)| !commands.is_empty())
-        .map(|(manager, commands)| (manager, commands.as_slice()))
-        .collect()
-    }
 }
 
 /// Credentials of a private instance: no secret, since the instance listens on loopback for the
@@ -322,6 +280,10 @@ pub struct Hook {
     /// Seconds after which it is killed and counts as failed.
     #[serde(default = "ten")]
     pub time_out_s: f64,
+    /// Not executed when the system is started again in the same folder: what it does lasts, as
+    /// an account that was registered.
+    #[serde(default)]
+    pub first_start_only: bool,
 }
 
 fn ten() -> f64 {
@@ -366,6 +328,8 @@ pub struct Variant {
     pub features: Option<Vec<String>>,
     /// Features beyond the others.
     pub add_features: Vec<String>,
+    /// Deviations beyond or instead of the common ones.
+    pub deviations: BTreeMap<String, String>,
     /// Addresses instead of the common ones.
     pub endpoints: Option<Vec<String>>,
     /// Login instead of the common one.
@@ -391,6 +355,8 @@ impl SystemFile {
             description: String::new(),
             kind: Kind::default(),
             features: Vec::new(),
+            first_look: false,
+            deviations: BTreeMap::new(),
             default_variant: None,
             find: Find::default(),
             version: VersionQuery::default(),
@@ -451,6 +417,13 @@ impl SystemFile {
         Ok(system)
     }
 
+    /// What it does instead, where it was measured not to keep the promise of a capability.
+    pub fn deviation(&self, capability: Capability) -> Option<&str> {
+        self.deviations
+            .get(&capability.to_string())
+            .map(String::as_str)
+    }
+
     /// The description with a variant's changes applied: `None` takes the default variant.
     ///
     /// # Errors
@@ -470,6 +443,7 @@ impl SystemFile {
         system.driver = variant.driver.unwrap_or(system.driver);
         system.features = variant.features.unwrap_or(system.features);
         system.features.extend(variant.add_features);
+        system.deviations.extend(variant.deviations);
         system.endpoints = variant.endpoints.unwrap_or(system.endpoints);
         system.login = variant.login.or(system.login);
         system.run.command = variant.command.unwrap_or(system.run.command);

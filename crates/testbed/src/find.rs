@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::command;
+use crate::external;
 use crate::file::{Kind, SystemFile};
 use crate::template::fill;
 
@@ -28,7 +29,8 @@ pub struct Missing {
     pub system: String,
     /// What was looked for, and where.
     pub reason: String,
-    /// The commands that install it, by package manager; the one at hand first.
+    /// How it is installed: the command of pubgauge's own that does it, then the commands by
+    /// package manager, the one at hand first.
     pub install: Vec<(String, Vec<String>)>,
     /// Anything else the user must know.
     pub note: Option<String>,
@@ -56,7 +58,17 @@ pub fn find(system: &SystemFile, program: &Path) -> Result<Found, Missing> {
     let mut values = base_values(system);
     values.insert("pubgauge".into(), program.display().to_string());
     let executable = match system.kind {
-        Kind::Library | Kind::External => None,
+        Kind::Library => None,
+        Kind::External => {
+            if let Some(variable) = &system.find.variable {
+                let address = external_address(system, variable).map_err(&missing)?;
+                values.insert("address".into(), address);
+            }
+            None
+        }
+        Kind::Unavailable => {
+            return Err(missing("it cannot be had".into()));
+        }
         Kind::Builtin => Some(program.to_owned()),
         Kind::Process => Some(find_executable(system, &values).map_err(&missing)?),
     };
@@ -130,7 +142,8 @@ fn capture(text: &str, pattern: &str) -> Option<String> {
     })
 }
 
-/// The commands that install a system, the package manager of this machine first.
+/// How a system is installed: with pubgauge's own command where that can do it, then the commands
+/// of package managers, the one of this machine first.
 pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
     let values = base_values(system);
     let mut all: Vec<(String, Vec<String>)> = system
@@ -142,17 +155,43 @@ pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
             (manager.to_owned(), commands.collect())
         })
         .collect();
-    let tool = |manager: &str| match manager {
-        "apt" => "apt-get".to_owned(),
-        "maven" => "mvn".to_owned(),
-        other => other.to_owned(),
-    };
-    all.sort_by_key(|(manager, _)| on_path(&tool(manager)).is_none());
+    all.sort_by_key(|(manager, _)| on_path(manager_tool(manager)).is_none());
+    if system.install.maven.is_some() {
+        let command = format!("pubgauge systems --install {}", system.name);
+        all.insert(0, ("maven".to_owned(), vec![command]));
+    }
     all
 }
 
+/// The program of a package manager.
+pub(crate) fn manager_tool(manager: &str) -> &str {
+    match manager {
+        "apt" => "apt-get",
+        other => other,
+    }
+}
+
+/// The address of an external system, which an environment variable holds.
+fn external_address(system: &SystemFile, variable: &str) -> Result<String, String> {
+    let address = std::env::var(variable).unwrap_or_default();
+    if address.is_empty() {
+        return Err(format!(
+            "the environment variable {variable} does not give its address, for example {variable}={}://HOST:PORT",
+            system.driver
+        ));
+    }
+    let there = external::from_address(&address).map_err(|e| format!("{variable}: {e}"))?;
+    match there.driver == system.driver {
+        true => Ok(address),
+        false => Err(format!(
+            "{variable}: the driver {} does not speak to {address}",
+            system.driver
+        )),
+    }
+}
+
 /// The values that do not depend on what is found.
-fn base_values(system: &SystemFile) -> BTreeMap<String, String> {
+pub(crate) fn base_values(system: &SystemFile) -> BTreeMap<String, String> {
     let mut values = system.values.clone();
     values.insert("user".into(), user_name());
     values.insert("cache".into(), cache_folder().display().to_string());

@@ -44,9 +44,20 @@ pub(crate) struct Plan {
     pub stop: Stop,
 }
 
+/// How a system is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It is asked, and killed if it takes too long.
+    Order,
+    /// It is killed at once.
+    Kill,
+}
+
 /// One started process with its descendants and its private folder.
 pub(crate) struct Instance {
-    plan: Plan,
+    plan: Arc<Plan>,
+    /// Whether it is started for a second time or more in its folder.
+    again: bool,
     folder: Mutex<Option<TempDir>>,
     stdout: Log,
     stderr: Log,
@@ -54,7 +65,7 @@ pub(crate) struct Instance {
     guard: RwLock<Option<Guard>>,
     guard_pid: i32,
     state: Mutex<State>,
-    /// Held while stopping, so that a second caller waits for the first.
+    /// How it ended. Held while stopping, so that a second caller waits for the first.
     stopping: Mutex<Option<Stopped>>,
 }
 
@@ -113,17 +124,15 @@ pub fn kill_everything() {
 }
 
 impl Instance {
-    /// Starts the process and watches it. The error is the system interface's.
-    pub fn start(plan: Plan, folder: TempDir) -> io::Result<Arc<Instance>> {
+    /// Starts the process and watches it. The error is the system interface's. With `again` it
+    /// was started in this folder before.
+    pub fn start(plan: Arc<Plan>, folder: TempDir, again: bool) -> io::Result<Arc<Instance>> {
         let stdout = Log::create(&folder.path().join("stdout.log"))?;
         let stderr = Log::create(&folder.path().join("stderr.log"))?;
         // Under the registry's lock: what is started is known to `stop_everything` at once.
         let mut registry = lock(&REGISTRY);
         if registry.closed {
-            return Err(io::Error::new(
-                io::ErrorKind::Interrupted,
-                "pubgauge is being stopped",
-            ));
+            return Err(being_stopped());
         }
         let guard = Guard::spawn(Spec {
             argv: plan.argv.clone(),
@@ -137,6 +146,7 @@ impl Instance {
         })?;
         let instance = Arc::new(Instance {
             plan,
+            again,
             folder: Mutex::new(Some(folder)),
             stdout,
             stderr,
@@ -228,23 +238,40 @@ impl Instance {
     /// # Errors
     /// Which hook failed, and what it said.
     pub fn hooks(&self, when: When) -> Result<(), String> {
-        run_hooks(&self.plan, when)
+        run_hooks(&self.plan, when, self.again)
+    }
+
+    /// The folder of a system that has ended, to start it again there.
+    ///
+    /// # Errors
+    /// If everything is being stopped, which removes the folder.
+    pub fn take_folder(&self) -> io::Result<TempDir> {
+        lock(&self.folder).take().ok_or_else(being_stopped)
     }
 
     /// Stops the system and everything it started, and removes its folder. Idempotent; a second
     /// caller waits for the first.
     pub fn stop(&self) -> Stopped {
+        let how = self.end(Way::Order);
+        // A folder that cannot be removed wholly (a mount in it, say) is not worth failing for.
+        drop(lock(&self.folder).take());
+        how
+    }
+
+    /// Ends the system and everything it started, and leaves its folder. Idempotent; a second
+    /// caller waits for the first.
+    pub fn end(&self, way: Way) -> Stopped {
         let mut stopping = lock(&self.stopping);
         if let Some(done) = *stopping {
             return done;
         }
         let over = self.exited().is_some();
-        if !over {
+        if !over && way == Way::Order {
             // A hook that fails must not keep the system running.
             let _ = self.hooks(When::BeforeStop);
             self.tell(|guard| guard.signal(self.plan.stop.signal.number()));
         }
-        let orderly = self.wait_gone(match over {
+        let orderly = self.wait_gone(match over || way == Way::Kill {
             // Descendants that outlived the system need no time to put their house in order.
             true => Duration::ZERO,
             false => Duration::from_secs_f64(self.plan.stop.grace_s),
@@ -263,8 +290,6 @@ impl Instance {
         }
         let _ = self.hooks(When::AfterStop);
         self.trim_logs();
-        // A folder that cannot be removed wholly (a mount in it, say) is not worth failing for.
-        drop(lock(&self.folder).take());
         let how = match (gone, over, orderly) {
             (false, ..) => Stopped::Stuck,
             (_, true, _) => Stopped::AlreadyOver,
@@ -306,9 +331,15 @@ impl Drop for Instance {
     }
 }
 
-/// Executes the hooks of a moment in the plan's environment.
-pub(crate) fn run_hooks(plan: &Plan, when: When) -> Result<(), String> {
-    for hook in plan.hooks.iter().filter(|hook| hook.when == when) {
+fn being_stopped() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "pubgauge is being stopped")
+}
+
+/// Executes the hooks of a moment in the plan's environment; `again` if the system was started in
+/// its folder before.
+pub(crate) fn run_hooks(plan: &Plan, when: When, again: bool) -> Result<(), String> {
+    let now = |hook: &&Hook| hook.when == when && !(again && hook.first_start_only);
+    for hook in plan.hooks.iter().filter(now) {
         let time_out = Duration::from_secs_f64(hook.time_out_s);
         let shown = hook.command.join(" ");
         let output = command::run(&hook.command, &plan.env, &plan.directory, time_out)

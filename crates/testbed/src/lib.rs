@@ -9,13 +9,17 @@ mod external;
 pub mod file;
 mod find;
 mod guard;
+pub mod install;
 mod instance;
 mod limits;
 mod log;
 mod machine;
 mod noise;
+mod owned;
 mod ports;
+mod probe;
 pub mod procfs;
+mod readiness;
 mod realtime;
 mod running;
 mod sampler;
@@ -24,18 +28,21 @@ mod start_error;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
-pub use external::{AddressError, PASSWORD_VARIABLE, from_address, password};
-pub use file::{FileError, Kind, SystemFile, UnknownVariant};
+pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
+pub use file::{FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, find, install_commands, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
 pub use limits::{TooFewDescriptors, check_descriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
+pub use owned::OwnedFolder;
+pub use probe::probe;
+pub use readiness::ProbeFn;
 pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};
 pub use running::{Record, Running};
 pub use sampler::{
     BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
     ThreadSampler, current_tid, list_threads,
 };
-pub use start::{ProbeFn, Testbed};
+pub use start::Testbed;
 pub use start_error::StartError;

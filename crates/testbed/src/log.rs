@@ -30,12 +30,14 @@ struct Kept {
 }
 
 impl Log {
+    /// An empty log; what an earlier life of the system wrote there goes.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
             .open(path)?;
+        file.set_len(0)?;
         Ok(Log {
             file,
             kept: Mutex::default(),

@@ -55,6 +55,29 @@ impl Ports {
     }
 }
 
+/// Ports that are kept while their system is down. Nothing listens on them, so connections are
+/// refused; but neither does another program get them, nor the kernel use one as the source of a
+/// client's connection to that very port, which would then succeed with itself.
+pub(crate) struct Held(
+    #[expect(dead_code, reason = "holds by being open")] Vec<rustix::fd::OwnedFd>,
+);
+
+impl Held {
+    /// Holds those of the ports that nobody has.
+    pub fn take(ports: &[u16]) -> Self {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+        let hold = |port: &u16| -> rustix::io::Result<_> {
+            let kind = (AddressFamily::INET, SocketType::STREAM);
+            let socket = socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
+            // Connections of the system may still linger on the port.
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))?;
+            Ok(socket)
+        };
+        Held(ports.iter().filter_map(|port| hold(port).ok()).collect())
+    }
+}
+
 /// Whether nobody listens on a loopback port.
 pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pubgauge_driver::Target;
 use tempfile::TempDir;
 
-use crate::instance::{Instance, Stopped};
+use crate::file::When;
+use crate::instance::{Instance, Plan, Stopped, Way, run_hooks};
+use crate::ports::Held;
 use crate::procfs;
+use crate::readiness::{NotReady, Readiness};
+use crate::start_error::StartError;
 
 /// A system that serves. It is stopped, and its folder removed, when this is dropped.
 pub struct Running {
@@ -17,9 +22,20 @@ pub struct Running {
     pub version: Option<String>,
     /// What was started and with which configuration.
     pub record: Record,
-    pub(crate) instance: Option<Arc<Instance>>,
+    /// `None` where nothing was started.
+    pub(crate) life: Option<Life>,
     /// Keeps the folder of a system without a process.
     pub(crate) folder: Option<TempDir>,
+}
+
+/// A started process and what is needed to start it again.
+pub(crate) struct Life {
+    pub instance: Arc<Instance>,
+    pub plan: Arc<Plan>,
+    pub readiness: Readiness,
+    pub ports: Vec<u16>,
+    /// Keeps the ports from others while the system is down.
+    pub held: Option<Held>,
 }
 
 /// What was started, for the results.
@@ -48,7 +64,7 @@ impl Running {
     /// # Errors
     /// How it ended, and its last lines.
     pub fn check(&self) -> Result<(), String> {
-        let Some(instance) = &self.instance else {
+        let Some(instance) = self.instance() else {
             return Ok(());
         };
         instance.trim_logs();
@@ -57,43 +73,114 @@ impl Running {
 
     /// The system's own process; `None` if nothing was started.
     pub fn pid(&self) -> Option<i32> {
-        self.instance
-            .as_ref()
-            .and_then(|instance| instance.system_pid())
+        self.instance().and_then(Instance::system_pid)
     }
 
     /// All processes of the system: its own and all their descendants, daemons included.
     pub fn pids(&self) -> Vec<i32> {
-        self.instance.as_deref().map(tree).unwrap_or_default()
+        self.instance().map(tree).unwrap_or_default()
     }
 
     /// The parent of all processes of the system, itself none of them: what a
-    /// [`crate::ProcessSampler`] watches.
+    /// [`crate::ProcessSampler`] watches. Another one after [`Running::restart`].
     pub fn root_pid(&self) -> Option<i32> {
-        self.instance.as_ref().map(|instance| instance.guard_pid())
+        self.instance().map(Instance::guard_pid)
     }
 
-    /// What the system wrote to standard output and standard error.
+    /// What the system wrote to standard output and standard error since it was last started.
     pub fn output(&self) -> [String; 2] {
-        self.instance
-            .as_ref()
-            .map(|instance| instance.texts())
-            .unwrap_or_default()
+        self.instance().map(Instance::texts).unwrap_or_default()
     }
 
     /// Stops the system with all its descendants and removes its folder.
     pub fn stop(self) -> Stopped {
-        match &self.instance {
+        match self.instance() {
             Some(instance) => instance.stop(),
             None => Stopped::NothingToStop,
         }
+    }
+
+    /// Kills the system with all its descendants, as a crash would, and keeps its folder and its
+    /// ports for [`Running::restart`]. Returns when all are gone.
+    pub fn kill(&mut self) -> Stopped {
+        self.end(Way::Kill)
+    }
+
+    /// Stops the system in order, and keeps its folder and its ports for [`Running::restart`].
+    pub fn halt(&mut self) -> Stopped {
+        self.end(Way::Order)
+    }
+
+    /// Starts the system again, with the same command, in the same folder, on the same ports, and
+    /// waits until it is ready; stops it in order first if it still runs. Tells how long it took
+    /// from the start to readiness. The target stays what it was. Where nothing was started there
+    /// is nothing to do.
+    ///
+    /// # Errors
+    /// [`StartError`]; the system is then down, and its folder goes with this `Running`.
+    pub fn restart(&mut self) -> Result<Duration, StartError> {
+        self.halt();
+        let Some(life) = &mut self.life else {
+            return Ok(Duration::ZERO);
+        };
+        let system = life.plan.system.clone();
+        let command = self.record.command.join(" ");
+        let failed = |error| StartError::Spawn {
+            system: system.clone(),
+            command: command.clone(),
+            error,
+        };
+        let hook_error = |what| StartError::Hook {
+            system: system.clone(),
+            what,
+        };
+        let begin = Instant::now();
+        let skip = life.readiness.log_length();
+        let folder = life.instance.take_folder().map_err(failed)?;
+        run_hooks(&life.plan, When::BeforeStart, true).map_err(hook_error)?;
+        drop(life.held.take());
+        life.instance = Instance::start(life.plan.clone(), folder, true).map_err(failed)?;
+        self.ready(skip).map_err(|failure| match failure {
+            NotReady::Ended(what) => StartError::Ended {
+                what,
+                command: command.clone(),
+            },
+            NotReady::TimedOut(error) => error,
+        })?;
+        if let Some(instance) = self.instance() {
+            instance.hooks(When::AfterReady).map_err(hook_error)?;
+        }
+        Ok(begin.elapsed())
+    }
+
+    /// Waits until the system is ready.
+    pub(crate) fn ready(&self, skip: u64) -> Result<(), NotReady> {
+        match &self.life {
+            Some(life) => life.readiness.wait(&life.instance, &self.target, skip),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self, way: Way) -> Stopped {
+        let Some(life) = &mut self.life else {
+            return Stopped::NothingToStop;
+        };
+        let stopped = life.instance.end(way);
+        if life.held.is_none() {
+            life.held = Some(Held::take(&life.ports));
+        }
+        stopped
+    }
+
+    fn instance(&self) -> Option<&Instance> {
+        self.life.as_ref().map(|life| &*life.instance)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(instance) = &self.instance {
-            instance.stop();
+        if let Some(life) = &self.life {
+            life.instance.stop();
         }
         drop(self.folder.take());
     }

@@ -4,31 +4,28 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pubgauge_driver::{Secret, Target};
 
-use crate::file::{Kind, Probe, SystemFile, UnknownVariant, When};
+use crate::file::{Kind, SystemFile, UnknownVariant, When};
 use crate::find::{self, Found};
 use crate::instance::{Instance, Plan, private_folder, run_hooks};
 use crate::limits::max_open_files;
-use crate::log;
 use crate::ports::{self, Ports};
+use crate::readiness::{NotReady, ProbeFn, Readiness};
 use crate::realtime::{list, usable_cpus};
-use crate::running::{Record, Running, tree};
+use crate::running::{Life, Record, Running};
 use crate::start_error::StartError;
 use crate::template::fill;
 
 /// How often a start is tried again when another program took a port first.
 const PORT_TRIES: usize = 5;
 
-/// Asks a driver whether a system serves: `Ok` once it does, else why not yet.
-pub type ProbeFn = dyn Fn(Probe, &Target) -> Result<(), String> + Send + Sync;
-
 /// Starts systems.
 pub struct Testbed {
     program: PathBuf,
-    probe: Option<Box<ProbeFn>>,
+    probe: Option<Arc<ProbeFn>>,
     password: Option<Secret>,
 }
 
@@ -53,7 +50,7 @@ impl Testbed {
     /// Uses `probe` for systems whose file says so.
     #[must_use]
     pub fn probe(mut self, probe: Box<ProbeFn>) -> Self {
-        self.probe = Some(probe);
+        self.probe = Some(probe.into());
         self
     }
 
@@ -107,7 +104,9 @@ impl Testbed {
         check_limits(&system)?;
         let version = find::version(&system, &found);
         let mut running = match system.kind {
-            Kind::Library | Kind::External => self.reach(&system, &found, scratch)?,
+            Kind::Library | Kind::External | Kind::Unavailable => {
+                self.reach(&system, &found, scratch)?
+            }
             Kind::Process | Kind::Builtin => self.start_process(&system, &found, scratch)?,
         };
         running.version = version;
@@ -129,7 +128,7 @@ impl Testbed {
             target: self.target(system, &values, folder.path()),
             version: None,
             record: record(system),
-            instance: None,
+            life: None,
             folder: Some(folder),
         })
     }
@@ -203,108 +202,47 @@ impl Testbed {
             system: name(),
             what,
         };
-        run_hooks(&plan, When::BeforeStart).map_err(hook_error)?;
+        run_hooks(&plan, When::BeforeStart, false).map_err(hook_error)?;
+        let plan = Arc::new(plan);
         let target = self.target(system, &values, folder.path());
         let command = record.command.join(" ");
         let numbers = ports.release();
-        let instance = Instance::start(plan, folder).map_err(|error| StartError::Spawn {
+        let instance =
+            Instance::start(plan.clone(), folder, false).map_err(|error| StartError::Spawn {
+                system: name(),
+                command: command.clone(),
+                error,
+            })?;
+        let readiness = Readiness {
             system: name(),
-            command: command.clone(),
-            error,
-        })?;
+            driver: system.driver.clone(),
+            ready: system.ready.clone(),
+            values,
+            probe: self.probe.clone(),
+        };
         let mut running = Running {
             target,
             version: None,
             record,
-            instance: Some(Arc::clone(&instance)),
+            life: Some(Life {
+                instance: Arc::clone(&instance),
+                plan,
+                readiness,
+                ports: numbers.clone(),
+                held: None,
+            }),
             folder: None,
         };
-        self.wait_ready(system, &values, &instance, &running.target)
-            .map_err(|failure| match failure {
-                NotYet::Ended(what) if ports_taken(&what, &numbers, &instance) => {
-                    Attempt::PortTaken(what)
-                }
-                NotYet::Ended(what) => StartError::Ended { what, command }.into(),
-                NotYet::TimedOut(waiting_for) => StartError::NotReady {
-                    system: name(),
-                    seconds: system.ready.time_out_s,
-                    waiting_for,
-                    last: log::last_lines(&instance.texts(), 10),
-                }
-                .into(),
-            })?;
+        running.ready(0).map_err(|failure| match failure {
+            NotReady::Ended(what) if ports_taken(&what, &numbers, &instance) => {
+                Attempt::PortTaken(what)
+            }
+            NotReady::Ended(what) => StartError::Ended { what, command }.into(),
+            NotReady::TimedOut(error) => error.into(),
+        })?;
         instance.hooks(When::AfterReady).map_err(hook_error)?;
         running.record.start_s = begin.elapsed().as_secs_f64();
         Ok(running)
-    }
-
-    /// Waits until all rules hold.
-    fn wait_ready(
-        &self,
-        system: &SystemFile,
-        values: &BTreeMap<String, String>,
-        instance: &Instance,
-        target: &Target,
-    ) -> Result<(), NotYet> {
-        let ready = &system.ready;
-        let deadline = Instant::now() + Duration::from_secs_f64(ready.time_out_s);
-        let mut pause = Duration::from_millis(1);
-        loop {
-            if let Some(end) = instance.describe_end() {
-                return Err(NotYet::Ended(end));
-            }
-            let waiting_for = match self.unmet(system, values, instance, target) {
-                None => return Ok(()),
-                Some(waiting_for) => waiting_for,
-            };
-            if Instant::now() >= deadline {
-                return Err(NotYet::TimedOut(waiting_for));
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
-        }
-    }
-
-    /// The first rule that does not hold yet, in words.
-    fn unmet(
-        &self,
-        system: &SystemFile,
-        values: &BTreeMap<String, String>,
-        instance: &Instance,
-        target: &Target,
-    ) -> Option<String> {
-        let ready = &system.ready;
-        let has_line = |text: &str, wanted: &str| text.lines().any(|line| line.contains(wanted));
-        if let Some(line) = &ready.stdout_line {
-            let line = fill(line, values);
-            if !has_line(&instance.texts()[0], &line) {
-                return Some(format!("no line with `{line}` on its standard output"));
-            }
-        }
-        if let Some(line) = &ready.log_line {
-            let line = fill(line, values);
-            let there = match &ready.log_file {
-                Some(file) => std::fs::read_to_string(fill(file, values))
-                    .is_ok_and(|text| has_line(&text, &line)),
-                None => instance.texts().iter().any(|text| has_line(text, &line)),
-            };
-            if !there {
-                return Some(format!("no line with `{line}` in its log"));
-            }
-        }
-        for name in &ready.tcp {
-            let port = values.get(name).and_then(|port| port.parse().ok());
-            if !port.is_some_and(|port| ports::accepts(port, &tree(instance))) {
-                return Some(format!(
-                    "it does not accept connections on its port `{name}`"
-                ));
-            }
-        }
-        let (Some(probe), Some(ask)) = (ready.probe, &self.probe) else {
-            return None;
-        };
-        let refused = ask(probe, target).err()?;
-        Some(format!("the driver {} says: {refused}", system.driver))
     }
 
     fn target(
@@ -341,11 +279,6 @@ impl From<StartError> for Attempt {
     fn from(error: StartError) -> Self {
         Attempt::Failed(error)
     }
-}
-
-enum NotYet {
-    Ended(String),
-    TimedOut(String),
 }
 
 /// Whether a system ended because a port was no longer free: it says so, or another program

@@ -377,13 +377,16 @@ fn a_probe_by_the_driver_decides() {
     );
     assert!(fail(&system).contains("asks for a probe"));
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    let testbed = Testbed::new().unwrap().probe(Box::new(move |_, target| {
-        assert!(target.endpoints[0].starts_with("mqtt://127.0.0.1:"));
-        match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-            0..3 => Err("broker unavailable".into()),
-            _ => Ok(()),
-        }
-    }));
+    let testbed = Testbed::new()
+        .unwrap()
+        .probe(Box::new(move |driver, _, target, _| {
+            assert_eq!(driver, "mqtt");
+            assert!(target.endpoints[0].starts_with("mqtt://127.0.0.1:"));
+            match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                0..3 => Err("broker unavailable".into()),
+                _ => Ok(()),
+            }
+        }));
     testbed.start(&system, None, scratch.path()).unwrap();
 }
 

@@ -11,17 +11,21 @@ use pubgauge_driver::{
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, QoS, Subscribe, SubscribeOptions, Version, topic,
 };
+use pubgauge_net::endpoint::{Endpoint, Scheme};
+use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::pair::Pair;
+use pubgauge_net::socket::SocketOptions;
+use pubgauge_net::timers::Timers;
+use pubgauge_net::{socket, tls};
 use rustix::event::epoll;
 use rustls::pki_types::ServerName;
 
-use crate::client::{Client, OUT_CAP, OutPool, State};
-use crate::endpoint::Endpoint;
+use crate::client::{Client, State};
 use crate::options::Options;
 use crate::protocol::{self, Broken};
 use crate::session::Awaits;
-use crate::shared::{Shared, Timers};
+use crate::shared::Shared;
 use crate::topics::Topics;
-use crate::{socket, tls};
 
 /// The buffer that all connections are read into: as much as one system call can usefully bring.
 const READ_BUF: usize = 256 << 10;
@@ -31,6 +35,16 @@ const CONNECT_TIMEOUT_MS: u32 = 30_000;
 
 /// Time for the server to close its end after our DISCONNECT.
 const CLOSE_TIMEOUT_MS: u32 = 5_000;
+
+/// How MQTT endpoints are written.
+pub(crate) const SCHEME: Scheme = Scheme {
+    protocol: "MQTT",
+    plain: &["mqtt", "tcp"],
+    secure: &["mqtts", "ssl", "tls"],
+    plain_port: 1883,
+    secure_port: 8883,
+    path: None,
+};
 
 /// One worker's share of the clients.
 pub(crate) struct MqttFleet {
@@ -48,7 +62,7 @@ pub(crate) struct MqttFleet {
 
 struct TlsSetup {
     config: Arc<rustls::ClientConfig>,
-    /// For each endpoint; none for those without TLS.
+    /// For each of the shared endpoints; none for those without TLS.
     names: Vec<Option<ServerName<'static>>>,
 }
 
@@ -66,17 +80,15 @@ impl MqttFleet {
                 ))
             })?;
         let target = &config.target;
-        let endpoints = target
-            .endpoints
-            .iter()
-            .map(|url| Endpoint::parse(url))
-            .collect::<Result<Vec<_>, _>>()?;
-        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
+        if target.endpoints.is_empty() || target.endpoints.len() > usize::from(u16::MAX / 2) {
             return Err(DriverError::with_hint(
-                format!("{} MQTT endpoints", endpoints.len()),
+                format!("{} MQTT endpoints", target.endpoints.len()),
                 "give at least one, mqtt://HOST:PORT",
             ));
         }
+        let pairs = target.endpoints.iter();
+        let pairs = pairs.map(|url| Pair::parse(url, &SCHEME).map(Pair::both));
+        let endpoints: Vec<Endpoint> = pairs.collect::<Result<Vec<_>, _>>()?.concat();
         let password_alone = target.password.is_some()
             && target.username.is_none()
             && endpoints.iter().any(|e| e.username.is_none());
@@ -121,6 +133,7 @@ impl MqttFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 // Room for the longest topic, and as much again for properties.
                 max_in: config.max_payload.saturating_add(128 << 10),
                 now_ms: 0,
@@ -183,7 +196,12 @@ impl MqttFleet {
             },
             None => None,
         };
-        let (fd, begun) = socket::begin_connect(address, client.source, &self.shared.options)?;
+        let options = SocketOptions {
+            no_delay: self.shared.options.no_delay,
+            send_buffer: self.shared.options.send_buffer,
+            receive_buffer: self.shared.options.receive_buffer,
+        };
+        let (fd, begun) = socket::begin_connect(address, client.source, &options)?;
         if let Err(errno) = begun {
             let message = socket::explain(errno, &endpoint.shown, true);
             self.shared.owed.push((id, Change::Failed(message)));
@@ -295,12 +313,13 @@ impl MqttFleet {
 
 impl Fleet for MqttFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.endpoint >= self.shared.endpoints.len() {
+        let endpoint = spec.endpoint * 2 + Pair::side(spec);
+        if endpoint >= self.shared.endpoints.len() {
             return Err(DriverError::new(format!(
                 "client {:?} is for endpoint {}, but there are {}",
                 spec.name,
                 spec.endpoint,
-                self.shared.endpoints.len()
+                self.shared.endpoints.len() / 2
             )));
         }
         if spec.name.len() > 65_535 || spec.name.contains('\0') {
@@ -319,7 +338,7 @@ impl Fleet for MqttFleet {
             }
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint as u16));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;
@@ -527,6 +546,10 @@ impl Fleet for MqttFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

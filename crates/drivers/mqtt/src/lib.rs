@@ -18,7 +18,6 @@
 //! released live and die with the session too, so that nothing is delivered twice.
 
 mod client;
-mod endpoint;
 mod fleet;
 mod io;
 mod native;
@@ -31,13 +30,11 @@ mod protocol_tests;
 mod read;
 mod session;
 mod shared;
-mod socket;
-mod tls;
 mod topics;
 
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Reliability, Settings, Target, Traits,
-    Unsupported,
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Reliability, Settings, Subscription, Target,
+    Traits, Unsupported,
 };
 
 /// The MQTT driver.
@@ -83,6 +80,15 @@ impl Driver for MqttDriver {
             // allows it only on a new connection.
             may_duplicate: settings.reliability == Some(Reliability::AtLeastOnce),
         }
+    }
+
+    fn check_subscription(
+        &self,
+        settings: &Settings,
+        target: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        options::check_group(settings, target, subscription)
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

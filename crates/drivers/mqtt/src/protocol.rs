@@ -17,8 +17,9 @@ use pubgauge_mqtt_codec::{
     Property, PropertyId, Publish, QoS, ReasonCode, SubAck, Version, Will,
     connect_return_code_words, decode, decode_publish, encode_ack, is_publish,
 };
+use pubgauge_net::out::OUT_CAP;
 
-use crate::client::{Client, OUT_CAP, State};
+use crate::client::{Client, State};
 use crate::options::MAX_IN_FLIGHT;
 use crate::session::Awaits;
 use crate::shared::Shared;

@@ -6,13 +6,15 @@ use pubgauge_mqtt_codec::{
     Ack, ConnAck, Packet, PacketType, Properties, Publish, QoS, ReasonCode, SubAck, Version,
 };
 
-use crate::client::{Client, OutPool, State};
-use crate::endpoint::Endpoint;
+use crate::client::{Client, State};
 use crate::options::Options;
 use crate::protocol::{connect, receive, window};
 use crate::session::Awaits;
-use crate::shared::{Shared, Timers};
+use crate::shared::Shared;
 use crate::topics::Topics;
+use pubgauge_net::endpoint::Endpoint;
+use pubgauge_net::out::OutPool;
+use pubgauge_net::timers::Timers;
 
 #[derive(Default)]
 struct Sink {
@@ -46,7 +48,7 @@ fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
     let (options, _) = Options::resolve(&settings, &Target::default()).unwrap();
     Shared {
         options,
-        endpoints: vec![Endpoint::parse("mqtt://127.0.0.1:1").unwrap()],
+        endpoints: vec![Endpoint::parse("mqtt://127.0.0.1:1", &crate::fleet::SCHEME).unwrap()],
         username: None,
         password: None,
         topics: Topics::default(),
@@ -57,6 +59,7 @@ fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
         owed: Vec::new(),
         unsettled: 0,
         wire: WireBytes::default(),
+        writes: 0,
         max_in: 1 << 20,
         now_ms: 0,
         reported: false,

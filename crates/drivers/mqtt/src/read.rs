@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 
 use pubgauge_driver::{ClientId, Events};
 use pubgauge_mqtt_codec::packet_len;
+use pubgauge_net::socket::{self, Io};
+use pubgauge_net::tls::Wire;
 use rustix::io::Errno;
 
 use crate::client::{READ_PAUSE, State};
 use crate::fleet::MqttFleet;
 use crate::protocol::{self, Broken};
-use crate::socket::{self, Io};
-use crate::tls::Wire;
 
 /// How much a large packet's buffer grows at once: its length is the server's claim, and memory
 /// is given only as its bytes come in.

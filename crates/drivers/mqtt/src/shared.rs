@@ -1,12 +1,11 @@
 //! What all clients of a fleet share, apart from the sockets.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
+use pubgauge_net::endpoint::Endpoint;
+use pubgauge_net::out::OutPool;
+use pubgauge_net::timers::Timers;
 
-use crate::client::{Client, OutPool};
-use crate::endpoint::Endpoint;
+use crate::client::Client;
 use crate::options::Options;
 use crate::session::Received;
 use crate::topics::Topics;
@@ -14,6 +13,7 @@ use crate::topics::Topics;
 /// What all clients of a fleet share.
 pub(crate) struct Shared {
     pub options: Options,
+    /// Two for each of the target's: where publishers and where subscribers connect to.
     pub endpoints: Vec<Endpoint>,
     pub username: Option<String>,
     pub password: Option<Secret>,
@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     /// Messages accepted and not settled.
     pub unsettled: u64,
     pub wire: WireBytes,
+    /// System calls that wrote.
+    pub writes: u64,
     /// Longest packet that is taken from a server, in bytes.
     pub max_in: usize,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.
@@ -56,30 +58,10 @@ impl Shared {
     pub fn set_timer(&mut self, client: &mut Client, id: ClientId, after_ms: u32) {
         // 0 stands for no timer.
         client.due_ms = self.now_ms.saturating_add(after_ms).max(1);
-        self.timers.0.push(Reverse((client.due_ms, id.0)));
+        self.timers.push(client.due_ms, id.0);
     }
 
     pub fn endpoint(&self, client: &Client) -> &str {
         &self.endpoints[usize::from(client.endpoint)].shown
-    }
-}
-
-/// Timers of all clients. One that was overtaken by another stays in until it is due, and is then
-/// told by its time, which is no longer the client's.
-#[derive(Default)]
-pub(crate) struct Timers(pub BinaryHeap<Reverse<(u32, u32)>>);
-
-impl Timers {
-    /// When the first is due.
-    pub fn first_ms(&self) -> Option<u32> {
-        self.0.peek().map(|Reverse((due, _))| *due)
-    }
-
-    /// Takes one out that is due: its time and its client.
-    pub fn pop_due(&mut self, now_ms: u32) -> Option<(u32, u32)> {
-        if self.first_ms()? > now_ms {
-            return None;
-        }
-        self.0.pop().map(|Reverse(entry)| entry)
     }
 }

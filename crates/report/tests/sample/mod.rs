@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use pubgauge_driver::{Mapping, Unsupported};
+use pubgauge_driver::{Answer, Capability, Mapping, Support, Unsupported};
 use pubgauge_report::Logs;
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
+use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_results::verdict::{Circumstances, judge};
 use pubgauge_results::*;
 
@@ -181,12 +182,38 @@ pub fn run(repeats: u32) -> (Results, Logs) {
                     reason: "libzmq has no acknowledgements; use at-most-once".into(),
                 }],
             }],
+            capabilities: ["rabbitmq", "zeromq"].map(capabilities).to_vec(),
             seed: 7,
             cut_off: false,
         },
         trials,
     };
     (results, logs)
+}
+
+/// Made-up answers of every kind.
+fn capabilities(system: &str) -> SystemCapabilities {
+    let supports = [
+        Support::Native,
+        Support::Emulated,
+        Support::Broken,
+        Support::Unsupported,
+    ];
+    let answer = |(n, capability): (usize, Capability)| CapabilityAnswer {
+        capability,
+        answer: Answer {
+            support: supports[(n + system.len()) % supports.len()],
+            words: format!("what {capability} is on <{system}>"),
+        },
+    };
+    SystemCapabilities {
+        system: system.into(),
+        answers: Capability::ALL
+            .into_iter()
+            .enumerate()
+            .map(answer)
+            .collect(),
+    }
 }
 
 fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Trial, Interval) {

@@ -44,9 +44,9 @@ macro_rules! written_as {
 
 written_as!(
     Systems,
-    "the name of a system, a list of names, or \"available\"",
+    "the name of a system, a list of names, \"available\", \"available-variants\" or \"first-look\"",
     |_| json_schema!({
-        "description": "Names of systems, or \"available\" for all that are found.",
+        "description": "Names of systems; \"available\" for all that are found, \"available-variants\" for these in every variant, \"first-look\" for those found that start at once.",
         "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
     }),
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Systems, E> {

@@ -2,8 +2,17 @@
 
 use std::path::{Component, Path};
 
+use pubgauge_driver::Capability;
+use pubgauge_driver::conformance::check_names;
+
 use super::{Kind, SystemFile, spelling_hint};
 use crate::template;
+
+/// Whether this is `CHECK` or `CHECK:SETTINGS` of the conformance suite.
+fn is_check(name: &str) -> bool {
+    let plain = name.split_once(':').map_or(name, |(plain, _)| plain);
+    check_names().any(|check| check == plain)
+}
 
 impl SystemFile {
     pub(super) fn validate(&self) -> Result<(), Fault> {
@@ -63,6 +72,29 @@ impl SystemFile {
                 Some("add [find] with executables = [\"NAME\", ...]".into()),
                 Some("[find]".into()),
             ));
+        }
+        if self.kind == Kind::Unavailable && self.install.note.is_none() {
+            return Err(Fault::new(
+                "nothing says why the system is unavailable".into(),
+                Some("add [install] with note = \"...\"".into()),
+                Some("unavailable".into()),
+            ));
+        }
+        if let Some(maven) = &self.install.maven {
+            maven.validate()?;
+        }
+        for name in self.deviations.keys() {
+            if name.parse::<Capability>().is_err() && !is_check(name) {
+                let mut known: Vec<String> =
+                    Capability::ALL.iter().map(ToString::to_string).collect();
+                known.extend(check_names().map(str::to_owned));
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                return Err(Fault::new(
+                    format!("`{name}` is the name of no capability, and of no check"),
+                    Some(spelling_hint(name, &known)),
+                    Some(name.clone()),
+                ));
+            }
         }
         if self.kind == Kind::External && self.endpoints.is_empty() {
             return Err(Fault::new(
@@ -129,6 +161,9 @@ impl SystemFile {
 
     fn validate_placeholders(&self) -> Result<(), Fault> {
         let mut known: Vec<&str> = template::ALWAYS.to_vec();
+        if self.kind == Kind::External && self.find.variable.is_some() {
+            known.push("address");
+        }
         let named = (self.run.ports.iter())
             .chain(&self.run.folders)
             .chain(self.find.paths.keys())
@@ -217,7 +252,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    fn new(what: String, hint: Option<String>, near: Option<String>) -> Self {
+    pub(super) fn new(what: String, hint: Option<String>, near: Option<String>) -> Self {
         Fault { what, hint, near }
     }
 }

@@ -2,6 +2,8 @@
 #![allow(dead_code)] // Each test file uses its own part.
 
 pub mod peer;
+pub mod raw;
+pub mod systems;
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -21,7 +21,10 @@ const SYSTEM_AUTHORITIES: [&str; 3] = [
 ];
 
 /// Reads the certificates and makes the configuration that all connections of a fleet share.
-pub(crate) fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
+///
+/// # Errors
+/// Files that are missing, unreadable or do not belong together.
+pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
     let system = || {
         SYSTEM_AUTHORITIES
             .iter()
@@ -30,7 +33,7 @@ pub(crate) fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
     };
     let Some(ca_file) = tls.ca_file.as_deref().or_else(system) else {
         return Err(DriverError::with_hint(
-            "an mqtts:// endpoint, but no authorities to check its certificate against",
+            "an endpoint with TLS, but no authorities to check its certificate against",
             "give the CA certificate as a PEM file, or install the system's (ca-certificates)",
         ));
     };
@@ -89,7 +92,10 @@ fn unreadable(path: &Path, what: &str, error: &str) -> DriverError {
 }
 
 /// The name that the server's certificate must be for.
-pub(crate) fn server_name(
+///
+/// # Errors
+/// Neither a host name nor an IP address.
+pub fn server_name(
     endpoint: &Endpoint,
     tls: Option<&Tls>,
 ) -> Result<ServerName<'static>, DriverError> {
@@ -105,7 +111,8 @@ pub(crate) fn server_name(
 }
 
 /// A socket as rustls wants to see it.
-pub(crate) struct Wire<'a> {
+pub struct Wire<'a> {
+    /// The socket.
     pub fd: BorrowedFd<'a>,
     /// Bytes that went through, added up.
     pub moved: u64,
@@ -143,7 +150,10 @@ impl io::Write for Wire<'_> {
 }
 
 /// A connection's TLS state.
-pub(crate) fn connect(
+///
+/// # Errors
+/// What rustls says against it.
+pub fn connect(
     config: &Arc<ClientConfig>,
     name: ServerName<'static>,
 ) -> Result<Box<ClientConnection>, rustls::Error> {

@@ -7,11 +7,20 @@ use pubgauge_driver::DriverError;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use crate::options::Options;
+/// Options of a TCP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// `TCP_NODELAY`: no waiting for more bytes (Nagle's algorithm off).
+    pub no_delay: bool,
+    /// `SO_SNDBUF` in bytes; the kernel's choice if absent.
+    pub send_buffer: Option<usize>,
+    /// `SO_RCVBUF` in bytes; the kernel's choice if absent.
+    pub receive_buffer: Option<usize>,
+}
 
 /// What a socket call came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Io {
+pub enum Io {
     /// So many bytes went through; 0 of a read is the end of the stream.
     Done(usize),
     /// It would have to wait.
@@ -31,13 +40,15 @@ impl From<Result<usize, Errno>> for Io {
     }
 }
 
+/// Sends what the socket takes at once.
 #[inline]
-pub(crate) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Io {
+pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Io {
     net::send(fd, bytes, SendFlags::NOSIGNAL).into()
 }
 
+/// Receives what is there.
 #[inline]
-pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> Io {
+pub fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> Io {
     net::recv(fd, buf, RecvFlags::empty())
         .map(|(_, n)| n)
         .into()
@@ -45,10 +56,13 @@ pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> Io {
 
 /// Makes a socket with the options set and begins to connect. The inner result is what `connect`
 /// said where it said it at once.
-pub(crate) fn begin_connect(
+///
+/// # Errors
+/// When no socket can be made, an option cannot be set, or `source` is no address of this host.
+pub fn begin_connect(
     address: SocketAddr,
     source: Option<IpAddr>,
-    options: &Options,
+    options: &SocketOptions,
 ) -> Result<(OwnedFd, Result<(), Errno>), DriverError> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -132,7 +146,7 @@ fn socket_error(errno: Errno) -> DriverError {
 }
 
 /// Why a connection could not be made or was lost, and what to do.
-pub(crate) fn explain(errno: Errno, endpoint: &str, connecting: bool) -> String {
+pub fn explain(errno: Errno, endpoint: &str, connecting: bool) -> String {
     let (what, hint) = match errno {
         Errno::CONNREFUSED => (
             "connection refused",

@@ -1,41 +1,93 @@
-//! Endpoints: `mqtt://[user@]host[:port]` and `mqtts://...`.
+//! Endpoints: `mqtt://[user@]host[:port]`, `amqps://...` and the like.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use pubgauge_driver::DriverError;
 
+/// How a protocol's endpoints are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    /// The protocol, in error messages.
+    pub protocol: &'static str,
+    /// Schemes without TLS; the first is the usual one.
+    pub plain: &'static [&'static str],
+    /// Schemes with TLS; the first is the usual one.
+    pub secure: &'static [&'static str],
+    /// Port of the plain schemes, where none is given.
+    pub plain_port: u16,
+    /// Port of the secure schemes, where none is given.
+    pub secure_port: u16,
+    /// What a path after the host means, in error messages; `None` if there must be none.
+    pub path: Option<&'static str>,
+}
+
 /// Where a server is, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     /// As the user wrote it, without user name: for messages.
     pub shown: String,
     /// Host name or address, for the certificate check.
     pub host: String,
+    /// Its addresses, at least one.
     pub addresses: Vec<SocketAddr>,
+    /// Whether TLS is spoken.
     pub tls: bool,
+    /// User name in the URL.
     pub username: Option<String>,
+    /// What stands after the host's `/`, decoded; `None` if there is no `/`.
+    pub path: Option<String>,
 }
 
 impl Endpoint {
     /// Reads the URL and looks the host up, which may take as long as name servers do.
-    pub fn parse(url: &str) -> Result<Endpoint, DriverError> {
+    ///
+    /// # Errors
+    /// A URL of another form, one with a password, a host that is not found.
+    pub fn parse(url: &str, scheme_of: &Scheme) -> Result<Endpoint, DriverError> {
         let bad = |what: &str| {
+            let path = scheme_of
+                .path
+                .map_or(String::new(), |what| format!(", {what} after /"));
+            // Never shows what stands before a @, which may hold a password.
+            let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
             DriverError::with_hint(
-                format!("{url:?} is not an MQTT endpoint: {what}"),
-                "expected mqtt://HOST[:PORT] (port 1883) or mqtts://HOST[:PORT] (TLS, port 8883), optionally USER@ before HOST",
+                format!("{url:?} is not an {} endpoint: {what}", scheme_of.protocol),
+                format!(
+                    "expected {}://HOST[:PORT] (port {}) or {}://HOST[:PORT] (TLS, port {}), optionally USER@ before HOST{path}",
+                    scheme_of.plain[0],
+                    scheme_of.plain_port,
+                    scheme_of.secure[0],
+                    scheme_of.secure_port
+                ),
             )
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
-        let (tls, default_port) = match scheme {
-            "mqtt" | "tcp" => (false, 1883),
-            "mqtts" | "ssl" | "tls" => (true, 8883),
-            _ => return Err(bad("unknown scheme")),
+        let (tls, default_port) = if scheme_of.plain.contains(&scheme) {
+            (false, scheme_of.plain_port)
+        } else if scheme_of.secure.contains(&scheme) {
+            (true, scheme_of.secure_port)
+        } else {
+            return Err(bad("unknown scheme"));
         };
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (rest, path) = match rest.split_once('/') {
+            None => (rest, None),
+            Some((rest, "")) if scheme_of.path.is_none() => (rest, None),
+            Some(_) if scheme_of.path.is_none() => {
+                return Err(bad("no host, or something after it"));
+            }
+            Some((rest, path)) => {
+                let path = percent_decode(path)
+                    .ok_or_else(|| bad("the path is not percent-encoded UTF-8"))?;
+                (rest, Some(path))
+            }
+        };
         let (username, authority) = match rest.rsplit_once('@') {
             Some((user, _)) if user.contains(':') => {
                 return Err(DriverError::with_hint(
-                    "an MQTT endpoint has a password in its URL",
+                    format!(
+                        "an {} endpoint has a password in its URL",
+                        scheme_of.protocol
+                    ),
                     "give only the user name there and the password by environment or file, so that it never appears in results",
                 ));
             }
@@ -90,6 +142,7 @@ impl Endpoint {
             addresses,
             tls,
             username,
+            path,
         })
     }
 }
@@ -112,12 +165,49 @@ fn percent_decode(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    const MQTT: Scheme = Scheme {
+        protocol: "MQTT",
+        plain: &["mqtt", "tcp"],
+        secure: &["mqtts", "ssl"],
+        plain_port: 1883,
+        secure_port: 8883,
+        path: None,
+    };
+    const AMQP: Scheme = Scheme {
+        protocol: "AMQP",
+        plain: &["amqp"],
+        secure: &["amqps"],
+        plain_port: 5672,
+        secure_port: 5671,
+        path: Some("the virtual host"),
+    };
+
+    #[test]
+    fn a_path_is_told_where_the_protocol_has_one() {
+        let path = |url| Endpoint::parse(url, &AMQP).unwrap().path;
+        assert_eq!(path("amqp://127.0.0.1"), None);
+        assert_eq!(path("amqp://127.0.0.1/"), Some(String::new()));
+        assert_eq!(path("amqps://u@127.0.0.1:1/%2ftest"), Some("/test".into()));
+        assert_eq!(
+            Endpoint::parse("amqps://127.0.0.1", &AMQP)
+                .unwrap()
+                .addresses,
+            ["127.0.0.1:5671".parse().unwrap()]
+        );
+    }
+
+    #[test]
+    fn a_malformed_url_does_not_show_a_password() {
+        let error = Endpoint::parse("amqq://u:secret@h", &AMQP).unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
     #[test]
     fn urls_are_taken_apart() {
-        let plain = Endpoint::parse("mqtt://127.0.0.1").unwrap();
+        let plain = Endpoint::parse("mqtt://127.0.0.1", &MQTT).unwrap();
         assert_eq!(plain.addresses, ["127.0.0.1:1883".parse().unwrap()]);
         assert!(!plain.tls && plain.username.is_none());
-        let tls = Endpoint::parse("mqtts://a%40b@[::1]:99/").unwrap();
+        let tls = Endpoint::parse("mqtts://a%40b@[::1]:99/", &MQTT).unwrap();
         assert_eq!(tls.addresses, ["[::1]:99".parse().unwrap()]);
         assert!(tls.tls);
         assert_eq!(tls.username.as_deref(), Some("a@b"));
@@ -137,10 +227,10 @@ mod tests {
             "mqtt://[::1]x",
             "mqtt://h/p",
         ] {
-            let error = Endpoint::parse(url).unwrap_err();
+            let error = Endpoint::parse(url, &MQTT).unwrap_err();
             assert!(error.hint.is_some(), "{url}: {error}");
         }
-        let error = Endpoint::parse("mqtt://user:secret@h").unwrap_err();
+        let error = Endpoint::parse("mqtt://user:secret@h", &MQTT).unwrap_err();
         assert!(!error.to_string().contains("secret"));
     }
 }

@@ -1,0 +1,432 @@
+//! What checks stand on: fleets with what they reported, and pairs of publishers and subscribers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Lifecycle;
+use crate::clock::{Clock, Nanos};
+use crate::header::{Header, Kind};
+use crate::payload::{Filler, Payload};
+use crate::seam::{
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Fleet, FleetConfig,
+    Publish, Subscription, Target, TopicId,
+};
+use crate::settings::Settings;
+
+/// Longest wait without any progress, ns.
+pub(super) const PATIENCE: Nanos = 10_000_000_000;
+/// How long nothing must come before it counts as nothing, ns.
+const SILENCE: Nanos = 300_000_000;
+const NONCE: u8 = 42;
+/// The longest message, in bytes.
+pub(super) const LARGEST: usize = 2 * 1024 * 1024;
+
+/// A driver and a running system, under one set of settings.
+pub(super) struct Bed<'a> {
+    pub driver: &'a dyn Driver,
+    pub target: &'a Target,
+    pub settings: Settings,
+    /// The system's server, where it may be killed.
+    pub server: Option<&'a mut dyn Lifecycle>,
+    /// Number of the check, so that none hears another's messages.
+    number: u32,
+    fleets: u32,
+}
+
+/// A fleet with what it reported so far.
+pub(super) struct Rig {
+    pub fleet: Box<dyn Fleet>,
+    pub clock: Clock,
+    pub seen: Seen,
+    filler: Filler,
+    next: HashMap<u32, u32>,
+}
+
+/// One delivered message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    pub client: ClientId,
+    pub stream: u32,
+    pub sequence: u32,
+    /// Bytes.
+    pub len: usize,
+    pub retained: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Seen {
+    pub changes: Vec<(ClientId, Change)>,
+    pub delivered: Vec<Heard>,
+    pub damaged: Vec<String>,
+    pub acknowledged: Vec<(ClientId, u64, Acknowledgement)>,
+    reads: u64,
+    before_read: bool,
+    filler: Option<Filler>,
+}
+
+impl Events for Seen {
+    fn arrived(&mut self) {
+        self.reads += 1;
+    }
+
+    fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
+        self.before_read |= self.reads == 0;
+        let Some(header) = Header::decode(delivery.payload, NONCE) else {
+            self.damaged.push(format!(
+                "{} bytes without our header",
+                delivery.payload.len()
+            ));
+            return;
+        };
+        if let Some(filler) = &self.filler
+            && filler.body(header.stream, header.sequence, delivery.payload.len())
+                != &delivery.payload[16..]
+        {
+            self.damaged.push(format!(
+                "message {} of {} B is damaged",
+                header.sequence,
+                delivery.payload.len()
+            ));
+        }
+        self.delivered.push(Heard {
+            client,
+            stream: header.stream,
+            sequence: header.sequence,
+            len: delivery.payload.len(),
+            retained: delivery.retained,
+        });
+    }
+
+    fn acknowledged(&mut self, client: ClientId, tag: u64, answer: Acknowledgement) {
+        self.acknowledged.push((client, tag, answer));
+    }
+
+    fn changed(&mut self, client: ClientId, change: Change) {
+        self.changes.push((client, change));
+    }
+}
+
+impl<'a> Bed<'a> {
+    pub fn new(driver: &'a dyn Driver, target: &'a Target, settings: Settings) -> Self {
+        // Each bed has topics of its own: what one left behind in a system must not reach another.
+        static BEDS: AtomicU32 = AtomicU32::new(0);
+        Bed {
+            driver,
+            target,
+            settings,
+            server: None,
+            number: BEDS.fetch_add(1, Ordering::Relaxed) * 100,
+            fleets: 0,
+        }
+    }
+
+    /// Goes on to the next check.
+    pub fn next(&mut self) {
+        self.number += 1;
+    }
+}
+
+impl Bed<'_> {
+    pub fn open(&mut self, clients: usize) -> Result<Rig, String> {
+        self.fleets += 1;
+        let clock = Clock::Monotonic;
+        let fleet = self
+            .driver
+            .open(FleetConfig {
+                target: self.target.clone(),
+                settings: self.settings.clone(),
+                clock: clock.clone(),
+                max_payload: LARGEST,
+                clients,
+                worker: self.number * 10 + self.fleets,
+            })
+            .map_err(|e| e.to_string())?;
+        let filler = Filler::new(LARGEST);
+        let seen = Seen {
+            filler: Some(filler.clone()),
+            ..Seen::default()
+        };
+        Ok(Rig {
+            fleet,
+            clock,
+            seen,
+            filler,
+            next: HashMap::new(),
+        })
+    }
+
+    /// A client's name.
+    pub fn name(&self, who: &str) -> String {
+        format!("conform-{}-{}-{who}", std::process::id(), self.number)
+    }
+
+    /// The level under which this check's topics stand.
+    pub fn base(&self) -> String {
+        format!("conform-{}/{}", std::process::id(), self.number)
+    }
+
+    /// A topic below [`Bed::base`].
+    pub fn topic(&self, which: &str) -> String {
+        format!("{}/{which}", self.base())
+    }
+
+    /// Publishers and subscribers in one fleet each, connected, subscribed to `filter`, and
+    /// proven to be reached by every publisher.
+    pub fn pair(
+        &mut self,
+        publishers: usize,
+        subscribers: usize,
+        filter: &str,
+    ) -> Result<Pair, String> {
+        let traits = self.driver.traits(&self.settings);
+        let (mut out, mut into) = (self.open(publishers)?, self.open(subscribers)?);
+        let mut peers = Vec::new();
+        let mut senders = Vec::new();
+        for p in 0..publishers {
+            let (client, address) = out.connect(ClientSpec {
+                name: self.name(&format!("p{p}-{}", self.fleets)),
+                publishes: true,
+                ..ClientSpec::default()
+            })?;
+            let topic = out
+                .fleet
+                .advertise(client, &self.topic(&format!("t{p}")))
+                .map_err(|e| e.to_string())?;
+            senders.push((client, topic));
+            peers.extend(address);
+        }
+        if traits.publishers_first && peers.len() != publishers {
+            return Err("publishers come first, but told no address".into());
+        }
+        for s in 0..subscribers {
+            let (client, _) = into.connect(ClientSpec {
+                name: self.name(&format!("s{s}-{}", self.fleets)),
+                subscribes: true,
+                peers: peers.clone(),
+                ..ClientSpec::default()
+            })?;
+            into.subscribe(client, filter)?;
+        }
+        let mut pair = Pair { out, into, senders };
+        pair.prove(subscribers)?;
+        Ok(pair)
+    }
+}
+
+/// Publishers and subscribers.
+pub(super) struct Pair {
+    pub out: Rig,
+    pub into: Rig,
+    /// Each publisher with its topic `t0`, `t1`, ...
+    pub senders: Vec<(ClientId, TopicId)>,
+}
+
+impl Pair {
+    /// Sends sentinels until each subscriber has one of each publisher, then forgets them.
+    pub fn prove(&mut self, subscribers: usize) -> Result<(), String> {
+        let start = self.out.clock.now();
+        let mut heard: HashMap<(u32, u32), bool> = HashMap::new();
+        while heard.len() < subscribers * self.senders.len() {
+            if self.out.clock.now() - start > PATIENCE {
+                return Err(format!(
+                    "only {} of {} paths carried a sentinel within 10 s",
+                    heard.len(),
+                    subscribers * self.senders.len()
+                ));
+            }
+            for (p, (client, topic)) in self.senders.clone().into_iter().enumerate() {
+                self.out
+                    .send(client, topic, 1000 + p as u32, 64, Kind::Sentinel)?;
+            }
+            self.out.poll(5_000_000)?;
+            self.into.poll(20_000_000)?;
+            for message in self.into.seen.delivered.drain(..) {
+                heard.insert((message.client.0, message.stream), true);
+            }
+        }
+        // What is still on its way must not be taken for what follows.
+        self.quiet()?;
+        self.into.seen.delivered.clear();
+        self.out.seen.acknowledged.clear();
+        Ok(())
+    }
+
+    pub fn quiet(&mut self) -> Result<(), String> {
+        let mut count = usize::MAX;
+        while count != self.into.seen.delivered.len() {
+            count = self.into.seen.delivered.len();
+            let until = self.out.clock.now() + SILENCE / 3;
+            while self.out.clock.now() < until {
+                self.out.poll(1_000_000)?;
+                self.into.poll(10_000_000)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Polls both until `done` or patience ends.
+    pub fn until(&mut self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), String> {
+        let mut progress = (self.out.clock.now(), 0);
+        while !done(self) {
+            let events = self.into.seen.delivered.len() + self.out.seen.acknowledged.len();
+            let now = self.out.clock.now();
+            if events != progress.1 {
+                progress = (now, events);
+            } else if now - progress.0 > PATIENCE {
+                return Err(format!(
+                    "{what}: nothing more came for 10 s ({} delivered)",
+                    self.into.seen.delivered.len()
+                ));
+            }
+            self.out.poll(1_000_000)?;
+            self.into.poll(1_000_000)?;
+        }
+        if let Some(damage) = self.into.seen.damaged.first() {
+            return Err(damage.clone());
+        }
+        if self.into.seen.before_read {
+            return Err("a message was reported before any `arrived`".into());
+        }
+        Ok(())
+    }
+
+    pub fn close(mut self) -> Result<(), String> {
+        for rig in [&mut self.out, &mut self.into] {
+            let until = rig.clock.now() + 2_000_000_000;
+            rig.fleet.close(until);
+        }
+        Ok(())
+    }
+
+    /// Sends `count` messages, polling both sides while blocked.
+    pub fn send_all(&mut self, sender: usize, count: u32, len: usize) -> Result<(), String> {
+        let (client, topic) = self.senders[sender];
+        let mut progress = self.out.clock.now();
+        let mut sent = 0;
+        while sent < count {
+            match self
+                .out
+                .send(client, topic, sender as u32, len, Kind::Measured)?
+            {
+                Publish::Accepted => {
+                    sent += 1;
+                    progress = self.out.clock.now();
+                }
+                Publish::Blocked => {
+                    self.out.poll(1_000_000)?;
+                    self.into.poll(1_000_000)?;
+                }
+                Publish::Refused(why) => return Err(format!("refused: {why:?}")),
+            }
+            if self.out.clock.now() - progress > PATIENCE {
+                return Err(format!(
+                    "after {sent} of {count} messages none was accepted for 10 s"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rig {
+    pub fn poll(&mut self, at_most: Nanos) -> Result<(), String> {
+        let until = self.clock.now() + at_most;
+        self.fleet
+            .poll(until, &mut self.seen)
+            .map_err(|e| e.to_string())
+    }
+
+    pub fn await_change(
+        &mut self,
+        client: ClientId,
+        what: &str,
+        wanted: fn(&Change) -> bool,
+    ) -> Result<Change, String> {
+        let start = self.clock.now();
+        loop {
+            if let Some(index) = self
+                .seen
+                .changes
+                .iter()
+                .position(|(c, change)| *c == client && wanted(change))
+            {
+                return Ok(self.seen.changes.remove(index).1);
+            }
+            let failed = |(c, change): &(ClientId, Change)| match change {
+                Change::Failed(why) | Change::SubscriptionRefused(why) if *c == client => {
+                    Some(why.clone())
+                }
+                _ => None,
+            };
+            if let Some(why) = self.seen.changes.iter().find_map(failed) {
+                return Err(format!("{what}: failed: {why}"));
+            }
+            if self.clock.now() - start > PATIENCE {
+                return Err(format!("{what}: not within 10 s"));
+            }
+            self.poll(20_000_000)?;
+        }
+    }
+
+    pub fn connect(&mut self, spec: ClientSpec) -> Result<(ClientId, Option<String>), String> {
+        let client = self.fleet.connect(&spec).map_err(|e| e.to_string())?;
+        match self.await_change(client, "connect", |c| matches!(c, Change::Connected { .. }))? {
+            Change::Connected { address, .. } => Ok((client, address)),
+            _ => Err("connect: another change than asked for".into()),
+        }
+    }
+
+    pub fn subscribe(&mut self, client: ClientId, filter: &str) -> Result<(), String> {
+        self.subscribe_in(client, filter, None)
+    }
+
+    pub fn subscribe_in(
+        &mut self,
+        client: ClientId,
+        filter: &str,
+        group: Option<&str>,
+    ) -> Result<(), String> {
+        let subscription = Subscription {
+            filter: filter.into(),
+            group: group.map(str::to_owned),
+        };
+        self.fleet
+            .subscribe(client, &subscription)
+            .map_err(|e| e.to_string())?;
+        self.await_change(client, "subscribe", |c| matches!(c, Change::Subscribed))
+            .map(|_| ())
+    }
+
+    pub fn send(
+        &mut self,
+        client: ClientId,
+        topic: TopicId,
+        stream: u32,
+        len: usize,
+        kind: Kind,
+    ) -> Result<Publish, String> {
+        let next = self.next.entry(stream).or_default();
+        let head = Header {
+            kind,
+            intended: 0,
+            lag: 0,
+            stream,
+            sequence: *next,
+        }
+        .encode(NONCE);
+        let payload = Payload {
+            head: &head,
+            body: self.filler.body(stream, *next, len),
+        };
+        let outcome = self.fleet.publish(
+            client,
+            topic,
+            payload,
+            u64::from(stream) << 32 | u64::from(*next),
+        );
+        if outcome == Publish::Accepted {
+            *next += 1;
+        }
+        Ok(outcome)
+    }
+}

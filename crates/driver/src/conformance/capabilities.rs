@@ -1,0 +1,655 @@
+//! One check for each capability: what would not hold if a system that claims it did not behave
+//! so.
+
+use std::collections::BTreeMap;
+
+use super::bed::{Bed, Heard, Pair, Rig};
+use super::{Ending, Lifecycle, limits};
+use crate::capability::{Capability, Filtering};
+use crate::header::Kind;
+use crate::seam::{Change, ClientId, ClientSpec, Driver, Publish, Target};
+use crate::settings::{Durability, OnFull, Pattern, Reliability, Session, Settings};
+
+/// What came of trying a capability.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The system behaved so.
+    Shown,
+    /// Clients cannot see it, for this reason; the driver's own tests must show it.
+    Unseen(&'static str),
+}
+
+/// Tries a capability that a system claims. `server` lets the check end the system's server, which
+/// durability needs.
+///
+/// # Errors
+/// In which way the system did not behave so.
+pub fn prove<'a>(
+    driver: &'a dyn Driver,
+    target: &'a Target,
+    capability: Capability,
+    server: Option<&'a mut dyn Lifecycle>,
+) -> Result<Proof, String> {
+    let settings = capability.settings(driver, target).unwrap_or_default();
+    let mut bed = Bed::new(driver, target, settings);
+    bed.next();
+    let shown = |()| Proof::Shown;
+    match capability {
+        Capability::Pattern(Pattern::PublishSubscribe) => publish_subscribe(&mut bed).map(shown),
+        Capability::Pattern(Pattern::PointToPoint) => point_to_point(&mut bed).map(shown),
+        Capability::Pattern(Pattern::RequestReply) => request_reply(&mut bed).map(shown),
+        Capability::Filter(filter) => filters(&mut bed, filter).map(shown),
+        Capability::Group => group(&mut bed).map(shown),
+        Capability::Reliability(reliability) => reliable(&mut bed, reliability).map(shown),
+        Capability::Durability(durability) => {
+            bed.server = server;
+            durable(&mut bed, durability).map(shown)
+        }
+        Capability::DurableSession => durable_session(&mut bed).map(shown),
+        Capability::LastValue => last_value(&mut bed).map(shown),
+        Capability::Lifespan => lifespan(&mut bed),
+        Capability::Priority => priority(&mut bed),
+        Capability::Multicast => Ok(Proof::Unseen(
+            "how often a message was transmitted shows on the wire only",
+        )),
+        Capability::BatchingOff | Capability::BatchingFixed | Capability::BatchingAdaptive => {
+            limits::batching(&mut bed)
+        }
+        Capability::RateLimit => limits::rate(&mut bed).map(shown),
+        Capability::InFlight => limits::in_flight(&mut bed).map(shown),
+        Capability::QueueLimit => limits::queue(&mut bed, None).map(shown),
+        Capability::OnFull(what) => {
+            // A limit must be there to be reached.
+            let limited = Settings {
+                queue_limit: Some(100),
+                ..bed.settings.clone()
+            };
+            if driver.resolve(&limited, target).is_ok() {
+                bed.settings = limited;
+            } else if what == OnFull::Drop {
+                let window = Settings {
+                    in_flight: Some(8),
+                    ..bed.settings.clone()
+                };
+                if driver.resolve(&window, target).is_ok() {
+                    bed.settings = window;
+                }
+            }
+            limits::queue(&mut bed, Some(what)).map(shown)
+        }
+        Capability::Topology(_) => Ok(Proof::Unseen("clients see addresses only")),
+        Capability::PayloadAgnostic | Capability::BinaryPayload => payloads(&mut bed).map(shown),
+    }
+}
+
+impl Bed<'_> {
+    /// A client that says whether it had a session.
+    pub(super) fn client(
+        &self,
+        rig: &mut Rig,
+        who: &str,
+        publishes: bool,
+    ) -> Result<Joined, String> {
+        let (client, address) = rig.connect(ClientSpec {
+            name: self.name(who),
+            publishes,
+            subscribes: !publishes,
+            ..ClientSpec::default()
+        })?;
+        Ok(Joined { client, address })
+    }
+
+    /// The settings that ask for a durable session besides, where the system has them.
+    fn with_session(&self) -> Option<Settings> {
+        [
+            None,
+            Some(Reliability::AtLeastOnce),
+            Some(Reliability::Reliable),
+        ]
+        .into_iter()
+        .map(|reliability| Settings {
+            session: Some(Session::Durable),
+            reliability: reliability.or(self.settings.reliability),
+            ..self.settings.clone()
+        })
+        // What is at most once need not be kept for somebody who is away.
+        .find(|s| !s.may_lose() && self.driver.resolve(s, self.target).is_ok())
+    }
+
+    /// The subscriber goes away; its session stays.
+    fn leave(&self, pair: &mut Pair) -> Result<(), String> {
+        pair.into.fleet.disconnect(ClientId(0));
+        pair.into
+            .await_change(ClientId(0), "disconnect", |c| *c == Change::Closed)?;
+        Ok(())
+    }
+
+    /// The subscriber comes back, subscribing again only if its session is gone; tells whether it
+    /// was there.
+    fn come_back(&self, pair: &mut Pair) -> Result<bool, String> {
+        let into = &mut pair.into;
+        into.fleet
+            .reconnect(ClientId(0))
+            .map_err(|e| e.to_string())?;
+        let back = into.await_change(ClientId(0), "reconnect", |c| {
+            matches!(c, Change::Connected { .. })
+        })?;
+        let present = matches!(
+            back,
+            Change::Connected {
+                session_present: true,
+                ..
+            }
+        );
+        if !present {
+            into.subscribe(ClientId(0), &self.topic("t0"))?;
+        }
+        Ok(present)
+    }
+
+    /// Waits until the system has everything that was accepted.
+    fn settle(&self, pair: &mut Pair) -> Result<(), String> {
+        pair.until("acknowledgements", |p| p.out.fleet.unsettled() == 0)?;
+        pair.quiet()
+    }
+}
+
+/// A connected client.
+pub(super) struct Joined {
+    pub client: ClientId,
+    pub address: Option<String>,
+}
+
+fn publish_subscribe(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 2, &bed.topic("t0"))?;
+    pair.send_all(0, 50, 64)?;
+    pair.until("50 messages for each of 2", |p| {
+        p.into.seen.delivered.len() >= 100
+    })?;
+    for client in [0, 1] {
+        let own = |m: &&Heard| m.client == ClientId(client);
+        if pair.into.seen.delivered.iter().filter(own).count() != 50 {
+            return Err("the subscribers did not get 50 messages each".into());
+        }
+    }
+    pair.close()
+}
+
+fn point_to_point(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    // A second receiver at the same address shares what comes, or is not let in at all.
+    let second = bed.client(&mut pair.into, "second", false)?;
+    let shares = pair.into.subscribe(second.client, &bed.topic("t0")).is_ok();
+    // Another address hears nothing of it.
+    let other = bed.client(&mut pair.into, "other", false)?;
+    pair.into.subscribe(other.client, &bed.topic("t1"))?;
+    pair.quiet()?;
+    pair.into.seen.delivered.clear();
+    pair.send_all(0, 50, 64)?;
+    pair.until("50 messages", |p| p.into.seen.delivered.len() >= 50)?;
+    pair.quiet()?;
+    let heard = &pair.into.seen.delivered;
+    if heard.len() != 50 {
+        return Err(format!(
+            "50 messages to one address arrived {} times{}",
+            heard.len(),
+            if shares { " at its two receivers" } else { "" }
+        ));
+    }
+    if heard.iter().any(|m| m.client == other.client) {
+        return Err("a message reached another address than it was sent to".into());
+    }
+    pair.close()
+}
+
+fn request_reply(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut there = bed.pair(1, 1, &bed.topic("t0"))?;
+    // The way back: the asker listens to answers, the answerer publishes them.
+    bed.next();
+    let mut back = bed.pair(1, 1, &bed.topic("t0"))?;
+    for n in 0..20 {
+        there.send_all(0, 1, 64)?;
+        there.until("a question", |p| p.into.seen.delivered.len() > n)?;
+        let asked = there.into.seen.delivered[n].sequence;
+        back.send_all(0, 1, 64)?;
+        back.until("an answer", |p| p.into.seen.delivered.len() > n)?;
+        if back.into.seen.delivered[n].sequence != asked {
+            return Err(format!("question {asked} got another question's answer"));
+        }
+    }
+    there.close()?;
+    back.close()
+}
+
+fn filters(bed: &mut Bed<'_>, filter: Filtering) -> Result<(), String> {
+    let base = bed.base();
+    let (asked, inside, outside): (String, &[&str], &[&str]) = match filter {
+        Filtering::Exact => (bed.topic("t0"), &["t0"], &["t0x", "t", "t0/a"]),
+        Filtering::Prefix => (
+            format!("{base}/t0/#"),
+            &["t0/a", "t0/b/c"],
+            &["t0x", "t1/a"],
+        ),
+        Filtering::PerLevel => (
+            format!("{base}/+/t0"),
+            &["a/t0", "b/t0"],
+            &["a/t1", "a/b/t0", "t0"],
+        ),
+        Filtering::Content => return Err("no subscription asks for content".into()),
+    };
+    let mut out = bed.open(1)?;
+    let publisher = bed.client(&mut out, "p", true)?;
+    let mut topics = Vec::new();
+    for topic in inside.iter().chain(outside) {
+        let id = out.fleet.advertise(publisher.client, &bed.topic(topic));
+        topics.push(id.map_err(|e| e.to_string())?);
+    }
+    let mut into = bed.open(1)?;
+    let (client, _) = into.connect(ClientSpec {
+        name: bed.name("s"),
+        subscribes: true,
+        peers: publisher.address.into_iter().collect(),
+        ..ClientSpec::default()
+    })?;
+    into.subscribe(client, &asked)?;
+    let mut pair = Pair {
+        out,
+        into,
+        senders: vec![(publisher.client, topics[0])],
+    };
+    pair.prove(1)?;
+    // Paths open one by one in some systems: every wanted topic must be heard, again and again if
+    // need be, and no unwanted one ever.
+    let start = pair.out.clock.now();
+    let heard = |p: &Pair, n: usize| p.into.seen.delivered.iter().any(|m| m.stream == n as u32);
+    while !(0..inside.len()).all(|n| heard(&pair, n)) {
+        if pair.out.clock.now() - start > super::bed::PATIENCE {
+            return Err(format!("{asked} did not bring all of {inside:?}"));
+        }
+        for (n, topic) in topics.iter().enumerate() {
+            pair.out
+                .send(publisher.client, *topic, n as u32, 64, Kind::Measured)?;
+        }
+        pair.out.poll(5_000_000)?;
+        pair.into.poll(50_000_000)?;
+    }
+    pair.quiet()?;
+    match (inside.len()..topics.len()).find(|n| heard(&pair, *n)) {
+        Some(n) => Err(format!("{asked} brought {} too", outside[n - inside.len()])),
+        None => pair.close(),
+    }
+}
+
+fn group(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut out = bed.open(1)?;
+    let publisher = bed.client(&mut out, "p", true)?;
+    let topic = out
+        .fleet
+        .advertise(publisher.client, &bed.topic("t0"))
+        .map_err(|e| e.to_string())?;
+    let mut into = bed.open(2)?;
+    for member in ["m0", "m1"] {
+        let (client, _) = into.connect(ClientSpec {
+            name: bed.name(member),
+            subscribes: true,
+            peers: publisher.address.clone().into_iter().collect(),
+            ..ClientSpec::default()
+        })?;
+        into.subscribe_in(client, &bed.topic("t0"), Some("g"))?;
+    }
+    let mut pair = Pair {
+        out,
+        into,
+        senders: vec![(publisher.client, topic)],
+    };
+    pair.quiet()?;
+    pair.send_all(0, 200, 64)?;
+    pair.until("200 messages", |p| p.into.seen.delivered.len() >= 200)?;
+    pair.quiet()?;
+    let mut times: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut members: BTreeMap<ClientId, u32> = BTreeMap::new();
+    for heard in &pair.into.seen.delivered {
+        *times.entry(heard.sequence).or_default() += 1;
+        *members.entry(heard.client).or_default() += 1;
+    }
+    if times.values().any(|n| *n != 1) || times.len() != 200 {
+        return Err("a message did not go to exactly one member of the group".into());
+    }
+    if members.len() != 2 {
+        return Err("one member of the group got everything".into());
+    }
+    pair.close()
+}
+
+fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
+    let lossless = !bed.settings.may_lose();
+    // Where sessions can be kept, the promise must outlive the subscriber's connection.
+    // Another reliability's promise is not this one's.
+    let same = |s: &Settings| lossless && s.reliability == bed.settings.reliability;
+    let session = bed.with_session().filter(same);
+    let away = session.is_some();
+    if let Some(session) = session {
+        bed.settings = session;
+    }
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let promised = bed.driver.traits(&bed.settings).acknowledges;
+    let mut sent = 0;
+    for _ in 0..10 {
+        pair.send_all(0, 100, 64)?;
+        sent += 100;
+        if away {
+            // Some are on their way, some delivered and not yet answered.
+            pair.out.poll(2_000_000)?;
+            pair.into.poll(2_000_000)?;
+            pair.into.fleet.abort(ClientId(0));
+            bed.come_back(&mut pair)?;
+        }
+    }
+    if lossless {
+        let all = |p: &Pair| numbers(&p.into.seen.delivered).len() >= sent;
+        pair.until("every message", all)?;
+    }
+    pair.quiet()?;
+    if lossless && promised {
+        pair.until("every acknowledgement", |p| p.out.fleet.unsettled() == 0)?;
+    }
+    let repeated = pair.into.seen.delivered.len() - numbers(&pair.into.seen.delivered).len();
+    if repeated > 0 && reliability != Reliability::AtLeastOnce {
+        return Err(format!("{repeated} of {sent} messages came twice"));
+    }
+    pair.close()
+}
+
+/// The sequence numbers that came.
+fn numbers(heard: &[Heard]) -> std::collections::BTreeSet<u32> {
+    heard.iter().map(|m| m.sequence).collect()
+}
+
+fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
+    match (bed.with_session(), durability) {
+        (Some(session), _) => bed.settings = session,
+        (None, Durability::Memory) => return forgets(bed),
+        (None, _) => {
+            return Err("no message can wait for somebody who is away: nothing survives".into());
+        }
+    }
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    bed.leave(&mut pair)?;
+    pair.send_all(0, 20, 64)?;
+    bed.settle(&mut pair)?;
+    // Memory forgets at the latest when it is not given time to save; what is synced is there in
+    // spite of that.
+    let how = match durability {
+        Durability::Disk => Ending::Stopped,
+        Durability::Memory | Durability::DiskSynced => Ending::Killed,
+    };
+    pair.out.fleet.disconnect(pair.senders[0].0);
+    pair.out.poll(20_000_000)?;
+    let server = bed.server.as_mut().ok_or("there is no server to restart")?;
+    server.restart(how)?;
+    bed.come_back(&mut pair)?;
+    pair.quiet()?;
+    let came = numbers(&pair.into.seen.delivered).len();
+    match durability {
+        Durability::Memory if came > 0 => Err(format!(
+            "{came} of 20 messages survived a kill: they were not kept in memory only"
+        )),
+        Durability::Disk | Durability::DiskSynced if came < 20 => {
+            Err(format!("{came} of 20 messages survived"))
+        }
+        _ => pair.close(),
+    }
+}
+
+/// Where nothing waits for anybody, what was published before an end does not come after it. A
+/// system without a server ends with its publisher.
+fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    pair.send_all(0, 20, 64)?;
+    pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
+    let (publisher, _) = pair.senders[0];
+    pair.into.fleet.abort(ClientId(0));
+    match bed.server.as_mut() {
+        Some(server) => server.restart(Ending::Killed)?,
+        None => pair.out.fleet.abort(publisher),
+    }
+    pair.out.poll(50_000_000)?;
+    pair.into.seen.changes.clear();
+    pair.out.seen.changes.clear();
+    pair.into.seen.delivered.clear();
+    pair.out
+        .fleet
+        .reconnect(publisher)
+        .map_err(|e| e.to_string())?;
+    let back = pair.out.await_change(publisher, "reconnect", |c| {
+        matches!(c, Change::Connected { .. })
+    })?;
+    if let Change::Connected {
+        address: Some(address),
+        ..
+    } = back
+    {
+        let _ = pair.into.fleet.add_peer(ClientId(0), &address);
+    }
+    bed.come_back(&mut pair)?;
+    wait(&mut pair, 1_000_000_000)?;
+    let before = pair.into.seen.delivered.iter().filter(|m| m.sequence < 20);
+    match before.count() {
+        0 => pair.close(),
+        n => Err(format!("{n} of 20 messages came again after the end")),
+    }
+}
+
+fn durable_session(bed: &mut Bed<'_>) -> Result<(), String> {
+    bed.settings = bed.with_session().ok_or("no settings keep a session")?;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    bed.leave(&mut pair)?;
+    pair.send_all(0, 50, 64)?;
+    bed.settle(&mut pair)?;
+    let present = bed.come_back(&mut pair)?;
+    pair.until("50 messages sent meanwhile", |p| {
+        numbers(&p.into.seen.delivered).len() >= 50
+    })?;
+    if !present {
+        return Err("what was missed came, but the client was told that it had no session".into());
+    }
+    pair.close()
+}
+
+fn last_value(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut out = bed.open(1)?;
+    let publisher = bed.client(&mut out, "p", true)?;
+    let topic = out
+        .fleet
+        .advertise(publisher.client, &bed.topic("t0"))
+        .map_err(|e| e.to_string())?;
+    for _ in 0..3 {
+        while out.send(publisher.client, topic, 0, 64, Kind::Measured)? != Publish::Accepted {
+            out.poll(5_000_000)?;
+        }
+        out.poll(20_000_000)?;
+    }
+    let mut into = bed.open(1)?;
+    let (client, _) = into.connect(ClientSpec {
+        name: bed.name("late"),
+        subscribes: true,
+        peers: publisher.address.into_iter().collect(),
+        ..ClientSpec::default()
+    })?;
+    into.subscribe(client, &bed.topic("t0"))?;
+    let mut pair = Pair {
+        out,
+        into,
+        senders: vec![(publisher.client, topic)],
+    };
+    pair.until("the last value", |p| !p.into.seen.delivered.is_empty())?;
+    pair.quiet()?;
+    match pair.into.seen.delivered[..] {
+        [
+            Heard {
+                sequence: 2,
+                retained: true,
+                ..
+            },
+        ] => {}
+        [Heard { sequence: 2, .. }] => {
+            return Err("the last value came, but not marked as one that was kept".into());
+        }
+        ref other => {
+            let numbers: Vec<u32> = other.iter().map(|m| m.sequence).collect();
+            return Err(format!("a late subscriber got {numbers:?} in place of [2]"));
+        }
+    }
+    // What is published now is not an old value.
+    pair.send_all(0, 1, 64)?;
+    pair.until("a new message", |p| p.into.seen.delivered.len() > 1)?;
+    if pair.into.seen.delivered[1].retained {
+        return Err("a message published just now is marked as one that was kept".into());
+    }
+    pair.close()
+}
+
+/// Longer than the lifespan that is asked for, which is a second, and than a system that looks
+/// once a second needs.
+const EXPIRED: u64 = 2_600_000_000;
+
+fn lifespan(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    if let Some(session) = bed.with_session() {
+        bed.settings = session;
+        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+        bed.leave(&mut pair)?;
+        pair.send_all(0, 5, 64)?;
+        wait(&mut pair, EXPIRED)?;
+        // The control: younger messages do wait.
+        pair.send_all(0, 5, 64)?;
+        pair.out.poll(50_000_000)?;
+        bed.come_back(&mut pair)?;
+        pair.until("the messages that live", |p| {
+            p.into.seen.delivered.len() >= 5
+        })?;
+        pair.quiet()?;
+        let came: Vec<u32> = pair
+            .into
+            .seen
+            .delivered
+            .iter()
+            .map(|m| m.sequence)
+            .collect();
+        if came != [5, 6, 7, 8, 9] {
+            return Err(format!(
+                "of messages 0 to 9, of which 0 to 4 expired, {came:?} came"
+            ));
+        }
+        return pair.close().map(|()| Proof::Shown);
+    }
+    let kept = [
+        None,
+        Some(Reliability::Reliable),
+        Some(Reliability::AtLeastOnce),
+    ]
+    .map(|reliability| Settings {
+        last_value: Some(true),
+        reliability: reliability.or(bed.settings.reliability),
+        ..bed.settings.clone()
+    })
+    .into_iter()
+    .find(|s| bed.driver.resolve(s, bed.target).is_ok());
+    let Some(kept) = kept else {
+        return Ok(Proof::Unseen(
+            "messages wait for nobody, so none can expire",
+        ));
+    };
+    bed.settings = kept;
+    for (late, expected) in [(false, 1), (true, 0)] {
+        bed.next();
+        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+        pair.send_all(0, 1, 64)?;
+        pair.until("the message itself", |p| !p.into.seen.delivered.is_empty())?;
+        if late {
+            wait(&mut pair, EXPIRED)?;
+        }
+        pair.into.seen.delivered.clear();
+        let late_one = bed.client(&mut pair.into, "late", false)?;
+        if let Some(address) = late_one.address {
+            let _ = pair.into.fleet.add_peer(late_one.client, &address);
+        }
+        pair.into.subscribe(late_one.client, &bed.topic("t0"))?;
+        let start = pair.out.clock.now();
+        let patience = if late { 800_000_000 } else { 900_000_000 };
+        while pair.out.clock.now() - start < patience
+            && pair.into.seen.delivered.len() < expected.max(1)
+        {
+            pair.out.poll(5_000_000)?;
+            pair.into.poll(20_000_000)?;
+        }
+        let came = pair.into.seen.delivered.len();
+        pair.close()?;
+        if came != expected {
+            return Err(match late {
+                true => "a message that had expired reached a late subscriber".into(),
+                false => "a message that had not expired did not reach a late subscriber".into(),
+            });
+        }
+    }
+    Ok(Proof::Shown)
+}
+
+fn wait(pair: &mut Pair, ns: u64) -> Result<(), String> {
+    let until = pair.out.clock.now() + ns;
+    while pair.out.clock.now() < until {
+        pair.out.poll(20_000_000)?;
+        pair.into.poll(1_000_000)?;
+    }
+    Ok(())
+}
+
+fn priority(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    let Some(session) = bed.with_session() else {
+        return Ok(Proof::Unseen(
+            "no backlog can be made that a message could overtake",
+        ));
+    };
+    bed.settings = Settings {
+        priority: Some(-5),
+        ..session
+    };
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    bed.leave(&mut pair)?;
+    pair.send_all(0, 200, 64)?;
+    bed.settle(&mut pair)?;
+    bed.settings.priority = Some(9);
+    let mut urgent = bed.open(1)?;
+    let publisher = bed.client(&mut urgent, "urgent", true)?;
+    let topic = urgent
+        .fleet
+        .advertise(publisher.client, &bed.topic("t0"))
+        .map_err(|e| e.to_string())?;
+    for _ in 0..5 {
+        while urgent.send(publisher.client, topic, 77, 64, Kind::Measured)? != Publish::Accepted {
+            urgent.poll(5_000_000)?;
+        }
+        urgent.poll(50_000_000)?;
+    }
+    bed.come_back(&mut pair)?;
+    pair.until("205 messages", |p| p.into.seen.delivered.len() >= 205)?;
+    let overtook = |m: &Heard| m.stream == 77;
+    let first = pair.into.seen.delivered[..5]
+        .iter()
+        .filter(|m| overtook(m))
+        .count();
+    urgent.fleet.close(urgent.clock.now() + 1_000_000_000);
+    if first != 5 {
+        return Err(format!(
+            "{first} of 5 messages of high priority overtook a backlog of 200"
+        ));
+    }
+    pair.close().map(|()| Proof::Shown)
+}
+
+fn payloads(bed: &mut Bed<'_>) -> Result<(), String> {
+    // 64 KiB of the filler hold every value of a byte; the bed compares each with what was sent.
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    pair.send_all(0, 20, 65_536)?;
+    pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
+    pair.close()
+}

@@ -1,0 +1,389 @@
+//! The checks of the suite.
+
+use std::collections::HashMap;
+
+use super::bed::{Bed, LARGEST, PATIENCE, Pair};
+use super::{Check, Ending};
+use crate::clock::Clock;
+use crate::header::Kind;
+use crate::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
+use crate::settings::Settings;
+
+/// The checks that every running system must stand, by name; see
+/// [`check_names`](super::check_names).
+pub(super) const ALL: [(&str, Check); 13] = [
+    ("resolve-answers-for-every-setting", resolve_answers),
+    ("refuses-before-connected", refuses_before_connected),
+    ("delivers-in-order", delivers_in_order),
+    ("sizes-16-b-to-2-mb", sizes),
+    ("other-topics-stay-away", other_topics),
+    ("many-to-one-and-one-to-many", many),
+    ("late-subscriber-gets-what-follows", late_subscriber),
+    ("back-pressure-is-released", back_pressure),
+    ("acknowledges-what-it-promises", acknowledges),
+    ("poll-keeps-time", poll_keeps_time),
+    ("crashed-publisher-comes-back", publisher_crash),
+    ("crashed-subscriber-comes-back", subscriber_crash),
+    ("closes-in-time", closes),
+];
+
+/// The check that kills the system's server.
+pub(super) const KILLED: (&str, Check) = ("clients-come-back-after-a-kill", killed);
+
+fn resolve_answers(bed: &mut Bed<'_>) -> Result<(), String> {
+    let answers = bed
+        .driver
+        .resolve(&bed.settings, bed.target)
+        .map_err(|u| format!("refuses its own settings: {u:?}"))?;
+    let missing: Vec<&str> = Settings::NAMES
+        .into_iter()
+        .filter(|name| !answers.iter().any(|a| a.setting == *name))
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("no answer for {}", missing.join(", ")))
+    }
+}
+
+fn refuses_before_connected(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut rig = bed.open(1)?;
+    let spec = ClientSpec {
+        name: bed.name("early"),
+        publishes: true,
+        ..ClientSpec::default()
+    };
+    let (client, _) = rig.connect(spec)?;
+    let topic = rig
+        .fleet
+        .advertise(client, &bed.topic("early"))
+        .map_err(|e| e.to_string())?;
+    rig.fleet.abort(client);
+    match rig.send(client, topic, 0, 64, Kind::Measured)? {
+        Publish::Refused(Refusal::NotConnected) => {
+            rig.fleet.close(rig.clock.now());
+            Ok(())
+        }
+        other => Err(format!("publishing without a connection gave {other:?}")),
+    }
+}
+
+fn delivers_in_order(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    // Many, but no longer than a slow system takes in a few seconds.
+    let start = pair.out.clock.now();
+    let mut sent = 0;
+    while sent < 20_000 && pair.out.clock.now() - start < 4_000_000_000 {
+        pair.send_all(0, 100, 64)?;
+        sent += 100;
+    }
+    pair.until("all messages", |p| p.into.seen.delivered.len() >= sent)?;
+    for (n, heard) in pair.into.seen.delivered.iter().enumerate() {
+        if heard.sequence != n as u32 {
+            return Err(format!("message {} came in place of {n}", heard.sequence));
+        }
+    }
+    pair.close()
+}
+
+fn sizes(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let sizes = [
+        16, 17, 64, 127, 128, 1000, 1024, 16_383, 16_384, 65_536, 300_000, LARGEST,
+    ];
+    for (n, len) in sizes.into_iter().enumerate() {
+        pair.send_all(0, 1, len)?;
+        pair.until("one message", |p| p.into.seen.delivered.len() > n)?;
+        let got = pair.into.seen.delivered[n].len;
+        if got != len {
+            return Err(format!("{len} B were sent and {got} B came"));
+        }
+    }
+    pair.close()
+}
+
+fn other_topics(bed: &mut Bed<'_>) -> Result<(), String> {
+    // The subscriber listens to t0 only; the second publisher speaks on a topic that begins alike.
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, _) = pair.senders[0];
+    let other = pair
+        .out
+        .fleet
+        .advertise(client, &bed.topic("t0x"))
+        .map_err(|e| e.to_string())?;
+    pair.out.send(client, other, 7, 64, Kind::Measured)?;
+    pair.send_all(0, 1, 64)?;
+    pair.until("the wanted message", |p| !p.into.seen.delivered.is_empty())?;
+    pair.quiet()?;
+    if pair.into.seen.delivered.len() != 1 {
+        return Err("a message of a topic that was not subscribed to came".into());
+    }
+    pair.close()
+}
+
+fn many(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(3, 2, &format!("{}/#", bed.base()))?;
+    for sender in 0..3 {
+        pair.send_all(sender, 500, 64)?;
+    }
+    pair.until("3 x 500 messages for each of 2", |p| {
+        p.into.seen.delivered.len() >= 3000
+    })?;
+    pair.quiet()?;
+    let mut next: HashMap<(ClientId, u32), u32> = HashMap::new();
+    for heard in &pair.into.seen.delivered {
+        let expected = next.entry((heard.client, heard.stream)).or_default();
+        if heard.sequence != *expected {
+            return Err(format!(
+                "stream {}: message {} came in place of {expected}",
+                heard.stream, heard.sequence
+            ));
+        }
+        *expected += 1;
+    }
+    if next.len() != 6 || next.values().any(|n| *n != 500) {
+        return Err(format!(
+            "unequal shares: {:?}",
+            next.values().collect::<Vec<_>>()
+        ));
+    }
+    pair.close()
+}
+
+fn late_subscriber(bed: &mut Bed<'_>) -> Result<(), String> {
+    // `pair` publishes sentinels before and after the subscription: those before must not stop
+    // those after from being delivered, and what follows is complete.
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    pair.send_all(0, 100, 64)?;
+    pair.until("100 messages", |p| p.into.seen.delivered.len() >= 100)?;
+    let first = pair.into.seen.delivered[0].sequence;
+    if first != 0 {
+        return Err(format!(
+            "the first message after readiness was lost: {first} came first"
+        ));
+    }
+    pair.close()
+}
+
+fn back_pressure(bed: &mut Bed<'_>) -> Result<(), String> {
+    if !bed.driver.traits(&bed.settings).back_pressure {
+        return Ok(());
+    }
+    // Nobody reads for a while; then everything must come and the publisher be told.
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, topic) = pair.senders[0];
+    let start = pair.out.clock.now();
+    let mut sent = 0usize;
+    let mut blocked = false;
+    while pair.out.clock.now() - start < 3_000_000_000 && !blocked && sent < 4_000 {
+        match pair.out.send(client, topic, 0, 100_000, Kind::Measured)? {
+            Publish::Accepted => sent += 1,
+            Publish::Blocked => {
+                blocked = true;
+                for _ in 0..50 {
+                    pair.out.poll(2_000_000)?;
+                }
+            }
+            Publish::Refused(why) => return Err(format!("refused: {why:?}")),
+        }
+    }
+    pair.until("everything that was accepted", |p| {
+        p.into.seen.delivered.len() >= sent
+    })?;
+    if blocked {
+        let writable = |p: &Pair| {
+            p.out
+                .seen
+                .changes
+                .iter()
+                .any(|(c, change)| *c == client && *change == Change::Writable)
+        };
+        pair.until("word that a blocked publisher may go on", writable)?;
+        pair.send_all(0, 1, 64)?;
+        pair.until("a message after the release", |p| {
+            p.into.seen.delivered.len() > sent
+        })?;
+    }
+    pair.close()
+}
+
+fn acknowledges(bed: &mut Bed<'_>) -> Result<(), String> {
+    let promised = bed.driver.traits(&bed.settings).acknowledges;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    pair.send_all(0, 300, 64)?;
+    pair.until("300 messages", |p| p.into.seen.delivered.len() >= 300)?;
+    if promised {
+        pair.until("300 acknowledgements", |p| {
+            p.out.seen.acknowledged.len() >= 300
+        })?;
+        pair.until("nothing unsettled", |p| p.out.fleet.unsettled() == 0)?;
+    }
+    let mut tags: Vec<u64> = pair
+        .out
+        .seen
+        .acknowledged
+        .iter()
+        .map(|(_, tag, _)| *tag)
+        .collect();
+    tags.sort_unstable();
+    let expected: Vec<u64> = if promised {
+        (0..300).collect()
+    } else {
+        Vec::new()
+    };
+    if tags != expected {
+        return Err(format!(
+            "{} acknowledgements with other tags than were given",
+            tags.len()
+        ));
+    }
+    pair.close()
+}
+
+fn poll_keeps_time(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    // The machine has noise of its own: a plain sleep beside each poll shows it.
+    let (mut late, mut noise) = (Vec::new(), Vec::new());
+    for _ in 0..40 {
+        let until = pair.out.clock.now() + 1_500_000;
+        while pair.out.clock.now() < until {
+            pair.out
+                .fleet
+                .poll(until, &mut pair.out.seen)
+                .map_err(|e| e.to_string())?;
+        }
+        late.push(pair.out.clock.now() - until);
+        let until = pair.out.clock.now() + 1_500_000;
+        std::thread::sleep(std::time::Duration::from_nanos(1_500_000));
+        noise.push(pair.out.clock.now().saturating_sub(until));
+    }
+    late.sort_unstable();
+    noise.sort_unstable();
+    // A driver that rounds to whole milliseconds is late by half of one at the median.
+    if late[20] > noise[20] + 400_000 {
+        return Err(format!(
+            "the median wake-up was {} us late, and that of a plain sleep {} us",
+            late[20] / 1000,
+            noise[20] / 1000
+        ));
+    }
+    pair.close()
+}
+
+fn publisher_crash(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, topic) = pair.senders[0];
+    pair.out.fleet.abort(client);
+    pair.out.poll(50_000_000)?;
+    pair.out.seen.changes.clear();
+    pair.out
+        .fleet
+        .reconnect(client)
+        .map_err(|e| e.to_string())?;
+    let change = pair.out.await_change(client, "reconnect", |c| {
+        matches!(c, Change::Connected { .. })
+    })?;
+    if let Change::Connected {
+        address: Some(address),
+        ..
+    } = change
+    {
+        // A brokerless publisher may have a new address.
+        let _ = pair.into.fleet.add_peer(ClientId(0), &address);
+    }
+    let start = pair.out.clock.now();
+    while pair.into.seen.delivered.is_empty() {
+        if pair.out.clock.now() - start > PATIENCE {
+            return Err("nothing came from a publisher that had crashed and come back".into());
+        }
+        pair.out.send(client, topic, 0, 64, Kind::Measured)?;
+        pair.out.poll(5_000_000)?;
+        pair.into.poll(20_000_000)?;
+    }
+    pair.close()
+}
+
+fn subscriber_crash(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    pair.send_all(0, 10, 64)?;
+    pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
+    pair.into.fleet.abort(ClientId(0));
+    pair.into.poll(50_000_000)?;
+    pair.into.seen.changes.clear();
+    resubscribe(bed, &mut pair)?;
+    pair.into.seen.delivered.clear();
+    hears_again(&mut pair)?;
+    pair.close()
+}
+
+fn killed(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, _) = pair.senders[0];
+    pair.send_all(0, 10, 64)?;
+    pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
+    let server = bed.server.as_mut().ok_or("there is no server to kill")?;
+    server.restart(Ending::Killed)?;
+    for rig in [&mut pair.out, &mut pair.into] {
+        let start = rig.clock.now();
+        let noticed = |c: &(ClientId, Change)| matches!(c.1, Change::Failed(_));
+        while !rig.seen.changes.iter().any(noticed) {
+            if rig.clock.now() - start > PATIENCE {
+                return Err(
+                    "a client did not notice within 10 s that its server was killed".into(),
+                );
+            }
+            rig.poll(20_000_000)?;
+        }
+        rig.seen.changes.clear();
+    }
+    pair.out
+        .fleet
+        .reconnect(client)
+        .map_err(|e| e.to_string())?;
+    pair.out.await_change(client, "reconnect", |c| {
+        matches!(c, Change::Connected { .. })
+    })?;
+    resubscribe(bed, &mut pair)?;
+    pair.into.seen.delivered.clear();
+    hears_again(&mut pair)?;
+    pair.close()
+}
+
+/// Brings the subscriber of `t0` back.
+fn resubscribe(bed: &Bed<'_>, pair: &mut Pair) -> Result<(), String> {
+    let client = ClientId(0);
+    pair.into
+        .fleet
+        .reconnect(client)
+        .map_err(|e| e.to_string())?;
+    pair.into.await_change(client, "reconnect", |c| {
+        matches!(c, Change::Connected { .. })
+    })?;
+    pair.into.subscribe(client, &bed.topic("t0"))
+}
+
+fn hears_again(pair: &mut Pair) -> Result<(), String> {
+    let (client, topic) = pair.senders[0];
+    let start = pair.out.clock.now();
+    while pair.into.seen.delivered.is_empty() {
+        if pair.out.clock.now() - start > PATIENCE {
+            return Err("nothing came to a subscriber that had come back".into());
+        }
+        pair.out.send(client, topic, 0, 64, Kind::Measured)?;
+        pair.out.poll(5_000_000)?;
+        pair.into.poll(20_000_000)?;
+    }
+    Ok(())
+}
+
+fn closes(bed: &mut Bed<'_>) -> Result<(), String> {
+    let pair = bed.pair(2, 2, &format!("{}/#", bed.base()))?;
+    let start = pair.out.clock.now();
+    pair.close()?;
+    let took = Clock::Monotonic.now() - start;
+    if took > 5_000_000_000 {
+        Err(format!("closing took {} ms", took / 1_000_000))
+    } else {
+        Ok(())
+    }
+}

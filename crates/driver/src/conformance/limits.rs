@@ -1,0 +1,142 @@
+//! Checks of limits: rates, windows and queues.
+
+use super::Proof;
+use super::bed::Bed;
+use crate::header::Kind;
+use crate::seam::Publish;
+use crate::settings::{Batching, OnFull};
+
+/// The rate that [`Capability::asks`](crate::Capability::asks) asks for, and what is sent.
+const MESSAGES: u32 = 400;
+const BYTES: usize = 1000;
+
+pub(super) fn rate(bed: &mut Bed<'_>) -> Result<(), String> {
+    let limit = bed
+        .settings
+        .rate_limit_bytes_per_s
+        .ok_or("no rate was asked for")?;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let start = pair.out.clock.now();
+    pair.send_all(0, MESSAGES, BYTES)?;
+    pair.until("400 messages", |p| {
+        p.into.seen.delivered.len() >= MESSAGES as usize
+    })?;
+    let took = (pair.out.clock.now() - start) as f64 / 1e9;
+    let least = f64::from(MESSAGES) * BYTES as f64 / limit as f64;
+    // The first burst may be let through; headers come on top.
+    if took < least * 0.8 {
+        return Err(format!(
+            "400 kB at {limit} B/s came within {took:.2} s, not {least:.2} s"
+        ));
+    }
+    if took > least * 2.5 {
+        return Err(format!(
+            "400 kB at {limit} B/s took {took:.2} s, not {least:.2} s"
+        ));
+    }
+    pair.close()
+}
+
+pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<(), String> {
+    let window = bed.settings.in_flight.ok_or("no window was asked for")?;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, topic) = pair.senders[0];
+    pair.until("nothing unsettled", |p| p.out.fleet.unsettled() == 0)?;
+    let mut accepted = 0;
+    // Nothing is polled, so no acknowledgement is seen.
+    while accepted < 10_000
+        && pair.out.send(client, topic, 0, 64, Kind::Measured)? == Publish::Accepted
+    {
+        accepted += 1;
+    }
+    if accepted != window {
+        return Err(format!(
+            "{accepted} messages were taken before the first was acknowledged, not {window}"
+        ));
+    }
+    pair.until("the release", |p| p.out.fleet.unsettled() == 0)?;
+    pair.send_all(0, 1, 64)?;
+    pair.close()
+}
+
+/// Many messages in a row, and how many system calls they took.
+pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    const COUNT: u32 = 2000;
+    const LEN: usize = 100;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let Some(before) = pair.out.fleet.writes() else {
+        return Ok(Proof::Unseen(
+            "the client library writes by itself: how messages were gathered shows on the wire only",
+        ));
+    };
+    let bytes = pair.out.fleet.wire_bytes().sent;
+    pair.send_all(0, COUNT, LEN)?;
+    pair.until("2000 messages", |p| {
+        p.into.seen.delivered.len() >= COUNT as usize
+    })?;
+    let writes = pair.out.fleet.writes().unwrap_or(before) - before;
+    let bytes = pair.out.fleet.wire_bytes().sent - bytes;
+    let fine = match bed.settings.batching {
+        Some(Batching::Off) => writes >= u64::from(COUNT),
+        // Nobody waits for a batch to fill: the last of a row may be smaller, and so may one that
+        // acknowledgements ended.
+        Some(Batching::Bytes(size)) => {
+            let least = bytes / (u64::from(size) + 2 * LEN as u64);
+            (least..=u64::from(COUNT) / 4).contains(&writes)
+        }
+        _ => writes <= u64::from(COUNT) / 4,
+    };
+    if !fine {
+        return Err(format!(
+            "{COUNT} messages ({bytes} B) went out in {writes} system calls"
+        ));
+    }
+    pair.close().map(|()| Proof::Shown)
+}
+
+/// More bytes than sockets hold: beyond them only a limit of the system's own can hold back.
+const FLOOD: u32 = 30_000;
+
+/// Nobody reads: the limit must be reached, and `what` happen there.
+pub(super) fn queue(bed: &mut Bed<'_>, what: Option<OnFull>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, topic) = pair.senders[0];
+    let (mut accepted, mut blocked, mut dropped) = (0usize, 0u32, 0u32);
+    let start = pair.out.clock.now();
+    while accepted < FLOOD as usize
+        && blocked + dropped < 50
+        && pair.out.clock.now() - start < 8_000_000_000
+    {
+        match pair.out.send(client, topic, 0, 2000, Kind::Measured)? {
+            Publish::Accepted => accepted += 1,
+            Publish::Blocked => {
+                blocked += 1;
+                pair.out.poll(5_000_000)?;
+            }
+            Publish::Refused(_) => dropped += 1,
+        }
+        if accepted % 64 == 0 {
+            pair.out.poll(0)?;
+        }
+    }
+    // Now somebody reads what is left.
+    pair.quiet()?;
+    let mut before = usize::MAX;
+    while before != pair.into.seen.delivered.len() {
+        before = pair.into.seen.delivered.len();
+        pair.quiet()?;
+    }
+    let lost = accepted - before.min(accepted);
+    match what {
+        None if blocked == 0 && dropped == 0 && lost == 0 => Err(format!(
+            "{accepted} messages were taken and delivered although nobody read: there is no limit"
+        )),
+        Some(OnFull::Block) if blocked == 0 || lost > 0 || dropped > 0 => Err(format!(
+            "of {accepted} messages {lost} were lost, {dropped} were refused, and the publisher was held back {blocked} times"
+        )),
+        Some(OnFull::Drop) if lost == 0 && dropped == 0 => Err(format!(
+            "none of {accepted} messages was dropped, and the publisher was held back {blocked} times"
+        )),
+        _ => pair.close(),
+    }
+}

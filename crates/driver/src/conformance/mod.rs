@@ -1,0 +1,135 @@
+//! The conformance suite: what every driver must do, checked through the seam against a running
+//! system. A driver's own tests call [`check`]; what a system cannot do is a named
+//! [`Exception`] with its reason, never a check left out.
+//!
+//! [`prove`] goes through the [capabilities](crate::Capability) that a system claims, one by one.
+
+mod bed;
+mod capabilities;
+mod checks;
+mod limits;
+
+pub use capabilities::{Proof, prove};
+
+use crate::seam::{Driver, Target};
+use crate::settings::Settings;
+use bed::Bed;
+
+/// A check that a system is known to fail, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Exception<'a> {
+    /// The check's name.
+    pub check: &'a str,
+    /// Why the system cannot do it. If it begins with "sometimes", the check may pass too.
+    pub reason: &'a str,
+}
+
+/// Whether a known failure does not show each time.
+pub fn now_and_then(reason: &str) -> bool {
+    reason.starts_with("sometimes")
+}
+
+/// What became of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It holds.
+    Passed,
+    /// It does not hold, as expected, for this reason.
+    Excepted(String),
+    /// It does not hold.
+    Failed(String),
+}
+
+/// How a system ends before it is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// At once, without a chance to save anything (SIGKILL).
+    Killed,
+    /// In order.
+    Stopped,
+}
+
+/// A system whose server the suite may end and start again.
+pub trait Lifecycle {
+    /// Ends the server and starts it again in the same folder, at the same addresses; returns
+    /// when it is ready.
+    ///
+    /// # Errors
+    /// Why it did not come back, in words.
+    fn restart(&mut self, how: Ending) -> Result<(), String>;
+}
+
+type Check = fn(&mut Bed<'_>) -> Result<(), String>;
+
+/// The names of all checks; the last needs a server that may be killed.
+pub fn check_names() -> impl Iterator<Item = &'static str> {
+    checks::ALL
+        .iter()
+        .map(|(name, _)| *name)
+        .chain([checks::KILLED.0])
+}
+
+/// Runs all checks that need no [`Lifecycle`]. `target` gives the running system's address;
+/// `scratch` folders and the like are the caller's.
+pub fn check(
+    driver: &dyn Driver,
+    target: &Target,
+    settings: &Settings,
+    exceptions: &[Exception<'_>],
+) -> Vec<(&'static str, Outcome)> {
+    run(driver, target, settings, exceptions, None)
+}
+
+/// Runs all checks, killing the system's server for one of them.
+pub fn check_with_kill(
+    driver: &dyn Driver,
+    target: &Target,
+    settings: &Settings,
+    exceptions: &[Exception<'_>],
+    server: &mut dyn Lifecycle,
+) -> Vec<(&'static str, Outcome)> {
+    run(driver, target, settings, exceptions, Some(server))
+}
+
+fn run<'a>(
+    driver: &'a dyn Driver,
+    target: &'a Target,
+    settings: &Settings,
+    exceptions: &[Exception<'_>],
+    server: Option<&'a mut dyn Lifecycle>,
+) -> Vec<(&'static str, Outcome)> {
+    let mut bed = Bed::new(driver, target, settings.clone());
+    let mut outcomes = Vec::new();
+    let judge = |bed: &mut Bed<'_>, (name, check): (&'static str, Check)| {
+        bed.next();
+        let exception = exceptions.iter().find(|e| e.check == name);
+        let outcome = match (check(bed), exception) {
+            (Ok(()), None) => Outcome::Passed,
+            (Ok(()), Some(exception)) if now_and_then(exception.reason) => Outcome::Passed,
+            (Err(_), Some(exception)) => Outcome::Excepted(exception.reason.to_owned()),
+            (Err(why), None) => Outcome::Failed(why),
+            (Ok(()), Some(exception)) => Outcome::Failed(format!(
+                "it holds, although an exception says it does not ({}): remove the exception",
+                exception.reason
+            )),
+        };
+        (name, outcome)
+    };
+    for check in checks::ALL {
+        outcomes.push(judge(&mut bed, check));
+    }
+    if let Some(server) = server {
+        bed.server = Some(server);
+        outcomes.push(judge(&mut bed, checks::KILLED));
+    }
+    outcomes
+}
+
+/// All checks that failed, in words; empty if the driver conforms.
+pub fn failures(outcomes: &[(&str, Outcome)]) -> Vec<String> {
+    let failed = |(name, outcome): &(&str, Outcome)| match outcome {
+        Outcome::Failed(why) => Some(format!("{name}: {why}")),
+        _ => None,
+    };
+    outcomes.iter().filter_map(failed).collect()
+}

@@ -1,0 +1,290 @@
+//! `pubgauge check`: shows on the running system what its driver and its file claim: that the
+//! driver conforms to the seam, and every cell of the matrix of capabilities.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use pubgauge_driver::conformance::{self, Ending as How, Exception, Lifecycle, Outcome, Proof};
+use pubgauge_driver::{Capability, Driver, Reliability, Settings, Support, Target};
+use pubgauge_testbed::{Catalog, Kind, Running, SystemFile, Testbed};
+use serde::Serialize;
+
+use crate::args::CheckArgs;
+use crate::exit::{CRITERION, Ending, FINE, print};
+use crate::systems::wrap;
+use crate::{drivers, matrix, prepare, signals};
+
+/// What was found of one system.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Report {
+    system: String,
+    version: Option<String>,
+    lines: Vec<Line>,
+}
+
+/// What was found of one claim.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Line {
+    /// A check of the conformance suite with its settings, or a capability.
+    claim: String,
+    finding: Finding,
+    words: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Finding {
+    /// The system behaved so.
+    Shown,
+    /// It did not, as its file says.
+    Broken,
+    /// It cannot be had; planning says so.
+    Unsupported,
+    /// Clients cannot see it; the driver's own tests show it.
+    Unseen,
+    /// It did not behave so, or behaves better than its file says.
+    Failed,
+}
+
+/// Checks systems, one after the other.
+pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
+    let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
+    let testbed = drivers::testbed().map_err(Ending::not_valid)?;
+    let names = prepare::names(&catalog, &args.on, &testbed)?;
+    let stop = signals::install().map_err(Ending::not_valid)?;
+    let scratch = signals::scratch().map_err(Ending::not_valid)?;
+    let mut reports = Vec::new();
+    for name in &names {
+        let chosen = prepare::choose(&catalog, name, &testbed)?;
+        if !args.quiet {
+            eprintln!("checking {name}");
+        }
+        let report = one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
+        if !args.json {
+            print(&words(&report, args.verbose));
+        }
+        reports.push(report);
+        if stop.load(Relaxed) {
+            return Err(Ending::not_valid("stopped"));
+        }
+    }
+    if args.json {
+        let text = serde_json::to_string_pretty(&reports).unwrap_or_default();
+        print(&format!("{text}\n"));
+    }
+    let failed = |r: &Report| r.lines.iter().any(|l| l.finding == Finding::Failed);
+    Ok(if reports.iter().any(failed) {
+        CRITERION
+    } else {
+        FINE
+    })
+}
+
+/// A started system whose server the suite may end.
+struct Server(Option<Running>);
+
+impl Lifecycle for Server {
+    fn restart(&mut self, how: How) -> Result<(), String> {
+        let running = self.0.as_mut().ok_or("nothing runs")?;
+        match how {
+            How::Killed => running.kill(),
+            How::Stopped => running.halt(),
+        };
+        running.restart().map(|_| ()).map_err(|e| e.to_string())
+    }
+}
+
+fn one(
+    name: &str,
+    chosen: &prepare::Chosen,
+    testbed: &Testbed,
+    scratch: &Path,
+    args: &CheckArgs,
+    stop: &Arc<AtomicBool>,
+) -> Result<Report, Ending> {
+    let variant = chosen.variant.as_deref();
+    let file = chosen.file.variant(variant).map_err(Ending::bad_input)?;
+    let driver = chosen.driver.as_ref();
+    let running = testbed
+        .start(&chosen.file, variant, scratch)
+        .map_err(Ending::not_valid)?;
+    let target = running.target.clone();
+    let version = running.version.clone();
+    let killable = matches!(file.kind, Kind::Process | Kind::Builtin);
+    let mut server = Server(Some(running));
+    let mut lines = Vec::new();
+    let mut told = |line: Line| {
+        if !args.quiet {
+            eprintln!("  {:11} {}", spelt(line.finding), line.claim);
+        }
+        lines.push(line);
+    };
+    if !args.capabilities_only {
+        for (words, settings) in grid(driver, &target) {
+            if stop.load(Relaxed) {
+                break;
+            }
+            let exceptions: Vec<Exception<'_>> = file
+                .deviations
+                .iter()
+                .filter_map(|(name, reason)| {
+                    // `CHECK`, or `CHECK:SETTINGS` if it fails under these alone.
+                    let (check, only) = name.split_once(':').unwrap_or((name, words));
+                    (only == words).then_some(Exception { check, reason })
+                })
+                .collect();
+            let outcomes = if killable {
+                conformance::check_with_kill(driver, &target, &settings, &exceptions, &mut server)
+            } else {
+                conformance::check(driver, &target, &settings, &exceptions)
+            };
+            for (check, outcome) in outcomes {
+                told(conforms(format!("{check} ({words})"), outcome));
+            }
+        }
+    }
+    for capability in Capability::ALL {
+        if stop.load(Relaxed) {
+            break;
+        }
+        let answer = matrix::answer(&file, &target, driver, capability);
+        let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
+        told(capable(
+            driver, &target, &file, capability, answer, lifecycle,
+        ));
+    }
+    if let Some(running) = server.0.take() {
+        running.stop();
+    }
+    Ok(Report {
+        system: name.to_owned(),
+        version,
+        lines,
+    })
+}
+
+/// The settings under which a system must conform: none at all, and the strongest promise it
+/// makes.
+fn grid(driver: &dyn Driver, target: &Target) -> Vec<(&'static str, Settings)> {
+    let mut grid = vec![("no-settings", Settings::default())];
+    let strongest = [
+        ("exactly-once", Reliability::ExactlyOnce),
+        ("reliable", Reliability::Reliable),
+        ("at-least-once", Reliability::AtLeastOnce),
+    ]
+    .map(|(name, reliability)| {
+        let settings = Settings {
+            reliability: Some(reliability),
+            ..Settings::default()
+        };
+        (name, settings)
+    })
+    .into_iter()
+    .find(|(_, settings)| driver.resolve(settings, target).is_ok());
+    grid.extend(strongest);
+    grid
+}
+
+fn conforms(claim: String, outcome: Outcome) -> Line {
+    let (finding, words) = match outcome {
+        Outcome::Passed => (Finding::Shown, String::new()),
+        Outcome::Excepted(reason) => (Finding::Broken, reason),
+        Outcome::Failed(why) => (Finding::Failed, why),
+    };
+    Line {
+        claim,
+        finding,
+        words,
+    }
+}
+
+fn capable<'a>(
+    driver: &'a dyn Driver,
+    target: &'a Target,
+    file: &SystemFile,
+    capability: Capability,
+    answer: pubgauge_driver::Answer,
+    server: Option<&'a mut dyn Lifecycle>,
+) -> Line {
+    let (finding, words) = match answer.support {
+        Support::Unsupported => (Finding::Unsupported, answer.words),
+        support => match (prove(driver, target, file, capability, server), support) {
+            (Ok(Proof::Shown), Support::Broken) if conformance::now_and_then(&answer.words) => {
+                (Finding::Shown, answer.words)
+            }
+            (Ok(Proof::Shown), Support::Broken) => (
+                Finding::Failed,
+                format!(
+                    "it holds, although the system's file says it does not ({}): remove the deviation",
+                    answer.words
+                ),
+            ),
+            (Ok(Proof::Shown), _) => (Finding::Shown, answer.words),
+            (Ok(Proof::Unseen(why)), _) => (Finding::Unseen, why.to_owned()),
+            (Err(why), Support::Broken) => (Finding::Broken, format!("{} ({why})", answer.words)),
+            (Err(why), _) => (Finding::Failed, why),
+        },
+    };
+    Line {
+        claim: capability.to_string(),
+        finding,
+        words,
+    }
+}
+
+fn prove<'a>(
+    driver: &'a dyn Driver,
+    target: &'a Target,
+    file: &SystemFile,
+    capability: Capability,
+    server: Option<&'a mut dyn Lifecycle>,
+) -> Result<Proof, String> {
+    if let Capability::Topology(topology) = capability {
+        // Whether messages go through a process of the system's shows in what was started.
+        let brokered = file.kind != Kind::Library;
+        return if brokered == (topology == pubgauge_driver::Topology::Brokered) {
+            Ok(Proof::Shown)
+        } else {
+            Err("what was started for it says otherwise".into())
+        };
+    }
+    conformance::prove(driver, target, capability, server)
+}
+
+fn spelt(finding: Finding) -> &'static str {
+    match finding {
+        Finding::Shown => "shown",
+        Finding::Broken => "broken",
+        Finding::Unsupported => "unsupported",
+        Finding::Unseen => "unseen",
+        Finding::Failed => "FAILED",
+    }
+}
+
+fn words(report: &Report, verbose: bool) -> String {
+    let count = |finding| report.lines.iter().filter(|l| l.finding == finding).count();
+    let version = report.version.as_deref().unwrap_or("version unknown");
+    let mut out = format!(
+        "{} ({version}): {} shown, {} broken as its file says, {} unsupported, {} unseen by clients, {} failed\n",
+        report.system,
+        count(Finding::Shown),
+        count(Finding::Broken),
+        count(Finding::Unsupported),
+        count(Finding::Unseen),
+        count(Finding::Failed),
+    );
+    out = wrap(out.trim_end(), 0);
+    for line in &report.lines {
+        let interesting = matches!(line.finding, Finding::Failed | Finding::Broken);
+        if interesting || verbose {
+            out.push_str(&format!("  {:11} {}\n", spelt(line.finding), line.claim));
+            if !line.words.is_empty() {
+                out.push_str(&wrap(&line.words, 6));
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,226 @@
+//! `pubgauge systems --install`: shows what it will do, asks, and does it.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pubgauge_testbed::install::{At, NoPlan, Plan};
+use pubgauge_testbed::{Catalog, SystemFile};
+
+use crate::drivers;
+use crate::exit::{Ending, FINE, NOT_VALID, print};
+use crate::signals;
+use crate::systems::wrap;
+
+/// How often a line says that a step still goes on, where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Installs the systems of these names; `all` stands for all that can be installed.
+///
+/// A system that is here already is passed over. Of several, those that can be installed are,
+/// whatever becomes of the others.
+pub fn install(catalog: &Catalog, names: &[String], yes: bool) -> Result<i32, Ending> {
+    let testbed = drivers::testbed().map_err(Ending::not_valid)?;
+    let all = names.iter().any(|name| name == "all");
+    let systems: Vec<SystemFile> = match all {
+        true => catalog.systems().cloned().collect(),
+        false => names
+            .iter()
+            .map(|name| catalog.get(name).map_err(Ending::bad_input))
+            .collect::<Result<_, _>>()?,
+    };
+    let (mut plans, mut cannot) = (Vec::new(), Vec::new());
+    for system in &systems {
+        match Plan::new(system, testbed.program()) {
+            Ok(plan) => plans.push(plan),
+            Err(already @ NoPlan::Already { .. }) => print(&format!("{already}\n")),
+            // Of `all`, those that nobody can install are no failure.
+            Err(not @ NoPlan::NotInstallable { .. }) if all => {
+                print(&format!("passed over: {not}\n"));
+            }
+            Err(not) => cannot.push(not.to_string()),
+        }
+    }
+    let (plans, by_root) = without_what_only_root_may(plans);
+    cannot.extend(by_root);
+    if !plans.is_empty() {
+        print(&words(&plans));
+    }
+    for why in &cannot {
+        eprintln!("{why}");
+    }
+    if plans.is_empty() {
+        return match cannot.is_empty() {
+            true => Ok(FINE),
+            false => Err(Ending::bad_input("nothing was installed")),
+        };
+    }
+    if !yes {
+        ask(names)?;
+    }
+    let stop = signals::install().map_err(Ending::not_valid)?;
+    let mut done_already = BTreeSet::new();
+    let mut failed = Vec::new();
+    for plan in &plans {
+        if stop.load(Relaxed) {
+            failed.push(plan.system.clone());
+            continue;
+        }
+        let mut shown = Shown::new(&plan.system);
+        let result = plan.execute(&mut done_already, &mut |at| shown.goes_on(at, &stop));
+        shown.finish();
+        match result {
+            Ok(()) => print(&format!("{} is installed\n", plan.system)),
+            Err(error) => {
+                eprintln!("error: {error}");
+                failed.push(plan.system.clone());
+            }
+        }
+    }
+    match failed.is_empty() && cannot.is_empty() {
+        true => Ok(FINE),
+        false => Ok(NOT_VALID),
+    }
+}
+
+/// Sets aside the plans that only root may carry out, with the commands for the user.
+fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<String>) {
+    // SAFETY: geteuid cannot fail.
+    if unsafe { libc::geteuid() } == 0 {
+        return (plans, Vec::new());
+    }
+    let (theirs, ours): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(|p| p.needs_root);
+    let said = theirs.iter().map(|plan| {
+        let commands: Vec<String> = (plan.steps.iter())
+            .map(|step| format!("\n  sudo {step}"))
+            .collect();
+        format!(
+            "only root may install {}; with sudo:{}",
+            plan.system,
+            commands.concat()
+        )
+    });
+    let said = said.collect();
+    (ours, said)
+}
+
+fn words(plans: &[Plan]) -> String {
+    let mut out = String::from("will do:\n");
+    let mut size = 0;
+    for plan in plans {
+        let download = match plan.download_mb {
+            Some(mb) => format!(", downloads about {mb} MB"),
+            None => String::new(),
+        };
+        size += plan.download_mb.unwrap_or(0);
+        match &plan.folder {
+            Some(folder) => out.push_str(&format!(
+                "  {}: into {}{download}\n",
+                plan.system,
+                folder.display()
+            )),
+            None => out.push_str(&format!(
+                "  {}: with {}{download}\n",
+                plan.system, plan.manager
+            )),
+        }
+        for step in &plan.steps {
+            // A command is never broken over lines: it is there to be copied.
+            out.push_str(&format!("    {step}\n"));
+        }
+        for note in &plan.notes {
+            out.push_str(&wrap(&format!("note: {note}"), 4));
+        }
+    }
+    if plans.iter().any(|plan| plan.folder.is_some()) {
+        out.push_str(&wrap(
+            "Folders are prepared beside and get their names when they are complete: an \
+             installation that is interrupted leaves nothing half-done.",
+            2,
+        ));
+    }
+    if plans.len() > 1 && size > 0 {
+        out.push_str(&format!("  in all about {size} MB from Maven Central\n"));
+    }
+    out
+}
+
+/// Asks whether to go on.
+fn ask(names: &[String]) -> Result<(), Ending> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Ending::bad_input(format!(
+            "nobody can be asked: standard input is no terminal\n  hint: to do it without a question: pubgauge systems --install {} --yes",
+            names.join(",")
+        )));
+    }
+    eprint!("install? [y/N] ");
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    let yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
+    match read.is_ok() && yes {
+        true => Ok(()),
+        false => Err(Ending::bad_input("not wanted; nothing was installed")),
+    }
+}
+
+/// Progress of one installation: a live line on a terminal, now and then a line elsewhere.
+struct Shown {
+    system: String,
+    bar: Option<ProgressBar>,
+    step: Option<usize>,
+    said: Duration,
+}
+
+impl Shown {
+    fn new(system: &str) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+        });
+        Shown {
+            system: system.to_owned(),
+            bar,
+            step: None,
+            said: Duration::ZERO,
+        }
+    }
+
+    fn goes_on(&mut self, at: At<'_>, stop: &AtomicBool) -> bool {
+        let what = || {
+            let program = at.shown.split_whitespace().next().unwrap_or_default();
+            let seconds = at.elapsed.as_secs();
+            format!(
+                "{}: step {} of {}, {program}, {seconds} s",
+                self.system,
+                at.step + 1,
+                at.of
+            )
+        };
+        if let Some(bar) = &self.bar {
+            bar.set_message(what());
+            bar.tick();
+        } else {
+            if self.step != Some(at.step) {
+                (self.step, self.said) = (Some(at.step), Duration::ZERO);
+            }
+            // Quick steps are not worth a line.
+            let first = self.said.is_zero() && at.elapsed >= Duration::from_secs(2);
+            if first || at.elapsed >= self.said + LINE_EVERY {
+                eprintln!("{}", what());
+                self.said = at.elapsed;
+            }
+        }
+        !stop.load(Relaxed)
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What every system can do, as its driver and its file say: the matrix of capabilities.
+
+use pubgauge_driver::{Answer, Capability, Driver, Support, Target};
+use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
+use pubgauge_testbed::{Catalog, SystemFile};
+
+use crate::drivers;
+use crate::exit::Ending;
+use crate::prepare::Chosen;
+use crate::systems::wrap;
+
+/// A column of the matrix: a system in one of its variants.
+pub struct Column {
+    /// `NAME` or `NAME:VARIANT`.
+    pub name: String,
+    /// Its answers, in the order of [`Capability::ALL`]; empty if no driver speaks to it.
+    pub answers: Vec<(Capability, Answer)>,
+    /// Why there are no answers.
+    pub missing: Option<String>,
+}
+
+/// One answer of a system: what its driver says, unless its file tells of a broken promise.
+pub fn answer(
+    file: &SystemFile,
+    target: &Target,
+    driver: &dyn Driver,
+    capability: Capability,
+) -> Answer {
+    let answer = driver.capability(capability, target);
+    match file.deviation(capability) {
+        Some(measured) if answer.support != Support::Unsupported => Answer {
+            support: Support::Broken,
+            words: measured.to_owned(),
+        },
+        _ => answer,
+    }
+}
+
+/// The column of a system that was chosen for a run.
+pub fn of(name: &str, chosen: &Chosen) -> Column {
+    let variant = chosen.variant.as_deref();
+    let file = chosen.file.variant(variant);
+    let file = file.unwrap_or_else(|_| chosen.file.clone());
+    filled(name.to_owned(), &file, chosen.driver.as_ref())
+}
+
+fn filled(name: String, file: &SystemFile, driver: &dyn Driver) -> Column {
+    let target = Target {
+        endpoints: file.endpoints.clone(),
+        features: file.features.clone(),
+        ..Target::default()
+    };
+    let one = |capability| (capability, answer(file, &target, driver, capability));
+    Column {
+        name,
+        answers: Capability::ALL.into_iter().map(one).collect(),
+        missing: None,
+    }
+}
+
+/// The columns of all systems whose name or `NAME:VARIANT` is in `only`; of all, if it is empty.
+pub fn columns(catalog: &Catalog, only: &[String]) -> Result<Vec<Column>, Ending> {
+    for name in only {
+        let (plain, variant) = split(name);
+        let system = catalog.get(plain).map_err(Ending::bad_input)?;
+        system.variant(variant).map_err(Ending::bad_input)?;
+    }
+    let wanted = |name: &str, variant: Option<&str>| {
+        only.is_empty()
+            || only.iter().any(|o| {
+                let (plain, which) = split(o);
+                plain == name && (which.is_none() || which == variant)
+            })
+    };
+    let mut columns = Vec::new();
+    for system in catalog.systems() {
+        let mut variants: Vec<Option<&str>> =
+            system.variants.keys().map(|v| Some(v.as_str())).collect();
+        if variants.is_empty() {
+            variants.push(None);
+        }
+        for variant in variants {
+            if wanted(&system.name, variant) {
+                columns.push(column(system, variant)?);
+            }
+        }
+    }
+    Ok(columns)
+}
+
+fn split(name: &str) -> (&str, Option<&str>) {
+    match name.split_once(':') {
+        Some((name, variant)) => (name, Some(variant)),
+        None => (name, None),
+    }
+}
+
+fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> {
+    let name = match variant {
+        Some(variant) => format!("{}:{variant}", system.name),
+        None => system.name.clone(),
+    };
+    let file = system.variant(variant).map_err(Ending::bad_input)?;
+    Ok(match drivers::by_name(&file.driver) {
+        Some(driver) => filled(name, &file, driver.as_ref()),
+        None => Column {
+            name,
+            answers: Vec::new(),
+            missing: Some(match &file.install.note {
+                Some(note) => note.clone(),
+                None => format!("no driver `{}`", file.driver),
+            }),
+        },
+    })
+}
+
+/// A column as the results keep it.
+pub fn for_results(column: Column) -> SystemCapabilities {
+    SystemCapabilities {
+        system: column.name,
+        answers: column
+            .answers
+            .into_iter()
+            .map(|(capability, answer)| CapabilityAnswer { capability, answer })
+            .collect(),
+    }
+}
+
+/// The matrix in words: a grid of marks for many systems, the words themselves for one or two.
+pub fn words(columns: &[Column]) -> String {
+    if columns.len() <= 2 {
+        columns.iter().map(one).collect()
+    } else {
+        grid(columns)
+    }
+}
+
+fn mark(support: Support) -> char {
+    match support {
+        Support::Native => '+',
+        Support::Emulated => '~',
+        Support::Broken => '!',
+        Support::Unsupported => '-',
+    }
+}
+
+fn one(column: &Column) -> String {
+    let mut out = format!("{}\n", column.name);
+    if let Some(missing) = &column.missing {
+        out.push_str(&wrap(missing, 2));
+    }
+    for (capability, answer) in &column.answers {
+        let words = wrap(&answer.words, 6);
+        out.push_str(&format!("  {} {capability}\n{words}", mark(answer.support)));
+    }
+    out.push_str(LEGEND);
+    out
+}
+
+const LEGEND: &str = "\n  + the system has it     ~ the driver makes it from what the system has\n  - cannot be had         ! promised, and measured to be broken\n";
+
+fn grid(columns: &[Column]) -> String {
+    let widest = Capability::ALL
+        .iter()
+        .map(|c| c.to_string().len())
+        .max()
+        .unwrap_or(0);
+    let letters: Vec<char> = ('A'..='Z').chain('a'..='z').collect();
+    let letter = |n: usize| letters.get(n).copied().unwrap_or('?');
+    let mut out = format!("{:widest$}  ", "");
+    for n in 0..columns.len() {
+        out.push(letter(n));
+        out.push(' ');
+    }
+    out = format!("{}\n", out.trim_end());
+    for (row, capability) in Capability::ALL.iter().enumerate() {
+        let mut line = format!("{:widest$}  ", capability.to_string());
+        for column in columns {
+            let mark = column
+                .answers
+                .get(row)
+                .map_or(' ', |(_, a)| mark(a.support));
+            line.push(mark);
+            line.push(' ');
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out.push('\n');
+    for (n, column) in columns.iter().enumerate() {
+        let missing = column.missing.as_ref();
+        let missing = missing.map_or(String::new(), |m| format!(": {m}"));
+        out.push_str(&format!("  {} {}{missing}\n", letter(n), column.name));
+    }
+    out.push_str(LEGEND);
+    out.push_str(&wrap(
+        "what each cell is in the system's own terms: pubgauge systems --matrix --on SYSTEM",
+        2,
+    ));
+    out
+}

@@ -1,0 +1,165 @@
+//! How a system is installed: commands of package managers, or Java archives from Maven Central.
+
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+use super::ConfigFile;
+use super::check::Fault;
+
+/// How a system is installed: per package manager, the exact commands (templates, in which
+/// `{cache}` is of use), executed by `/bin/sh`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Install {
+    /// Debian, Ubuntu.
+    pub apt: Vec<String>,
+    /// Fedora, RHEL.
+    pub dnf: Vec<String>,
+    /// Arch.
+    pub pacman: Vec<String>,
+    /// openSUSE.
+    pub zypper: Vec<String>,
+    /// Alpine.
+    pub apk: Vec<String>,
+    /// Java archives from Maven Central.
+    pub maven: Option<Maven>,
+    /// Rust.
+    pub cargo: Vec<String>,
+    /// Go.
+    pub go: Vec<String>,
+    /// Node.
+    pub npm: Vec<String>,
+    /// Python.
+    pub pip: Vec<String>,
+    /// Package managers whose package starts a service of its own at once, which then competes
+    /// for the machine.
+    pub starts_service: Vec<String>,
+    /// The command that stops that service again.
+    pub stop_service: Option<String>,
+    /// Anything else the user must know.
+    pub note: Option<String>,
+}
+
+/// What Maven fetches into a folder of the cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Maven {
+    /// The folder's name below `{cache}`; all else ends up in it.
+    pub folder: String,
+    /// Archives, as `GROUP:ARTIFACT:VERSION:tar.gz:CLASSIFIER`, unpacked into the folder.
+    #[serde(default)]
+    pub archives: Vec<String>,
+    /// Jars, as `GROUP:ARTIFACT:VERSION`, which are put into its `lib` with all they depend on.
+    #[serde(default)]
+    pub jars: Vec<String>,
+    /// Files written into the folder as they are (no templates).
+    #[serde(default)]
+    pub files: Vec<ConfigFile>,
+    /// Those of the files that are Java sources, compiled against `lib` into `classes`.
+    #[serde(default)]
+    pub compile: Vec<String>,
+    /// About how much is downloaded, in MB; not known if absent.
+    #[serde(default)]
+    pub download_mb: Option<u32>,
+}
+
+impl Install {
+    /// The commands of each package manager that has any.
+    pub fn by_manager(&self) -> Vec<(&'static str, &[String])> {
+        [
+            ("apt", &self.apt),
+            ("dnf", &self.dnf),
+            ("pacman", &self.pacman),
+            ("zypper", &self.zypper),
+            ("apk", &self.apk),
+            ("cargo", &self.cargo),
+            ("go", &self.go),
+            ("npm", &self.npm),
+            ("pip", &self.pip),
+        ]
+        .into_iter()
+        .filter(|(_, commands)| !commands.is_empty())
+        .map(|(manager, commands)| (manager, commands.as_slice()))
+        .collect()
+    }
+}
+
+impl Maven {
+    /// Checks what must hold beyond the types.
+    pub(super) fn validate(&self) -> Result<(), Fault> {
+        let fault = |what: String, hint: &str, near: &str| {
+            Err(Fault::new(what, Some(hint.into()), Some(near.into())))
+        };
+        if !is_one_name(&self.folder) || self.folder.starts_with('.') {
+            return fault(
+                format!("`{}` is no name of a folder in the cache", self.folder),
+                "one name without `/`, for example apache-artemis-2.40.0",
+                "folder",
+            );
+        }
+        if self.archives.is_empty() && self.jars.is_empty() {
+            return fault(
+                "nothing says what Maven is to fetch".into(),
+                "add archives = [\"GROUP:ARTIFACT:VERSION:tar.gz:bin\"] or jars = [\"GROUP:ARTIFACT:VERSION\"]",
+                "[install.maven]",
+            );
+        }
+        if let Some(archive) = self.archives.iter().find(|a| !is_archive(a)) {
+            return fault(
+                format!("`{archive}` is no archive"),
+                "GROUP:ARTIFACT:VERSION:tar.gz, or GROUP:ARTIFACT:VERSION:tar.gz:CLASSIFIER",
+                archive,
+            );
+        }
+        if let Some(jar) = self.jars.iter().find(|jar| coordinates(jar).len() != 3) {
+            return fault(format!("`{jar}` is no jar"), "GROUP:ARTIFACT:VERSION", jar);
+        }
+        for file in &self.files {
+            let inside = Path::new(&file.path)
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)));
+            if file.path.is_empty() || !inside {
+                return fault(
+                    format!("`{}` would not lie in the folder", file.path),
+                    "a relative path without `..`",
+                    &file.path,
+                );
+            }
+        }
+        if let Some(source) =
+            (self.compile.iter()).find(|source| self.files.iter().all(|file| file.path != **source))
+        {
+            return fault(
+                format!("compile names `{source}`, which is none of the files"),
+                "add it with [[install.maven.files]]",
+                "compile",
+            );
+        }
+        Ok(())
+    }
+}
+
+fn is_one_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._".contains(&byte)
+}
+
+/// The parts of Maven coordinates; none if one of them is not a plain name.
+pub(crate) fn coordinates(text: &str) -> Vec<&str> {
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.iter().all(|part| is_one_name(part)) {
+        true => parts,
+        false => Vec::new(),
+    }
+}
+
+fn is_archive(text: &str) -> bool {
+    matches!(
+        coordinates(text).as_slice(),
+        [_, _, _, "tar.gz"] | [_, _, _, "tar.gz", _]
+    )
+}

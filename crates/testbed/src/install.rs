@@ -1,0 +1,500 @@
+//! Installing a system: what would be done, as data that can be shown, and doing it.
+//!
+//! Package managers of the machine do as their commands say. Java servers are fetched by Maven
+//! into a folder of their own beside the final one, which gets its name when all is done: an
+//! installation that is interrupted leaves nothing half-done, and two at once do not collide.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::command;
+use crate::file::install::coordinates;
+use crate::file::{Kind, Maven, SystemFile};
+use crate::find::{base_values, cache_folder, find, manager_tool, on_path, version};
+use crate::log::last_lines;
+use crate::owned::OwnedFolder;
+use crate::template::fill;
+
+/// The plug-in that copies artifacts, with its version: what an installation does must not change
+/// by itself.
+const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
+/// Package managers that change the machine and so need root.
+const OF_THE_MACHINE: [&str; 5] = ["apt", "dnf", "pacman", "zypper", "apk"];
+/// In steps: the folder in which the installation is prepared.
+const WORK: &str = "{work}";
+
+/// What an installation would do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The system.
+    pub system: String,
+    /// The package manager.
+    pub manager: &'static str,
+    /// The steps, in order, as a user would type them.
+    pub steps: Vec<String>,
+    /// Whether only root may do it.
+    pub needs_root: bool,
+    /// The folder it makes; `None` where a package manager decides.
+    pub folder: Option<PathBuf>,
+    /// About how much is downloaded, in MB, where it is known.
+    pub download_mb: Option<u32>,
+    /// What to know before saying yes.
+    pub notes: Vec<String>,
+    /// What is executed.
+    argvs: Vec<Vec<String>>,
+    maven: Option<Maven>,
+    file: SystemFile,
+}
+
+/// Why there is nothing to do, or nothing that can be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlan {
+    /// It is here.
+    #[error("{system} is installed already{}", version.as_ref().map(|v| format!(": {v}")).unwrap_or_default())]
+    Already {
+        /// The system.
+        system: String,
+        /// Its version, if it tells.
+        version: Option<String>,
+    },
+    /// It is not installed by anybody: it runs elsewhere, or is not to be had.
+    #[error("{system} cannot be installed: {why}")]
+    NotInstallable {
+        /// The system.
+        system: String,
+        /// Why.
+        why: String,
+    },
+    /// A tool is missing.
+    #[error("{system} cannot be installed: there is no {tool} on PATH\n  hint: {hint}")]
+    NoTool {
+        /// The system.
+        system: String,
+        /// The tool.
+        tool: String,
+        /// The command that adds it.
+        hint: String,
+    },
+}
+
+/// Why an installation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The cache folder cannot be written.
+    #[error("{system} cannot be installed in {}: {error}\n  hint: is there room, and may you write there? another folder: PUBGAUGE_CACHE", folder.display())]
+    Folder {
+        /// The system.
+        system: String,
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A step cannot be executed.
+    #[error("{system}: {step}: {error}")]
+    Execute {
+        /// The system.
+        system: String,
+        /// The step.
+        step: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A step failed.
+    #[error("{system} was not installed: `{step}` {end}; {said}\n  hint: {hint}")]
+    Step {
+        /// The system.
+        system: String,
+        /// The step.
+        step: String,
+        /// How it ended.
+        end: String,
+        /// Its last lines.
+        said: String,
+        /// What to do.
+        hint: String,
+    },
+    /// All steps were done, and it is still not found.
+    #[error(
+        "{system} was installed, but is still not found: {reason}\n  hint: compare [find] and [install] in its file"
+    )]
+    StillMissing {
+        /// The system.
+        system: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// The user wanted it to end.
+    #[error("{system} was not installed: ended by the user; nothing is left of it")]
+    Cancelled {
+        /// The system.
+        system: String,
+    },
+}
+
+/// Where an installation is.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    /// The step, from 0.
+    pub step: usize,
+    /// How many there are.
+    pub of: usize,
+    /// The step as a user would type it.
+    pub shown: &'a str,
+    /// How long it has been going on.
+    pub elapsed: Duration,
+}
+
+impl Plan {
+    /// What installing `system` would do here. `program` is pubgauge's own executable.
+    ///
+    /// # Errors
+    /// If it is here already, cannot be installed at all, or a tool is missing for it.
+    pub fn new(system: &SystemFile, program: &Path) -> Result<Plan, NoPlan> {
+        if let Ok(found) = find(system, program) {
+            return Err(NoPlan::Already {
+                system: system.name.clone(),
+                version: version(system, &found),
+            });
+        }
+        let install = &system.install;
+        let no_tool = |tool: &str| NoPlan::NoTool {
+            system: system.name.clone(),
+            tool: tool.to_owned(),
+            hint: tool_hint(tool),
+        };
+        let not = |why: String| NoPlan::NotInstallable {
+            system: system.name.clone(),
+            why,
+        };
+        if matches!(system.kind, Kind::External | Kind::Unavailable) {
+            let why = install.note.clone();
+            return Err(not(why.unwrap_or_else(|| "it runs elsewhere".into())));
+        }
+        let here = |manager: &str| on_path(manager_tool(manager)).is_some();
+        let commands = install.by_manager();
+        let at_hand = commands.iter().find(|(manager, _)| here(manager));
+        match (at_hand, &install.maven) {
+            (Some((manager, commands)), None) => Ok(by_commands(system, manager, commands)),
+            (Some((manager, commands)), Some(_)) if OF_THE_MACHINE.contains(manager) => {
+                Ok(by_commands(system, manager, commands))
+            }
+            (_, Some(maven)) => by_maven(system, maven).map_err(|tool| no_tool(&tool)),
+            (None, None) => Err(match commands.first() {
+                Some((manager, _)) => no_tool(manager_tool(manager)),
+                None => not(install.note.clone().unwrap_or_else(|| {
+                    "its file does not say how; see docs/add-a-broker.md".into()
+                })),
+            }),
+        }
+    }
+
+    /// Does it. `watch` is told where it is some ten times a second, and says whether to go on.
+    /// Steps that several plans share, as bringing package lists up to date, are noted in `done`
+    /// and done once.
+    ///
+    /// # Errors
+    /// [`InstallError`]; nothing of a Maven installation is then left but Maven's own cache.
+    pub fn execute(
+        &self,
+        done: &mut BTreeSet<String>,
+        watch: &mut dyn FnMut(At<'_>) -> bool,
+    ) -> Result<(), InstallError> {
+        match &self.maven {
+            None => self.steps_in(Path::new("/"), done, watch)?,
+            Some(maven) => self.fetch(maven, watch)?,
+        }
+        find(&self.file, Path::new("/proc/self/exe"))
+            .map(|_| ())
+            .map_err(|missing| InstallError::StillMissing {
+                system: self.system.clone(),
+                reason: missing.reason,
+            })
+    }
+
+    fn fetch(
+        &self,
+        maven: &Maven,
+        watch: &mut dyn FnMut(At<'_>) -> bool,
+    ) -> Result<(), InstallError> {
+        let cache = cache_folder();
+        let folder_error = |error| InstallError::Folder {
+            system: self.system.clone(),
+            folder: cache.clone(),
+            error,
+        };
+        std::fs::create_dir_all(&cache).map_err(folder_error)?;
+        let cache = cache.canonicalize().map_err(folder_error)?;
+        let prefix = format!(".installing-{}-", maven.folder);
+        let work = OwnedFolder::create(&cache, &prefix).map_err(folder_error)?;
+        write_files(maven, work.path()).map_err(folder_error)?;
+        self.steps_in(work.path(), &mut BTreeSet::new(), watch)?;
+        // One at a time from here: another installation may have been quicker.
+        let lock = std::fs::File::create(cache.join(".lock")).map_err(folder_error)?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|e| folder_error(e.into()))?;
+        if find(&self.file, Path::new("/proc/self/exe")).is_ok() {
+            return Ok(());
+        }
+        let target = cache.join(&maven.folder);
+        if target.exists() {
+            // There, but not what the system's file looks for: not of our making, or damaged.
+            let old = OwnedFolder::create(&cache, ".replaced-").map_err(folder_error)?;
+            std::fs::rename(&target, old.path().join("old")).map_err(folder_error)?;
+        }
+        work.into_place(&target).map_err(folder_error)
+    }
+
+    fn steps_in(
+        &self,
+        work: &Path,
+        done: &mut BTreeSet<String>,
+        watch: &mut dyn FnMut(At<'_>) -> bool,
+    ) -> Result<(), InstallError> {
+        let place = work.display().to_string();
+        for (step, (argv, shown)) in self.argvs.iter().zip(&self.steps).enumerate() {
+            if self.maven.is_none() && !done.insert(shown.clone()) {
+                continue;
+            }
+            let argv: Vec<String> = argv.iter().map(|a| a.replace(WORK, &place)).collect();
+            let begin = Instant::now();
+            let mut go_on = || {
+                watch(At {
+                    step,
+                    of: self.steps.len(),
+                    shown,
+                    elapsed: begin.elapsed(),
+                })
+            };
+            // Debian's package manager would otherwise ask questions that nobody sees.
+            let env = [("DEBIAN_FRONTEND", "noninteractive")];
+            let output = command::run_watched(&argv, &env, work, &mut go_on).map_err(|error| {
+                InstallError::Execute {
+                    system: self.system.clone(),
+                    step: shown.clone(),
+                    error,
+                }
+            })?;
+            let Some(output) = output else {
+                return Err(InstallError::Cancelled {
+                    system: self.system.clone(),
+                });
+            };
+            if !output.success {
+                return Err(InstallError::Step {
+                    system: self.system.clone(),
+                    step: shown.clone(),
+                    end: output.end,
+                    said: last_lines(&[output.text], 10),
+                    hint: match self.manager {
+                        "maven" => "is Maven Central within reach? a mirror or proxy goes into ~/.m2/settings.xml".into(),
+                        manager => format!("try that command by hand; is the network within reach of {}?", manager_tool(manager)),
+                    },
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn by_commands(system: &SystemFile, manager: &'static str, commands: &[String]) -> Plan {
+    let values = base_values(system);
+    let install = &system.install;
+    let mut steps: Vec<String> = commands.iter().map(|c| fill(c, &values)).collect();
+    if manager == "apt" {
+        // Package lists may be old, or there may be none, as in a fresh container.
+        steps.insert(0, "apt-get update".into());
+    }
+    let mut notes: Vec<String> = install.note.clone().into_iter().collect();
+    if install.starts_service.iter().any(|m| m == manager) {
+        let remedy = match &install.stop_service {
+            Some(command) => format!("; stop it with: {command}"),
+            None => String::new(),
+        };
+        notes.push(format!(
+            "the package starts a service of its own, which disturbs measurements{remedy}"
+        ));
+    }
+    Plan {
+        system: system.name.clone(),
+        manager,
+        argvs: steps
+            .iter()
+            .map(|step| vec!["/bin/sh".into(), "-c".into(), step.clone()])
+            .collect(),
+        steps,
+        needs_root: OF_THE_MACHINE.contains(&manager),
+        folder: None,
+        download_mb: None,
+        notes,
+        maven: None,
+        file: system.clone(),
+    }
+}
+
+/// The missing tool is the error.
+fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
+    let compiler = (!maven.compile.is_empty()).then_some("javac");
+    let unpacker = (!maven.archives.is_empty()).then_some("tar");
+    for tool in ["java", "mvn"].into_iter().chain(compiler).chain(unpacker) {
+        if on_path(tool).is_none() {
+            return Err(tool.to_owned());
+        }
+    }
+    let mut argvs = Vec::new();
+    let mvn = |arguments: &[&str]| {
+        // Checksums that do not match are an error, not a warning.
+        let fixed = ["mvn", "--batch-mode", "--quiet", "--strict-checksums"];
+        fixed
+            .iter()
+            .chain(arguments)
+            .map(|a| (*a).to_owned())
+            .collect::<Vec<String>>()
+    };
+    for archive in &maven.archives {
+        argvs.push(mvn(&[
+            &format!("{PLUGIN}:copy"),
+            &format!("-Dartifact={archive}"),
+            &format!("-DoutputDirectory={WORK}/archives"),
+        ]));
+    }
+    for archive in &maven.archives {
+        let name = archive_name(archive);
+        let tar = ["tar", "-xzf"].map(str::to_owned);
+        let into = [
+            "-C".to_owned(),
+            WORK.to_owned(),
+            "--strip-components=1".to_owned(),
+        ];
+        let file = format!("{WORK}/archives/{name}");
+        argvs.push(tar.into_iter().chain([file]).chain(into).collect());
+    }
+    if !maven.archives.is_empty() {
+        argvs.push(
+            ["rm", "-r", &format!("{WORK}/archives")]
+                .map(str::to_owned)
+                .into(),
+        );
+    }
+    if !maven.jars.is_empty() {
+        argvs.push(mvn(&[
+            &format!("--file={WORK}/pom.xml"),
+            &format!("{PLUGIN}:copy-dependencies"),
+            &format!("-DoutputDirectory={WORK}/lib"),
+        ]));
+    }
+    if !maven.compile.is_empty() {
+        let fixed = ["javac", "-cp", "{work}/lib/*", "-d", "{work}/classes"];
+        let sources = maven.compile.iter().map(|s| format!("{WORK}/{s}"));
+        argvs.push(
+            fixed
+                .iter()
+                .map(|a| (*a).to_owned())
+                .chain(sources)
+                .collect(),
+        );
+    }
+    let folder = cache_folder().join(&maven.folder);
+    let place = folder.display().to_string();
+    let quoted = |argument: &String| {
+        let argument = argument.replace(WORK, &place);
+        match argument.contains([' ', '*']) {
+            true => format!("'{argument}'"),
+            false => argument,
+        }
+    };
+    let mut notes: Vec<String> = system.install.note.clone().into_iter().collect();
+    notes.push("Maven keeps a copy of what it downloads in its own cache, ~/.m2/repository".into());
+    Ok(Plan {
+        system: system.name.clone(),
+        manager: "maven",
+        steps: argvs
+            .iter()
+            .map(|argv| argv.iter().map(quoted).collect::<Vec<_>>().join(" "))
+            .collect(),
+        argvs,
+        needs_root: false,
+        folder: Some(folder),
+        download_mb: maven.download_mb,
+        notes,
+        maven: Some(maven.clone()),
+        file: system.clone(),
+    })
+}
+
+/// The file name under which Maven copies an archive.
+fn archive_name(archive: &str) -> String {
+    match coordinates(archive).as_slice() {
+        [_, artifact, version, kind, classifier] => {
+            format!("{artifact}-{version}-{classifier}.{kind}")
+        }
+        [_, artifact, version, kind] => format!("{artifact}-{version}.{kind}"),
+        _ => unreachable!("checked when the file was read"),
+    }
+}
+
+/// Writes what Maven and the compiler need.
+fn write_files(maven: &Maven, folder: &Path) -> std::io::Result<()> {
+    for file in &maven.files {
+        let path = folder.join(&file.path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, &file.content)?;
+    }
+    if !maven.jars.is_empty() {
+        std::fs::write(folder.join("pom.xml"), pom(maven))?;
+    }
+    Ok(())
+}
+
+/// A project that needs the jars, for Maven to work out what they need in turn.
+fn pom(maven: &Maven) -> String {
+    let mut dependencies = String::new();
+    for jar in &maven.jars {
+        if let [group, artifact, version] = coordinates(jar).as_slice() {
+            dependencies.push_str(&format!(
+                "  <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>\n"
+            ));
+        }
+    }
+    format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>pubgauge</groupId><artifactId>{}</artifactId><version>1</version>\n  <dependencies>\n{dependencies}  </dependencies>\n</project>\n",
+        maven.folder
+    )
+}
+
+/// The command that adds a tool, for the package manager of this machine.
+fn tool_hint(tool: &str) -> String {
+    let package = |apt: &str, dnf: &str, pacman: &str, zypper: &str, apk: &str| {
+        let of = [
+            ("apt-get", format!("apt-get install -y {apt}")),
+            ("dnf", format!("dnf install -y {dnf}")),
+            ("pacman", format!("pacman -S --noconfirm {pacman}")),
+            ("zypper", format!("zypper install -y {zypper}")),
+            ("apk", format!("apk add {apk}")),
+        ];
+        let at_hand = of.iter().find(|(manager, _)| on_path(manager).is_some());
+        format!("install it with: {}", at_hand.unwrap_or(&of[0]).1)
+    };
+    let jdk = || {
+        package(
+            "default-jdk-headless",
+            "java-17-openjdk-devel",
+            "jdk17-openjdk",
+            "java-17-openjdk-devel",
+            "openjdk17",
+        )
+    };
+    match tool {
+        "mvn" => package("maven", "maven", "maven", "maven", "maven"),
+        "java" | "javac" => jdk(),
+        "apt-get" | "dnf" | "pacman" | "zypper" | "apk" => {
+            "this system is only described for other package managers; install it by hand, or see docs/add-a-broker.md".into()
+        }
+        "go" => package("golang-go", "golang", "go", "go", "go"),
+        other => package(other, other, other, other, other),
+    }
+}

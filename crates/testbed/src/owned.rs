@@ -1,0 +1,165 @@
+//! Folders that belong to a process: as long as it lives they are locked, so that what a killed
+//! one has left can be told from what another one uses, and removed.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// A folder of this process, removed when this is dropped.
+///
+/// It is locked (`flock` on the folder itself) until the process ends, however it ends. The lock
+/// is no business of the programs that pubgauge starts: they do not inherit it.
+#[derive(Debug)]
+pub struct OwnedFolder {
+    path: PathBuf,
+    /// Holds the lock by being open.
+    _lock: File,
+    in_place: bool,
+}
+
+impl OwnedFolder {
+    /// Makes a folder `PREFIX` + random letters in `parent`, for this user only. Folders with this
+    /// prefix whose process is gone are removed first.
+    ///
+    /// # Errors
+    /// If it cannot be made or locked.
+    pub fn create(parent: &Path, prefix: &str) -> io::Result<Self> {
+        sweep(parent, prefix);
+        loop {
+            let path = tempfile::Builder::new()
+                .prefix(prefix)
+                .tempdir_in(parent)?
+                .keep();
+            let lock = open_folder(&path)?;
+            flock(&lock, FlockOperation::LockExclusive)?;
+            // Another process may have swept it before it was locked.
+            let same = |seen: &std::fs::Metadata, ours: &std::fs::Metadata| {
+                (seen.dev(), seen.ino()) == (ours.dev(), ours.ino())
+            };
+            match std::fs::symlink_metadata(&path) {
+                Ok(seen) if same(&seen, &lock.metadata()?) => {
+                    return Ok(OwnedFolder {
+                        path,
+                        _lock: lock,
+                        in_place: false,
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the finished folder its final name; it is then no longer removed.
+    ///
+    /// # Errors
+    /// The system interface's, above all if there is something of that name already; the folder
+    /// is then removed.
+    pub fn into_place(mut self, target: &Path) -> io::Result<()> {
+        std::fs::rename(&self.path, target)?;
+        self.in_place = true;
+        Ok(())
+    }
+}
+
+impl Drop for OwnedFolder {
+    fn drop(&mut self) {
+        if !self.in_place {
+            // What cannot be removed now is swept later.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Removes the folders in `parent` whose name begins with `prefix`, that are this user's and whose
+/// process is provably gone.
+fn sweep(parent: &Path, prefix: &str) {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return;
+    };
+    let user = rustix::process::geteuid().as_raw();
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+            continue;
+        }
+        let path = entry.path();
+        let Ok(folder) = open_folder(&path) else {
+            continue;
+        };
+        let ours = folder.metadata().is_ok_and(|meta| meta.uid() == user);
+        if ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // Its systems may be ending this very moment: what they still write in the way of
+            // the removal is removed the next time.
+            let _ = std::fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Opens a folder, not what a symbolic link points to.
+fn open_folder(path: &Path) -> io::Result<File> {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_is_not_swept_and_what_is_left_is() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = parent.path().join("x-left");
+        std::fs::create_dir_all(left.join("deep")).unwrap();
+        std::fs::create_dir(parent.path().join("other")).unwrap();
+        std::os::unix::fs::symlink("/", parent.path().join("x-link")).unwrap();
+        std::fs::write(parent.path().join("x-file"), "").unwrap();
+        let first = OwnedFolder::create(parent.path(), "x-").unwrap();
+        assert!(!left.exists());
+        let second = OwnedFolder::create(parent.path(), "x-").unwrap();
+        assert!(first.path().is_dir() && second.path().is_dir());
+        let gone = first.path().to_owned();
+        drop(first);
+        assert!(!gone.exists());
+        let target = parent.path().join("done");
+        second.into_place(&target).unwrap();
+        assert!(target.is_dir());
+        for kept in ["other", "x-link", "x-file", "done"] {
+            assert!(
+                parent.path().join(kept).symlink_metadata().is_ok(),
+                "{kept}"
+            );
+        }
+        // A place that is taken keeps what it has.
+        std::fs::write(target.join("a"), "").unwrap();
+        let third = OwnedFolder::create(parent.path(), "x-").unwrap();
+        let path = third.path().to_owned();
+        assert!(third.into_place(&target).is_err());
+        assert!(target.join("a").exists() && !path.exists());
+    }
+
+    #[test]
+    fn many_at_once_do_not_sweep_each_other() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let folder = OwnedFolder::create(parent.path(), "x-").unwrap();
+                        std::fs::write(folder.path().join("a"), "mine").unwrap();
+                        assert!(folder.path().join("a").exists());
+                    }
+                });
+            }
+        });
+        assert_eq!(parent.path().read_dir().unwrap().count(), 0);
+    }
+}

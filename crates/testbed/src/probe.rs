@@ -1,0 +1,186 @@
+//! Asking a driver whether a system serves.
+
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::{
+    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
+    FleetConfig, Header, Kind, Nanos, Payload, Publish, Settings, Subscription, Target,
+};
+
+use crate::file::Probe;
+
+/// How long one attempt may take: a server that is just starting may never answer the first one.
+const ATTEMPT: Duration = Duration::from_secs(3);
+/// How long an orderly end may take.
+const CLOSE: Duration = Duration::from_millis(500);
+
+/// One attempt to talk to a system through its driver, until `deadline` at the latest: to connect
+/// and log in; and for [`Probe::Subscribe`] also to subscribe, to publish, and to get the message
+/// back.
+///
+/// # Errors
+/// Why it did not succeed.
+pub fn probe(
+    driver: &dyn Driver,
+    what: Probe,
+    target: &Target,
+    deadline: Instant,
+) -> Result<(), String> {
+    let clock = Clock::Monotonic;
+    let left = deadline.saturating_duration_since(Instant::now());
+    let until = clock.now() + left.min(ATTEMPT).as_nanos() as u64;
+    let fleet = driver
+        .open(FleetConfig {
+            target: target.clone(),
+            settings: Settings::default(),
+            clock: clock.clone(),
+            max_payload: 64,
+            clients: 2,
+            worker: u32::MAX,
+        })
+        .map_err(|e| e.to_string())?;
+    let mut attempt = Attempt {
+        fleet,
+        clock,
+        until,
+        seen: Seen::default(),
+    };
+    let result = attempt.make(what, driver.traits(&Settings::default()).publishers_first);
+    let end = attempt.clock.now() + CLOSE.as_nanos() as u64;
+    attempt.fleet.close(end);
+    result
+}
+
+/// The mark of the probe's own messages.
+const NONCE: u8 = 63;
+
+struct Attempt {
+    fleet: Box<dyn Fleet>,
+    clock: Clock,
+    until: Nanos,
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen {
+    connected: Vec<(ClientId, Option<String>)>,
+    subscribed: bool,
+    delivered: bool,
+    failed: Option<String>,
+}
+
+impl Events for Seen {
+    fn arrived(&mut self) {}
+
+    fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
+        self.delivered |= Header::decode(delivery.payload, NONCE).is_some();
+    }
+
+    fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
+
+    fn changed(&mut self, client: ClientId, change: Change) {
+        match change {
+            Change::Connected { address, .. } => self.connected.push((client, address)),
+            Change::Subscribed => self.subscribed = true,
+            Change::SubscriptionRefused(why) | Change::Failed(why) => self.failed = Some(why),
+            Change::Writable | Change::Closed => {}
+        }
+    }
+}
+
+impl Attempt {
+    fn make(&mut self, what: Probe, publishers_first: bool) -> Result<(), String> {
+        // Two clients, because publishers and subscribers may be served at different places.
+        let (publisher, address) = self.connect(true, Vec::new())?;
+        let peers = match publishers_first {
+            true => address.into_iter().collect(),
+            false => Vec::new(),
+        };
+        let (subscriber, _) = self.connect(false, peers)?;
+        if what == Probe::Connect {
+            return Ok(());
+        }
+        let topic = format!("pubgauge/probe/{}", std::process::id());
+        let subscription = Subscription {
+            filter: topic.clone(),
+            group: None,
+        };
+        let said = |error: pubgauge_driver::DriverError| error.to_string();
+        self.fleet
+            .subscribe(subscriber, &subscription)
+            .map_err(said)?;
+        self.poll_until("no answer to a subscription", |seen| seen.subscribed)?;
+        let topic = self.fleet.advertise(publisher, &topic).map_err(said)?;
+        let (filler, mut sequence) = (Filler::new(64), 0);
+        loop {
+            let header = Header {
+                intended: self.clock.now(),
+                kind: Kind::Sentinel,
+                stream: 0,
+                sequence,
+                lag: 0,
+            };
+            let payload = Payload {
+                head: &header.encode(NONCE),
+                body: filler.body(0, sequence, 64),
+            };
+            if let Publish::Refused(why) = self.fleet.publish(publisher, topic, payload, 0) {
+                return Err(format!("a message was refused: {why:?}"));
+            }
+            sequence += 1;
+            let again = (self.clock.now() + 50_000_000).min(self.until);
+            if self.poll(again, |seen| seen.delivered)? {
+                return Ok(());
+            }
+            if self.clock.now() >= self.until {
+                return Err("no message was delivered".into());
+            }
+        }
+    }
+
+    fn connect(
+        &mut self,
+        publishes: bool,
+        peers: Vec<String>,
+    ) -> Result<(ClientId, Option<String>), String> {
+        let role = if publishes { "out" } else { "in" };
+        let spec = ClientSpec {
+            name: format!("probe{}{role}", std::process::id()),
+            publishes,
+            subscribes: !publishes,
+            peers,
+            ..ClientSpec::default()
+        };
+        let client = self.fleet.connect(&spec).map_err(|e| e.to_string())?;
+        self.poll_until("no answer to a login", |seen| {
+            seen.connected.iter().any(|(who, _)| *who == client)
+        })?;
+        let connected = self.seen.connected.iter().find(|(who, _)| *who == client);
+        Ok((client, connected.and_then(|(_, address)| address.clone())))
+    }
+
+    fn poll_until(&mut self, else_: &str, done: impl Fn(&Seen) -> bool) -> Result<(), String> {
+        match self.poll(self.until, done)? {
+            true => Ok(()),
+            false => Err(else_.to_owned()),
+        }
+    }
+
+    /// Polls until `done` or until the time is over, and tells which.
+    fn poll(&mut self, until: Nanos, done: impl Fn(&Seen) -> bool) -> Result<bool, String> {
+        loop {
+            if let Some(why) = self.seen.failed.take() {
+                return Err(why);
+            }
+            if done(&self.seen) {
+                return Ok(true);
+            }
+            if self.clock.now() >= until {
+                return Ok(false);
+            }
+            self.fleet
+                .poll(until, &mut self.seen)
+                .map_err(|e| e.to_string())?;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Waiting until a system serves: at its start and when it is started again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::Target;
+
+use crate::file::{Probe, Ready};
+use crate::instance::Instance;
+use crate::log;
+use crate::ports;
+use crate::running::tree;
+use crate::start_error::StartError;
+use crate::template::fill;
+
+/// Asks a driver whether a system serves: `Ok` once it does, else why not yet. Names the driver,
+/// what it has to succeed in, the system, and until when an answer is of use.
+pub type ProbeFn = dyn Fn(&str, Probe, &Target, Instant) -> Result<(), String> + Send + Sync;
+
+/// The rules of one started system.
+pub(crate) struct Readiness {
+    pub system: String,
+    pub driver: String,
+    pub ready: Ready,
+    pub values: BTreeMap<String, String>,
+    pub probe: Option<Arc<ProbeFn>>,
+}
+
+/// Why a system is not ready.
+pub(crate) enum NotReady {
+    /// It ended: how, and its last lines.
+    Ended(String),
+    /// It took too long.
+    TimedOut(StartError),
+}
+
+impl Readiness {
+    /// Waits until all rules hold. What stands in the first `skip` bytes of the system's own log
+    /// file was written by an earlier life and proves nothing.
+    pub fn wait(&self, instance: &Instance, target: &Target, skip: u64) -> Result<(), NotReady> {
+        let deadline = Instant::now() + Duration::from_secs_f64(self.ready.time_out_s);
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(end) = instance.describe_end() {
+                return Err(NotReady::Ended(end));
+            }
+            let waiting_for = match self.unmet(instance, target, skip, deadline) {
+                None => return Ok(()),
+                Some(waiting_for) => waiting_for,
+            };
+            if Instant::now() >= deadline {
+                return Err(NotReady::TimedOut(StartError::NotReady {
+                    system: self.system.clone(),
+                    seconds: self.ready.time_out_s,
+                    waiting_for,
+                    last: log::last_lines(&instance.texts(), 10),
+                }));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    /// Length in bytes of the system's own log file, if it writes one.
+    pub fn log_length(&self) -> u64 {
+        let file = self.ready.log_file.as_ref();
+        file.and_then(|file| std::fs::metadata(fill(file, &self.values)).ok())
+            .map_or(0, |meta| meta.len())
+    }
+
+    /// The first rule that does not hold yet, in words.
+    fn unmet(
+        &self,
+        instance: &Instance,
+        target: &Target,
+        skip: u64,
+        deadline: Instant,
+    ) -> Option<String> {
+        let (ready, values) = (&self.ready, &self.values);
+        let has_line = |text: &str, wanted: &str| text.lines().any(|line| line.contains(wanted));
+        if let Some(line) = &ready.stdout_line {
+            let line = fill(line, values);
+            if !has_line(&instance.texts()[0], &line) {
+                return Some(format!("no line with `{line}` on its standard output"));
+            }
+        }
+        if let Some(line) = &ready.log_line {
+            let line = fill(line, values);
+            let there = match &ready.log_file {
+                Some(file) => std::fs::read(fill(file, values)).is_ok_and(|bytes| {
+                    // A file that is shorter than before was begun anew.
+                    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+                    let fresh = bytes.get(skip..).unwrap_or(&bytes);
+                    has_line(&String::from_utf8_lossy(fresh), &line)
+                }),
+                None => instance.texts().iter().any(|text| has_line(text, &line)),
+            };
+            if !there {
+                return Some(format!("no line with `{line}` in its log"));
+            }
+        }
+        for name in &ready.tcp {
+            let port = values.get(name).and_then(|port| port.parse().ok());
+            if !port.is_some_and(|port| ports::accepts(port, &tree(instance))) {
+                return Some(format!(
+                    "it does not accept connections on its port `{name}`"
+                ));
+            }
+        }
+        let (Some(probe), Some(ask)) = (ready.probe, &self.probe) else {
+            return None;
+        };
+        let refused = ask(&self.driver, probe, target, deadline).err()?;
+        Some(format!("the driver {} says: {refused}", self.driver))
+    }
+}
