@@ -49,16 +49,17 @@ pub(crate) struct XmppFleet {
 
 impl XmppFleet {
     pub fn open(config: FleetConfig) -> Result<XmppFleet, DriverError> {
-        let (options, _) = Options::resolve(&config.settings).map_err(|refused| {
-            let list: Vec<_> = refused
-                .iter()
-                .map(|u| format!("{}: {}", u.setting, u.reason))
-                .collect();
-            DriverError::new(format!(
-                "settings that XMPP cannot honour: {}",
-                list.join("; ")
-            ))
-        })?;
+        let (options, _) =
+            Options::resolve(&config.settings, &config.target.features).map_err(|refused| {
+                let list: Vec<_> = refused
+                    .iter()
+                    .map(|u| format!("{}: {}", u.setting, u.reason))
+                    .collect();
+                DriverError::new(format!(
+                    "settings that XMPP cannot honour: {}",
+                    list.join("; ")
+                ))
+            })?;
         let target = &config.target;
         let user = target.username.as_deref();
         let endpoints = target

@@ -92,8 +92,11 @@ fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
 }
 
 impl Options {
-    /// Resolves the settings.
-    pub fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    /// Resolves the settings for a system with these features.
+    pub fn resolve(
+        settings: &Settings,
+        features: &[String],
+    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
         let mut table = Table::default();
         let native = Native::parse(settings, &mut table);
         let mut options = Options {
@@ -103,7 +106,7 @@ impl Options {
             drop_when_full: settings.on_full == Some(OnFull::Drop),
             batch: DEFAULT_BATCH,
             keep_alive_s: settings.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
-            mechanism: native.mechanism.unwrap_or_default(),
+            mechanism: mechanism(native.mechanism, features, &mut table),
             service: native.service.clone(),
             discovery_interval_ms: native
                 .discovery_interval_ms
@@ -306,6 +309,31 @@ impl Options {
             let value = spelt(&Some(value));
             t.row(&format!("native.xmpp.{name}"), value, native);
         }
+    }
+}
+
+/// How clients log in. What a system's file says of its server's mechanisms is believed.
+fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Table) -> Choice {
+    let asked = asked.unwrap_or_default();
+    let offered: Vec<&str> = Choice::ALL
+        .into_iter()
+        .filter_map(Choice::mechanism)
+        .filter(|name| features.iter().any(|f| f == name))
+        .collect();
+    match asked.mechanism() {
+        None if offered == ["anonymous"] => Choice::Anonymous,
+        Some(name) if !offered.is_empty() && !offered.contains(&name) => {
+            t.refuse(
+                "native.xmpp.mechanism",
+                name,
+                format!(
+                    "this system's file lists {} and not `{name}`",
+                    offered.join(", ")
+                ),
+            );
+            asked
+        }
+        _ => asked,
     }
 }
 

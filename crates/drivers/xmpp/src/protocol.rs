@@ -214,7 +214,7 @@ fn act(
 
 /// Decodes a payload. One that is not ours is empty, and for the engine to count.
 #[inline]
-fn decode(decoded: &mut Vec<u8>, text: &str, scratch: &Scratch, body: &Body) {
+pub(crate) fn decode(decoded: &mut Vec<u8>, text: &str, scratch: &Scratch, body: &Body) {
     let encoded = match body {
         Body::Plain(range) => text.get(range.clone()),
         Body::Joined(range) => scratch.joined.get(range.clone()),
