@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Driver, Target};
+use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testbed::{Probe, Testbed};
 
 /// Their names.
-pub const NAMES: [&str; 3] = ["mqtt", "zeromq", SimulatedDriver::NAME];
+pub const NAMES: [&str; 4] = ["amqp", "mqtt", "zeromq", SimulatedDriver::NAME];
 
 /// A testbed whose systems are asked through these drivers whether they serve.
 ///
@@ -23,6 +24,7 @@ pub fn testbed() -> std::io::Result<Testbed> {
 /// The driver of this name.
 pub fn by_name(name: &str) -> Option<Arc<dyn Driver>> {
     match name {
+        "amqp" => Some(Arc::new(AmqpDriver)),
         "mqtt" => Some(Arc::new(MqttDriver)),
         "zeromq" => Some(Arc::new(ZeromqDriver)),
         SimulatedDriver::NAME => Some(Arc::new(SimulatedDriver)),

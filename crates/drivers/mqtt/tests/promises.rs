@@ -1,5 +1,5 @@
-//! What each broker was measured to do with the promises of the protocol: exactly the deviations
-//! that its file lists, and no other. And what its persistent variant keeps.
+//! What each broker was measured to do with the promises of the protocol, by a client that is not
+//! the driver's: no other deviations than its file lists. And what its persistent variant keeps.
 
 mod common;
 
@@ -243,9 +243,10 @@ fn keeps_its_promises(name: &str) {
     bed.last_value();
     bed.filters();
     bed.durable();
-    let listed: Vec<&str> = file.deviations.keys().map(String::as_str).collect();
-    let found: Vec<&str> = bed.found.keys().copied().collect();
-    assert_eq!(found, listed, "{name}, measured: {:#?}", bed.found);
+    // That what is listed really shows is tested with the conformance suite.
+    let listed = |name: &&str| file.deviations.contains_key(*name);
+    let unlisted: Vec<&str> = bed.found.keys().copied().filter(|n| !listed(n)).collect();
+    assert!(unlisted.is_empty(), "{name}, measured: {:#?}", bed.found);
 }
 
 /// Whether the session of an absent subscriber and its message are there after `down`, which comes

@@ -1,0 +1,1 @@
+//! Servers that follow a script.
