@@ -206,7 +206,7 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
 /// What there is and what is found, variants included.
 fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
     let mut known = Known::default();
-    for listing in catalog.list(testbed.program()) {
+    for listing in drivers::listings(catalog, testbed) {
         if listing.found && listing.kind != Kind::External {
             known.found.push(listing.name.clone());
             if listing.first_look {
@@ -278,6 +278,12 @@ fn with_driver(file: SystemFile, variant: Option<String>) -> Result<Chosen, Endi
             drivers::NAMES.join(", ")
         ))
     })?;
+    if let Some(how) = drivers::missing(&name) {
+        return Err(Ending::bad_input(format!(
+            "system {}: this pubgauge was built without {name}\n  hint: {how}",
+            file.name
+        )));
+    }
     Ok(Chosen {
         file,
         variant,

@@ -96,6 +96,7 @@ impl Driver for XmppDriver {
     fn check_subscription(
         &self,
         settings: &Settings,
+        _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         match options::Options::resolve(settings) {
