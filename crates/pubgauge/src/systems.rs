@@ -17,7 +17,7 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
         return show_matrix(&catalog, args);
     }
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
-    let listings = catalog.list(testbed.program());
+    let listings = drivers::listings(&catalog, &testbed);
     if args.json {
         print(&format!(
             "{}\n",
@@ -76,7 +76,7 @@ fn words(listings: &[Listing]) -> String {
         for note in &l.notes {
             out.push_str(&wrap(note, 4));
         }
-        for (capability, instead) in &l.deviations {
+        for (capability, instead) in l.deviations.iter().chain(&l.remarks) {
             out.push_str(&wrap(&format!("measured, {capability}: {instead}"), 4));
         }
     }

@@ -94,6 +94,7 @@ impl Driver for CycloneddsDriver {
     fn check_subscription(
         &self,
         _settings: &Settings,
+        _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         topic::accept(subscription).map(|_| ())
