@@ -9,6 +9,8 @@ command -v mosquitto_sub >/dev/null 2>&1 || missing="$missing mosquitto-clients"
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 command -v c++ >/dev/null 2>&1 || missing="$missing g++"
+[ -e /usr/include/dds/dds.h ] || missing="$missing cyclonedds-dev"
+command -v ddsperf >/dev/null 2>&1 || missing="$missing cyclonedds-tools"
 [ -z "$missing" ] && exit 0
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
     echo "the tests need:$missing" >&2

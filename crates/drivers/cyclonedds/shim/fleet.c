@@ -257,6 +257,15 @@ static void push(struct pg_fleet *f, struct pg_reader *r) {
   while (!atomic_compare_exchange_weak(&f->ready, &head, r));
 }
 
+void pg_fleet_wake(struct pg_fleet *f) {
+  if (atomic_exchange(&f->sleeping, 0) == 1)
+    syscall(SYS_futex, &f->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+bool pg_fleet_sleeps(const struct pg_fleet *f) {
+  return atomic_load(&((struct pg_fleet *)f)->sleeping) == 1;
+}
+
 static void on_data(dds_entity_t reader, void *arg) {
   (void)reader;
   struct pg_reader *r = arg;
@@ -266,11 +275,15 @@ static void on_data(dds_entity_t reader, void *arg) {
   // pg_next_ready lowers it before the cache is emptied.
   if (atomic_exchange(&r->queued, 1) == 0) {
     push(f, r);
-    if (atomic_exchange(&f->sleeping, 0) == 1)
-      syscall(SYS_futex, &f->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    // To wake a thread costs more than to receive a message: a receive thread looks first whether
+    // there is more for it (wire.c).
+    if (!pg_wire_defer(f))
+      pg_fleet_wake(f);
   }
-  if (untaken >= f->limit)
+  if (f->limit > 0 && untaken >= f->limit) {
+    pg_fleet_wake(f);
     make_room(f, r);
+  }
 }
 
 static void remember(struct pg_reader *r, uint64_t publication, const char *partition) {
