@@ -103,6 +103,7 @@ impl Driver for AmqpDriver {
     fn check_subscription(
         &self,
         settings: &Settings,
+        _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         let Ok((options, _)) = options::Options::resolve(settings, &Target::default()) else {

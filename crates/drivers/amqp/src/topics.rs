@@ -38,7 +38,7 @@ pub(crate) fn routing_key(topic: &str, options: &Options) -> Result<String, Driv
     }
     let key = match options.exchange {
         Exchange::Queue => topic.to_owned(),
-        _ => to_words(topic, |level, key| escape(level, key)),
+        _ => to_words(topic, escape),
     };
     if options.exchange == Exchange::Queue && key.starts_with("amq.") {
         return Err(bad(

@@ -1,0 +1,171 @@
+//! The XML configuration of a fleet's domain.
+
+use std::fmt::Write;
+
+use pubgauge_driver::Batching;
+
+use crate::domain::highest_index;
+use crate::options::Options;
+
+/// Receive buffer asked of the kernel, bytes: its usual net.core.rmem_max. Cyclone's own default
+/// is 1 MiB, less than one message of 2 MiB.
+const RECEIVE_BUFFER: i64 = 4 << 20;
+
+/// The configuration for `domain`. All values are numbers or were checked to be plain words, so
+/// nothing needs escaping.
+///
+/// The domain's number on the network is `ExternalDomainId`: within the process each fleet has a
+/// domain of another number, and with it sockets and threads of its own.
+pub(crate) fn xml(options: &Options, domain: u32) -> String {
+    let native = &options.native;
+    let interface = native.interface.as_deref().unwrap_or("lo");
+    let allow = options.multicast.map_or("false", |mode| mode.word());
+    let mut xml = String::from("<CycloneDDS><Domain Id=\"any\">");
+    let mut add = |text: std::fmt::Arguments<'_>| xml.write_fmt(text).unwrap_or_default();
+
+    add(format_args!(
+        "<General><Interfaces><NetworkInterface name=\"{interface}\" multicast=\"{}\"/>\
+         </Interfaces><AllowMulticast>{allow}</AllowMulticast>\
+         <MaxMessageSize>{} B</MaxMessageSize>",
+        options.multicast.is_some(),
+        options.max_message_bytes,
+    ));
+    if let Some(bytes) = native.fragment_bytes {
+        add(format_args!("<FragmentSize>{bytes} B</FragmentSize>"));
+    }
+    add(format_args!("</General><Discovery>"));
+    add(format_args!(
+        "<ExternalDomainId>{domain}</ExternalDomainId><ParticipantIndex>auto</ParticipantIndex>\
+         <MaxAutoParticipantIndex>{}</MaxAutoParticipantIndex>",
+        highest_index(domain)
+    ));
+    let peers: Vec<&str> = match &native.peers {
+        Some(peers) => peers.iter().map(String::as_str).collect(),
+        None if interface == "lo" => vec!["127.0.0.1"],
+        None => Vec::new(),
+    };
+    if !peers.is_empty() {
+        add(format_args!("<Peers>"));
+        for peer in peers {
+            add(format_args!("<Peer Address=\"{peer}\"/>"));
+        }
+        add(format_args!("</Peers>"));
+    }
+    if let Some(s) = options.keep_alive_s {
+        add(format_args!(
+            "<SPDPInterval>{s} s</SPDPInterval><LeaseDuration>{} s</LeaseDuration>",
+            3 * u32::from(s)
+        ));
+    }
+    add(format_args!("</Discovery><Internal>"));
+    add(format_args!(
+        "<WriteBatch>{}</WriteBatch>",
+        options.batching != Batching::Off
+    ));
+    // A writer that is deleted must not wait: the driver waits for acknowledgements itself where
+    // the end is an orderly one.
+    add(format_args!(
+        "<WriterLingerDuration>0 s</WriterLingerDuration>"
+    ));
+    add(format_args!(
+        "<SocketReceiveBufferSize max=\"{} B\"/>",
+        native.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER)
+    ));
+    if let Some(bytes) = native.send_buffer_bytes {
+        add(format_args!("<SocketSendBufferSize max=\"{bytes} B\"/>"));
+    }
+    if let Some(ms) = native.heartbeat_ms {
+        add(format_args!(
+            "<HeartbeatInterval>{ms} ms</HeartbeatInterval>"
+        ));
+    }
+    if let Some(ms) = native.nack_delay_ms {
+        add(format_args!("<NackDelay>{ms} ms</NackDelay>"));
+    }
+    add(format_args!("<Watermarks>"));
+    for (name, bytes) in [
+        ("WhcHigh", native.whc_high_bytes),
+        ("WhcHighInit", native.whc_high_init_bytes),
+        ("WhcLow", native.whc_low_bytes),
+    ] {
+        if let Some(bytes) = bytes {
+            add(format_args!("<{name}>{bytes} B</{name}>"));
+        }
+    }
+    if let Some(adaptive) = native.whc_adaptive {
+        add(format_args!("<WhcAdaptive>{adaptive}</WhcAdaptive>"));
+    }
+    add(format_args!(
+        "</Watermarks></Internal></Domain></CycloneDDS>"
+    ));
+    xml
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::resolve;
+    use serde_json::json;
+
+    fn of(json: serde_json::Value) -> String {
+        xml(
+            &resolve(&serde_json::from_value(json).unwrap()).unwrap().0,
+            7,
+        )
+    }
+
+    #[test]
+    fn the_default_stays_on_loopback_without_multicast() {
+        let xml = of(json!({}));
+        for part in [
+            "<NetworkInterface name=\"lo\" multicast=\"false\"/>",
+            "<AllowMulticast>false</AllowMulticast>",
+            "<Peer Address=\"127.0.0.1\"/>",
+            "<ExternalDomainId>7</ExternalDomainId>",
+            "<WriteBatch>false</WriteBatch>",
+        ] {
+            assert!(xml.contains(part), "{part} is not in {xml}");
+        }
+    }
+
+    #[test]
+    fn settings_show() {
+        let xml = of(json!({
+            "multicast": true, "batching": "adaptive", "keep-alive-s": 2,
+            "native": {"cyclonedds": {
+                "interface": "eth0", "peers": "10.0.0.1,10.0.0.2", "whc-high-bytes": 4096,
+                "whc-adaptive": false, "fragment-bytes": 8000, "heartbeat-ms": 10,
+            }},
+        }));
+        for part in [
+            "<NetworkInterface name=\"eth0\" multicast=\"true\"/>",
+            "<AllowMulticast>asm</AllowMulticast>",
+            "<Peer Address=\"10.0.0.2\"/>",
+            "<WriteBatch>true</WriteBatch>",
+            "<LeaseDuration>6 s</LeaseDuration>",
+            "<WhcHigh>4096 B</WhcHigh>",
+            "<WhcAdaptive>false</WhcAdaptive>",
+            "<FragmentSize>8000 B</FragmentSize>",
+            "<HeartbeatInterval>10 ms</HeartbeatInterval>",
+        ] {
+            assert!(xml.contains(part), "{part} is not in {xml}");
+        }
+        assert!(!xml.contains("127.0.0.1"));
+    }
+
+    #[test]
+    fn elements_are_closed_in_order() {
+        let xml = of(json!({"native": {"cyclonedds": {"whc-low-bytes": 1}}}));
+        let mut open = Vec::new();
+        for tag in xml.split('<').skip(1) {
+            let tag = tag.split('>').next().unwrap();
+            let name = tag.split([' ', '/']).find(|s| !s.is_empty()).unwrap();
+            if let Some(closed) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(closed));
+            } else if !tag.ends_with('/') {
+                open.push(name);
+            }
+        }
+        assert!(open.is_empty());
+    }
+}

@@ -1,0 +1,494 @@
+//! The fleet: one worker's DDS publishers and subscribers in a domain of their own.
+
+mod receiving;
+mod sending;
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::CString;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
+    Publish, Refusal, Subscription, TopicId, WireBytes,
+};
+
+use self::receiving::Subscriber;
+use self::sending::Publisher;
+use crate::batch::Batches;
+use crate::ffi::{Domain, Qos, Taken, Wire, explain};
+use crate::options::{DEFAULT_HOLD_US, Options};
+use crate::topic::{accept, overlap, partition};
+use crate::{config, domain};
+
+/// How soon a publisher that is held back tries again. Cyclone tells nobody when there is room;
+/// its high-water mark is some milliseconds' worth of messages.
+const RETRY_US: i64 = 200;
+
+/// How long a client that is to be closed waits for acknowledgements, ns: Cyclone's own
+/// Internal/WriterLingerDuration.
+const LINGER: Nanos = 1_000_000_000;
+
+/// How often such a client is looked at, ns.
+const LINGER_LOOK: Nanos = 5_000_000;
+
+/// Number of the next domain in this process. The domains' numbers on the network are others
+/// (`ExternalDomainId`); these only have to differ.
+static INSTANCES: AtomicU32 = AtomicU32::new(1_000_000);
+
+/// One worker thread's share of the DDS clients.
+///
+/// Opened through [`crate::CycloneddsDriver::open_fleet`] by who wants to see more than the seam
+/// shows.
+pub struct CycloneFleet {
+    clients: Vec<Client>,
+    publishers: Vec<Publisher>,
+    topic_ids: HashMap<(ClientId, String), TopicId>,
+    subscribers: Vec<Option<Subscriber>>,
+    taken: Taken,
+    batches: Batches,
+    /// Publishers with an unfinished batch.
+    gathering: Vec<u32>,
+    /// Clients that are held back, and when they may try again.
+    blocked: Vec<ClientId>,
+    retry_at: Nanos,
+    /// Subscribers whose turn ended before they were empty.
+    unfinished: VecDeque<u32>,
+    closing: Vec<ClientId>,
+    news: VecDeque<(ClientId, Change)>,
+    clock: Clock,
+    retry: Nanos,
+    busy: Nanos,
+    writer_qos: Qos,
+    reader_qos: Qos,
+    options: Options,
+    worker: u32,
+    /// What the domain counted, once it is gone.
+    last_wire: Wire,
+    /// Gone once the fleet is closed.
+    domain: Option<Domain>,
+}
+
+/// What Cyclone counted for a fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// UDP datagrams sent: data, heartbeats, acknowledgements, discovery. A multicast datagram
+    /// counts once. `None` if the library does not let itself be counted.
+    pub datagrams_sent: Option<u64>,
+    /// UDP datagrams received.
+    pub datagrams_received: Option<u64>,
+    /// Deadlines that writers missed, at all readers of the fleet that still live.
+    pub deadlines_missed: u64,
+    /// Writers that the fleet's readers could not match because of their QoS.
+    pub incompatible_writers: u64,
+}
+
+struct Client {
+    spec: ClientSpec,
+    phase: Phase,
+    filters: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Up,
+    /// Waits for acknowledgements until then.
+    Closing(Nanos),
+    /// Failed, closed, or aborted.
+    Down,
+}
+
+impl CycloneFleet {
+    pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
+        let number = domain_of(config, &options)?;
+        let xml = config::xml(&options, number);
+        let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
+        let limit = options.cache_limit(config.max_payload);
+        let domain = Domain::open(instance, &xml, limit).map_err(|why| {
+            DriverError::with_hint(
+                format!("Cyclone DDS does not start in domain {number}: {why}"),
+                "Cyclone says more on standard error; each worker needs two UDP ports, at most \
+                 120 workers of a host share a domain, and the interface must be up \
+                 (native.cyclonedds.interface)",
+            )
+        })?;
+        let clock = config.clock.clone();
+        let us = |us: i64| us as Nanos * 1000;
+        let native = &options.native;
+        let hold = us(native.hold_us.unwrap_or(DEFAULT_HOLD_US));
+        let now = clock.now();
+        Ok(CycloneFleet {
+            clients: Vec::with_capacity(config.clients),
+            publishers: Vec::new(),
+            topic_ids: HashMap::new(),
+            subscribers: Vec::new(),
+            taken: Taken::new(),
+            batches: Batches::new(options.batching, options.max_message_bytes, hold, now),
+            gathering: Vec::new(),
+            blocked: Vec::new(),
+            retry_at: 0,
+            unfinished: VecDeque::new(),
+            closing: Vec::new(),
+            news: VecDeque::new(),
+            clock,
+            retry: us(native.retry_us.unwrap_or(RETRY_US)),
+            busy: us(native.busy_poll_us.unwrap_or(0)),
+            writer_qos: qos(&options, options.writer_depth, 0),
+            reader_qos: qos(
+                &options,
+                options.reader_depth,
+                options.native.max_samples.unwrap_or(0),
+            ),
+            options,
+            worker: config.worker,
+            last_wire: Wire::default(),
+            domain: Some(domain),
+        })
+    }
+
+    /// What Cyclone counted since the fleet was opened.
+    pub fn statistics(&self) -> Statistics {
+        let counted = self
+            .domain
+            .as_ref()
+            .filter(|d| d.counts())
+            .map(Domain::wire);
+        let readers = || self.subscribers.iter().flatten().map(Subscriber::reader);
+        Statistics {
+            datagrams_sent: counted.map(|w| w.sent_datagrams),
+            datagrams_received: counted.map(|w| w.received_datagrams),
+            deadlines_missed: readers().map(|r| u64::from(r.deadlines_missed())).sum(),
+            incompatible_writers: readers().map(|r| u64::from(r.incompatible())).sum(),
+        }
+    }
+
+    fn client(&self, id: ClientId) -> Result<&Client, DriverError> {
+        self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))
+    }
+
+    /// Creates the writers of a client for all topics that it advertised.
+    fn raise(&mut self, id: ClientId) -> Result<(), DriverError> {
+        for index in 0..self.publishers.len() {
+            if self.publishers[index].client == id {
+                self.create_writer(index)?;
+            }
+        }
+        self.clients[id.0 as usize].phase = Phase::Up;
+        Ok(())
+    }
+
+    /// Deletes the writers and readers of a client.
+    fn lower(&mut self, id: ClientId) {
+        for index in 0..self.publishers.len() {
+            if self.publishers[index].client == id {
+                self.drop_writer(index);
+            }
+        }
+        self.drop_readers(id);
+        self.blocked.retain(|c| *c != id);
+        self.closing.retain(|c| *c != id);
+        let client = &mut self.clients[id.0 as usize];
+        client.filters.clear();
+        client.phase = Phase::Down;
+    }
+
+    /// Ends what waits to be closed and has everything acknowledged, or has waited enough.
+    fn finish_closing(&mut self, now: Nanos) {
+        for index in (0..self.closing.len()).rev() {
+            let id = self.closing[index];
+            let due = match self.clients[id.0 as usize].phase {
+                Phase::Closing(deadline) => deadline <= now,
+                _ => true,
+            };
+            if due || self.settled(id) {
+                self.lower(id);
+                self.news.push_back((id, Change::Closed));
+            }
+        }
+    }
+
+    /// Reports what happened outside of `poll`. Says whether there was anything.
+    fn report(&mut self, events: &mut dyn Events) -> bool {
+        let any = !self.news.is_empty();
+        while let Some((client, change)) = self.news.pop_front() {
+            events.changed(client, change);
+        }
+        any
+    }
+
+    /// Lets those that are held back try again, if it is time.
+    fn release_blocked(&mut self, now: Nanos) {
+        if self.blocked.is_empty() || now < self.retry_at {
+            return;
+        }
+        for publisher in &mut self.publishers {
+            publisher.blocked = false;
+        }
+        let released = self.blocked.drain(..).map(|c| (c, Change::Writable));
+        self.news.extend(released);
+    }
+}
+
+impl Fleet for CycloneFleet {
+    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
+        if spec.will.is_some() {
+            return Err(DriverError::with_hint(
+                format!("client {}: DDS has no last will", spec.name),
+                "leave the will out for DDS",
+            ));
+        }
+        if spec.source.is_some() {
+            return Err(DriverError::with_hint(
+                format!(
+                    "client {}: DDS clients of a worker share their sockets",
+                    spec.name
+                ),
+                "leave the source address out, or set native.cyclonedds.interface",
+            ));
+        }
+        let id = ClientId(self.clients.len() as u32);
+        self.clients.push(Client {
+            spec: spec.clone(),
+            phase: Phase::Up,
+            filters: Vec::new(),
+        });
+        self.news.push_back((id, CONNECTED));
+        Ok(id)
+    }
+
+    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
+        let filter = accept(subscription)?;
+        let client = self.client(id)?;
+        if client.phase != Phase::Up {
+            return Err(DriverError::new(format!(
+                "client {} is not connected",
+                client.spec.name
+            )));
+        }
+        if let Some(other) = client.filters.iter().find(|f| overlap(f, &filter.text)) {
+            return Err(DriverError::with_hint(
+                format!(
+                    "client {}: the filters {other:?} and {:?} overlap; each is a DDS reader, and \
+                     both would get the same messages",
+                    client.spec.name, filter.text
+                ),
+                "use filters that exclude each other, or one client for each",
+            ));
+        }
+        self.create_reader(id, &filter)?;
+        self.clients[id.0 as usize].filters.push(filter.text);
+        self.news.push_back((id, Change::Subscribed));
+        Ok(())
+    }
+
+    fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
+        let up = self.client(id)?.phase == Phase::Up;
+        let key = (id, topic.to_owned());
+        if let Some(known) = self.topic_ids.get(&key) {
+            return Ok(*known);
+        }
+        let name = CString::new(partition(topic)?).map_err(|e| DriverError::new(e.to_string()))?;
+        let index = self.publishers.len();
+        let device = self.device(index, topic);
+        self.publishers.push(Publisher::new(id, name, device));
+        if up && let Err(error) = self.create_writer(index) {
+            self.publishers.pop();
+            return Err(error);
+        }
+        let topic_id = TopicId(index as u32);
+        self.topic_ids.insert(key, topic_id);
+        Ok(topic_id)
+    }
+
+    #[inline]
+    fn publish(
+        &mut self,
+        client: ClientId,
+        topic: TopicId,
+        payload: Payload<'_>,
+        _tag: u64,
+    ) -> Publish {
+        match self.publishers.get(topic.0 as usize) {
+            Some(publisher) if publisher.client == client => self.write(topic.0 as usize, payload),
+            _ => Publish::Refused(Refusal::NotConnected),
+        }
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        self.flush();
+        let now = self.clock.now();
+        self.batches.adapt(now);
+        loop {
+            let now = self.clock.now();
+            self.release_blocked(now);
+            if !self.closing.is_empty() {
+                self.finish_closing(now);
+            }
+            let mut any = self.report(events);
+            any |= self.receive(events)?;
+            if any || now >= until {
+                return Ok(());
+            }
+            let mut wake = until;
+            if !self.blocked.is_empty() {
+                wake = wake.min(self.retry_at);
+            }
+            if !self.closing.is_empty() {
+                wake = wake.min(now + LINGER_LOOK);
+            }
+            self.wait(wake, now);
+        }
+    }
+
+    fn disconnect(&mut self, client: ClientId) {
+        let deadline = self.clock.now() + LINGER;
+        let Some(c) = self.clients.get_mut(client.0 as usize) else {
+            return;
+        };
+        if c.phase == Phase::Up {
+            c.phase = Phase::Closing(deadline);
+            self.flush();
+            self.drop_readers(client);
+            self.closing.push(client);
+        } else if c.phase == Phase::Down {
+            self.news.push_back((client, Change::Closed));
+        }
+    }
+
+    /// Deletes the client's writers and readers at once. Others learn of that, as DDS has it: a
+    /// participant that crashes would be missed only when its lease ends, but takes all clients of
+    /// the fleet with it.
+    fn abort(&mut self, client: ClientId) {
+        if (client.0 as usize) < self.clients.len() {
+            self.lower(client);
+            self.news.retain(|(c, _)| *c != client);
+        }
+    }
+
+    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        match self.client(id)?.phase {
+            Phase::Up => return Ok(()),
+            Phase::Closing(_) => self.lower(id),
+            Phase::Down => {}
+        }
+        if let Err(error) = self.raise(id) {
+            self.lower(id);
+            return Err(error);
+        }
+        self.news.push_back((id, CONNECTED));
+        Ok(())
+    }
+
+    /// Always 0: what Cyclone has accepted is its own, and it does not tell how much of it is not
+    /// acknowledged yet.
+    fn unsettled(&self) -> u64 {
+        0
+    }
+
+    /// UDP payloads of the fleet's domain: RTPS with its headers, heartbeats, acknowledgements,
+    /// repeated messages and discovery. 0 if the library does not let itself be counted
+    /// (shim/wire.c).
+    fn wire_bytes(&self) -> WireBytes {
+        let wire = self
+            .domain
+            .as_ref()
+            .map_or(self.last_wire, |domain| domain.wire());
+        WireBytes {
+            sent: wire.sent_bytes,
+            received: wire.received_bytes,
+        }
+    }
+
+    /// UDP datagrams sent, one system call each: data, heartbeats, acknowledgements, discovery.
+    fn writes(&self) -> Option<u64> {
+        self.statistics().datagrams_sent
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn close(&mut self, until: Nanos) {
+        if self.domain.is_none() {
+            return;
+        }
+        self.flush();
+        for index in 0..self.publishers.len() {
+            if let (Some(writer), Some(domain)) = (self.publishers[index].writer, &self.domain) {
+                let left = until.saturating_sub(self.clock.now());
+                domain.acknowledged(writer, left);
+            }
+        }
+        self.taken.release();
+        for index in 0..self.clients.len() {
+            self.lower(ClientId(index as u32));
+        }
+        self.news.clear();
+        self.unfinished.clear();
+        self.last_wire = self.domain.as_ref().map_or(self.last_wire, Domain::wire);
+        self.domain = None;
+    }
+}
+
+impl Drop for CycloneFleet {
+    fn drop(&mut self) {
+        self.close(0);
+    }
+}
+
+const CONNECTED: Change = Change::Connected {
+    session_present: false,
+    address: None,
+};
+
+/// The domain's number on the network.
+fn domain_of(config: &FleetConfig, options: &Options) -> Result<u32, DriverError> {
+    let target = &config.target;
+    let mut domains = target.endpoints.iter().map(|e| domain::of_url(e));
+    let endpoint = domains.next().transpose()?;
+    for other in domains {
+        if Some(other?) != endpoint {
+            return Err(DriverError::with_hint(
+                "the endpoints are of several DDS domains",
+                "the clients of one system share a domain; name one endpoint",
+            ));
+        }
+    }
+    match (options.native.domain, endpoint) {
+        (Some(native), Some(endpoint)) if native != endpoint => Err(DriverError::with_hint(
+            format!("native.cyclonedds.domain is {native}, but the endpoint says {endpoint}"),
+            "leave one of them out",
+        )),
+        (native, endpoint) => Ok(native
+            .or(endpoint)
+            .unwrap_or_else(|| domain::of_scratch(&target.scratch))),
+    }
+}
+
+fn qos(options: &Options, depth: i32, max_samples: i32) -> Qos {
+    let native = &options.native;
+    let ns = |ms: Option<i64>| ms.map_or(i64::MAX, |ms| ms.saturating_mul(1_000_000));
+    Qos {
+        lifespan_ns: ns(options.lifespan_ms),
+        deadline_ns: ns(native.deadline_ms),
+        latency_budget_ns: ns(native.latency_budget_ms),
+        depth,
+        max_samples,
+        transport_priority: native.transport_priority,
+        ownership_strength: native.ownership_strength.unwrap_or(0),
+        reliable: options.reliable,
+        transient_local: options.last_value,
+        exclusive: native.exclusive,
+    }
+}
+
+fn failed(what: &str, code: i32) -> DriverError {
+    DriverError::new(format!("Cyclone DDS: {what}: {}", explain(code)))
+}
+
+fn unknown(client: ClientId) -> DriverError {
+    DriverError::new(format!("there is no client {}", client.0))
+}
+
+fn closed() -> DriverError {
+    DriverError::new("the fleet is closed")
+}

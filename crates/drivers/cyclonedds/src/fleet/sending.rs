@@ -1,0 +1,172 @@
+//! Writers, and how messages leave.
+
+use std::ffi::CString;
+
+use pubgauge_driver::{Batching, Change, ClientId, DriverError, Payload, Publish, Refusal};
+
+use super::{CycloneFleet, Phase, closed, failed};
+use crate::batch::on_the_wire;
+use crate::ffi::{Writer, Written, explain};
+
+/// A topic that a client has advertised: a DDS publisher with one writer.
+pub(super) struct Publisher {
+    pub(super) client: ClientId,
+    partition: CString,
+    /// Key of its messages.
+    device: u32,
+    /// None while the client is not connected.
+    pub(super) writer: Option<Writer>,
+    /// Bytes of the datagram that Cyclone is gathering.
+    pending: u32,
+    /// Stands among [`CycloneFleet::gathering`].
+    listed: bool,
+    /// The history was full; not tried again before [`CycloneFleet::retry_at`].
+    pub(super) blocked: bool,
+}
+
+impl Publisher {
+    pub(super) fn new(client: ClientId, partition: CString, device: u32) -> Self {
+        Publisher {
+            client,
+            partition,
+            device,
+            writer: None,
+            pending: 0,
+            listed: false,
+            blocked: false,
+        }
+    }
+}
+
+impl CycloneFleet {
+    /// The key of a writer's messages. Writers have instances of their own, so that KEEP_LAST
+    /// counts for each of them; exclusive owners compete for one instance, that of the topic.
+    pub(super) fn device(&self, index: usize, topic: &str) -> u32 {
+        if self.options.native.exclusive {
+            // FNV-1a: the same in all processes.
+            let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+            return topic.as_bytes().iter().fold(0x811c_9dc5, mix);
+        }
+        (self.worker & 0xfff) << 20 | (index as u32 & 0xf_ffff)
+    }
+
+    pub(super) fn create_writer(&mut self, index: usize) -> Result<(), DriverError> {
+        let domain = self.domain.as_ref().ok_or_else(closed)?;
+        let publisher = &mut self.publishers[index];
+        if publisher.writer.is_none() {
+            let writer = domain
+                .writer(&publisher.partition, &self.writer_qos)
+                .map_err(|code| failed("cannot create a writer", code))?;
+            publisher.writer = Some(writer);
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_writer(&mut self, index: usize) {
+        let publisher = &mut self.publishers[index];
+        if let (Some(writer), Some(domain)) = (publisher.writer.take(), &self.domain) {
+            domain.free_writer(writer);
+        }
+        publisher.pending = 0;
+        publisher.blocked = false;
+    }
+
+    /// Whether all messages of a client are acknowledged.
+    pub(super) fn settled(&self, id: ClientId) -> bool {
+        let Some(domain) = &self.domain else {
+            return true;
+        };
+        let own = self.publishers.iter().filter(|p| p.client == id);
+        own.filter_map(|p| p.writer)
+            .all(|writer| domain.acknowledged(writer, 0))
+    }
+
+    #[inline]
+    pub(super) fn write(&mut self, index: usize, payload: Payload<'_>) -> Publish {
+        let publisher = &mut self.publishers[index];
+        let (Some(writer), Some(domain)) = (publisher.writer, &self.domain) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        if publisher.blocked {
+            return Publish::Blocked;
+        }
+        let gathers = self.options.batching != Batching::Off;
+        let bytes = on_the_wire(payload.len());
+        if gathers
+            && publisher.pending > 0
+            && self
+                .batches
+                .exceeded(self.batches.with(publisher.pending, bytes))
+        {
+            writer.flush();
+            publisher.pending = 0;
+        }
+        match domain.write(writer, publisher.device, payload.head, payload.body) {
+            Written::Yes => {}
+            Written::NotNow => {
+                publisher.blocked = true;
+                // Cyclone has sent what it had, to ask for acknowledgements.
+                publisher.pending = 0;
+                self.hold_back(index);
+                return Publish::Blocked;
+            }
+            Written::Failed(code) => return self.fail(index, payload.len(), code),
+        }
+        if gathers {
+            if self.batches.sent(bytes) {
+                self.batches.adapt(self.clock.now());
+            }
+            publisher.pending = self.batches.with(publisher.pending, bytes);
+            if self.batches.complete(publisher.pending) {
+                writer.flush();
+                publisher.pending = 0;
+            } else if !publisher.listed {
+                publisher.listed = true;
+                self.gathering.push(index as u32);
+            }
+        }
+        Publish::Accepted
+    }
+
+    /// Sends all that was gathered.
+    #[inline]
+    pub(super) fn flush(&mut self) {
+        while let Some(index) = self.gathering.pop() {
+            let publisher = &mut self.publishers[index as usize];
+            publisher.listed = false;
+            if let (Some(writer), 1..) = (publisher.writer, publisher.pending) {
+                writer.flush();
+            }
+            publisher.pending = 0;
+        }
+    }
+
+    #[cold]
+    fn hold_back(&mut self, index: usize) {
+        let client = self.publishers[index].client;
+        if self.blocked.is_empty() {
+            self.retry_at = self.clock.now() + self.retry;
+        }
+        if !self.blocked.contains(&client) {
+            self.blocked.push(client);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, index: usize, len: usize, code: i32) -> Publish {
+        // Our sequence lengths are CDR's 32 bits, less room for Cyclone's own sums.
+        if len > i32::MAX as usize - 64 {
+            return Publish::Refused(Refusal::TooLarge);
+        }
+        let client = self.publishers[index].client;
+        if self.clients[client.0 as usize].phase == Phase::Up {
+            let why = format!(
+                "Cyclone DDS did not take a message of {len} bytes: {}",
+                explain(code)
+            );
+            self.lower(client);
+            self.news.push_back((client, Change::Failed(why)));
+        }
+        Publish::Refused(Refusal::NotConnected)
+    }
+}

@@ -1,0 +1,123 @@
+//! Eclipse Cyclone DDS, through a C shim over Debian's libddsc 0.10.
+//!
+//! All messages are of one DDS topic, `pubgauge`, and one type, a sequence of octets keyed by its
+//! writer (shim/message.idl). The topic of the seam is the PARTITION of a DDS publisher with one
+//! writer; a subscription is a DDS subscriber with one reader. Who speaks DDS and uses the same
+//! names can take part: the Fast DDS driver does.
+//!
+//! Each fleet is a domain of its own within the process, with its own sockets and threads, and all
+//! of them are one domain on the network: what two fleets say to each other goes through UDP as
+//! between processes. Participants find each other over unicast on the loopback interface, unless
+//! told otherwise.
+//!
+//! Without the cargo feature `native` nothing of that is there: the driver then answers for its
+//! settings only, and says on [`Driver::open`] what is missing.
+//!
+//! [`Driver::open`]: pubgauge_driver::Driver::open
+
+#[cfg(feature = "native")]
+mod batch;
+#[cfg(feature = "native")]
+mod config;
+#[cfg(feature = "native")]
+mod ffi;
+#[cfg(feature = "native")]
+mod fleet;
+
+mod domain;
+mod native;
+mod options;
+mod topic;
+
+#[cfg(feature = "native")]
+pub use fleet::{CycloneFleet, Statistics};
+
+use pubgauge_driver::{
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Topology,
+    Traits, Unsupported,
+};
+
+/// Whether the driver can be opened: the feature `native` was on when it was built.
+pub const LINKED: bool = cfg!(feature = "native");
+
+/// What to do where [`LINKED`] is false.
+pub const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
+                               cyclonedds-dev && cargo build --release --features cyclonedds";
+
+/// The driver. [`Target::endpoints`] may name the DDS domain, as `dds://localhost/N`; otherwise
+/// it follows from [`Target::scratch`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CycloneddsDriver;
+
+/// The version of Cyclone DDS that is linked, for example `0.10.2`; `None` if none is.
+pub fn library_version() -> Option<String> {
+    #[cfg(feature = "native")]
+    return Some(ffi::version());
+    #[cfg(not(feature = "native"))]
+    None
+}
+
+impl Driver for CycloneddsDriver {
+    fn name(&self) -> &'static str {
+        options::NAME
+    }
+
+    fn resolve(
+        &self,
+        settings: &Settings,
+        _target: &Target,
+    ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        options::resolve(settings).map(|(_, mappings)| mappings)
+    }
+
+    /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
+    fn traits(&self, settings: &Settings) -> Traits {
+        options::resolve(settings)
+            .or_else(|_| options::resolve(&Settings::default()))
+            .map(|(options, _)| options.traits())
+            .expect("the default settings ask for nothing that could be refused")
+    }
+
+    fn check_subscription(
+        &self,
+        _settings: &Settings,
+        _: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        topic::accept(subscription).map(|_| ())
+    }
+
+    fn topology(&self, _target: &Target) -> Topology {
+        Topology::Brokerless
+    }
+
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        let (options, _) = options::resolve(&config.settings).map_err(options::refusal)?;
+        open(&config, options)
+    }
+}
+
+#[cfg(feature = "native")]
+impl CycloneddsDriver {
+    /// As [`Driver::open`], for who wants [`CycloneFleet::statistics`].
+    ///
+    /// # Errors
+    /// As [`Driver::open`].
+    pub fn open_fleet(&self, config: &FleetConfig) -> Result<CycloneFleet, DriverError> {
+        let (options, _) = options::resolve(&config.settings).map_err(options::refusal)?;
+        CycloneFleet::open(config, options)
+    }
+}
+
+#[cfg(feature = "native")]
+fn open(config: &FleetConfig, options: options::Options) -> Result<Box<dyn Fleet>, DriverError> {
+    Ok(Box::new(CycloneFleet::open(config, options)?))
+}
+
+#[cfg(not(feature = "native"))]
+fn open(_: &FleetConfig, _: options::Options) -> Result<Box<dyn Fleet>, DriverError> {
+    Err(DriverError::with_hint(
+        "this pubgauge was built without Cyclone DDS",
+        HOW_TO_LINK,
+    ))
+}

@@ -1,0 +1,165 @@
+//! What settings become, in tables.
+
+use super::*;
+use serde_json::{Value, json};
+
+fn settings(json: Value) -> Settings {
+    serde_json::from_value(json).unwrap()
+}
+
+fn refused(json: Value) -> Vec<String> {
+    let unsupported = resolve(&settings(json)).unwrap_err();
+    unsupported.into_iter().map(|u| u.setting).collect()
+}
+
+fn options(json: Value) -> Options {
+    resolve(&settings(json)).unwrap().0
+}
+
+fn native(json: Value, setting: &str) -> String {
+    let (_, mappings) = resolve(&settings(json)).unwrap();
+    let row = mappings.into_iter().find(|m| m.setting == setting);
+    row.unwrap().native
+}
+
+#[test]
+fn every_neutral_setting_is_answered_in_order() {
+    let (_, mappings) = resolve(&Settings::default()).unwrap();
+    let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
+    assert_eq!(names, Settings::NAMES);
+    for m in &mappings {
+        assert!(m.value == "default" && !m.native.is_empty(), "{m:?}");
+    }
+}
+
+#[test]
+fn what_cyclone_cannot_do_is_refused_by_name() {
+    for (key, value) in [
+        ("pattern", json!("point-to-point")),
+        ("pattern", json!("request-reply")),
+        ("durability", json!("disk")),
+        ("durability", json!("disk-synced")),
+        ("session", json!("durable")),
+        ("session-expiry-s", json!(1)),
+        ("lifespan-ms", json!(0)),
+        ("in-flight", json!(1)),
+        ("queue-limit", json!(0)),
+        ("batching", json!({"bytes": 65_001})),
+        ("priority", json!(5)),
+        ("rate-limit-bytes-per-s", json!(1)),
+        ("transport", json!("tcp")),
+        ("transport", json!("ipc")),
+        ("transport", json!("shared-memory")),
+        ("keep-alive-s", json!(0)),
+        ("user-properties", json!({"a": "b"})),
+    ] {
+        assert_eq!(refused(json!({ key: value })), [key]);
+    }
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let both = |a: Value, setting: &str| assert_eq!(refused(a), [setting]);
+    both(
+        json!({"reliability": "best-effort", "on-full": "block"}),
+        "on-full",
+    );
+    both(
+        json!({"reliability": "best-effort", "last-value": true}),
+        "last-value",
+    );
+    both(json!({"conflate": true, "on-full": "block"}), "on-full");
+    both(json!({"conflate": true, "queue-limit": 5}), "queue-limit");
+    both(
+        json!({"queue-limit": 5, "native": {"cyclonedds": {"history-depth": 3}}}),
+        "queue-limit",
+    );
+    both(
+        json!({"multicast": true, "native": {"cyclonedds": {"multicast-mode": "spdp"}}}),
+        "multicast",
+    );
+    both(
+        json!({"native": {"cyclonedds": {"multicast-mode": "asm"}}}),
+        "multicast",
+    );
+    both(
+        json!({"batching": {"bytes": 9000}, "native": {"cyclonedds": {"max-message-bytes": 8000}}}),
+        "batching",
+    );
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let two = json!({"priority": 1, "in-flight": 3});
+    assert_eq!(refused(two), ["in-flight", "priority"]);
+}
+
+#[test]
+fn reliability_decides_history_and_traits() {
+    for reliable in ["at-least-once", "exactly-once", "reliable"] {
+        let o = options(json!({ "reliability": reliable }));
+        assert_eq!((o.reliable, o.writer_depth, o.reader_depth), (true, 0, 0));
+        assert!(o.traits().lossless && o.traits().back_pressure);
+    }
+    for best_effort in ["at-most-once", "best-effort"] {
+        let o = options(json!({ "reliability": best_effort }));
+        assert_eq!(
+            (o.reliable, o.writer_depth, o.reader_depth),
+            (false, 1, DEFAULT_DEPTH)
+        );
+        assert!(!o.traits().lossless && !o.traits().back_pressure);
+    }
+}
+
+#[test]
+fn a_reliable_writer_that_may_drop_promises_nothing() {
+    for json in [
+        json!({"on-full": "drop", "queue-limit": 7}),
+        json!({"native": {"cyclonedds": {"history-depth": 7}}}),
+    ] {
+        let o = options(json);
+        assert_eq!((o.reliable, o.writer_depth, o.reader_depth), (true, 7, 7));
+        assert!(!o.traits().lossless && !o.traits().back_pressure);
+    }
+    let o = options(json!({"conflate": true}));
+    assert_eq!((o.writer_depth, o.reader_depth), (1, 1));
+}
+
+#[test]
+fn the_cache_of_a_reader_is_bounded() {
+    let o = options(json!({}));
+    assert_eq!(o.cache_limit(64), DEFAULT_CACHE);
+    assert_eq!(o.cache_limit(100_000), 1342);
+    assert_eq!(o.cache_limit(1 << 30), 64);
+    assert_eq!(options(json!({"queue-limit": 9})).cache_limit(64), 9);
+    assert_eq!(options(json!({"conflate": true})).cache_limit(64), 0);
+}
+
+#[test]
+fn resource_limits_may_duplicate() {
+    let o = options(json!({"native": {"cyclonedds": {"max-samples": 5}}}));
+    assert!(o.traits().may_duplicate);
+    assert!(!options(json!({})).traits().may_duplicate);
+}
+
+#[test]
+fn batches_are_datagrams() {
+    assert_eq!(options(json!({})).max_message_bytes, DEFAULT_MESSAGE);
+    assert_eq!(
+        options(json!({"batching": {"bytes": 8192}})).max_message_bytes,
+        DEFAULT_MESSAGE
+    );
+    let large = json!({"batching": {"bytes": 40_000}});
+    assert_eq!(options(large.clone()).max_message_bytes, 40_000);
+    assert!(native(large, "batching").contains("40000 bytes"));
+    let held = json!({"batching": "adaptive", "native": {"cyclonedds": {"hold-us": 250}}});
+    assert!(native(held, "batching").contains("250 us"));
+}
+
+#[test]
+fn words_name_the_policy() {
+    assert!(native(json!({"lifespan-ms": 250}), "lifespan-ms").contains("LIFESPAN 250 ms"));
+    assert!(native(json!({"last-value": true}), "durability").contains("TRANSIENT_LOCAL"));
+    assert!(native(json!({"keep-alive-s": 2}), "keep-alive-s").contains("LeaseDuration 6 s"));
+    assert!(native(json!({"multicast": true}), "multicast").contains("AllowMulticast asm"));
+}

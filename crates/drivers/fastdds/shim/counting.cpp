@@ -1,0 +1,23 @@
+#include "counting.hpp"
+
+#include <fastdds/rtps/network/SenderResource.h>
+
+namespace pubgauge {
+
+rtps::TransportInterface *CountingDescriptor::create_transport() const {
+    return new CountingTransport(*this);
+}
+
+bool CountingTransport::send(wire::SenderResource *low, const wire::octet *buffer, uint32_t size,
+                             wire::LocatorsIterator *begin, wire::LocatorsIterator *end,
+                             const std::chrono::steady_clock::time_point &timeout) {
+    if (!descriptor_.wire) return low->send(buffer, size, begin, end, timeout);
+    CountedLocators counted(*begin);
+    const bool sent = low->send(buffer, size, &counted, end, timeout);
+    Shared &s = *descriptor_.shared;
+    s.sent_bytes.fetch_add(counted.steps * size, std::memory_order_relaxed);
+    s.sent.fetch_add(counted.steps, std::memory_order_relaxed);
+    return sent;
+}
+
+} // namespace pubgauge

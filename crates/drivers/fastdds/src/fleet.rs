@@ -1,0 +1,660 @@
+//! The fleet: one worker's DDS entities behind one participant.
+//!
+//! The participant starts when the fleet is opened, with all threads that the library needs; each
+//! client is a set of entities in it: a Publisher with a DataWriter for each topic that it
+//! advertises, a Subscriber with a DataReader for all that it subscribes to.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Clock, Delivery, DriverError, Events, Fleet, FleetConfig, Nanos,
+    Payload, Publish, Refusal, Subscription, TopicId, WireBytes,
+};
+
+use crate::ffi::{Config, GROUP, Participant, RawSample, Reader, Traffic, Writer, Written};
+use crate::janitor::Janitor;
+use crate::options::Options;
+use crate::topic;
+
+/// Most samples taken from one reader before others, and the sender's schedule, get their turn.
+const TURN: usize = 256;
+/// Payloads longer than this on average are taken one by one, so that each has its own stamp.
+const LARGE: usize = 4096;
+/// When a blocked publisher is told to try again though no acknowledgement was seen.
+const RETRY: Nanos = 1_000_000;
+/// How long a client that disconnects waits for acknowledgements.
+const LINGER: Nanos = 1_000_000_000;
+/// How often that is looked at.
+const LINGER_LOOK: Nanos = 1_000_000;
+
+/// One worker thread's share of the clients.
+pub(crate) struct FastddsFleet {
+    clients: Vec<Client>,
+    topics: Vec<Topic>,
+    topic_ids: HashMap<(ClientId, String), TopicId>,
+    /// Readers that have something, as far as known.
+    flooded: VecDeque<u32>,
+    ready: Vec<u32>,
+    samples: Vec<RawSample>,
+    news: VecDeque<(ClientId, Change)>,
+    /// Clients that were told Blocked; since when, and how many datagrams had come by then.
+    blocked: Vec<u32>,
+    blocked_at: Nanos,
+    blocked_arrivals: i64,
+    closing: Vec<u32>,
+    /// Traffic of the participant once it is gone.
+    last_traffic: Traffic,
+    clock: Clock,
+    options: Options,
+    worker: u32,
+    /// Gone once the fleet is closed. Below clients and topics: their entities end first.
+    participant: Option<Participant>,
+    /// Where the library keeps files; dismissed after the participant.
+    janitor: Option<Janitor>,
+    wake: OwnedFd,
+}
+
+struct Client {
+    spec: ClientSpec,
+    phase: Phase,
+    reader: Option<Reader>,
+    /// CLOCK_REALTIME when the reader was created, ns; samples written before are last values.
+    reader_since: i64,
+    partitions: Vec<String>,
+    topics: Vec<u32>,
+    blocked: bool,
+    /// Its reader stands in `flooded`.
+    flooded: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Up,
+    /// Waits for acknowledgements until then.
+    Closing(Nanos),
+    Down,
+}
+
+struct Topic {
+    client: ClientId,
+    partition: String,
+    writer: Option<Writer>,
+}
+
+impl FastddsFleet {
+    pub(crate) fn open(
+        config: &FleetConfig,
+        options: Options,
+        domain: u32,
+    ) -> Result<Self, DriverError> {
+        // SAFETY: plain flags; the descriptor is owned from here on.
+        let wake = unsafe {
+            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            if fd < 0 {
+                let error = std::io::Error::last_os_error();
+                return Err(DriverError::with_hint(
+                    format!("cannot create an eventfd: {error}"),
+                    "raise the limit of open files (ulimit -n)",
+                ));
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        let janitor = if options.shared_memory || options.native.data_sharing {
+            Some(Janitor::engage()?)
+        } else {
+            None
+        };
+        let participant =
+            Participant::open(&shim_config(config, &options, domain, wake.as_raw_fd())?)?;
+        Ok(FastddsFleet {
+            clients: Vec::with_capacity(config.clients),
+            topics: Vec::new(),
+            topic_ids: HashMap::new(),
+            flooded: VecDeque::with_capacity(config.clients),
+            ready: vec![0; 64],
+            samples: vec![RawSample::EMPTY; GROUP],
+            news: VecDeque::new(),
+            blocked: Vec::new(),
+            blocked_at: 0,
+            blocked_arrivals: 0,
+            closing: Vec::new(),
+            last_traffic: Traffic::default(),
+            clock: config.clock.clone(),
+            options,
+            worker: config.worker,
+            participant: Some(participant),
+            janitor,
+            wake,
+        })
+    }
+
+    fn participant(&self) -> Result<&Participant, DriverError> {
+        self.participant
+            .as_ref()
+            .ok_or_else(|| DriverError::new("the fleet is closed"))
+    }
+
+    fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
+        self.clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| DriverError::new(format!("there is no client {}", id.0)))
+    }
+
+    /// The value of the key field: the same for all messages of one client.
+    fn device(&self, id: ClientId) -> u32 {
+        (self.worker << 16).wrapping_add(id.0)
+    }
+
+    /// Creates what the client had before, but subscriptions, which are the caller's to repeat.
+    fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+        let device = self.device(id);
+        for index in self.clients[id.0 as usize].topics.clone() {
+            let partition = &self.topics[index as usize].partition;
+            let priority = self.options.native.priority_of(partition);
+            let writer = self.participant()?.writer(partition, device, priority)?;
+            self.topics[index as usize].writer = Some(writer);
+        }
+        let client = self.client(id)?;
+        client.phase = Phase::Up;
+        let connected = Change::Connected {
+            session_present: false,
+            address: None,
+        };
+        self.news.push_back((id, connected));
+        Ok(())
+    }
+
+    /// Deletes the client's entities at once.
+    fn drop_entities(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        client.phase = Phase::Down;
+        client.reader = None;
+        client.partitions.clear();
+        client.blocked = false;
+        for index in &client.topics {
+            self.topics[*index as usize].writer = None;
+        }
+        self.blocked.retain(|c| *c != id.0);
+        self.closing.retain(|c| *c != id.0);
+    }
+
+    fn report_news(&mut self, events: &mut dyn Events) -> bool {
+        let any = !self.news.is_empty();
+        for (id, change) in self.news.drain(..) {
+            events.changed(id, change);
+        }
+        any
+    }
+
+    /// Tells blocked publishers to try again, if that makes sense.
+    fn release(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
+        if self.blocked.is_empty() {
+            return false;
+        }
+        let Some(participant) = &self.participant else {
+            return false;
+        };
+        let came = participant.arrivals() > self.blocked_arrivals;
+        if !came && now < self.blocked_at + RETRY {
+            return false;
+        }
+        for index in self.blocked.drain(..) {
+            self.clients[index as usize].blocked = false;
+            events.changed(ClientId(index), Change::Writable);
+        }
+        true
+    }
+
+    fn finish_closing(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
+        let mut any = false;
+        for index in std::mem::take(&mut self.closing) {
+            let client = &self.clients[index as usize];
+            let Phase::Closing(deadline) = client.phase else {
+                continue;
+            };
+            let settled = client.topics.iter().all(|t| {
+                let writer = &self.topics[*t as usize].writer;
+                writer.as_ref().is_none_or(Writer::settled)
+            });
+            if settled || now >= deadline {
+                self.drop_entities(ClientId(index));
+                events.changed(ClientId(index), Change::Closed);
+                any = true;
+            } else {
+                self.closing.push(index);
+            }
+        }
+        any
+    }
+
+    /// Notes which readers have got something.
+    fn gather(&mut self) {
+        let Some(participant) = &self.participant else {
+            return;
+        };
+        loop {
+            let count = participant.ready(&mut self.ready);
+            for index in &self.ready[..count] {
+                if let Some(client) = self.clients.get_mut(*index as usize)
+                    && !client.flooded
+                {
+                    client.flooded = true;
+                    self.flooded.push_back(*index);
+                }
+            }
+            if count < self.ready.len() {
+                return;
+            }
+        }
+    }
+
+    /// Gives each reader that has something one turn.
+    fn receive(&mut self, events: &mut dyn Events) -> Result<bool, DriverError> {
+        let mut any = false;
+        for _ in 0..self.flooded.len() {
+            let Some(index) = self.flooded.pop_front() else {
+                break;
+            };
+            let client = &mut self.clients[index as usize];
+            client.flooded = false;
+            let Some(reader) = &mut client.reader else {
+                continue;
+            };
+            let since = self.options.last_value.then_some(client.reader_since);
+            let turn = take_turn(ClientId(index), reader, since, &mut self.samples, events)?;
+            any |= turn.messages > 0;
+            if turn.more {
+                client.flooded = true;
+                self.flooded.push_back(index);
+            }
+        }
+        Ok(any)
+    }
+
+    fn sleep(&self, until: Nanos, now: Nanos) {
+        let Some(participant) = &self.participant else {
+            return;
+        };
+        let mut until = until;
+        let mut arrivals = None;
+        if !self.blocked.is_empty() {
+            until = until.min(self.blocked_at + RETRY);
+            arrivals = Some(self.blocked_arrivals);
+        }
+        if !self.closing.is_empty() {
+            until = until.min(now + LINGER_LOOK);
+        }
+        if until > now && participant.may_sleep(arrivals) {
+            wait(&self.wake, until - now);
+        }
+        participant.awake();
+    }
+}
+
+/// What a turn at one reader came to.
+struct Turn {
+    messages: usize,
+    more: bool,
+}
+
+/// Takes what has come for one subscriber, up to a turn's worth: each group of samples is taken
+/// first, then stamped ([`Events::arrived`]), then delivered. Groups grow from one sample to
+/// [`GROUP`], so that paced messages are stamped one by one and only a flood shares stamps.
+fn take_turn(
+    id: ClientId,
+    reader: &mut Reader,
+    since: Option<i64>,
+    samples: &mut [RawSample],
+    events: &mut dyn Events,
+) -> Result<Turn, DriverError> {
+    let mut group = 1;
+    let mut messages = 0;
+    loop {
+        let Some((filled, taken)) = reader.take(&mut samples[..group]) else {
+            return Err(DriverError::new("Fast DDS failed to hand over samples"));
+        };
+        let mut bytes = 0;
+        if filled > 0 {
+            events.arrived();
+            for sample in &samples[..filled] {
+                // SAFETY: nothing is taken before the loop is over.
+                let payload = unsafe { sample.payload() };
+                bytes += payload.len();
+                events.delivered(
+                    id,
+                    Delivery {
+                        payload,
+                        topic: None,
+                        retained: since.is_some_and(|since| sample.source_ns < since),
+                        redelivered: false,
+                    },
+                );
+            }
+            messages += filled;
+        }
+        let more = taken == group;
+        if !more || messages >= TURN {
+            return Ok(Turn { messages, more });
+        }
+        group = if bytes > LARGE * filled {
+            1
+        } else {
+            (group * 2).min(GROUP)
+        };
+    }
+}
+
+/// Sleeps until the descriptor is written to, or for so long.
+fn wait(wake: &OwnedFd, nanos: Nanos) {
+    let mut entry = libc::pollfd {
+        fd: wake.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let time = libc::timespec {
+        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
+        tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: one entry, a valid time, no signal mask; the read takes the eight bytes of an
+    // eventfd into a u64. A signal ends the sleep early, which the caller's loop allows for.
+    unsafe {
+        if libc::ppoll(&mut entry, 1, &time, std::ptr::null()) > 0 {
+            let mut count = 0u64;
+            libc::read(
+                wake.as_raw_fd(),
+                std::ptr::from_mut(&mut count).cast(),
+                size_of::<u64>(),
+            );
+        }
+    }
+}
+
+/// CLOCK_REALTIME, in which DDS stamps samples.
+fn realtime_ns() -> i64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| {
+            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+        })
+}
+
+/// The shim's configuration.
+fn shim_config(
+    config: &FleetConfig,
+    options: &Options,
+    domain: u32,
+    wake_fd: i32,
+) -> Result<Config, DriverError> {
+    let max_payload = u32::try_from(config.max_payload)
+        .ok()
+        .filter(|bytes| *bytes < 1 << 31)
+        .ok_or_else(|| DriverError::new("Fast DDS samples are shorter than 2 GiB"))?;
+    let native = &options.native;
+    let or_default = |v: Option<i32>| v.unwrap_or(-1);
+    let ns = |v: Option<i64>| v.unwrap_or(-1);
+    Ok(Config {
+        domain,
+        peers: native.discovery_peers,
+        transport: u32::from(options.shared_memory),
+        multicast: u32::from(options.multicast),
+        intraprocess: u32::from(native.intraprocess),
+        max_payload,
+        send_buffer_bytes: or_default(native.send_buffer_bytes),
+        receive_buffer_bytes: or_default(native.receive_buffer_bytes),
+        max_message_bytes: or_default(native.max_message_bytes),
+        reliable: u32::from(options.reliable),
+        transient_local: u32::from(options.last_value),
+        asynchronous: u32::from(options.asynchronous()),
+        piggyback: u32::from(native.piggyback),
+        data_sharing: u32::from(native.data_sharing),
+        writer_depth: options.writer_depth(),
+        reader_depth: options.reader_depth(),
+        writer_samples: options.writer_samples(config.max_payload),
+        reader_samples: options.reader_samples(config.max_payload),
+        heartbeat_ns: ns(options.heartbeat_ns()),
+        nack_response_ns: ns(native.nack_response_ns),
+        heartbeat_response_ns: ns(native.heartbeat_response_ns),
+        lifespan_ns: options.lifespan_ms.map_or(-1, |ms| {
+            i64::try_from(ms).unwrap_or(i64::MAX / 1_000_000) * 1_000_000
+        }),
+        flow_bytes_per_period: options.flow_bytes,
+        flow_period_ms: native.flow_period_ms(),
+        flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
+        wake_fd,
+    })
+}
+
+impl Fleet for FastddsFleet {
+    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
+        if spec.will.is_some() {
+            return Err(DriverError::with_hint(
+                format!("client {}: DDS has no last will", spec.name),
+                "leave the will out for Fast DDS",
+            ));
+        }
+        let id = ClientId(self.clients.len() as u32);
+        self.clients.push(Client {
+            spec: spec.clone(),
+            phase: Phase::Down,
+            reader: None,
+            reader_since: 0,
+            partitions: Vec::new(),
+            topics: Vec::new(),
+            blocked: false,
+            flooded: false,
+        });
+        if let Err(error) = self.begin(id) {
+            self.clients.pop();
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    fn subscribe(&mut self, id: ClientId, asked: &Subscription) -> Result<(), DriverError> {
+        let wanted = topic::accept(asked)?;
+        let participant = self
+            .participant
+            .as_ref()
+            .ok_or_else(|| DriverError::new("the fleet is closed"))?;
+        let client = self
+            .clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| DriverError::new(format!("there is no client {}", id.0)))?;
+        if client.phase != Phase::Up {
+            return Err(DriverError::new(format!(
+                "client {} is not connected",
+                client.spec.name
+            )));
+        }
+        let mut partitions = client.partitions.clone();
+        partitions.extend(wanted);
+        partitions.sort_unstable();
+        partitions.dedup();
+        match &client.reader {
+            Some(reader) => reader.set_partitions(&partitions)?,
+            None => {
+                client.reader_since = realtime_ns();
+                client.reader = Some(participant.reader(id.0, &partitions)?);
+            }
+        }
+        client.partitions = partitions;
+        self.news.push_back((id, Change::Subscribed));
+        Ok(())
+    }
+
+    fn advertise(&mut self, id: ClientId, name: &str) -> Result<TopicId, DriverError> {
+        if let Some(known) = self.topic_ids.get(&(id, name.to_owned())) {
+            return Ok(*known);
+        }
+        let partition = topic::partition(name)?.to_owned();
+        let up = self.client(id)?.phase == Phase::Up;
+        let writer = if up {
+            let priority = self.options.native.priority_of(&partition);
+            let device = self.device(id);
+            Some(self.participant()?.writer(&partition, device, priority)?)
+        } else {
+            None
+        };
+        let topic = TopicId(self.topics.len() as u32);
+        self.topics.push(Topic {
+            client: id,
+            partition,
+            writer,
+        });
+        self.clients[id.0 as usize].topics.push(topic.0);
+        self.topic_ids.insert((id, name.to_owned()), topic);
+        Ok(topic)
+    }
+
+    #[inline]
+    fn publish(&mut self, id: ClientId, topic: TopicId, payload: Payload<'_>, _: u64) -> Publish {
+        let not_connected = Publish::Refused(Refusal::NotConnected);
+        let Some(topic) = self.topics.get(topic.0 as usize) else {
+            return not_connected;
+        };
+        let Some(writer) = topic.writer.as_ref().filter(|_| topic.client == id) else {
+            return not_connected;
+        };
+        let client = &mut self.clients[id.0 as usize];
+        if client.phase != Phase::Up {
+            return not_connected;
+        }
+        // Before the attempt: what comes during it may make room as well.
+        let arrivals = self.participant.as_ref().map_or(0, Participant::arrivals);
+        match writer.write(payload.head, payload.body) {
+            Written::Yes => Publish::Accepted,
+            Written::NoRoom if self.options.drop_when_full => Publish::Refused(Refusal::Dropped),
+            Written::NoRoom => {
+                if self.blocked.is_empty() {
+                    self.blocked_at = self.clock.now();
+                    self.blocked_arrivals = arrivals;
+                }
+                if !client.blocked {
+                    client.blocked = true;
+                    self.blocked.push(id.0);
+                }
+                Publish::Blocked
+            }
+            Written::Failed => Publish::Refused(Refusal::TooLarge),
+        }
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        let mut reported = self.report_news(events);
+        loop {
+            self.gather();
+            reported |= self.receive(events)?;
+            if !self.blocked.is_empty() || !self.closing.is_empty() {
+                let now = self.clock.now();
+                reported |= self.release(now, events);
+                reported |= self.finish_closing(now, events);
+            }
+            if reported || until == 0 {
+                return Ok(());
+            }
+            let now = self.clock.now();
+            if now >= until {
+                return Ok(());
+            }
+            self.sleep(until, now);
+        }
+    }
+
+    fn disconnect(&mut self, id: ClientId) {
+        let deadline = self.clock.now() + LINGER;
+        let Ok(client) = self.client(id) else {
+            return;
+        };
+        if client.phase == Phase::Up {
+            client.phase = Phase::Closing(deadline);
+            client.reader = None;
+            client.partitions.clear();
+            self.closing.push(id.0);
+        }
+    }
+
+    /// DDS cannot end one writer or reader without a word: discovery announces it.
+    fn abort(&mut self, id: ClientId) {
+        if (id.0 as usize) < self.clients.len() {
+            self.drop_entities(id);
+            self.news.retain(|(client, _)| *client != id);
+        }
+    }
+
+    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        if self.client(id)?.phase != Phase::Down {
+            return Err(DriverError::new(format!(
+                "client {} is still connected",
+                self.clients[id.0 as usize].spec.name
+            )));
+        }
+        self.begin(id)
+    }
+
+    /// Writers with unacknowledged samples: DDS does not tell how many those are.
+    fn unsettled(&self) -> u64 {
+        if !self.options.reliable {
+            return 0;
+        }
+        let writers = self.topics.iter().filter_map(|t| t.writer.as_ref());
+        writers.filter(|w| !w.settled()).count() as u64
+    }
+
+    /// RTPS messages of the participant, discovery included, without UDP and IP headers.
+    fn wire_bytes(&self) -> WireBytes {
+        let traffic = self
+            .participant
+            .as_ref()
+            .map_or(self.last_traffic, Participant::traffic);
+        WireBytes {
+            sent: traffic.sent_bytes,
+            received: traffic.received_bytes,
+        }
+    }
+
+    /// Datagrams: the library makes one system call for each.
+    fn writes(&self) -> Option<u64> {
+        let traffic = self
+            .participant
+            .as_ref()
+            .map_or(self.last_traffic, Participant::traffic);
+        Some(traffic.sent_datagrams)
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn close(&mut self, until: Nanos) {
+        for topic in &mut self.topics {
+            if let Some(writer) = topic.writer.take() {
+                let left = if self.options.reliable {
+                    until.saturating_sub(self.clock.now())
+                } else {
+                    0
+                };
+                writer.end(i64::try_from(left).unwrap_or(i64::MAX));
+            }
+        }
+        for client in &mut self.clients {
+            client.reader = None;
+            client.phase = Phase::Down;
+        }
+        self.blocked.clear();
+        self.closing.clear();
+        self.flooded.clear();
+        self.news.clear();
+        if let Some(participant) = self.participant.take() {
+            self.last_traffic = participant.traffic();
+        }
+        self.janitor = None;
+    }
+}
+
+impl Drop for FastddsFleet {
+    fn drop(&mut self) {
+        // Entities before their participant, whatever the order of the fields.
+        self.close(0);
+    }
+}

@@ -1,0 +1,124 @@
+//! Fast DDS, the DDS implementation of eProsima, through a thin C++ shim over the system's
+//! libfastrtps (release 2).
+//!
+//! The shim is compiled with the cargo feature `native`. Without it the driver still says what
+//! every setting becomes, and [`Driver::open`] says what is missing.
+//!
+//! All messages have the DDS topic `pubgauge` and the type
+//!
+//! ```text
+//! module pubgauge { @final struct Message { @key unsigned long device; sequence<octet> payload; }; };
+//! ```
+//!
+//! in plain little-endian CDR (XCDR version 1), so that any DDS implementation can take part. The
+//! topics of the seam are partitions (`topic.rs`).
+//!
+//! Each fleet is one domain participant on the loopback interface; it has threads of its own for
+//! events, for reception and, with asynchronous publishing, for sending. Participants find each
+//! other by unicast. Calls between participants of one process (`intraprocess`) and sharing of
+//! memory (`data-sharing`) are off unless asked for: a trial measures messages that travel.
+
+// Without the library, what only the fleet asks of the settings is asked by nobody.
+#![cfg_attr(not(feature = "native"), allow(dead_code))]
+
+#[cfg(feature = "native")]
+mod ffi;
+#[cfg(feature = "native")]
+mod fleet;
+#[cfg(feature = "native")]
+mod janitor;
+
+mod domain;
+mod native;
+mod options;
+mod topic;
+
+use pubgauge_driver::{
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Topology,
+    Traits, Unsupported,
+};
+
+/// Whether Fast DDS is linked in (the cargo feature `native`).
+pub const LINKED: bool = cfg!(feature = "native");
+
+/// How to get a program with Fast DDS.
+pub const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
+                               libfastrtps-dev libfastcdr-dev, then cargo build --release \
+                               --features fastdds";
+
+/// The release of Fast DDS that is linked in, for example `2.9.1`; `None` without it.
+pub fn library_version() -> Option<&'static str> {
+    option_env!("FASTDDS_VERSION")
+}
+
+/// The driver. The domain is that of the target's endpoint, `dds://localhost/N`; without one it
+/// follows from the trial's private folder, so that the fleets of one trial meet and those of
+/// others stay away.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FastddsDriver;
+
+impl Driver for FastddsDriver {
+    fn name(&self) -> &'static str {
+        options::NAME
+    }
+
+    fn resolve(
+        &self,
+        settings: &Settings,
+        target: &Target,
+    ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        options::resolve(settings, target).map(|(_, mappings)| mappings)
+    }
+
+    /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
+    fn traits(&self, settings: &Settings) -> Traits {
+        let target = Target::default();
+        options::resolve(settings, &target)
+            .or_else(|_| options::resolve(&Settings::default(), &target))
+            .map(|(options, _)| options.traits())
+            .expect("the default settings ask for nothing that could be refused")
+    }
+
+    fn check_subscription(
+        &self,
+        _: &Settings,
+        _: &Target,
+        asked: &Subscription,
+    ) -> Result<(), DriverError> {
+        topic::accept(asked).map(|_| ())
+    }
+
+    fn topology(&self, _: &Target) -> Topology {
+        Topology::Brokerless
+    }
+
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        let (options, _) =
+            options::resolve(&config.settings, &config.target).map_err(options::refusal)?;
+        let domain = match (options.native.domain, config.target.endpoints.first()) {
+            (Some(domain), _) => domain,
+            (None, Some(url)) => domain::of_url(url)?,
+            (None, None) => domain::of_scratch(&config.target.scratch),
+        };
+        open(&config, options, domain)
+    }
+}
+
+#[cfg(feature = "native")]
+fn open(
+    config: &FleetConfig,
+    options: options::Options,
+    domain: u32,
+) -> Result<Box<dyn Fleet>, DriverError> {
+    Ok(Box::new(fleet::FastddsFleet::open(
+        config, options, domain,
+    )?))
+}
+
+#[cfg(not(feature = "native"))]
+fn open(_: &FleetConfig, _: options::Options, _: u32) -> Result<Box<dyn Fleet>, DriverError> {
+    Err(DriverError::with_hint(
+        "this program was built without Fast DDS",
+        HOW_TO_LINK,
+    ))
+}

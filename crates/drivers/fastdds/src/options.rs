@@ -1,0 +1,540 @@
+//! What the neutral and native settings become in Fast DDS's terms.
+
+use pubgauge_driver::{
+    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
+    Target, Traits, Transport, Unsupported,
+};
+
+use crate::native::{Native, Preset, Scheduler};
+
+/// Name of the driver, and of its table under `native`.
+pub(crate) const NAME: &str = "fastdds";
+
+/// The library's own limit for one instance (`ResourceLimitsQosPolicy::max_samples_per_instance`):
+/// samples of one writer that readers have not acknowledged, or that wait in a reader.
+const LIBRARY_SAMPLES: i32 = 400;
+/// Samples of one publisher that wait in a reader: more than its writer may have under way, so
+/// that a reader need not turn away (and the writer resend) what a short pause lets pile up.
+const READER_SAMPLES: i32 = 1000;
+/// Payload bytes that the histories may come to hold if nobody set their limits.
+const WRITER_BYTES: usize = 64 << 20;
+const READER_BYTES: usize = 256 << 20;
+/// The same without acknowledgements: nothing that a reader turns away comes again.
+const BEST_EFFORT_READER_BYTES: usize = 1 << 30;
+/// The fewest samples even of the largest payloads.
+const FEWEST: i32 = 32;
+/// Heartbeats of the preset `tuned`, without and with a flow controller.
+const TUNED_HEARTBEAT_NS: i64 = 1_000_000;
+const TUNED_FLOW_HEARTBEAT_NS: i64 = 20_000_000;
+/// A flow controller that may send less than this per period could not send a header.
+const LEAST_PER_PERIOD: u64 = 512;
+
+/// Settings in Fast DDS's terms.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) native: Native,
+    pub(crate) reliable: bool,
+    pub(crate) last_value: bool,
+    pub(crate) conflate: bool,
+    pub(crate) lifespan_ms: Option<u64>,
+    pub(crate) in_flight: Option<i32>,
+    pub(crate) queue_limit: Option<i32>,
+    pub(crate) drop_when_full: bool,
+    pub(crate) multicast: bool,
+    pub(crate) shared_memory: bool,
+    /// Bytes per period of the flow controller; 0: no limit.
+    pub(crate) flow_bytes: u32,
+}
+
+impl Options {
+    /// How the system behaves under these options.
+    pub(crate) fn traits(&self) -> Traits {
+        let keeps_all = self.writer_depth() == 0;
+        Traits {
+            publishers_first: false,
+            back_pressure: self.reliable && keeps_all && !self.drop_when_full,
+            acknowledges: false,
+            lossless: self.reliable
+                && keeps_all
+                && self.reader_depth() == 0
+                && self.lifespan_ms.is_none(),
+            may_duplicate: false,
+        }
+    }
+
+    /// Depth of the writer's history; 0: keep all.
+    pub(crate) fn writer_depth(&self) -> i32 {
+        if self.last_value || self.conflate {
+            1
+        } else {
+            self.native.history_depth.unwrap_or(0)
+        }
+    }
+
+    /// Depth of the reader's history; 0: keep all.
+    pub(crate) fn reader_depth(&self) -> i32 {
+        if self.conflate {
+            1
+        } else {
+            self.native.history_depth.unwrap_or(0)
+        }
+    }
+
+    /// Most samples in a writer's history, for payloads of up to `max_payload` bytes.
+    pub(crate) fn writer_samples(&self, max_payload: usize) -> i32 {
+        let asked = self.in_flight.or(self.native.max_samples);
+        let depth = self.writer_depth();
+        asked
+            .unwrap_or_else(|| within(LIBRARY_SAMPLES, WRITER_BYTES, max_payload))
+            .max(depth)
+    }
+
+    /// Most samples of each publisher in a reader's history, for payloads of up to `max_payload`
+    /// bytes.
+    pub(crate) fn reader_samples(&self, max_payload: usize) -> i32 {
+        let asked = self.queue_limit.or(self.native.reader_max_samples);
+        let usual = match self.native.preset {
+            Preset::Default => LIBRARY_SAMPLES,
+            Preset::Tuned => READER_SAMPLES,
+        };
+        let bytes = if self.reliable {
+            READER_BYTES
+        } else {
+            BEST_EFFORT_READER_BYTES
+        };
+        asked
+            .unwrap_or_else(|| within(usual, bytes, max_payload))
+            .max(self.reader_depth())
+    }
+
+    /// Period of the heartbeats, ns; `None`: the library's. While a flow controller holds samples
+    /// back, heartbeats announce what has not been sent, which readers then ask for again and
+    /// again: less often there.
+    pub(crate) fn heartbeat_ns(&self) -> Option<i64> {
+        let usual = match (self.native.preset, self.scheduler()) {
+            (Preset::Default, _) => None,
+            (Preset::Tuned, None) => Some(TUNED_HEARTBEAT_NS),
+            (Preset::Tuned, Some(_)) => Some(TUNED_FLOW_HEARTBEAT_NS),
+        };
+        self.native.heartbeat_ns.or(usual)
+    }
+
+    /// Whether a thread of the library sends.
+    pub(crate) fn asynchronous(&self) -> bool {
+        self.scheduler().is_some() || self.native.asynchronous == Some(true)
+    }
+
+    /// The policy of the flow controller, if there is one.
+    pub(crate) fn scheduler(&self) -> Option<Scheduler> {
+        self.native.scheduler.or_else(|| {
+            if !self.native.priorities.is_empty() {
+                Some(Scheduler::HighPriority)
+            } else {
+                (self.flow_bytes > 0).then_some(Scheduler::Fifo)
+            }
+        })
+    }
+}
+
+fn best_effort(settings: &Settings) -> bool {
+    matches!(
+        settings.reliability,
+        Some(Reliability::AtMostOnce | Reliability::BestEffort)
+    )
+}
+
+fn within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
+    let fit = bytes / max_payload.max(1);
+    samples.min(i32::try_from(fit).unwrap_or(i32::MAX).max(FEWEST))
+}
+
+/// What `settings` become, or all that stands against them.
+pub(crate) fn resolve(
+    settings: &Settings,
+    target: &Target,
+) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    let mut answer = Answer::default();
+    let variant = target
+        .features
+        .iter()
+        .find_map(|feature| feature.strip_prefix("preset-").and_then(Preset::named))
+        .unwrap_or(Preset::Tuned);
+    let native = Native::read(settings, variant, &mut answer);
+    let reliable = !best_effort(settings);
+    let shared_memory = settings.transport == Some(Transport::SharedMemory);
+
+    answer.neutral("pattern", settings.pattern, |p| match p {
+        None | Some(Pattern::PublishSubscribe) => Ok("data writers and data readers".into()),
+        Some(Pattern::PointToPoint) => Err("every matching data reader gets every sample; use \
+                                            publish-subscribe with a topic for each receiver"
+            .into()),
+        Some(Pattern::RequestReply) => Err("DDS-RPC is not built in; use a ping-pong workload, \
+                                            which asks and answers on two topics"
+            .into()),
+    });
+    answer.neutral("reliability", settings.reliability, |r| {
+        Ok(match r {
+            Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
+                "BEST_EFFORT_RELIABILITY_QOS: nothing is sent again"
+            }
+            None | Some(Reliability::Reliable) => "RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS",
+            Some(Reliability::AtLeastOnce | Reliability::ExactlyOnce) => {
+                "RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS: no loss and no duplicates while \
+                 both ends live"
+            }
+        }
+        .into())
+    });
+    answer.neutral("durability", settings.durability, |d| match d {
+        None | Some(Durability::Memory) => Ok(if settings.last_value == Some(true) {
+            "TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer".into()
+        } else {
+            "VOLATILE_DURABILITY_QOS".to_owned()
+        }),
+        Some(_) => Err(
+            "samples live in the writer's memory; the library's persistence plug-in \
+                        (SQLite, for PERSISTENT durability) is not built in: use memory"
+                .into(),
+        ),
+    });
+    answer.neutral("session", settings.session, |s| match s {
+        None | Some(Session::Clean) => Ok("forgotten with its data reader".into()),
+        Some(_) => Err(
+            "writers forget a reader that has gone, and what it missed; use clean, \
+                        with last-value = true for the newest sample"
+                .into(),
+        ),
+    });
+    answer.refuse(
+        "session-expiry-s",
+        settings.session_expiry_s,
+        "no sessions",
+        "DDS has no sessions; leave it out",
+    );
+    answer.neutral("last-value", settings.last_value, |l| match l {
+        None | Some(false) => Ok("no".into()),
+        Some(true) if !reliable => Err("writers send what was before to reliable readers only; \
+                                        use reliable"
+            .into()),
+        Some(true) => Ok(
+            "TRANSIENT_LOCAL_DURABILITY_QOS and KEEP_LAST_HISTORY_QOS, depth 1, in \
+                          each writer: a sample that a reader missed is not sent again once a \
+                          newer one is written"
+                .into(),
+        ),
+    });
+    answer.neutral("lifespan-ms", settings.lifespan_ms, |l| match l {
+        None => Ok("infinite".into()),
+        Some(0) => Err("a message that expires at once is never delivered".into()),
+        Some(ms) if ms > 86_400_000 => Err("at most a day (86400000)".into()),
+        Some(ms) => Ok(format!("Lifespan QoS {ms} ms, kept by writer and reader")),
+    });
+    answer.limits(settings, &native);
+    answer.batching(settings);
+    answer.refuse(
+        "priority",
+        settings.priority,
+        "none",
+        "Fast DDS orders only what the writers of one participant have queued in its flow \
+         controller, and one priority for all of them orders nothing; name topics in \
+         native.fastdds.priorities",
+    );
+    answer.neutral("multicast", settings.multicast, |m| match m {
+        None | Some(false) => Ok("one datagram per participant with readers".into()),
+        Some(true) if shared_memory => Err("shared memory has no multicast; use udp".into()),
+        Some(true) => Ok(
+            "readers announce the multicast address 239.255.0.1; writers send one \
+                          datagram to it as soon as several participants share it"
+                .into(),
+        ),
+    });
+    let flow_bytes = answer.rate_limit(settings, &native);
+    let depth = native.history_depth;
+    answer.neutral("conflate", settings.conflate, |c| match (c, depth) {
+        (None | Some(false), _) => Ok("no".into()),
+        (Some(true), Some(_)) => Err(
+            "native.fastdds.history-depth says the same in other words; \
+                                      leave one of them out"
+                .into(),
+        ),
+        (Some(true), None) => Ok("KEEP_LAST_HISTORY_QOS, depth 1, at writer and reader: one \
+                                  sample of each publisher"
+            .into()),
+    });
+    answer.neutral("transport", settings.transport, |t| match t {
+        None | Some(Transport::Udp) => Ok("UDPv4 on the loopback interface".into()),
+        Some(Transport::SharedMemory) => Ok("the library's shared-memory transport".into()),
+        Some(Transport::Tcp) => Err("the library's TCP transport wants the addresses of all \
+                                     participants beforehand; not built in: use udp"
+            .into()),
+        Some(Transport::Ipc) => Err("Fast DDS has no local sockets; use shared-memory".into()),
+    });
+    answer.refuse(
+        "keep-alive-s",
+        settings.keep_alive_s,
+        "participants announce themselves every 3 s, and are given up after 20 s of silence",
+        "the library's announcements (3 s, lease 20 s) are left as they are; leave it out",
+    );
+    match &settings.user_properties {
+        Some(properties) if !properties.is_empty() => answer.unsupported(
+            "user-properties",
+            &format!("{properties:?}"),
+            "the data type has no field for them; leave them out",
+        ),
+        _ => answer.map("user-properties", "default", "none"),
+    }
+    answer.contradictions(settings, &native, shared_memory);
+    native.show(&mut answer);
+
+    if !answer.unsupported.is_empty() {
+        return Err(answer.unsupported);
+    }
+    let count = |n: Option<u32>| n.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
+    let options = Options {
+        reliable,
+        last_value: settings.last_value == Some(true),
+        conflate: settings.conflate == Some(true),
+        lifespan_ms: settings.lifespan_ms,
+        in_flight: count(settings.in_flight),
+        queue_limit: count(settings.queue_limit),
+        drop_when_full: settings.on_full == Some(OnFull::Drop),
+        multicast: settings.multicast == Some(true),
+        shared_memory,
+        flow_bytes,
+        native,
+    };
+    Ok((options, answer.mappings))
+}
+
+/// All that stands against the settings, as one error.
+pub(crate) fn refusal(unsupported: Vec<Unsupported>) -> DriverError {
+    let lines: Vec<String> = unsupported
+        .iter()
+        .map(|u| format!("{} = {}: {}", u.setting, u.value, u.reason))
+        .collect();
+    DriverError::new(format!("Fast DDS cannot honour {}", lines.join("; ")))
+}
+
+/// The answer in the making.
+#[derive(Default)]
+pub(crate) struct Answer {
+    mappings: Vec<Mapping>,
+    unsupported: Vec<Unsupported>,
+}
+
+impl Answer {
+    pub(crate) fn map(&mut self, setting: &str, value: &str, native: &str) {
+        self.mappings.push(Mapping {
+            setting: setting.to_owned(),
+            value: value.to_owned(),
+            native: native.to_owned(),
+        });
+    }
+
+    pub(crate) fn unsupported(&mut self, setting: &str, value: &str, reason: &str) {
+        self.unsupported.push(Unsupported {
+            setting: setting.to_owned(),
+            value: value.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn neutral<T: serde::Serialize + Copy>(
+        &mut self,
+        setting: &str,
+        value: Option<T>,
+        native: impl FnOnce(Option<T>) -> Result<String, String>,
+    ) {
+        let shown = shown(value);
+        match native(value) {
+            Ok(native) => self.map(setting, &shown, &native),
+            Err(reason) => self.unsupported(setting, &shown, &reason),
+        }
+    }
+
+    fn refuse<T: serde::Serialize + Copy>(
+        &mut self,
+        setting: &str,
+        value: Option<T>,
+        default: &str,
+        reason: &str,
+    ) {
+        self.neutral(setting, value, |v| match v {
+            None => Ok(default.to_owned()),
+            Some(_) => Err(reason.to_owned()),
+        });
+    }
+
+    fn limits(&mut self, settings: &Settings, native: &Native) {
+        let reliable = !best_effort(settings);
+        let zero = |what: &str| Err(format!("{what}: at least 1"));
+        let keeps_all = settings.last_value != Some(true)
+            && settings.conflate != Some(true)
+            && native.history_depth.is_none();
+        let keep_last = "the history keeps the last samples whatever the limit (last-value, \
+                         conflate or native.fastdds.history-depth); leave it out";
+        self.neutral("in-flight", settings.in_flight, |n| match n {
+            Some(0) => zero("samples that may be unacknowledged"),
+            Some(_) if native.max_samples.is_some() => {
+                Err("native.fastdds.max-samples says the same; leave one of them out".into())
+            }
+            Some(_) if !keeps_all => Err(keep_last.into()),
+            Some(n) => Ok(format!("writer: resource_limits.max_samples {n}")),
+            None if !keeps_all => Ok("writer: as many as the history's depth".into()),
+            None => Ok(match native.max_samples {
+                Some(n) => format!("writer: resource_limits.max_samples {n}"),
+                None => format!(
+                    "writer: resource_limits.max_samples {LIBRARY_SAMPLES}; fewer, down to \
+                     {FEWEST}, if payloads could fill more than 64 MiB"
+                ),
+            }),
+        });
+        self.neutral("queue-limit", settings.queue_limit, |n| match n {
+            Some(0) => zero("samples that may wait in a reader"),
+            Some(_) if native.reader_max_samples.is_some() => {
+                Err("native.fastdds.reader-max-samples says the same; leave one of them out".into())
+            }
+            Some(_) if settings.conflate == Some(true) || native.history_depth.is_some() => {
+                Err(keep_last.into())
+            }
+            Some(n) => Ok(format!(
+                "reader: resource_limits.max_samples_per_instance {n}, for each publisher"
+            )),
+            None => Ok(match (native.reader_max_samples, native.preset) {
+                (Some(n), _) => format!("reader: resource_limits.max_samples_per_instance {n}"),
+                (None, preset) => format!(
+                    "reader: resource_limits.max_samples_per_instance {}, for each publisher; \
+                     fewer, down to {FEWEST}, if payloads could fill more than {} MiB",
+                    match preset {
+                        Preset::Default => LIBRARY_SAMPLES,
+                        Preset::Tuned => READER_SAMPLES,
+                    },
+                    if reliable {
+                        READER_BYTES
+                    } else {
+                        BEST_EFFORT_READER_BYTES
+                    } >> 20,
+                ),
+            }),
+        });
+        self.neutral("on-full", settings.on_full, |o| match o {
+            Some(_) if !keeps_all => Err("with KEEP_LAST_HISTORY_QOS (last-value, conflate or \
+                                          native.fastdds.history-depth) nothing is ever full: \
+                                          the oldest sample gives way; leave it out"
+                .into()),
+            Some(OnFull::Block) if !reliable => Err("best effort has no acknowledgements that \
+                                                     could hold a publisher back; use reliable"
+                .into()),
+            Some(OnFull::Drop) => Ok("max_blocking_time 0: a write that finds the writer's \
+                                      history full is refused, counted, and not tried again"
+                .into()),
+            None if !keeps_all => Ok("the oldest sample gives way".into()),
+            None if !reliable => Ok("a sent sample makes room at once; full readers drop".into()),
+            None | Some(OnFull::Block) => Ok("max_blocking_time 0: a write that finds the \
+                                              writer's history full is tried again when \
+                                              acknowledgements come"
+                .into()),
+        });
+    }
+
+    fn batching(&mut self, settings: &Settings) {
+        self.neutral("batching", settings.batching, |b| match b {
+            None | Some(Batching::Off) => Ok("none: each sample is a message of its own".into()),
+            Some(_) => Err(
+                "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" \
+                            is the nearest (its thread may put queued samples into one datagram)"
+                    .into(),
+            ),
+        });
+    }
+
+    /// Bytes per period of the flow controller.
+    fn rate_limit(&mut self, settings: &Settings, native: &Native) -> u32 {
+        let period = u64::from(native.flow_period_ms());
+        let per_period = settings
+            .rate_limit_bytes_per_s
+            .map(|rate| rate.saturating_mul(period) / 1000);
+        self.neutral(
+            "rate-limit-bytes-per-s",
+            settings.rate_limit_bytes_per_s,
+            |rate| match (rate, per_period) {
+                (Some(_), Some(bytes)) if bytes < LEAST_PER_PERIOD => Err(format!(
+                    "that is less than {LEAST_PER_PERIOD} bytes in a period of {period} ms; \
+                     lengthen native.fastdds.flow-period-ms"
+                )),
+                (Some(_), Some(bytes)) if bytes > i32::MAX as u64 => {
+                    Err("more than FlowControllerDescriptor can count".into())
+                }
+                (Some(_), Some(bytes)) => Ok(format!(
+                    "flow controller of each participant (each worker): max_bytes_per_period \
+                     {bytes}, period_ms {period}; asynchronous publishing"
+                )),
+                _ => Ok("no limit".into()),
+            },
+        );
+        per_period.map_or(0, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
+    }
+
+    fn contradictions(&mut self, settings: &Settings, native: &Native, shared_memory: bool) {
+        let full = |name: &str| format!("native.{NAME}.{name}");
+        let flow = settings.rate_limit_bytes_per_s.is_some()
+            || !native.priorities.is_empty()
+            || native.scheduler.is_some();
+        if native.asynchronous == Some(false) && flow {
+            self.unsupported(
+                &full("publish-mode"),
+                "sync",
+                "flow controllers (rate limit, priority) work on asynchronous publishing only",
+            );
+        }
+        if !native.priorities.is_empty()
+            && matches!(
+                native.scheduler,
+                Some(Scheduler::Fifo | Scheduler::RoundRobin)
+            )
+        {
+            self.unsupported(
+                &full("priorities"),
+                "(topics)",
+                "native.fastdds.flow-controller must be high-priority or \
+                 priority-with-reservation, or left out",
+            );
+        }
+        if native.data_sharing && settings.multicast == Some(true) {
+            self.unsupported(
+                &full("data-sharing"),
+                "true",
+                "samples that lie in shared files are not sent, by multicast or otherwise",
+            );
+        }
+        if native.data_sharing && flow {
+            self.unsupported(
+                &full("data-sharing"),
+                "true",
+                "samples that lie in shared files pass by the flow controller (rate limit, \
+                 priority)",
+            );
+        }
+        let receive_buffer = settings.native(NAME, "receive-buffer-bytes");
+        if shared_memory && receive_buffer.is_some() {
+            self.unsupported(
+                &full("receive-buffer-bytes"),
+                &shown(receive_buffer),
+                "shared memory has no receive buffer",
+            );
+        }
+    }
+}
+
+/// A value as it stands in a study file, or `default`.
+pub(crate) fn shown<T: serde::Serialize>(value: Option<T>) -> String {
+    match value.map(serde_json::to_value) {
+        None => "default".to_owned(),
+        Some(Ok(serde_json::Value::String(text))) => text,
+        Some(Ok(other)) => other.to_string(),
+        Some(Err(error)) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

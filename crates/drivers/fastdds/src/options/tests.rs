@@ -1,0 +1,175 @@
+use super::*;
+use serde_json::json;
+
+fn settings(json: serde_json::Value) -> Settings {
+    serde_json::from_value(json).unwrap()
+}
+
+fn resolved(json: serde_json::Value) -> (Options, Vec<Mapping>) {
+    resolve(&settings(json), &Target::default()).unwrap()
+}
+
+fn refused(json: serde_json::Value) -> Vec<String> {
+    resolve(&settings(json), &Target::default())
+        .unwrap_err()
+        .into_iter()
+        .map(|u| u.setting)
+        .collect()
+}
+
+#[test]
+fn every_neutral_setting_is_answered_in_order() {
+    let (_, mappings) = resolved(json!({}));
+    let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
+    assert_eq!(names[..Settings::NAMES.len()], Settings::NAMES);
+    assert_eq!(names[Settings::NAMES.len()..], ["native.fastdds.preset"]);
+    assert!(
+        mappings
+            .iter()
+            .all(|m| m.value == "default" && !m.native.is_empty())
+    );
+}
+
+#[test]
+fn what_fast_dds_cannot_do_is_refused_by_name() {
+    for (key, value) in [
+        ("pattern", json!("point-to-point")),
+        ("pattern", json!("request-reply")),
+        ("durability", json!("disk")),
+        ("durability", json!("disk-synced")),
+        ("session", json!("durable")),
+        ("session-expiry-s", json!(1)),
+        ("lifespan-ms", json!(0)),
+        ("in-flight", json!(0)),
+        ("queue-limit", json!(0)),
+        ("batching", json!({"bytes": 1000})),
+        ("batching", json!("adaptive")),
+        ("priority", json!(5)),
+        ("rate-limit-bytes-per-s", json!(1000)),
+        ("transport", json!("tcp")),
+        ("transport", json!("ipc")),
+        ("keep-alive-s", json!(5)),
+        ("user-properties", json!({"a": "b"})),
+    ] {
+        assert_eq!(refused(json!({ key: value })), [key]);
+    }
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let native = |json: serde_json::Value| json!({ "fastdds": json });
+    for (json, names) in [
+        (
+            json!({"reliability": "best-effort", "on-full": "block"}),
+            vec!["on-full"],
+        ),
+        (
+            json!({"last-value": true, "reliability": "best-effort"}),
+            vec!["last-value"],
+        ),
+        (
+            json!({"conflate": true, "queue-limit": 5}),
+            vec!["queue-limit"],
+        ),
+        (
+            json!({"last-value": true, "in-flight": 5}),
+            vec!["in-flight"],
+        ),
+        (
+            json!({"in-flight": 5, "native": native(json!({"max-samples": 5}))}),
+            vec!["in-flight"],
+        ),
+        (
+            json!({"multicast": true, "transport": "shared-memory"}),
+            vec!["multicast"],
+        ),
+        (
+            json!({"rate-limit-bytes-per-s": 1_000_000, "native": native(json!({"publish-mode": "sync"}))}),
+            vec!["native.fastdds.publish-mode"],
+        ),
+        (
+            json!({"native": native(json!({"priorities": {"a": 1}, "flow-controller": "fifo"}))}),
+            vec!["native.fastdds.priorities"],
+        ),
+        (
+            json!({"multicast": true, "native": native(json!({"data-sharing": true}))}),
+            vec!["native.fastdds.data-sharing"],
+        ),
+    ] {
+        assert_eq!(refused(json.clone()), names, "{json}");
+    }
+}
+
+#[test]
+fn reliability_decides_loss_and_back_pressure() {
+    let traits = |json| resolved(json).0.traits();
+    for word in ["reliable", "at-least-once", "exactly-once"] {
+        let t = traits(json!({"reliability": word}));
+        assert!(
+            t.lossless && t.back_pressure && !t.may_duplicate && !t.acknowledges,
+            "{word}"
+        );
+    }
+    for word in ["best-effort", "at-most-once"] {
+        let t = traits(json!({"reliability": word}));
+        assert!(!t.lossless && !t.back_pressure, "{word}");
+    }
+    assert!(!traits(json!({"last-value": true})).lossless);
+    assert!(!traits(json!({"conflate": true})).lossless);
+    let drop = traits(json!({"on-full": "drop"}));
+    assert!(drop.lossless && !drop.back_pressure);
+    assert!(!traits(json!({"lifespan-ms": 5})).lossless);
+}
+
+#[test]
+fn limits_reach_the_histories() {
+    let (options, _) = resolved(json!({"in-flight": 7, "queue-limit": 9}));
+    assert_eq!(options.writer_samples(1 << 21), 7);
+    assert_eq!(options.reader_samples(1 << 21), 9);
+    let (options, _) = resolved(json!({}));
+    assert_eq!(
+        (options.writer_samples(64), options.writer_samples(1 << 21)),
+        (400, 32)
+    );
+    assert_eq!(
+        (options.reader_samples(64), options.reader_samples(1 << 21)),
+        (1000, 128)
+    );
+}
+
+#[test]
+fn the_default_preset_keeps_the_librarys_limit_per_publisher() {
+    let samples = |json| resolved(json).0.reader_samples(64);
+    let native = json!({"fastdds": {"preset": "default"}});
+    assert_eq!(samples(json!({"native": native})), 400);
+    assert_eq!(samples(json!({"native": native, "queue-limit": 900})), 900);
+    assert_eq!(samples(json!({})), 1000);
+}
+
+#[test]
+fn a_rate_becomes_bytes_per_period() {
+    let (options, _) = resolved(json!({"rate-limit-bytes-per-s": 200_000}));
+    assert_eq!(options.flow_bytes, 20_000);
+    assert!(options.asynchronous());
+    assert_eq!(options.scheduler(), Some(Scheduler::Fifo));
+    let json = json!({"rate-limit-bytes-per-s": 1000,
+                      "native": {"fastdds": {"flow-period-ms": 1000}}});
+    assert_eq!(resolved(json).0.flow_bytes, 1000);
+}
+
+#[test]
+fn priorities_need_the_flow_controller_that_knows_them() {
+    let json = json!({"native": {"fastdds": {"priorities": {"a": 7}}}});
+    let (options, _) = resolved(json);
+    assert_eq!(options.scheduler(), Some(Scheduler::HighPriority));
+    assert!(options.asynchronous());
+}
+
+#[test]
+fn heartbeats_are_rarer_behind_a_flow_controller() {
+    assert_eq!(resolved(json!({})).0.heartbeat_ns(), Some(1_000_000));
+    let limited = json!({"rate-limit-bytes-per-s": 200_000});
+    assert_eq!(resolved(limited).0.heartbeat_ns(), Some(20_000_000));
+    let native = json!({"native": {"fastdds": {"preset": "default"}}});
+    assert_eq!(resolved(native).0.heartbeat_ns(), None);
+}

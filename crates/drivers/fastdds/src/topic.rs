@@ -1,0 +1,161 @@
+//! Topics and filters as DDS partitions.
+//!
+//! All messages have one DDS topic. The topic of the seam, `a/b/c`, is the partition of the
+//! writer's Publisher; what a subscriber wants are the partitions of its Subscriber, which may be
+//! patterns of POSIX fnmatch (DDS 1.4, section 2.2.3.13). Matching is done once, in discovery; no
+//! message is filtered.
+//!
+//! | filter | partitions of the Subscriber |
+//! |---|---|
+//! | `a/b` | `a/b` |
+//! | `a/#` | `a`, `a/*`: `a` itself and everything below, but not `ab` |
+//! | `#` | `*` |
+//!
+//! `a/+/c` cannot be said: `*` also stands for several levels.
+
+use pubgauge_driver::{DriverError, Subscription};
+
+/// Partition names are announced in discovery; the DDS-RTPS parameter list is limited to 64 kB,
+/// and no implementation is asked for more than this.
+const LONGEST: usize = 255;
+
+/// Checks a topic to publish to, which is its own partition.
+///
+/// # Errors
+/// A topic that would be a pattern, an empty or a too long one.
+pub(crate) fn partition(topic: &str) -> Result<&str, DriverError> {
+    if topic.contains(['+', '#']) {
+        return Err(DriverError::with_hint(
+            format!("the topic {topic:?} holds a wildcard"),
+            "`+` and `#` belong into filters; a message goes to one exact topic",
+        ));
+    }
+    plain(topic, "topic")?;
+    Ok(topic)
+}
+
+/// The partitions that a subscription asks for.
+///
+/// # Errors
+/// A group, which DDS does not have; `+`; what would be a pattern.
+pub(crate) fn accept(subscription: &Subscription) -> Result<Vec<String>, DriverError> {
+    if let Some(group) = &subscription.group {
+        return Err(DriverError::with_hint(
+            format!(
+                "the group {group:?}: DDS has no shared subscriptions, every matching reader gets every sample"
+            ),
+            "leave the group out",
+        ));
+    }
+    let filter = subscription.filter.as_str();
+    let (exact, below) = match filter {
+        "#" => return Ok(vec!["*".to_owned()]),
+        _ => match filter.strip_suffix("/#") {
+            Some(root) => (root, true),
+            None => (filter, false),
+        },
+    };
+    if exact.split('/').any(|level| level == "+") {
+        return Err(DriverError::with_hint(
+            format!(
+                "the filter {filter:?} has the wildcard `+`: filters become DDS partitions, whose \
+                 `*` also stands for several levels"
+            ),
+            "use exact topics, or `#` at the end",
+        ));
+    }
+    if exact.contains(['+', '#']) {
+        return Err(DriverError::with_hint(
+            format!("the filter {filter:?} has a wildcard in the wrong place"),
+            "`#` is a whole last level",
+        ));
+    }
+    plain(exact, "filter")?;
+    let mut partitions = vec![exact.to_owned()];
+    if below {
+        partitions.push(format!("{exact}/*"));
+    }
+    Ok(partitions)
+}
+
+fn plain(text: &str, what: &str) -> Result<(), DriverError> {
+    // An empty name is the default partition, which `*` does not match.
+    if text.is_empty() || text.len() > LONGEST {
+        return Err(DriverError::with_hint(
+            format!("the {what} {text:?} is empty or longer than {LONGEST} bytes"),
+            "it becomes the name of a DDS partition",
+        ));
+    }
+    if text.contains(['*', '?', '[', ']', '\\', '\0']) {
+        return Err(DriverError::with_hint(
+            format!("the {what} {text:?} would be a pattern as a DDS partition"),
+            "choose topics without * ? [ ] \\ and zero bytes",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn filter(text: &str) -> Result<Vec<String>, DriverError> {
+        accept(&Subscription {
+            filter: text.to_owned(),
+            group: None,
+        })
+    }
+
+    #[test]
+    fn filters_become_partitions() {
+        assert_eq!(filter("a/b").unwrap(), ["a/b"]);
+        assert_eq!(filter("a/#").unwrap(), ["a", "a/*"]);
+        assert_eq!(filter("#").unwrap(), ["*"]);
+    }
+
+    #[test]
+    fn what_dds_cannot_say_is_refused() {
+        for bad in [
+            "", "a/+/c", "+", "a/+/#", "a#", "#/a", "a/#/b", "a+/b", "a*", "a?", "[a]", "a\\b",
+        ] {
+            assert!(filter(bad).is_err(), "{bad}");
+            assert!(partition(bad).is_err(), "{bad}");
+        }
+        assert!(partition(&"x".repeat(256)).is_err());
+        let shared = Subscription {
+            filter: "a".into(),
+            group: Some("g".into()),
+        };
+        assert!(accept(&shared).unwrap_err().what.contains("shared"));
+    }
+
+    /// fnmatch(3) itself, as the library calls it.
+    fn fnmatch(pattern: &str, text: &str) -> bool {
+        let (pattern, text) = (
+            std::ffi::CString::new(pattern).unwrap(),
+            std::ffi::CString::new(text).unwrap(),
+        );
+        // SAFETY: two NUL-terminated strings.
+        unsafe { libc::fnmatch(pattern.as_ptr(), text.as_ptr(), libc::FNM_NOESCAPE) == 0 }
+    }
+
+    proptest! {
+        #[test]
+        fn partitions_match_what_the_filter_means(
+            topic in "[ab]{1,2}(/[ab]{1,2}){0,3}",
+            root in "[ab]{1,2}(/[ab]{1,2}){0,2}",
+            below: bool,
+        ) {
+            let text = if below { format!("{root}/#") } else { root.clone() };
+            let wanted = topic == root || below && topic.starts_with(&format!("{root}/"));
+            let got = filter(&text).unwrap().iter().any(|p| fnmatch(p, partition(&topic).unwrap()));
+            prop_assert_eq!(got, wanted);
+        }
+
+        #[test]
+        fn never_panics(text in ".*") {
+            let _ = (filter(&text), partition(&text));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The conformance suite over the system's Fast DDS.
+
+use pubgauge_driver::conformance::{Exception, Proof, check, failures, prove};
+use pubgauge_driver::{Capability, Driver, Settings, Support, Target};
+use pubgauge_driver_fastdds::FastddsDriver;
+use serde_json::json;
+
+fn conforms(settings: serde_json::Value, exceptions: &[Exception]) {
+    let settings: Settings = serde_json::from_value(settings).expect("settings");
+    let scratch = tempfile::tempdir().expect("a folder");
+    let target = Target {
+        scratch: scratch.path().to_owned(),
+        ..Target::default()
+    };
+    let outcomes = check(&FastddsDriver, &target, &settings, exceptions);
+    let failures = failures(&outcomes);
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn reliable() {
+    conforms(json!({"reliability": "reliable"}), &[]);
+}
+
+#[test]
+fn best_effort() {
+    let lossy = Exception {
+        check: "delivers-in-order",
+        reason: "best effort: a reader that is not read from keeps a bounded number of samples \
+                 and gives up the rest",
+    };
+    conforms(json!({"reliability": "best-effort"}), &[lossy]);
+}
+
+#[test]
+fn reliable_with_the_default_preset() {
+    let native = json!({"fastdds": {"preset": "default"}});
+    conforms(json!({"reliability": "reliable", "native": native}), &[]);
+}
+
+#[test]
+fn over_shared_memory() {
+    conforms(json!({"transport": "shared-memory"}), &[]);
+}
+
+#[test]
+fn with_data_sharing() {
+    conforms(json!({"native": {"fastdds": {"data-sharing": true}}}), &[]);
+}
+
+/// What clients cannot see is shown in `delivery.rs`.
+#[test]
+fn what_is_claimed_is_so() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let target = Target {
+        scratch: scratch.path().to_owned(),
+        ..Target::default()
+    };
+    let mut wrong = Vec::new();
+    for capability in Capability::ALL {
+        let answer = FastddsDriver.capability(capability, &target);
+        assert!(!answer.words.is_empty(), "{capability}");
+        if answer.support == Support::Unsupported {
+            println!("{capability}: unsupported: {}", answer.words);
+            continue;
+        }
+        match prove(&FastddsDriver, &target, capability, None) {
+            Ok(Proof::Shown) => println!("{capability}: shown: {}", answer.words),
+            Ok(Proof::Unseen(why)) => println!("{capability}: {why}: {}", answer.words),
+            Err(why) => wrong.push(format!("{capability}: {why}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
