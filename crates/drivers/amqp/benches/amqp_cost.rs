@@ -128,10 +128,11 @@ fn compare() {
     let system = SystemFile::read(&path).expect("systems/rabbitmq.toml");
     let scratch = tempfile::tempdir().expect("a folder");
     let running = Testbed::new()
-        .and_then(|t| {
-            t.start(&system, None, scratch.path())
-                .map_err(std::io::Error::other)
-        })
+        .expect("a testbed")
+        .probe(Box::new(|_, what, target, deadline| {
+            pubgauge_testbed::probe(&AmqpDriver, what, target, deadline)
+        }))
+        .start(&system, None, scratch.path())
         .expect("RabbitMQ starts (apt install rabbitmq-server)");
     let endpoint = running.target.endpoints[0].clone();
     println!(
