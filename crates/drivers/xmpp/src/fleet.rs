@@ -7,17 +7,20 @@ use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
     Publish, Refusal, Subscription, TopicId, WireBytes,
 };
+use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::socket;
+use pubgauge_net::timers::Timers;
 use rustix::event::epoll;
 
-use crate::client::{Client, OUT_CAP, OutPool, State};
+use crate::client::{Client, State};
 use crate::element::Scratch;
 use crate::endpoint::{Endpoint, Security};
 use crate::options::Options;
 use crate::protocol::{self, Broken};
-use crate::shared::{Shared, Timers, Topic};
+use crate::shared::{Shared, Topic};
+use crate::tls;
 use crate::wildcard::{self, Wildcards};
 use crate::write::{self, Template};
-use crate::{socket, tls};
 
 /// The buffer that all connections are read into: as much as one system call can usefully bring.
 const READ_BUF: usize = 256 << 10;
@@ -101,6 +104,7 @@ impl XmppFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 // In base64, and as an error sends it back.
                 max_in: (config.max_payload / 3 + 1)
                     .saturating_mul(4)
@@ -149,26 +153,26 @@ impl XmppFleet {
                 .source
                 .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
         };
-        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
+        let Some(address) = endpoint.net.addresses.iter().find(same_family).copied() else {
             return Err(DriverError::with_hint(
                 format!(
                     "{} has no address of the family of the source address",
-                    endpoint.shown
+                    endpoint.net.shown
                 ),
                 "IPv4 goes to IPv4 and IPv6 to IPv6",
             ));
         };
-        let secure = match endpoint.security {
-            Security::Direct => Some(
-                self.shared
-                    .tls_connection(client)
-                    .map_err(|error| DriverError::new(format!("{}: {error}", endpoint.shown)))?,
-            ),
-            _ => None,
-        };
-        let (fd, begun) = socket::begin_connect(address, client.source, &self.shared.options)?;
+        let secure =
+            match endpoint.security {
+                Security::Direct => Some(self.shared.tls_connection(client).map_err(|error| {
+                    DriverError::new(format!("{}: {error}", endpoint.net.shown))
+                })?),
+                _ => None,
+            };
+        let (fd, begun) =
+            socket::begin_connect(address, client.source, &self.shared.options.socket)?;
         if let Err(errno) = begun {
-            let message = socket::explain(errno, &endpoint.shown, true);
+            let message = socket::explain(errno, &endpoint.net.shown, true);
             self.shared.owed.push((id, Change::Failed(message)));
             return Ok(());
         }
@@ -516,6 +520,10 @@ impl Fleet for XmppFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

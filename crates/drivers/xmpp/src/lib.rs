@@ -42,7 +42,6 @@ mod protocol;
 mod read;
 mod sasl;
 mod shared;
-mod socket;
 mod stanza;
 mod tls;
 mod wildcard;

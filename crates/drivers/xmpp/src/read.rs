@@ -5,13 +5,13 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 
 use pubgauge_driver::{ClientId, Events};
+use pubgauge_net::socket::{self, Io};
+use pubgauge_net::tls::Wire;
 use rustix::io::Errno;
 
 use crate::client::{READ_PAUSE, State};
 use crate::fleet::XmppFleet;
 use crate::protocol::{self, Broken};
-use crate::socket::{self, Io};
-use crate::tls::Wire;
 
 /// How much a large stanza's buffer grows at once.
 const GROWTH: usize = 1 << 20;

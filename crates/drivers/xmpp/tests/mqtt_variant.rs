@@ -17,16 +17,18 @@ fn settings(reliability: Reliability, version: &str) -> Settings {
     settings
 }
 
-fn conforms(settings: &Settings, exceptions: &[Exception]) {
-    let server = Ejabberd::start("mqtt");
-    let outcomes = conformance::check(&MqttDriver, &server.target(), settings, exceptions);
+fn conforms(settings: &Settings, exceptions: &[Exception<'_>]) {
+    let mut server = Ejabberd::start("mqtt");
+    let target = server.target();
+    let outcomes =
+        conformance::check_with_kill(&MqttDriver, &target, settings, exceptions, &mut server);
     let failures = conformance::failures(&outcomes);
     assert!(failures.is_empty(), "{failures:#?}\n{outcomes:#?}");
 }
 
 /// Measured: while there is a backlog, one message comes for each PUBACK or PUBCOMP, whatever the
 /// Receive Maximum.
-const ONE_AT_A_TIME: [Exception; 1] = [Exception {
+const ONE_AT_A_TIME: [Exception<'static>; 1] = [Exception {
     check: "delivers-in-order",
     reason: "ejabberd 23.01 sends a subscriber with a backlog one QoS 1 or 2 message per acknowledgement: the 20,000 messages of this check take longer than its 10 s",
 }];
