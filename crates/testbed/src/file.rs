@@ -42,6 +42,10 @@ pub struct SystemFile {
     /// the conformance suite (`sizes-16-b-to-2-mb`).
     #[serde(default)]
     pub deviations: BTreeMap<String, String>,
+    /// What else was measured that a user should know of a capability, although the system has it
+    /// on the whole.
+    #[serde(default)]
+    pub remarks: BTreeMap<String, String>,
     /// The variant that is taken if none is asked for; needed as soon as there are variants.
     #[serde(default)]
     pub default_variant: Option<String>,
@@ -330,6 +334,8 @@ pub struct Variant {
     pub add_features: Vec<String>,
     /// Deviations beyond or instead of the common ones.
     pub deviations: BTreeMap<String, String>,
+    /// Remarks beyond or instead of the common ones.
+    pub remarks: BTreeMap<String, String>,
     /// Addresses instead of the common ones.
     pub endpoints: Option<Vec<String>>,
     /// Login instead of the common one.
@@ -357,6 +363,7 @@ impl SystemFile {
             features: Vec::new(),
             first_look: false,
             deviations: BTreeMap::new(),
+            remarks: BTreeMap::new(),
             default_variant: None,
             find: Find::default(),
             version: VersionQuery::default(),
@@ -444,6 +451,7 @@ impl SystemFile {
         system.features = variant.features.unwrap_or(system.features);
         system.features.extend(variant.add_features);
         system.deviations.extend(variant.deviations);
+        system.remarks.extend(variant.remarks);
         system.endpoints = variant.endpoints.unwrap_or(system.endpoints);
         system.login = variant.login.or(system.login);
         system.run.command = variant.command.unwrap_or(system.run.command);

@@ -11,6 +11,7 @@ rtps::TransportInterface *CountingDescriptor::create_transport() const {
 bool CountingTransport::send(wire::SenderResource *low, const wire::octet *buffer, uint32_t size,
                              wire::LocatorsIterator *begin, wire::LocatorsIterator *end,
                              const std::chrono::steady_clock::time_point &timeout) {
+    if (!descriptor_.wire) return low->send(buffer, size, begin, end, timeout);
     CountedLocators counted(*begin);
     const bool sent = low->send(buffer, size, &counted, end, timeout);
     Shared &s = *descriptor_.shared;

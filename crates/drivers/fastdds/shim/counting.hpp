@@ -76,10 +76,12 @@ public:
 
 struct CountingDescriptor : rtps::ChainingTransportDescriptor {
     std::shared_ptr<Shared> shared;
+    // Whether it is a network: what goes through shared memory is noticed, not counted.
+    bool wire;
 
     CountingDescriptor(std::shared_ptr<rtps::TransportDescriptorInterface> low,
-                       std::shared_ptr<Shared> s)
-        : ChainingTransportDescriptor(low), shared(std::move(s)) {}
+                       std::shared_ptr<Shared> s, bool w)
+        : ChainingTransportDescriptor(low), shared(std::move(s)), wire(w) {}
     rtps::TransportInterface *create_transport() const override;
 };
 
@@ -98,8 +100,10 @@ public:
     void receive(rtps::TransportReceiverInterface *next, const wire::octet *buffer, uint32_t size,
                  const wire::Locator_t &local, const wire::Locator_t &remote) override {
         Shared &s = *descriptor_.shared;
-        s.received_bytes.fetch_add(size, std::memory_order_relaxed);
-        s.received.fetch_add(1, std::memory_order_relaxed);
+        if (descriptor_.wire) {
+            s.received_bytes.fetch_add(size, std::memory_order_relaxed);
+            s.received.fetch_add(1, std::memory_order_relaxed);
+        }
         next->OnDataReceived(buffer, size, local, remote);
         s.arrival();
     }

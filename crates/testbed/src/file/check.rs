@@ -83,7 +83,7 @@ impl SystemFile {
         if let Some(maven) = &self.install.maven {
             maven.validate()?;
         }
-        for name in self.deviations.keys() {
+        for name in self.deviations.keys().chain(self.remarks.keys()) {
             if name.parse::<Capability>().is_err() && !is_check(name) {
                 let mut known: Vec<String> =
                     Capability::ALL.iter().map(ToString::to_string).collect();
