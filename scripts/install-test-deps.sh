@@ -5,6 +5,7 @@ set -eu
 missing=""
 [ -x /usr/sbin/mosquitto ] || command -v mosquitto >/dev/null 2>&1 || missing="$missing mosquitto"
 command -v mosquitto_sub >/dev/null 2>&1 || missing="$missing mosquitto-clients"
+[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || command -v rabbitmq-server >/dev/null 2>&1 || missing="$missing rabbitmq-server"
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 command -v c++ >/dev/null 2>&1 || missing="$missing g++"

@@ -351,8 +351,8 @@ impl Capability {
 /// The answer as far as the rest of the driver gives it: its settings, subscriptions and topology.
 pub fn derived<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &Target) -> Answer {
     match capability {
-        Capability::Filter(filter) => by_subscription(driver, filter.example(), None),
-        Capability::Group => by_subscription(driver, Some("a/b"), Some("g")),
+        Capability::Filter(filter) => by_subscription(driver, target, filter.example(), None),
+        Capability::Group => by_subscription(driver, target, Some("a/b"), Some("g")),
         Capability::Topology(topology) => {
             let actual = driver.topology(target);
             if actual == topology {
@@ -369,6 +369,7 @@ pub fn derived<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &
 
 fn by_subscription<D: Driver + ?Sized>(
     driver: &D,
+    target: &Target,
     filter: Option<&str>,
     group: Option<&str>,
 ) -> Answer {
@@ -381,7 +382,7 @@ fn by_subscription<D: Driver + ?Sized>(
         filter: filter.to_owned(),
         group: group.map(str::to_owned),
     };
-    match driver.check_subscription(&Settings::default(), &subscription) {
+    match driver.check_subscription(&Settings::default(), target, &subscription) {
         Ok(()) => Answer::native(match group {
             None => format!("a subscription to {filter}"),
             Some(_) => "a subscription that its members share".to_owned(),

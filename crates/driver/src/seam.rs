@@ -34,17 +34,18 @@ pub trait Driver: Send + Sync {
     /// How the system behaves under `settings`, as far as the engine must know.
     fn traits(&self, settings: &Settings) -> Traits;
 
-    /// Whether clients can subscribe so under `settings`, as far as that can be said before
-    /// anything is started; pure, like [`Driver::resolve`].
+    /// Whether clients of a system like `target` can subscribe so under `settings`, as far as that
+    /// can be said before anything is started; pure, like [`Driver::resolve`].
     ///
     /// # Errors
     /// Why not, and what would do instead.
     fn check_subscription(
         &self,
         settings: &Settings,
+        target: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        let _ = (settings, subscription);
+        let _ = (settings, target, subscription);
         Ok(())
     }
 

@@ -22,7 +22,10 @@ fn shim() {
     if let Some(home) = std::env::var_os("CYCLONEDDS_HOME").map(std::path::PathBuf::from) {
         build.include(home.join("include"));
         probe.include(home.join("include"));
-        println!("cargo:rustc-link-search=native={}", home.join("lib").display());
+        println!(
+            "cargo:rustc-link-search=native={}",
+            home.join("lib").display()
+        );
     }
     let version = version(probe);
     assert!(

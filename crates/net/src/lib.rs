@@ -4,6 +4,7 @@
 
 pub mod endpoint;
 pub mod out;
+pub mod pair;
 pub mod socket;
 pub mod timers;
 pub mod tls;

@@ -5,13 +5,24 @@ use std::time::Instant;
 
 use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Driver, Target};
+use pubgauge_driver_amqp::AmqpDriver;
+use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testbed::{Catalog, Listing, Probe, Testbed};
 
 /// Their names.
-pub const NAMES: [&str; 4] = ["mqtt", "zeromq", "fastdds", SimulatedDriver::NAME];
+pub const NAMES: [&str; 7] = [
+    "amqp",
+    "cyclonedds",
+    "fastdds",
+    "mqtt",
+    "xmpp",
+    "zeromq",
+    SimulatedDriver::NAME,
+];
 
 /// A testbed whose systems are asked through these drivers whether they serve.
 ///
@@ -24,6 +35,9 @@ pub fn testbed() -> std::io::Result<Testbed> {
 /// The driver of this name.
 pub fn by_name(name: &str) -> Option<Arc<dyn Driver>> {
     match name {
+        "amqp" => Some(Arc::new(AmqpDriver)),
+        "cyclonedds" => Some(Arc::new(CycloneddsDriver)),
+        "xmpp" => Some(Arc::new(XmppDriver)),
         "mqtt" => Some(Arc::new(MqttDriver)),
         "zeromq" => Some(Arc::new(ZeromqDriver)),
         "fastdds" => Some(Arc::new(FastddsDriver)),
@@ -42,6 +56,9 @@ fn probe(driver: &str, what: Probe, target: &Target, deadline: Instant) -> Resul
 pub fn library_version(driver: &str) -> Option<String> {
     match driver {
         "zeromq" => Some(format!("libzmq {}", ZeromqDriver::libzmq_version())),
+        "cyclonedds" => {
+            pubgauge_driver_cyclonedds::library_version().map(|v| format!("Cyclone DDS {v}"))
+        }
         "fastdds" => pubgauge_driver_fastdds::library_version().map(|v| format!("Fast DDS {v}")),
         _ => None,
     }
@@ -50,6 +67,9 @@ pub fn library_version(driver: &str) -> Option<String> {
 /// What to do to have a driver that this program was built without; `None` if it is there.
 pub fn missing(driver: &str) -> Option<&'static str> {
     match driver {
+        "cyclonedds" if !pubgauge_driver_cyclonedds::LINKED => {
+            Some(pubgauge_driver_cyclonedds::HOW_TO_LINK)
+        }
         "fastdds" if !pubgauge_driver_fastdds::LINKED => Some(pubgauge_driver_fastdds::HOW_TO_LINK),
         _ => None,
     }

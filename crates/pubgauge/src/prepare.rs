@@ -56,7 +56,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     }
     let options = PlanOptions {
         known: known(&catalog, testbed),
-        on: selection.on.clone(),
+        on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
@@ -159,15 +159,17 @@ fn split_subscriptions(plan: &mut Plan, systems: &BTreeMap<String, Chosen>) {
 
 /// The first subscription of a trial that its system cannot have, and why.
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     for subscriber in trial.workload.flows.iter().flat_map(|f| &f.subscribers) {
         for filter in &subscriber.filters {
             let subscription = Subscription {
                 filter: filter.clone(),
                 group: subscriber.group.clone(),
             };
-            let Err(error) = chosen
-                .driver
-                .check_subscription(&trial.settings, &subscription)
+            let Err(error) =
+                chosen
+                    .driver
+                    .check_subscription(&trial.settings, &target, &subscription)
             else {
                 continue;
             };

@@ -76,7 +76,7 @@ fn words(listings: &[Listing]) -> String {
         for note in &l.notes {
             out.push_str(&wrap(note, 4));
         }
-        for (capability, instead) in &l.deviations {
+        for (capability, instead) in l.deviations.iter().chain(&l.remarks) {
             out.push_str(&wrap(&format!("measured, {capability}: {instead}"), 4));
         }
     }

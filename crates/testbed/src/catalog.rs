@@ -113,6 +113,8 @@ pub struct Listing {
     pub features: Vec<String>,
     /// Where it was measured not to keep a promise, by capability.
     pub deviations: BTreeMap<String, String>,
+    /// What else was measured, by capability.
+    pub remarks: BTreeMap<String, String>,
     /// Part of the first look.
     pub first_look: bool,
     /// Whether it can be started here.
@@ -161,6 +163,7 @@ fn listing(system: &SystemFile, program: &Path) -> Listing {
         features: system.features.clone(),
         first_look: system.first_look,
         deviations: system.deviations.clone(),
+        remarks: system.remarks.clone(),
         found: found.is_ok(),
         version: found
             .as_ref()

@@ -32,7 +32,9 @@ pub struct AddressError {
 }
 
 /// The description of the system at `address`: `mqtt://host:port`, `mqtts://user@host`,
-/// `mqtt://[::1]:1883`. The port may be left out where the scheme has a usual one.
+/// `mqtt://[::1]:1883`. The port may be left out where the scheme has a usual one. With a comma,
+/// publishers connect to the first place and subscribers to the second:
+/// `mqtt://host:1883,host:1884`, `mqtt://host:1883,1884`.
 ///
 /// # Errors
 /// For anything else, above all for a password in the address: command lines and results are
@@ -79,6 +81,46 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
     {
         return Err(error(&format!("`{odd}` has no meaning here"), example()));
     }
+    let whole = |place: &str| whole(place, usual_port).map_err(|(what, hint)| error(&what, hint));
+    let place = match place.split_once(',') {
+        None => whole(place)?,
+        // Publishers connect to the first place, subscribers to the second.
+        Some((publishers, subscribers)) => {
+            let publishers = whole(publishers)?;
+            let port_alone =
+                !subscribers.is_empty() && subscribers.bytes().all(|b| b.is_ascii_digit());
+            let (host, _) = publishers.rsplit_once(':').unwrap_or_default();
+            let subscribers = match port_alone {
+                true => whole(&format!("{host}:{subscribers}"))?,
+                false => whole(subscribers)?,
+            };
+            format!("{publishers},{subscribers}")
+        }
+    };
+    Ok(external(format!("{scheme}://{place}"), driver, user))
+}
+
+/// Puts together what a list with commas between systems has torn apart: an address with two places,
+/// of which the second is a port or ends in one (`mqtt://h:1`, `2`).
+pub fn join_addresses(pieces: &[String]) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for piece in pieces {
+        let port = piece.rsplit_once(':').map_or(&**piece, |(_, port)| port);
+        let is_place =
+            !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && !piece.contains("://");
+        match joined.last_mut() {
+            Some(last) if is_place && last.contains("://") && !last.contains(',') => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => joined.push(piece.clone()),
+        }
+    }
+    joined
+}
+
+/// `HOST[:PORT]` with its port. The error is what is wrong, and what to do.
+fn whole(place: &str, usual_port: u16) -> Result<String, (String, String)> {
     let (host, port) = match place.rsplit_once(':') {
         _ if place.ends_with(']') => (place, None),
         Some((host, port)) => (host, Some(port)),
@@ -89,11 +131,11 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
         .and_then(|host| host.strip_suffix(']'));
     let host_ok = match literal {
         Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && !host.contains([':', '[', ']']),
+        None => !host.is_empty() && !host.contains([':', '[', ']', ',']),
     };
     if !host_ok {
-        return Err(error(
-            &format!("`{host}` is no host"),
+        return Err((
+            format!("`{host}` is no host"),
             "a name, an IPv4 address, or an IPv6 address in brackets: [::1]".into(),
         ));
     }
@@ -102,14 +144,14 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
         Some(text) => match text.parse::<u16>() {
             Ok(port) if port != 0 => port,
             _ => {
-                return Err(error(
-                    &format!("`{text}` is no port"),
+                return Err((
+                    format!("`{text}` is no port"),
                     "a port is a number from 1 to 65535".into(),
                 ));
             }
         },
     };
-    Ok(external(format!("{scheme}://{host}:{port}"), driver, user))
+    Ok(format!("{host}:{port}"))
 }
 
 fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
@@ -179,6 +221,9 @@ mod tests {
             ("mqtt://[::1]", "mqtt", "mqtt://[::1]:1883", None),
             ("mqtt://[::1]:99/", "mqtt", "mqtt://[::1]:99", None),
             ("amqp://h", "amqp", "amqp://h:5672", None),
+            ("mqtt://h,1884", "mqtt", "mqtt://h:1883,h:1884", None),
+            ("mqtt://u@a:1,b", "mqtt", "mqtt://a:1,b:1883", Some("u")),
+            ("mqtt://[::1]:1,2", "mqtt", "mqtt://[::1]:1,[::1]:2", None),
             (
                 "zmq-forwarder+tcp://h:1,2",
                 "zeromq",
@@ -205,11 +250,37 @@ mod tests {
             ("mqtt://h:70000", "is no port"),
             ("mqtt://h:1883/x", "`/` has no meaning here"),
             ("mqtt://::1:1883", "in brackets"),
+            ("mqtt://h:1,", "is no host"),
+            ("mqtt://h:1,2,3", "is no"),
             ("mqtt://@h", "user name before `@` is empty"),
         ];
         for (address, expected) in cases {
             let error = from_address(address).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_a_list_has_torn_apart_are_put_together() {
+        let cases = [
+            ("mqtt://h:1,2,mosquitto", vec!["mqtt://h:1,2", "mosquitto"]),
+            (
+                "mqtt://h:1,b:2,mqtt://h",
+                vec!["mqtt://h:1,b:2", "mqtt://h"],
+            ),
+            ("mqtt://h,nats,3", vec!["mqtt://h", "nats", "3"]),
+            (
+                "zmq-forwarder+tcp://h:1,2",
+                vec!["zmq-forwarder+tcp://h:1,2"],
+            ),
+            (
+                "mosquitto:memory,hivemq",
+                vec!["mosquitto:memory", "hivemq"],
+            ),
+        ];
+        for (list, expected) in cases {
+            let pieces: Vec<String> = list.split(',').map(str::to_owned).collect();
+            assert_eq!(join_addresses(&pieces), expected, "{list}");
         }
     }
 

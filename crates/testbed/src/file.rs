@@ -42,6 +42,10 @@ pub struct SystemFile {
     /// the conformance suite (`sizes-16-b-to-2-mb`).
     #[serde(default)]
     pub deviations: BTreeMap<String, String>,
+    /// What else was measured that a user should know of a capability, although the system has it
+    /// on the whole.
+    #[serde(default)]
+    pub remarks: BTreeMap<String, String>,
     /// The variant that is taken if none is asked for; needed as soon as there are variants.
     #[serde(default)]
     pub default_variant: Option<String>,
@@ -357,6 +361,7 @@ impl SystemFile {
             features: Vec::new(),
             first_look: false,
             deviations: BTreeMap::new(),
+            remarks: BTreeMap::new(),
             default_variant: None,
             find: Find::default(),
             version: VersionQuery::default(),

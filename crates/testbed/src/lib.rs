@@ -28,7 +28,7 @@ mod start_error;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
-pub use external::{AddressError, PASSWORD_VARIABLE, from_address, password};
+pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
 pub use file::{FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, find, install_commands, version};
 pub use instance::{Stopped, kill_everything, stop_everything};

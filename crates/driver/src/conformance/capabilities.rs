@@ -24,11 +24,11 @@ pub enum Proof {
 ///
 /// # Errors
 /// In which way the system did not behave so.
-pub fn prove(
-    driver: &dyn Driver,
-    target: &Target,
+pub fn prove<'a>(
+    driver: &'a dyn Driver,
+    target: &'a Target,
     capability: Capability,
-    server: Option<&mut dyn Lifecycle>,
+    server: Option<&'a mut dyn Lifecycle>,
 ) -> Result<Proof, String> {
     let settings = capability.settings(driver, target).unwrap_or_default();
     let mut bed = Bed::new(driver, target, settings);
@@ -41,13 +41,10 @@ pub fn prove(
         Capability::Filter(filter) => filters(&mut bed, filter).map(shown),
         Capability::Group => group(&mut bed).map(shown),
         Capability::Reliability(reliability) => reliable(&mut bed, reliability).map(shown),
-        Capability::Durability(durability) => match server {
-            None => Ok(Proof::Unseen("there is no server to start again")),
-            Some(server) => {
-                bed.server = Some(server);
-                durable(&mut bed, durability).map(shown)
-            }
-        },
+        Capability::Durability(durability) => {
+            bed.server = server;
+            durable(&mut bed, durability).map(shown)
+        }
         Capability::DurableSession => durable_session(&mut bed).map(shown),
         Capability::LastValue => last_value(&mut bed).map(shown),
         Capability::Lifespan => lifespan(&mut bed),
@@ -127,8 +124,9 @@ impl Bed<'_> {
         Ok(())
     }
 
-    /// The subscriber comes back, subscribing again only if its session is gone.
-    fn come_back(&self, pair: &mut Pair) -> Result<(), String> {
+    /// The subscriber comes back, subscribing again only if its session is gone; tells whether it
+    /// was there.
+    fn come_back(&self, pair: &mut Pair) -> Result<bool, String> {
         let into = &mut pair.into;
         into.fleet
             .reconnect(ClientId(0))
@@ -136,16 +134,17 @@ impl Bed<'_> {
         let back = into.await_change(ClientId(0), "reconnect", |c| {
             matches!(c, Change::Connected { .. })
         })?;
-        if matches!(
+        let present = matches!(
             back,
             Change::Connected {
-                session_present: false,
+                session_present: true,
                 ..
             }
-        ) {
+        );
+        if !present {
             into.subscribe(ClientId(0), &self.topic("t0"))?;
         }
-        Ok(())
+        Ok(present)
     }
 
     /// Waits until the system has everything that was accepted.
@@ -325,7 +324,9 @@ fn group(bed: &mut Bed<'_>) -> Result<(), String> {
 fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
     let lossless = !bed.settings.may_lose();
     // Where sessions can be kept, the promise must outlive the subscriber's connection.
-    let session = bed.with_session().filter(|_| lossless);
+    // Another reliability's promise is not this one's.
+    let same = |s: &Settings| lossless && s.reliability == bed.settings.reliability;
+    let session = bed.with_session().filter(same);
     let away = session.is_some();
     if let Some(session) = session {
         bed.settings = session;
@@ -365,9 +366,13 @@ fn numbers(heard: &[Heard]) -> std::collections::BTreeSet<u32> {
 }
 
 fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
-    bed.settings = bed
-        .with_session()
-        .ok_or("a message cannot wait for somebody who is away, so nothing could survive")?;
+    match (bed.with_session(), durability) {
+        (Some(session), _) => bed.settings = session,
+        (None, Durability::Memory) => return forgets(bed),
+        (None, _) => {
+            return Err("no message can wait for somebody who is away: nothing survives".into());
+        }
+    }
     let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
     bed.leave(&mut pair)?;
     pair.send_all(0, 20, 64)?;
@@ -383,7 +388,15 @@ fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
     let server = bed.server.as_mut().ok_or("there is no server to restart")?;
     server.restart(how)?;
     bed.come_back(&mut pair)?;
-    pair.quiet()?;
+    match durability {
+        Durability::Memory => wait(&mut pair, 1_500_000_000)?,
+        Durability::Disk | Durability::DiskSynced => {
+            // How many came is said below.
+            let _ = pair.until("20 messages", |p| {
+                numbers(&p.into.seen.delivered).len() >= 20
+            });
+        }
+    }
     let came = numbers(&pair.into.seen.delivered).len();
     match durability {
         Durability::Memory if came > 0 => Err(format!(
@@ -396,16 +409,58 @@ fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
     }
 }
 
+/// Where nothing waits for anybody, what was published before an end does not come after it. A
+/// system without a server ends with its publisher.
+fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    pair.send_all(0, 20, 64)?;
+    pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
+    let (publisher, _) = pair.senders[0];
+    pair.into.fleet.abort(ClientId(0));
+    match bed.server.as_mut() {
+        Some(server) => server.restart(Ending::Killed)?,
+        None => pair.out.fleet.abort(publisher),
+    }
+    pair.out.poll(50_000_000)?;
+    pair.into.seen.changes.clear();
+    pair.out.seen.changes.clear();
+    pair.into.seen.delivered.clear();
+    pair.out
+        .fleet
+        .reconnect(publisher)
+        .map_err(|e| e.to_string())?;
+    let back = pair.out.await_change(publisher, "reconnect", |c| {
+        matches!(c, Change::Connected { .. })
+    })?;
+    if let Change::Connected {
+        address: Some(address),
+        ..
+    } = back
+    {
+        let _ = pair.into.fleet.add_peer(ClientId(0), &address);
+    }
+    bed.come_back(&mut pair)?;
+    wait(&mut pair, 1_000_000_000)?;
+    let before = pair.into.seen.delivered.iter().filter(|m| m.sequence < 20);
+    match before.count() {
+        0 => pair.close(),
+        n => Err(format!("{n} of 20 messages came again after the end")),
+    }
+}
+
 fn durable_session(bed: &mut Bed<'_>) -> Result<(), String> {
     bed.settings = bed.with_session().ok_or("no settings keep a session")?;
     let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
     bed.leave(&mut pair)?;
     pair.send_all(0, 50, 64)?;
     bed.settle(&mut pair)?;
-    bed.come_back(&mut pair)?;
+    let present = bed.come_back(&mut pair)?;
     pair.until("50 messages sent meanwhile", |p| {
         numbers(&p.into.seen.delivered).len() >= 50
     })?;
+    if !present {
+        return Err("what was missed came, but the client was told that it had no session".into());
+    }
     pair.close()
 }
 

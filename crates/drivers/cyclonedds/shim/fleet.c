@@ -38,6 +38,13 @@ struct pg_fleet {
   struct pg_reader *named;
   // 1 while the fleet's thread sleeps on this word.
   _Atomic uint32_t sleeping;
+
+  // How Cyclone's receive thread is held back: see make_room.
+  uint32_t limit;
+  pthread_t owner;
+  _Atomic uint32_t let_in;
+  _Atomic uint32_t stalled;
+  _Atomic uint32_t turns;
 };
 
 struct known_writer {
@@ -52,6 +59,8 @@ struct pg_reader {
   struct pg_fleet *fleet;
   uint32_t index;
   _Atomic uint32_t queued;
+  // Messages in the cache, nearly.
+  _Atomic uint32_t untaken;
   struct pg_reader *next;
   _Atomic uint32_t deadlines_missed;
   _Atomic uint32_t incompatible;
@@ -65,7 +74,8 @@ static void complain(char *why, uint32_t len, const char *what, dds_return_t cod
   snprintf(why, len, "%s: %s", what, dds_strretcode(code));
 }
 
-struct pg_fleet *pg_fleet_open(uint32_t instance, const char *config, char *why, uint32_t why_len) {
+struct pg_fleet *pg_fleet_open(uint32_t instance, const char *config, uint32_t limit, char *why,
+                               uint32_t why_len) {
   if (!pg_message_layout_matches()) {
     snprintf(why, why_len, "libddsc was built with other features than the headers say that the "
              "driver was compiled with");
@@ -76,6 +86,8 @@ struct pg_fleet *pg_fleet_open(uint32_t instance, const char *config, char *why,
     snprintf(why, why_len, "out of memory");
     return NULL;
   }
+  f->limit = limit;
+  f->owner = pthread_self();
   f->domain = dds_create_domain(instance, config);
   if (f->domain < 0) {
     complain(why, why_len, "cannot create a domain", f->domain);
@@ -103,7 +115,47 @@ fail:
   return NULL;
 }
 
+// Readers are full: lets the thread wait that brought a message, which is Cyclone's receive
+// thread. The socket fills, and reliable writers are held back.
+//
+// RESOURCE_LIMITS would be DDS's own way, but where one of several readers is full, Cyclone 0.10
+// delivers the message again to all of them (deliver_locally_fastpath begins anew). So the limit is
+// kept here, a message late.
+static void make_room(struct pg_fleet *f, struct pg_reader *r) {
+  // Messages between clients of one fleet come on its own thread, which must not wait for itself.
+  if (f->limit == 0 || pthread_equal(pthread_self(), f->owner))
+    return;
+  // At most a second: without a receive thread, leases run out.
+  const struct timespec patience = {.tv_sec = 0, .tv_nsec = 100000000};
+  for (int i = 0; i < 10; i++) {
+    uint32_t turn = atomic_load(&f->turns);
+    atomic_store(&f->stalled, 1);
+    if (atomic_load(&r->untaken) < f->limit || atomic_load(&f->let_in) != 0)
+      return;
+    syscall(SYS_futex, &f->turns, FUTEX_WAIT_PRIVATE, turn, &patience, NULL, 0);
+  }
+}
+
+static void end_stall(struct pg_fleet *f) {
+  if (atomic_load(&f->stalled) == 0)
+    return;
+  atomic_store(&f->stalled, 0);
+  atomic_fetch_add(&f->turns, 1);
+  syscall(SYS_futex, &f->turns, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+// While the fleet's thread is in a call that may wait for Cyclone's, those must not wait for it.
+static void let_in(struct pg_fleet *f) {
+  atomic_fetch_add(&f->let_in, 1);
+  end_stall(f);
+}
+
+static void keep_out(struct pg_fleet *f) {
+  atomic_fetch_sub(&f->let_in, 1);
+}
+
 void pg_fleet_close(struct pg_fleet *f) {
+  let_in(f);
   dds_delete(f->domain);
   pg_wire_free(f->wire);
   free(f);
@@ -142,7 +194,7 @@ static dds_qos_t *qos_of(const struct pg_qos *q) {
   return qos;
 }
 
-int32_t pg_writer_new(struct pg_fleet *f, const char *partition, const struct pg_qos *q) {
+static dds_entity_t writer_new(struct pg_fleet *f, const char *partition, const struct pg_qos *q) {
   dds_qos_t *group = dds_create_qos();
   dds_qset_partition1(group, partition);
   dds_entity_t publisher = dds_create_publisher(f->participant, group, NULL);
@@ -163,11 +215,20 @@ int32_t pg_writer_new(struct pg_fleet *f, const char *partition, const struct pg
   return writer;
 }
 
-void pg_writer_free(int32_t writer) {
+int32_t pg_writer_new(struct pg_fleet *f, const char *partition, const struct pg_qos *q) {
+  let_in(f);
+  dds_entity_t writer = writer_new(f, partition, q);
+  keep_out(f);
+  return writer;
+}
+
+void pg_writer_free(struct pg_fleet *f, int32_t writer) {
+  let_in(f);
   dds_entity_t publisher = dds_get_parent(writer);
   dds_delete(writer);
   if (publisher > 0)
     dds_delete(publisher);
+  keep_out(f);
 }
 
 int32_t pg_write(struct pg_fleet *f, int32_t writer, uint32_t device, const uint8_t *head,
@@ -182,8 +243,11 @@ void pg_flush(int32_t writer) {
   dds_write_flush(writer);
 }
 
-int32_t pg_wait_for_acks(int32_t writer, int64_t ns) {
-  return dds_wait_for_acks(writer, ns);
+int32_t pg_wait_for_acks(struct pg_fleet *f, int32_t writer, int64_t ns) {
+  let_in(f);
+  dds_return_t r = dds_wait_for_acks(writer, ns);
+  keep_out(f);
+  return r;
 }
 
 static void push(struct pg_fleet *f, struct pg_reader *r) {
@@ -196,14 +260,17 @@ static void push(struct pg_fleet *f, struct pg_reader *r) {
 static void on_data(dds_entity_t reader, void *arg) {
   (void)reader;
   struct pg_reader *r = arg;
+  struct pg_fleet *f = r->fleet;
+  uint32_t untaken = atomic_fetch_add(&r->untaken, 1) + 1;
   // The message is in the reader's cache by now. Whoever finds the flag down queues the reader;
   // pg_next_ready lowers it before the cache is emptied.
-  if (atomic_exchange(&r->queued, 1) != 0)
-    return;
-  struct pg_fleet *f = r->fleet;
-  push(f, r);
-  if (atomic_exchange(&f->sleeping, 0) == 1)
-    syscall(SYS_futex, &f->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  if (atomic_exchange(&r->queued, 1) == 0) {
+    push(f, r);
+    if (atomic_exchange(&f->sleeping, 0) == 1)
+      syscall(SYS_futex, &f->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  }
+  if (untaken >= f->limit)
+    make_room(f, r);
 }
 
 static void remember(struct pg_reader *r, uint64_t publication, const char *partition) {
@@ -291,6 +358,7 @@ struct pg_reader *pg_reader_new(struct pg_fleet *f, uint32_t index, const char *
   struct pg_reader *r = calloc(1, sizeof *r);
   if (r == NULL)
     return NULL;
+  let_in(f);
   r->fleet = f;
   r->index = index;
   r->names = names;
@@ -319,17 +387,21 @@ struct pg_reader *pg_reader_new(struct pg_fleet *f, uint32_t index, const char *
     dds_delete(r->subscriber);
     goto fail;
   }
+  keep_out(f);
   *error = 0;
   return r;
 fail:
+  keep_out(f);
   pthread_mutex_destroy(&r->lock);
   free(r);
   return NULL;
 }
 
 void pg_reader_free(struct pg_fleet *f, struct pg_reader *r) {
+  let_in(f);
   dds_delete(r->reader); // Returns when no listener runs any more.
   dds_delete(r->subscriber);
+  keep_out(f);
   // It may stand in the queue: take all off, put the others back in their order.
   struct pg_reader *all = NULL;
   for (struct pg_reader *n = atomic_exchange(&f->ready, NULL), *next; n != NULL; n = next) {
@@ -360,8 +432,15 @@ int32_t pg_take(struct pg_reader *r, struct pg_sample *out, void **held, uint32_
   if (max > MOST)
     max = MOST;
   dds_return_t n = dds_takecdr(r->reader, (struct ddsi_serdata **)held, max, info, DDS_ANY_STATE);
+  if (n < 0 && n != DDS_RETCODE_NO_DATA)
+    return n;
+  if (n < (dds_return_t)max)
+    atomic_store(&r->untaken, 0); // Empty: what was miscounted is put right.
+  else
+    atomic_fetch_sub(&r->untaken, (uint32_t)n);
+  end_stall(r->fleet);
   if (n <= 0)
-    return n == DDS_RETCODE_NO_DATA ? 0 : n;
+    return 0;
   *n_held = (uint32_t)n;
   int32_t count = 0;
   for (dds_return_t i = 0; i < n; i++) {

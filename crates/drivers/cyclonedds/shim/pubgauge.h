@@ -47,8 +47,10 @@ struct pg_wire {
 };
 
 // Creates a domain of this process (`instance` must be unused in it), its participant and topic.
+// While a reader has `limit` messages that are not taken, nothing is received (0: no limit).
 // On failure returns NULL and says why in `why`.
-struct pg_fleet *pg_fleet_open(uint32_t instance, const char *config, char *why, uint32_t why_len);
+struct pg_fleet *pg_fleet_open(uint32_t instance, const char *config, uint32_t limit, char *why,
+                               uint32_t why_len);
 
 // Deletes everything, waiting for Cyclone's threads.
 void pg_fleet_close(struct pg_fleet *fleet);
@@ -62,7 +64,7 @@ void pg_wire_read(const struct pg_fleet *fleet, struct pg_wire *out);
 int32_t pg_writer_new(struct pg_fleet *fleet, const char *partition, const struct pg_qos *qos);
 
 // Deletes a writer and its publisher.
-void pg_writer_free(int32_t writer);
+void pg_writer_free(struct pg_fleet *fleet, int32_t writer);
 
 // Writes head + body as one message.
 int32_t pg_write(struct pg_fleet *fleet, int32_t writer, uint32_t device, const uint8_t *head,
@@ -72,7 +74,7 @@ int32_t pg_write(struct pg_fleet *fleet, int32_t writer, uint32_t device, const 
 void pg_flush(int32_t writer);
 
 // 0 once all matched reliable readers have acknowledged everything; waits `ns` at most.
-int32_t pg_wait_for_acks(int32_t writer, int64_t ns);
+int32_t pg_wait_for_acks(struct pg_fleet *fleet, int32_t writer, int64_t ns);
 
 // Creates a subscriber in `partitions` with one reader, named `index` by pg_next_ready. With
 // `names`, it remembers the partitions of its writers. NULL on failure, with *error set.

@@ -13,8 +13,8 @@ const DATAGRAM_BYTES: u32 = 68;
 /// INFO_TS (12 bytes), DATA (24) and our CDR head (12), for each message.
 const MESSAGE_BYTES: u32 = 48;
 
-/// Shortest time over which a rate is measured, ns: longer than the gaps between bursts that one
-/// turn of the worker's loop causes.
+/// A rate is measured over so many messages, or over so long if there are fewer, ns.
+const COUNT: u32 = 32;
 const SPAN: Nanos = 1_000_000;
 
 /// Part of the new rate in the estimate.
@@ -43,6 +43,7 @@ struct Adaptive {
     /// Bytes per ns.
     rate: f64,
     bytes: u64,
+    count: u32,
     since: Nanos,
 }
 
@@ -54,6 +55,7 @@ impl Batches {
             largest,
             rate: 0.0,
             bytes: 0,
+            count: 0,
             since: now,
         });
         let limit = match batching {
@@ -66,7 +68,11 @@ impl Batches {
     /// Bytes of the datagram that `pending` and a message more would make, if they go together.
     #[inline]
     pub(crate) fn with(&self, pending: u32, message: u32) -> u32 {
-        let start = if pending == 0 { DATAGRAM_BYTES } else { pending };
+        let start = if pending == 0 {
+            DATAGRAM_BYTES
+        } else {
+            pending
+        };
         start.saturating_add(message)
     }
 
@@ -82,26 +88,31 @@ impl Batches {
         bytes >= self.limit
     }
 
-    /// Counts a message that was sent.
+    /// Counts a message that was sent; says whether it is time to [`Batches::adapt`].
     #[inline]
-    pub(crate) fn sent(&mut self, bytes: u32) {
-        if let Some(adaptive) = &mut self.adaptive {
-            adaptive.bytes += u64::from(bytes);
-        }
+    pub(crate) fn sent(&mut self, bytes: u32) -> bool {
+        let Some(adaptive) = &mut self.adaptive else {
+            return false;
+        };
+        adaptive.bytes += u64::from(bytes);
+        adaptive.count += 1;
+        adaptive.count >= COUNT
     }
 
-    /// Looks at the clock; to be called now and then.
+    /// Measures the rate anew; to be called before waiting as well, so that a rate that has
+    /// fallen is noticed.
     pub(crate) fn adapt(&mut self, now: Nanos) {
         let Some(a) = &mut self.adaptive else {
             return;
         };
-        let span = now.saturating_sub(a.since);
-        if span < SPAN {
+        let span = now.saturating_sub(a.since).max(1);
+        if span < SPAN && a.count < COUNT {
             return;
         }
         let rate = a.bytes as f64 / span as f64;
         a.rate += GAIN * (rate - a.rate);
         a.bytes = 0;
+        a.count = 0;
         a.since = now;
         self.limit = (a.rate * a.hold as f64).min(f64::from(a.largest)) as u32;
     }
@@ -120,14 +131,12 @@ mod tests {
 
     const HOLD: Nanos = 100_000;
 
-    /// The limit after a second at a steady rate.
+    /// The limit after 1000 messages at a steady rate.
     fn settled(messages_per_s: u64, payload: usize) -> Batches {
         let mut batches = Batches::new(Batching::Adaptive, 14_720, HOLD, 0);
-        for ms in 1..=1000 {
-            for _ in 0..messages_per_s / 1000 {
-                batches.sent(on_the_wire(payload));
-            }
-            batches.adapt(ms * 1_000_000);
+        for n in 1..=1000 {
+            batches.sent(on_the_wire(payload));
+            batches.adapt(n * 1_000_000_000 / messages_per_s);
         }
         batches
     }
@@ -149,7 +158,8 @@ mod tests {
     #[test]
     fn a_burst_that_ends_is_forgotten() {
         let mut batches = settled(500_000, 64);
-        for ms in 1001..1020 {
+        assert!(!batches.complete(batches.with(0, on_the_wire(16))));
+        for ms in 3..23 {
             batches.adapt(ms * 1_000_000);
         }
         assert!(batches.complete(batches.with(0, on_the_wire(16))));

@@ -95,7 +95,9 @@ pub(crate) fn xml(options: &Options, domain: u32) -> String {
     if let Some(adaptive) = native.whc_adaptive {
         add(format_args!("<WhcAdaptive>{adaptive}</WhcAdaptive>"));
     }
-    add(format_args!("</Watermarks></Internal></Domain></CycloneDDS>"));
+    add(format_args!(
+        "</Watermarks></Internal></Domain></CycloneDDS>"
+    ));
     xml
 }
 
@@ -106,7 +108,10 @@ mod tests {
     use serde_json::json;
 
     fn of(json: serde_json::Value) -> String {
-        xml(&resolve(&serde_json::from_value(json).unwrap()).unwrap().0, 7)
+        xml(
+            &resolve(&serde_json::from_value(json).unwrap()).unwrap().0,
+            7,
+        )
     }
 
     #[test]

@@ -61,6 +61,7 @@ unsafe extern "C" {
     fn pg_fleet_open(
         instance: u32,
         config: *const c_char,
+        limit: u32,
         why: *mut c_char,
         why_len: u32,
     ) -> *mut RawFleet;
@@ -68,7 +69,7 @@ unsafe extern "C" {
     fn pg_wire_counts(fleet: *const RawFleet) -> bool;
     fn pg_wire_read(fleet: *const RawFleet, out: *mut Wire);
     fn pg_writer_new(fleet: *mut RawFleet, partition: *const c_char, qos: *const Qos) -> i32;
-    fn pg_writer_free(writer: i32);
+    fn pg_writer_free(fleet: *mut RawFleet, writer: i32);
     fn pg_write(
         fleet: *mut RawFleet,
         writer: i32,
@@ -79,7 +80,7 @@ unsafe extern "C" {
         body_len: u32,
     ) -> i32;
     fn pg_flush(writer: i32);
-    fn pg_wait_for_acks(writer: i32, ns: i64) -> i32;
+    fn pg_wait_for_acks(fleet: *mut RawFleet, writer: i32, ns: i64) -> i32;
     fn pg_reader_new(
         fleet: *mut RawFleet,
         index: u32,
@@ -98,12 +99,8 @@ unsafe extern "C" {
         n_held: *mut u32,
     ) -> i32;
     fn pg_release(held: *mut *mut c_void, n_held: u32);
-    fn pg_partition_of(
-        reader: *mut RawReader,
-        publication: u64,
-        out: *mut c_char,
-        len: u32,
-    ) -> i32;
+    fn pg_partition_of(reader: *mut RawReader, publication: u64, out: *mut c_char, len: u32)
+    -> i32;
     fn pg_deadlines_missed(reader: *const RawReader) -> u32;
     fn pg_incompatible(reader: *const RawReader) -> u32;
     fn pg_next_ready(fleet: *mut RawFleet) -> i64;
@@ -162,8 +159,9 @@ pub(crate) enum Written {
 }
 
 impl Domain {
-    /// Opens a domain under a number that is free in this process.
-    pub(crate) fn open(instance: u32, config: &str) -> Result<Self, String> {
+    /// Opens a domain under a number that is free in this process. Nothing is received while a
+    /// reader has `limit` messages that are not taken; 0 is no limit.
+    pub(crate) fn open(instance: u32, config: &str, limit: u32) -> Result<Self, String> {
         let config = CString::new(config).map_err(|e| e.to_string())?;
         let mut why = [0u8; 256];
         // SAFETY: `config` ends in a zero byte, and `why` has the length that is given.
@@ -171,6 +169,7 @@ impl Domain {
             pg_fleet_open(
                 instance,
                 config.as_ptr(),
+                limit,
                 why.as_mut_ptr().cast(),
                 why.len() as u32,
             )
@@ -233,6 +232,18 @@ impl Domain {
         } else {
             Written::Failed(code)
         }
+    }
+
+    /// Whether all of a writer's messages are acknowledged, after `ns` at most.
+    pub(crate) fn acknowledged(&self, writer: Writer, ns: Nanos) -> bool {
+        let ns = i64::try_from(ns).unwrap_or(i64::MAX);
+        // SAFETY: the domain lives; handles are checked by Cyclone.
+        unsafe { pg_wait_for_acks(self.raw.as_ptr(), writer.0, ns) != timeout() }
+    }
+
+    pub(crate) fn free_writer(&self, writer: Writer) {
+        // SAFETY: the domain lives; handles are checked by Cyclone.
+        unsafe { pg_writer_free(self.raw.as_ptr(), writer.0) };
     }
 
     /// A reader in `partitions`; see `pg_reader_new` for the rest.
@@ -300,18 +311,6 @@ impl Writer {
     pub(crate) fn flush(self) {
         // SAFETY: handles are checked by Cyclone.
         unsafe { pg_flush(self.0) };
-    }
-
-    /// Whether everything is acknowledged, after `ns` at most.
-    pub(crate) fn acknowledged(self, ns: Nanos) -> bool {
-        let ns = i64::try_from(ns).unwrap_or(i64::MAX);
-        // SAFETY: handles are checked by Cyclone.
-        unsafe { pg_wait_for_acks(self.0, ns) != timeout() }
-    }
-
-    pub(crate) fn free(self) {
-        // SAFETY: handles are checked by Cyclone.
-        unsafe { pg_writer_free(self.0) };
     }
 }
 

@@ -102,7 +102,8 @@ impl CycloneFleet {
         let number = domain_of(config, &options)?;
         let xml = config::xml(&options, number);
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
-        let domain = Domain::open(instance, &xml).map_err(|why| {
+        let limit = options.cache_limit(config.max_payload);
+        let domain = Domain::open(instance, &xml, limit).map_err(|why| {
             DriverError::with_hint(
                 format!("Cyclone DDS does not start in domain {number}: {why}"),
                 "Cyclone says more on standard error; each worker needs two UDP ports, at most \
@@ -135,7 +136,7 @@ impl CycloneFleet {
             reader_qos: qos(
                 &options,
                 options.reader_depth,
-                options.samples_limit(config.max_payload),
+                options.native.max_samples.unwrap_or(0),
             ),
             options,
             worker: config.worker,
@@ -146,7 +147,11 @@ impl CycloneFleet {
 
     /// What Cyclone counted since the fleet was opened.
     pub fn statistics(&self) -> Statistics {
-        let counted = self.domain.as_ref().filter(|d| d.counts()).map(Domain::wire);
+        let counted = self
+            .domain
+            .as_ref()
+            .filter(|d| d.counts())
+            .map(Domain::wire);
         let readers = || self.subscribers.iter().flatten().map(Subscriber::reader);
         Statistics {
             datagrams_sent: counted.map(|w| w.sent_datagrams),
@@ -303,9 +308,7 @@ impl Fleet for CycloneFleet {
         _tag: u64,
     ) -> Publish {
         match self.publishers.get(topic.0 as usize) {
-            Some(publisher) if publisher.client == client => {
-                self.write(topic.0 as usize, payload)
-            }
+            Some(publisher) if publisher.client == client => self.write(topic.0 as usize, payload),
             _ => Publish::Refused(Refusal::NotConnected),
         }
     }
@@ -344,6 +347,11 @@ impl Fleet for CycloneFleet {
         if c.phase == Phase::Up {
             c.phase = Phase::Closing(deadline);
             self.flush();
+            for publisher in self.publishers.iter_mut().filter(|p| p.client == client) {
+                publisher.ending = true;
+                publisher.blocked = false;
+            }
+            self.blocked.retain(|c| *c != client);
             self.drop_readers(client);
             self.closing.push(client);
         } else if c.phase == Phase::Down {
@@ -395,6 +403,11 @@ impl Fleet for CycloneFleet {
         }
     }
 
+    /// UDP datagrams sent, one system call each: data, heartbeats, acknowledgements, discovery.
+    fn writes(&self) -> Option<u64> {
+        self.statistics().datagrams_sent
+    }
+
     fn has_threads(&self) -> bool {
         true
     }
@@ -405,9 +418,9 @@ impl Fleet for CycloneFleet {
         }
         self.flush();
         for index in 0..self.publishers.len() {
-            if let Some(writer) = self.publishers[index].writer {
+            if let (Some(writer), Some(domain)) = (self.publishers[index].writer, &self.domain) {
                 let left = until.saturating_sub(self.clock.now());
-                writer.acknowledged(left);
+                domain.acknowledged(writer, left);
             }
         }
         self.taken.release();

@@ -12,7 +12,7 @@ use crate::options::{Answer, NAME, shown};
 /// |---|---|---|---|
 /// | `domain` | 0 to 232 | from the endpoint or the trial's folder | domain id |
 /// | `history-depth` | 1 to 2147483647 | `queue-limit` | HISTORY KEEP_LAST depth of writers and readers |
-/// | `max-samples` | 1 to 2147483647 | see `queue-limit` | RESOURCE_LIMITS max_samples of readers |
+/// | `max-samples` | 1 to 2147483647 | none | RESOURCE_LIMITS max_samples of readers; Cyclone 0.10 delivers twice where one of several readers is full |
 /// | `deadline-ms` | ms | none | DEADLINE of writers and readers |
 /// | `latency-budget-ms` | ms | 0 | LATENCY_BUDGET of writers and readers |
 /// | `transport-priority` | any whole number | 0 | TRANSPORT_PRIORITY of writers |
@@ -22,7 +22,7 @@ use crate::options::{Answer, NAME, shown};
 /// | `whc-high-init-bytes` | bytes | 30720 | Internal/Watermarks/WhcHighInit |
 /// | `whc-low-bytes` | bytes | 1024 | Internal/Watermarks/WhcLow |
 /// | `whc-adaptive` | true, false | true | Internal/Watermarks/WhcAdaptive |
-/// | `max-message-bytes` | 1500 to 65000 | 14720, or what `batching` asks | General/MaxMessageSize |
+/// | `max-message-bytes` | 128 to 65000 | 14720, or what `batching` asks | General/MaxMessageSize |
 /// | `fragment-bytes` | 1000 to 64000 | 1344 | General/FragmentSize |
 /// | `receive-buffer-bytes` | bytes | 4194304, or what the kernel allows | Internal/SocketReceiveBufferSize |
 /// | `send-buffer-bytes` | bytes | 65536 | Internal/SocketSendBufferSize |
@@ -169,7 +169,8 @@ impl Native {
             }
             "max-samples" => {
                 self.max_samples = Some(whole(value, 1..=int)? as i32);
-                "RESOURCE_LIMITS max_samples of readers"
+                "RESOURCE_LIMITS max_samples of readers (where one of several readers of a writer is \
+                 full, Cyclone 0.10 delivers again to the others)"
             }
             "deadline-ms" => {
                 self.deadline_ms = Some(whole(value, 1..=int)?);
@@ -214,7 +215,7 @@ impl Native {
                 "Internal/Watermarks/WhcAdaptive"
             }
             "max-message-bytes" => {
-                self.max_message_bytes = Some(whole(value, 1500..=65_000)?);
+                self.max_message_bytes = Some(whole(value, 128..=65_000)?);
                 "General/MaxMessageSize, bytes:"
             }
             "fragment-bytes" => {
@@ -240,7 +241,9 @@ impl Native {
             "interface" => {
                 let known = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
                 self.interface = match value.as_str() {
-                    Some(text) if !text.is_empty() && text.len() < 16 && text.chars().all(known) => {
+                    Some(text)
+                        if !text.is_empty() && text.len() < 16 && text.chars().all(known) =>
+                    {
                         Some(text.to_owned())
                     }
                     _ => return Err("expected the name of a network interface".into()),

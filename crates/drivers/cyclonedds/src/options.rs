@@ -20,7 +20,7 @@ const LARGEST_MESSAGE: u32 = 65_000;
 const DEFAULT_DEPTH: i32 = 1000;
 
 /// How many messages a reader's cache holds at most, unless told otherwise.
-const DEFAULT_SAMPLES: i32 = 20_000;
+const DEFAULT_CACHE: u32 = 20_000;
 
 /// Bytes of payload that a reader's cache holds at most, unless told otherwise.
 const CACHE_BYTES: usize = 128 << 20;
@@ -33,8 +33,8 @@ pub(crate) struct Options {
     pub(crate) writer_depth: i32,
     /// KEEP_LAST depth of readers; 0 is KEEP_ALL.
     pub(crate) reader_depth: i32,
-    /// RESOURCE_LIMITS max_samples of readers, if asked for.
-    pub(crate) max_samples: Option<i32>,
+    /// Messages in a KEEP_ALL reader before nothing more is received, if asked for.
+    pub(crate) cache: Option<u32>,
     pub(crate) last_value: bool,
     pub(crate) lifespan_ms: Option<i64>,
     pub(crate) batching: Batching,
@@ -54,22 +54,23 @@ impl Options {
             back_pressure: keeps_all,
             acknowledges: false,
             lossless: keeps_all,
-            may_duplicate: false,
+            // See native.cyclonedds.max-samples.
+            may_duplicate: self.native.max_samples.is_some(),
         }
     }
 
-    /// RESOURCE_LIMITS max_samples of readers for payloads of up to `max_payload` bytes; 0 is no
-    /// limit (KEEP_LAST has its own).
-    pub(crate) fn samples_limit(&self, max_payload: usize) -> i32 {
-        match (self.max_samples, self.reader_depth) {
-            (Some(limit), _) => limit,
+    /// How many messages of up to `max_payload` bytes a reader may have that were not taken before
+    /// nothing more is received; 0 is no limit, as KEEP_LAST has its own.
+    pub(crate) fn cache_limit(&self, max_payload: usize) -> u32 {
+        match (self.cache, self.reader_depth) {
+            (Some(limit), 0) => limit,
             (None, 0) => {
                 let fitting = CACHE_BYTES / max_payload.max(1);
-                i32::try_from(fitting)
-                    .unwrap_or(i32::MAX)
-                    .clamp(64, DEFAULT_SAMPLES)
+                u32::try_from(fitting)
+                    .unwrap_or(u32::MAX)
+                    .clamp(64, DEFAULT_CACHE)
             }
-            (None, _) => 0,
+            (_, _) => 0,
         }
     }
 }
@@ -83,11 +84,9 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
         None | Some(Pattern::PublishSubscribe) => {
             Ok("DDS topic `pubgauge`; the topic is the publisher's PARTITION".into())
         }
-        Some(Pattern::PointToPoint) => Err(
-            "DDS has no queues: every matching reader gets every \
+        Some(Pattern::PointToPoint) => Err("DDS has no queues: every matching reader gets every \
              message; use publish-subscribe with a topic for each receiver"
-                .into(),
-        ),
+            .into()),
         Some(Pattern::RequestReply) => Err(
             "Cyclone DDS has no DDS-RPC; use a ping-pong workload, which asks and answers on \
              two topics"
@@ -147,7 +146,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
         "Cyclone DDS bounds unacknowledged messages by bytes, not by number: use \
          native.cyclonedds.whc-high-bytes",
     );
-    let (writer_depth, reader_depth, max_samples) = answer.history(settings, &native, reliable);
+    let (writer_depth, reader_depth, cache) = answer.history(settings, &native, reliable);
     let max_message_bytes = answer.batching(settings, &native);
     answer.refuse(
         "priority",
@@ -207,7 +206,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
         reliable,
         writer_depth,
         reader_depth,
-        max_samples,
+        cache,
         last_value: settings.last_value == Some(true),
         lifespan_ms: settings.lifespan_ms.and_then(|ms| i64::try_from(ms).ok()),
         batching: settings.batching.unwrap_or(Batching::Off),
@@ -307,13 +306,14 @@ impl Answer {
         reliable
     }
 
-    /// Depths of writers and readers, and the readers' max_samples: `queue-limit` and `on-full`.
+    /// Depths of writers and readers, and the limit of a KEEP_ALL reader: `queue-limit` and
+    /// `on-full`.
     fn history(
         &mut self,
         settings: &Settings,
         native: &Native,
         reliable: bool,
-    ) -> (i32, i32, Option<i32>) {
+    ) -> (i32, i32, Option<u32>) {
         let conflate = settings.conflate == Some(true);
         let drops = conflate
             || native.history_depth.is_some()
@@ -326,24 +326,23 @@ impl Answer {
                 self.unsupported("queue-limit", "0", reason);
                 return (0, 0, None);
             }
-            Some(n) => Some(i32::try_from(n).unwrap_or(i32::MAX)),
+            Some(n) => Some(n.min(i32::MAX as u32)),
         };
-        let depth = match (conflate, native.history_depth.or(limit)) {
+        let asked_depth = limit.map(|n| n as i32);
+        let depth = match (conflate, native.history_depth.or(asked_depth)) {
             (true, _) => 1,
             (false, Some(depth)) => depth,
             (false, None) => DEFAULT_DEPTH,
         };
         self.neutral("queue-limit", settings.queue_limit, |asked| {
             if asked.is_some() && conflate {
-                Err("with conflate = true each queue holds one message, whatever the limit; \
-                     leave one of them out"
-                    .into())
-            } else if asked.is_some() && native.history_depth.is_some() {
                 Err(
-                    "native.cyclonedds.history-depth says the same; leave one of them out".into(),
+                    "with conflate = true each queue holds one message, whatever the limit; \
+                     leave one of them out"
+                        .into(),
                 )
-            } else if asked.is_some() && native.max_samples.is_some() && !drops {
-                Err("native.cyclonedds.max-samples says the same; leave one of them out".into())
+            } else if asked.is_some() && native.history_depth.is_some() {
+                Err("native.cyclonedds.history-depth says the same; leave one of them out".into())
             } else if drops && reliable {
                 Ok(format!(
                     "HISTORY KEEP_LAST {depth} at writers and readers, for each writer"
@@ -353,13 +352,15 @@ impl Answer {
                     "HISTORY KEEP_LAST {depth} at readers, for each writer"
                 ))
             } else {
-                Ok(match limit.or(native.max_samples) {
-                    Some(n) => {
-                        format!("HISTORY KEEP_ALL, RESOURCE_LIMITS max_samples {n} at readers")
-                    }
+                Ok(match limit {
+                    Some(n) => format!(
+                        "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
+                         reader holds {n} messages"
+                    ),
                     None => format!(
-                        "HISTORY KEEP_ALL, RESOURCE_LIMITS max_samples {DEFAULT_SAMPLES} at \
-                         readers (fewer if the payloads could exceed {} MiB, but 64)",
+                        "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
+                         reader holds {DEFAULT_CACHE} messages (fewer if they could exceed {} \
+                         MiB, but 64)",
                         CACHE_BYTES >> 20
                     ),
                 })
@@ -383,17 +384,15 @@ impl Answer {
         });
         if drops {
             // What a best-effort writer keeps, nobody asks for.
-            (if reliable { depth } else { 1 }, depth, native.max_samples)
+            (if reliable { depth } else { 1 }, depth, None)
         } else {
-            (0, 0, limit.or(native.max_samples))
+            (0, 0, limit)
         }
     }
 
     /// General/MaxMessageSize, bytes.
     fn batching(&mut self, settings: &Settings, native: &Native) -> u32 {
-        let given = native
-            .max_message_bytes
-            .and_then(|b| u32::try_from(b).ok());
+        let given = native.max_message_bytes.and_then(|b| u32::try_from(b).ok());
         let room = given.unwrap_or(DEFAULT_MESSAGE);
         self.neutral("batching", settings.batching, |b| match b {
             None | Some(Batching::Off) => {

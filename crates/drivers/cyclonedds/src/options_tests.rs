@@ -75,10 +75,6 @@ fn contradictions_are_refused() {
         "queue-limit",
     );
     both(
-        json!({"queue-limit": 5, "native": {"cyclonedds": {"max-samples": 3}}}),
-        "queue-limit",
-    );
-    both(
         json!({"multicast": true, "native": {"cyclonedds": {"multicast-mode": "spdp"}}}),
         "multicast",
     );
@@ -132,11 +128,18 @@ fn a_reliable_writer_that_may_drop_promises_nothing() {
 #[test]
 fn the_cache_of_a_reader_is_bounded() {
     let o = options(json!({}));
-    assert_eq!(o.samples_limit(64), DEFAULT_SAMPLES);
-    assert_eq!(o.samples_limit(100_000), 1342);
-    assert_eq!(o.samples_limit(1 << 30), 64);
-    assert_eq!(options(json!({"queue-limit": 9})).samples_limit(64), 9);
-    assert_eq!(options(json!({"conflate": true})).samples_limit(64), 0);
+    assert_eq!(o.cache_limit(64), DEFAULT_CACHE);
+    assert_eq!(o.cache_limit(100_000), 1342);
+    assert_eq!(o.cache_limit(1 << 30), 64);
+    assert_eq!(options(json!({"queue-limit": 9})).cache_limit(64), 9);
+    assert_eq!(options(json!({"conflate": true})).cache_limit(64), 0);
+}
+
+#[test]
+fn resource_limits_may_duplicate() {
+    let o = options(json!({"native": {"cyclonedds": {"max-samples": 5}}}));
+    assert!(o.traits().may_duplicate);
+    assert!(!options(json!({})).traits().may_duplicate);
 }
 
 #[test]

@@ -79,7 +79,12 @@ impl Driver for FastddsDriver {
             .expect("the default settings ask for nothing that could be refused")
     }
 
-    fn check_subscription(&self, _: &Settings, asked: &Subscription) -> Result<(), DriverError> {
+    fn check_subscription(
+        &self,
+        _: &Settings,
+        _: &Target,
+        asked: &Subscription,
+    ) -> Result<(), DriverError> {
         topic::accept(asked).map(|_| ())
     }
 

@@ -13,6 +13,7 @@ use pubgauge_mqtt_codec::{
 };
 use pubgauge_net::endpoint::{Endpoint, Scheme};
 use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::pair::Pair;
 use pubgauge_net::socket::SocketOptions;
 use pubgauge_net::timers::Timers;
 use pubgauge_net::{socket, tls};
@@ -61,7 +62,7 @@ pub(crate) struct MqttFleet {
 
 struct TlsSetup {
     config: Arc<rustls::ClientConfig>,
-    /// For each endpoint; none for those without TLS.
+    /// For each of the shared endpoints; none for those without TLS.
     names: Vec<Option<ServerName<'static>>>,
 }
 
@@ -79,17 +80,15 @@ impl MqttFleet {
                 ))
             })?;
         let target = &config.target;
-        let endpoints = target
-            .endpoints
-            .iter()
-            .map(|url| Endpoint::parse(url, &SCHEME))
-            .collect::<Result<Vec<_>, _>>()?;
-        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
+        if target.endpoints.is_empty() || target.endpoints.len() > usize::from(u16::MAX / 2) {
             return Err(DriverError::with_hint(
-                format!("{} MQTT endpoints", endpoints.len()),
+                format!("{} MQTT endpoints", target.endpoints.len()),
                 "give at least one, mqtt://HOST:PORT",
             ));
         }
+        let pairs = target.endpoints.iter();
+        let pairs = pairs.map(|url| Pair::parse(url, &SCHEME).map(Pair::both));
+        let endpoints: Vec<Endpoint> = pairs.collect::<Result<Vec<_>, _>>()?.concat();
         let password_alone = target.password.is_some()
             && target.username.is_none()
             && endpoints.iter().any(|e| e.username.is_none());
@@ -314,12 +313,13 @@ impl MqttFleet {
 
 impl Fleet for MqttFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.endpoint >= self.shared.endpoints.len() {
+        let endpoint = spec.endpoint * 2 + Pair::side(spec);
+        if endpoint >= self.shared.endpoints.len() {
             return Err(DriverError::new(format!(
                 "client {:?} is for endpoint {}, but there are {}",
                 spec.name,
                 spec.endpoint,
-                self.shared.endpoints.len()
+                self.shared.endpoints.len() / 2
             )));
         }
         if spec.name.len() > 65_535 || spec.name.contains('\0') {
@@ -338,7 +338,7 @@ impl Fleet for MqttFleet {
             }
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint as u16));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;

@@ -33,8 +33,8 @@ mod shared;
 mod topics;
 
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Reliability, Settings, Target, Traits,
-    Unsupported,
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Reliability, Settings, Subscription, Target,
+    Traits, Unsupported,
 };
 
 /// The MQTT driver.
@@ -80,6 +80,15 @@ impl Driver for MqttDriver {
             // allows it only on a new connection.
             may_duplicate: settings.reliability == Some(Reliability::AtLeastOnce),
         }
+    }
+
+    fn check_subscription(
+        &self,
+        settings: &Settings,
+        target: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        options::check_group(settings, target, subscription)
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -1,8 +1,8 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Target,
-    Transport, Unsupported,
+    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
+    Subscription, Target, Transport, Unsupported,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
 use serde_json::Value;
@@ -142,6 +142,27 @@ impl Options {
             Some(Reliability::ExactlyOnce | Reliability::Reliable) => QoS::ExactlyOnce,
         };
         self.subscribe_qos = native.subscribe_qos.unwrap_or(self.qos);
+        let lacks = |feature: &str| target.features.iter().any(|f| f == feature);
+        if lacks("no-qos-2") {
+            let reason = "this server has no QoS 2 (its file lists the feature `no-qos-2`); use at-least-once";
+            if self.qos == QoS::ExactlyOnce {
+                t.refuse(
+                    "reliability",
+                    spelt(&s.reliability).unwrap_or_default(),
+                    reason,
+                );
+            }
+            if native.subscribe_qos == Some(QoS::ExactlyOnce) {
+                t.refuse("native.mqtt.subscribe-qos", "2", reason);
+            }
+        }
+        if self.retain && lacks("no-retained") {
+            t.refuse(
+                "last-value",
+                "true",
+                "this server keeps no retained messages (its file lists the feature `no-retained`)",
+            );
+        }
         t.row(
             "reliability",
             spelt(&s.reliability),
@@ -526,4 +547,28 @@ fn check_version(version: Version, target: &Target, t: &mut Table) {
             format!("this system's file does not list the feature `{feature}`"),
         );
     }
+}
+
+/// Shared subscriptions are in MQTT 5 only (section 4.8.2): a server without them takes the filter
+/// for a topic's name, and nothing ever arrives.
+pub(crate) fn check_group(
+    settings: &Settings,
+    target: &Target,
+    subscription: &Subscription,
+) -> Result<(), DriverError> {
+    let has = |feature: &str| target.features.iter().any(|f| f == feature);
+    let version = match Options::resolve(settings, target) {
+        Ok((options, _)) => options.version,
+        // What cannot be resolved is refused for that.
+        Err(_) => return Ok(()),
+    };
+    let known = target.features.iter().any(|f| f.starts_with("mqtt-"));
+    let without = version == Version::V311 && known && !has("mqtt-5");
+    if subscription.group.is_none() || !without || has("shared-subscriptions") {
+        return Ok(());
+    }
+    Err(DriverError::with_hint(
+        "this server speaks MQTT 3.1.1 only, which has no shared subscriptions",
+        "if it has them nevertheless, add the feature `shared-subscriptions` to the system's file",
+    ))
 }

@@ -231,3 +231,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_server_lacks_is_refused_by_name() {
+    let lacking = with_features(&["mqtt-3.1.1", "no-qos-2", "no-retained"]);
+    let ask = |reliability, last_value| Settings {
+        reliability: Some(reliability),
+        last_value: Some(last_value),
+        ..Settings::default()
+    };
+    let both = refused(&ask(Reliability::ExactlyOnce, true), &lacking);
+    let names: Vec<&str> = both.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["reliability", "last-value"]);
+    assert!(both[0].1.contains("use at-least-once"), "{both:?}");
+    let subscribe = refused(&native(&[("subscribe-qos", 2.into())]), &lacking);
+    assert_eq!(subscribe[0].0, "native.mqtt.subscribe-qos");
+    MqttDriver
+        .resolve(&ask(Reliability::AtLeastOnce, false), &lacking)
+        .unwrap();
+    let whole = with_features(&["mqtt-3.1.1"]);
+    MqttDriver
+        .resolve(&ask(Reliability::ExactlyOnce, true), &whole)
+        .unwrap();
+}

@@ -80,6 +80,7 @@ impl Driver for ZeromqDriver {
     fn check_subscription(
         &self,
         settings: &Settings,
+        _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         let (options, _) =

@@ -8,6 +8,12 @@ use pubgauge_driver::conformance::check_names;
 use super::{Kind, SystemFile, spelling_hint};
 use crate::template;
 
+/// Whether this is `CHECK` or `CHECK:SETTINGS` of the conformance suite.
+fn is_check(name: &str) -> bool {
+    let plain = name.split_once(':').map_or(name, |(plain, _)| plain);
+    check_names().any(|check| check == plain)
+}
+
 impl SystemFile {
     pub(super) fn validate(&self) -> Result<(), Fault> {
         let name_ok = |name: &str| {
@@ -77,8 +83,8 @@ impl SystemFile {
         if let Some(maven) = &self.install.maven {
             maven.validate()?;
         }
-        for name in self.deviations.keys() {
-            if name.parse::<Capability>().is_err() && !check_names().any(|check| check == name) {
+        for name in self.deviations.keys().chain(self.remarks.keys()) {
+            if name.parse::<Capability>().is_err() && !is_check(name) {
                 let mut known: Vec<String> =
                     Capability::ALL.iter().map(ToString::to_string).collect();
                 known.extend(check_names().map(str::to_owned));

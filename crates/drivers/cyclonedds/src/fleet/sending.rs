@@ -16,6 +16,8 @@ pub(super) struct Publisher {
     device: u32,
     /// None while the client is not connected.
     pub(super) writer: Option<Writer>,
+    /// Takes no more: the client is to be closed.
+    pub(super) ending: bool,
     /// Bytes of the datagram that Cyclone is gathering.
     pending: u32,
     /// Stands among [`CycloneFleet::gathering`].
@@ -31,6 +33,7 @@ impl Publisher {
             partition,
             device,
             writer: None,
+            ending: false,
             pending: 0,
             listed: false,
             blocked: false,
@@ -64,17 +67,22 @@ impl CycloneFleet {
 
     pub(super) fn drop_writer(&mut self, index: usize) {
         let publisher = &mut self.publishers[index];
-        if let Some(writer) = publisher.writer.take() {
-            writer.free();
+        if let (Some(writer), Some(domain)) = (publisher.writer.take(), &self.domain) {
+            domain.free_writer(writer);
         }
         publisher.pending = 0;
         publisher.blocked = false;
+        publisher.ending = false;
     }
 
     /// Whether all messages of a client are acknowledged.
     pub(super) fn settled(&self, id: ClientId) -> bool {
+        let Some(domain) = &self.domain else {
+            return true;
+        };
         let own = self.publishers.iter().filter(|p| p.client == id);
-        own.filter_map(|p| p.writer).all(|w| w.acknowledged(0))
+        own.filter_map(|p| p.writer)
+            .all(|writer| domain.acknowledged(writer, 0))
     }
 
     #[inline]
@@ -86,11 +94,16 @@ impl CycloneFleet {
         if publisher.blocked {
             return Publish::Blocked;
         }
+        if publisher.ending {
+            return Publish::Refused(Refusal::NotConnected);
+        }
         let gathers = self.options.batching != Batching::Off;
         let bytes = on_the_wire(payload.len());
         if gathers
             && publisher.pending > 0
-            && self.batches.exceeded(self.batches.with(publisher.pending, bytes))
+            && self
+                .batches
+                .exceeded(self.batches.with(publisher.pending, bytes))
         {
             writer.flush();
             publisher.pending = 0;
@@ -107,7 +120,9 @@ impl CycloneFleet {
             Written::Failed(code) => return self.fail(index, payload.len(), code),
         }
         if gathers {
-            self.batches.sent(bytes);
+            if self.batches.sent(bytes) {
+                self.batches.adapt(self.clock.now());
+            }
             publisher.pending = self.batches.with(publisher.pending, bytes);
             if self.batches.complete(publisher.pending) {
                 writer.flush();

@@ -72,6 +72,25 @@ impl Raw {
         }
     }
 
+    /// Sends a PUBLISH at QoS 2 and nothing more; with `again` it is marked as sent before.
+    pub fn publish_2(&mut self, topic: &str, payload: &str, id: u16, again: bool) {
+        let mut body = Vec::new();
+        put_text(&mut body, topic);
+        body.extend(id.to_be_bytes());
+        body.extend(payload.as_bytes());
+        self.send(0x34 | u8::from(again) << 3, &body);
+    }
+
+    /// Sends a packet that holds a packet identifier and nothing else.
+    pub fn send_id(&mut self, first: u8, id: u16) {
+        self.send(first, &id.to_be_bytes());
+    }
+
+    /// The next packet, unanswered: its first byte and its body.
+    pub fn next(&mut self, wait: Duration) -> Option<(u8, Vec<u8>)> {
+        self.packet(Instant::now() + wait)
+    }
+
     /// What is delivered until `count` messages are there or `wait` is over.
     pub fn receive(&mut self, count: usize, wait: Duration) -> Vec<Got> {
         let deadline = Instant::now() + wait;
@@ -112,7 +131,7 @@ impl Raw {
     }
 
     /// Reads packets until one of this type; messages are kept.
-    fn until(&mut self, kind: u8) -> (u8, Vec<u8>) {
+    pub fn until(&mut self, kind: u8) -> (u8, Vec<u8>) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let packet = self

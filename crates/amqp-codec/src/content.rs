@@ -1,0 +1,208 @@
+//! Content: headers with properties (§4.2.6.1), and whole deliveries in one go.
+
+use crate::error::{DecodeError, EncodeError};
+use crate::frame::{FRAME_END, FRAME_OVERHEAD};
+use crate::table::Table;
+use crate::wire::{Field, Reader, put_short};
+
+/// Class of all content.
+const BASIC: u16 = 60;
+
+/// Properties of a message, as far as they are used here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Properties<'a> {
+    /// Name-value pairs of the application.
+    pub headers: Option<Table<'a>>,
+    /// 1 for transient, 2 for persistent.
+    pub delivery_mode: Option<u8>,
+    /// 0 (least) to 255.
+    pub priority: Option<u8>,
+    /// What a reply refers to.
+    pub correlation_id: Option<&'a [u8]>,
+    /// Where a reply goes.
+    pub reply_to: Option<&'a [u8]>,
+    /// RabbitMQ: milliseconds to live, in decimal digits.
+    pub expiration: Option<&'a [u8]>,
+    /// The application's name of the message.
+    pub message_id: Option<&'a [u8]>,
+}
+
+/// A content header frame's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentHeader<'a> {
+    /// Length of the body in bytes, over all body frames.
+    pub body_size: u64,
+    /// Its properties.
+    pub properties: Properties<'a>,
+}
+
+impl<'a> ContentHeader<'a> {
+    /// Reads a header frame's payload.
+    ///
+    /// # Errors
+    /// Another class than `basic`, properties that are cut off, bytes after them.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader(payload);
+        let mut head = || Some((reader.u16()?, reader.u16()?, reader.u64()?, reader.u16()?));
+        let (class, _, body_size, flags) =
+            head().ok_or(DecodeError::Truncated("a content header"))?;
+        if class != BASIC {
+            return Err(DecodeError::Header("another class than basic"));
+        }
+        if flags & 1 != 0 {
+            return Err(DecodeError::Header("more flags than basic has properties"));
+        }
+        let properties =
+            properties(&mut reader, flags).ok_or(DecodeError::Truncated("a content header"))?;
+        match reader.0 {
+            [] => Ok(ContentHeader {
+                body_size,
+                properties,
+            }),
+            _ => Err(DecodeError::Trailing("a content header")),
+        }
+    }
+
+    /// Appends the payload of a header frame.
+    ///
+    /// # Errors
+    /// A string that is too long for its field. What was appended is of no use then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let p = &self.properties;
+        let flags = u16::from(p.headers.is_some()) << 13
+            | u16::from(p.delivery_mode.is_some()) << 12
+            | u16::from(p.priority.is_some()) << 11
+            | u16::from(p.correlation_id.is_some()) << 10
+            | u16::from(p.reply_to.is_some()) << 9
+            | u16::from(p.expiration.is_some()) << 8
+            | u16::from(p.message_id.is_some()) << 7;
+        out.extend_from_slice(&BASIC.to_be_bytes());
+        out.extend_from_slice(&[0, 0]); // Weight.
+        out.extend_from_slice(&self.body_size.to_be_bytes());
+        out.extend_from_slice(&flags.to_be_bytes());
+        if let Some(headers) = &p.headers {
+            headers.put(out)?;
+        }
+        out.extend(p.delivery_mode);
+        out.extend(p.priority);
+        for text in [p.correlation_id, p.reply_to, p.expiration, p.message_id]
+            .into_iter()
+            .flatten()
+        {
+            put_short(text, out)?;
+        }
+        Ok(())
+    }
+}
+
+fn properties<'a>(r: &mut Reader<'a>, flags: u16) -> Option<Properties<'a>> {
+    let has = |bit: u16| flags & 1 << bit != 0;
+    let mut p = Properties::default();
+    for skipped in [15, 14] {
+        if has(skipped) {
+            r.short()?; // content-type, content-encoding
+        }
+    }
+    if has(13) {
+        p.headers = Some(Field::get(r)?);
+    }
+    if has(12) {
+        p.delivery_mode = Some(r.u8()?);
+    }
+    if has(11) {
+        p.priority = Some(r.u8()?);
+    }
+    if has(10) {
+        p.correlation_id = Some(r.short()?);
+    }
+    if has(9) {
+        p.reply_to = Some(r.short()?);
+    }
+    if has(8) {
+        p.expiration = Some(r.short()?);
+    }
+    if has(7) {
+        p.message_id = Some(r.short()?);
+    }
+    if has(6) {
+        r.u64()?; // timestamp
+    }
+    for skipped in [5, 4, 3, 2] {
+        if has(skipped) {
+            r.short()?; // type, user-id, app-id, cluster-id
+        }
+    }
+    Some(p)
+}
+
+/// A whole message for a consumer, as it stands in the receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered<'a> {
+    /// The channel it came on.
+    pub channel: u16,
+    /// Its number on the channel.
+    pub delivery_tag: u64,
+    /// It was delivered before.
+    pub redelivered: bool,
+    /// What it was routed by.
+    pub routing_key: &'a [u8],
+    /// The message.
+    pub body: &'a [u8],
+}
+
+/// Reads a `basic.deliver` with header and body if they stand whole and one after the other at
+/// the start of `bytes`, the body in one frame; and their length together.
+///
+/// `None` for anything else, wrong or right: [`crate::decode_frame`] tells what.
+#[inline]
+pub fn decode_delivery(bytes: &[u8], frame_max: usize) -> Option<(Delivered<'_>, usize)> {
+    let (channel, method, rest) = frame(bytes, 1, frame_max)?;
+    let mut r = Reader(method);
+    if r.u32()? != u32::from(BASIC) << 16 | 60 {
+        return None;
+    }
+    r.short()?; // consumer tag
+    let delivery_tag = r.u64()?;
+    let redelivered = r.u8()?;
+    r.short()?; // exchange
+    let routing_key = r.short()?;
+    let (header_channel, header, rest) = frame(rest, 2, frame_max)?;
+    let mut h = Reader(header);
+    let class = h.u32()?; // and the weight, 0
+    let body_size = h.u64()?;
+    let (body_channel, body, rest) = frame(rest, 3, frame_max)?;
+    let regular = r.0.is_empty()
+        && class == u32::from(BASIC) << 16
+        && body.len() as u64 == body_size
+        && header_channel == channel
+        && body_channel == channel;
+    regular.then(|| {
+        let delivered = Delivered {
+            channel,
+            delivery_tag,
+            redelivered: redelivered & 1 != 0,
+            routing_key,
+            body,
+        };
+        (delivered, bytes.len() - rest.len())
+    })
+}
+
+/// A whole frame of this type: its channel, its payload, and what follows.
+#[inline]
+fn frame(bytes: &[u8], kind: u8, frame_max: usize) -> Option<(u16, &[u8], &[u8])> {
+    let &[k, c1, c0, l3, l2, l1, l0] = bytes.first_chunk()?;
+    let len = u32::from_be_bytes([l3, l2, l1, l0]) as usize;
+    if k != kind || len > frame_max.saturating_sub(FRAME_OVERHEAD) {
+        return None;
+    }
+    let payload = bytes.get(7..7 + len)?;
+    match bytes.get(7 + len) {
+        Some(&FRAME_END) => Some((
+            u16::from_be_bytes([c1, c0]),
+            payload,
+            &bytes[FRAME_OVERHEAD + len..],
+        )),
+        _ => None,
+    }
+}

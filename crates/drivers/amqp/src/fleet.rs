@@ -1,0 +1,486 @@
+//! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use pubgauge_amqp_codec::Method;
+use pubgauge_amqp_codec::method::{ConnectionClose, TxCommit};
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
+    Publish, Refusal, Subscription, TopicId, WireBytes,
+};
+use pubgauge_net::endpoint::{Endpoint, Scheme};
+use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::socket::SocketOptions;
+use pubgauge_net::timers::Timers;
+use pubgauge_net::{socket, tls};
+use rustix::event::epoll;
+use rustls::pki_types::ServerName;
+
+use crate::client::{Client, PUBLISHING, State};
+use crate::options::{Answers, Exchange, Options};
+use crate::protocol::Broken;
+use crate::shared::Shared;
+use crate::topics::Topics;
+
+/// The buffer that all connections are read into: two frames of the longest.
+const READ_BUF: usize = 256 << 10;
+
+/// Time for TCP, TLS and login together.
+const CONNECT_TIMEOUT_MS: u32 = 30_000;
+
+/// Time for the server to answer our connection.close.
+const CLOSE_TIMEOUT_MS: u32 = 5_000;
+
+/// Queues of durable sessions are named so, with the client's name behind.
+pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
+
+/// How AMQP endpoints are written.
+const SCHEME: Scheme = Scheme {
+    protocol: "AMQP",
+    plain: &["amqp"],
+    secure: &["amqps"],
+    plain_port: 5672,
+    secure_port: 5671,
+    path: Some("the virtual host"),
+};
+
+/// One worker's share of the clients.
+pub(crate) struct AmqpFleet {
+    pub clients: Vec<Client>,
+    pub shared: Shared,
+    pub epoll: OwnedFd,
+    /// Every connection is read into this and decoded in place.
+    pub buf: Box<[u8]>,
+    /// Clients that may have bytes to read.
+    pub ready: VecDeque<u32>,
+    pub clock: Clock,
+    opened: Nanos,
+    tls: Option<TlsSetup>,
+}
+
+struct TlsSetup {
+    config: Arc<rustls::ClientConfig>,
+    /// For each endpoint; none for those without TLS.
+    names: Vec<Option<ServerName<'static>>>,
+}
+
+impl AmqpFleet {
+    pub fn open(config: FleetConfig) -> Result<AmqpFleet, DriverError> {
+        let (options, _) =
+            Options::resolve(&config.settings, &config.target).map_err(|refused| {
+                let list: Vec<_> = refused
+                    .iter()
+                    .map(|u| format!("{}: {}", u.setting, u.reason))
+                    .collect();
+                DriverError::new(format!(
+                    "settings that AMQP cannot honour: {}",
+                    list.join("; ")
+                ))
+            })?;
+        let target = &config.target;
+        let endpoints = target
+            .endpoints
+            .iter()
+            .map(|url| Endpoint::parse(url, &SCHEME))
+            .collect::<Result<Vec<_>, _>>()?;
+        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
+            return Err(DriverError::with_hint(
+                format!("{} AMQP endpoints", endpoints.len()),
+                "give at least one, amqp://HOST:PORT",
+            ));
+        }
+        let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);
+        if endpoints.iter().any(|e| path(e) > 255) {
+            return Err(DriverError::new(
+                "the name of a virtual host has at most 255 bytes",
+            ));
+        }
+        let given = target.tls.clone().unwrap_or_default();
+        let tls = if endpoints.iter().any(|e| e.tls) {
+            let names = endpoints
+                .iter()
+                .map(|e| e.tls.then(|| tls::server_name(e, Some(&given))).transpose())
+                .collect::<Result<Vec<_>, _>>()?;
+            Some(TlsSetup {
+                config: tls::configure(&given)?,
+                names,
+            })
+        } else {
+            None
+        };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
+            DriverError::with_hint(
+                format!("cannot make an epoll descriptor: {errno}"),
+                "raise the limit on file descriptors (ulimit -n)",
+            )
+        })?;
+        let opened = config.clock.now();
+        Ok(AmqpFleet {
+            clients: Vec::with_capacity(config.clients),
+            shared: Shared {
+                options,
+                endpoints,
+                username: target.username.clone(),
+                password: target.password.clone(),
+                has_certificate: given.cert_file.is_some(),
+                nonce: RandomState::new().build_hasher().finish(),
+                topics: Topics::default(),
+                out_pool: OutPool::default(),
+                partials: Vec::new(),
+                topic: String::new(),
+                timers: Timers::default(),
+                dirty: Vec::new(),
+                owed: Vec::new(),
+                unsettled: 0,
+                wire: WireBytes::default(),
+                max_in: config.max_payload,
+                now_ms: 0,
+                reported: false,
+            },
+            epoll,
+            buf: vec![0; READ_BUF].into_boxed_slice(),
+            ready: VecDeque::new(),
+            clock: config.clock,
+            opened,
+            tls,
+        })
+    }
+
+    /// Looks at the clock.
+    pub fn look_at_clock(&mut self) -> Nanos {
+        let now = self.clock.now();
+        let ms = now.saturating_sub(self.opened) / 1_000_000;
+        self.shared.now_ms = u32::try_from(ms).unwrap_or(u32::MAX);
+        now
+    }
+
+    /// A point of the fleet's timers on its clock.
+    pub fn at_ms(&self, ms: u32) -> Nanos {
+        self.opened + Nanos::from(ms) * 1_000_000
+    }
+
+    fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
+        self.clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| DriverError::new(format!("no client {} in this fleet", id.0)))
+    }
+
+    /// Begins to connect a client that is down.
+    fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+        self.look_at_clock();
+        let client = &mut self.clients[id.0 as usize];
+        let index = usize::from(client.endpoint);
+        let endpoint = &self.shared.endpoints[index];
+        let same_family = |a: &&std::net::SocketAddr| {
+            client
+                .source
+                .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
+        };
+        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
+            return Err(DriverError::with_hint(
+                format!(
+                    "{} has no address of the family of the source address",
+                    endpoint.shown
+                ),
+                "IPv4 goes to IPv4 and IPv6 to IPv6",
+            ));
+        };
+        let secure = match self.tls.as_ref().map(|t| (&t.config, &t.names[index])) {
+            Some((config, Some(name))) => {
+                Some(tls::connect(config, name.clone()).map_err(|error| {
+                    DriverError::new(format!("{}: TLS cannot begin: {error}", endpoint.shown))
+                })?)
+            }
+            _ => None,
+        };
+        let options = SocketOptions {
+            no_delay: self.shared.options.no_delay,
+            send_buffer: self.shared.options.send_buffer,
+            receive_buffer: self.shared.options.receive_buffer,
+        };
+        let (fd, begun) = socket::begin_connect(address, client.source, &options)?;
+        if let Err(errno) = begun {
+            let message = socket::explain(errno, &endpoint.shown, true);
+            self.shared.owed.push((id, Change::Failed(message)));
+            return Ok(());
+        }
+        // Edge-triggered and never changed: one system call for the whole life of a connection.
+        let flags = epoll::EventFlags::IN
+            | epoll::EventFlags::OUT
+            | epoll::EventFlags::RDHUP
+            | epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64(u64::from(id.0));
+        epoll::add(&self.epoll, &fd, data, flags)
+            .map_err(|errno| DriverError::new(format!("cannot watch a socket: {errno}")))?;
+        client.fd = Some(fd);
+        client.tls = secure;
+        client.state = State::Connecting;
+        client.epoch += 1;
+        self.shared.set_timer(client, id, CONNECT_TIMEOUT_MS);
+        Ok(())
+    }
+
+    /// Ends a client's connection without a word.
+    pub fn drop_connection(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        shared.unsettled -= client.drop_connection(&mut shared.out_pool);
+    }
+
+    /// Ends a connection that cannot go on. The change is reported at the next opportunity.
+    pub fn fail(&mut self, id: ClientId, broken: Broken) {
+        let client = &self.clients[id.0 as usize];
+        if client.state == State::Down {
+            return;
+        }
+        let closing = client.state == State::Closing;
+        if client.out.as_ref().is_some_and(|out| !out.stuck) && !client.hung_up {
+            // The server is told that its close was heard, if nothing stands in the way.
+            self.write(id);
+        }
+        self.drop_connection(id);
+        // After our own connection.close any end will do.
+        let change = match closing {
+            true => Change::Closed,
+            false => Change::Failed(broken.message),
+        };
+        self.shared.owed.push((id, change));
+    }
+
+    /// The answer to a publish for which there is no room.
+    fn no_room(&mut self, id: ClientId) -> Publish {
+        if self.shared.options.drop_when_full {
+            return Publish::Refused(Refusal::Dropped);
+        }
+        self.clients[id.0 as usize].owes_writable = true;
+        Publish::Blocked
+    }
+
+    /// Ends the transaction that has messages in it.
+    pub fn commit(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let Some(publisher) = client.publisher.as_mut().filter(|p| p.uncommitted > 0) else {
+            return;
+        };
+        publisher.uncommitted = 0;
+        publisher.committing = Some(publisher.window.last());
+        let commit = Method::TxCommit(TxCommit::default());
+        self.shared.send(client, id, PUBLISHING, commit);
+    }
+}
+
+impl Fleet for AmqpFleet {
+    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
+        if spec.endpoint >= self.shared.endpoints.len() {
+            return Err(DriverError::new(format!(
+                "client {:?} is for endpoint {}, but there are {}",
+                spec.name,
+                spec.endpoint,
+                self.shared.endpoints.len()
+            )));
+        }
+        if spec.name.len() > 255 - SESSION_PREFIX.len() {
+            return Err(DriverError::new(format!(
+                "a client's name has at most {} bytes, since its queue is named after it",
+                255 - SESSION_PREFIX.len()
+            )));
+        }
+        if spec.will.is_some() {
+            return Err(DriverError::with_hint(
+                format!(
+                    "client {:?} has a will, which AMQP 0-9-1 does not know",
+                    spec.name
+                ),
+                "leave it out",
+            ));
+        }
+        let id = ClientId(self.clients.len() as u32);
+        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.begin(id).inspect_err(|_| {
+            self.clients.pop();
+        })?;
+        Ok(id)
+    }
+
+    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
+        let client = self.client(id)?;
+        if client.state != State::Connected {
+            return Err(DriverError::new("a client subscribes once it is connected"));
+        }
+        let client = &mut self.clients[id.0 as usize];
+        self.shared.subscribe(client, id, subscription)
+    }
+
+    fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
+        self.client(id)?;
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        let (topic, new) = shared.topics.advertise(id.0, topic, &shared.options)?;
+        client.publishes = true;
+        if client.state != State::Connected {
+            return Ok(topic); // The channel is opened with the connection.
+        }
+        if client.publisher.is_none() {
+            shared.open_publisher(client, id);
+        } else if new && shared.options.exchange == Exchange::Queue {
+            let queue = shared.topics.get(topic).map(|t| t.key.clone());
+            shared.declare_for_publishing(client, id, &queue.unwrap_or_default());
+        }
+        Ok(topic)
+    }
+
+    #[inline]
+    fn publish(
+        &mut self,
+        id: ClientId,
+        topic_id: TopicId,
+        payload: Payload<'_>,
+        tag: u64,
+    ) -> Publish {
+        let Some(client) = self.clients.get_mut(id.0 as usize) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        if client.state != State::Connected {
+            return Publish::Refused(Refusal::NotConnected);
+        }
+        let Some(topic) = self.shared.topics.get(topic_id) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        debug_assert_eq!(
+            topic.client, id.0,
+            "a topic is published to by who advertised it"
+        );
+        if client.is_held(self.shared.options.in_flight) {
+            return self.no_room(id);
+        }
+        if client.pending() >= OUT_CAP {
+            let stuck = client.out.as_ref().is_some_and(|out| out.stuck);
+            if stuck || self.flush(id).is_err() || self.clients[id.0 as usize].pending() >= OUT_CAP
+            {
+                return self.no_room(id);
+            }
+        }
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        let (Some(topic), Some(publisher)) = (shared.topics.get(topic_id), &mut client.publisher)
+        else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        let answered = shared.options.answers != Answers::Nothing;
+        let number = if answered {
+            publisher.window.push(tag)
+        } else {
+            0
+        };
+        let mut full = false;
+        if let Answers::Commits(n) = shared.options.answers {
+            publisher.uncommitted += 1;
+            full = publisher.uncommitted >= u32::from(n);
+        }
+        let out = client.out.get_or_insert_with(|| shared.out_pool.get());
+        if out.start != 0 {
+            out.compact();
+        }
+        topic.template.append(
+            &mut out.bytes,
+            client.frame_max as usize,
+            number,
+            payload.head,
+            payload.body,
+        );
+        out.messages += u32::from(!answered);
+        shared.unsettled += 1;
+        shared.mark_dirty(client, id);
+        if full {
+            self.commit(id);
+        }
+        let stuck = |out: &pubgauge_net::out::Out| {
+            out.stuck || out.pending().len() < self.shared.options.batch
+        };
+        let client = &self.clients[id.0 as usize];
+        if !client.out.as_deref().is_none_or(stuck) {
+            // A failure is reported by the next poll.
+            let _ = self.flush(id);
+        }
+        Publish::Accepted
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        self.run(until, events)
+    }
+
+    fn disconnect(&mut self, id: ClientId) {
+        let Ok(client) = self.client(id) else {
+            return;
+        };
+        match client.state {
+            State::Closing => {}
+            State::Connected => {
+                self.look_at_clock();
+                if matches!(self.shared.options.answers, Answers::Commits(_)) {
+                    self.commit(id);
+                }
+                let client = &mut self.clients[id.0 as usize];
+                client.state = State::Closing;
+                let close = Method::ConnectionClose(ConnectionClose {
+                    reply_code: 200,
+                    reply_text: b"done",
+                    ..ConnectionClose::default()
+                });
+                self.shared.send(client, id, 0, close);
+                self.shared.set_timer(client, id, CLOSE_TIMEOUT_MS);
+            }
+            _ => {
+                self.drop_connection(id);
+                self.shared.owed.retain(|(owed, _)| *owed != id);
+                self.shared.owed.push((id, Change::Closed));
+            }
+        }
+    }
+
+    fn abort(&mut self, id: ClientId) {
+        if self.client(id).is_ok() {
+            self.drop_connection(id);
+            self.shared.owed.retain(|(owed, _)| *owed != id);
+        }
+    }
+
+    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        if self.client(id)?.state != State::Down {
+            return Err(DriverError::new("the client is still connected"));
+        }
+        self.begin(id)
+    }
+
+    fn unsettled(&self) -> u64 {
+        self.shared.unsettled
+    }
+
+    fn wire_bytes(&self) -> WireBytes {
+        self.shared.wire
+    }
+
+    fn close(&mut self, until: Nanos) {
+        struct Nobody;
+        impl Events for Nobody {
+            fn arrived(&mut self) {}
+            fn delivered(&mut self, _: ClientId, _: pubgauge_driver::Delivery<'_>) {}
+            fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
+            fn changed(&mut self, _: ClientId, _: Change) {}
+        }
+        for id in 0..self.clients.len() as u32 {
+            self.disconnect(ClientId(id));
+        }
+        while self.clients.iter().any(|c| c.state != State::Down) && self.clock.now() < until {
+            if self.run(until, &mut Nobody).is_err() {
+                break;
+            }
+        }
+        for id in 0..self.clients.len() as u32 {
+            self.drop_connection(ClientId(id));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The loop: write what waits, sleep in epoll, have read what came ([`crate::read`]), keep the
+//! timers.
+
+use std::os::fd::AsFd;
+
+use pubgauge_amqp_codec::{HEARTBEAT, PROTOCOL_HEADER};
+use pubgauge_driver::{Change, ClientId, DriverError, Events, Nanos};
+use pubgauge_net::out::{OUT_CAP, Written, write_out};
+use pubgauge_net::socket;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+
+use crate::client::State;
+use crate::fleet::AmqpFleet;
+use crate::options::Answers;
+use crate::protocol::Broken;
+
+/// Events taken from epoll at once.
+const EVENTS: usize = 256;
+
+/// A client could not be written to. It has been failed already.
+pub(crate) struct WriteFailed;
+
+impl AmqpFleet {
+    /// [`pubgauge_driver::Fleet::poll`].
+    pub fn run(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        self.shared.reported = false;
+        let mut now = self.look_at_clock();
+        loop {
+            self.flush_dirty();
+            self.keep_timers();
+            self.report_owed(events);
+            let wait = if self.shared.reported || !self.ready.is_empty() {
+                0
+            } else {
+                let timer = self
+                    .shared
+                    .timers
+                    .first_ms()
+                    .map_or(until, |ms| self.at_ms(ms));
+                until.min(timer).saturating_sub(now)
+            };
+            self.wait(wait)?;
+            now = self.look_at_clock();
+            // Each client gets one read of the shared buffer, then it is the next one's turn.
+            for _ in 0..self.ready.len() {
+                let Some(id) = self.ready.pop_front() else {
+                    break;
+                };
+                self.clients[id as usize].ready = false;
+                self.serve(ClientId(id), events);
+            }
+            self.report_owed(events);
+            if self.shared.reported || now >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sleeps up to `wait` nanoseconds and takes note of which sockets can go on.
+    fn wait(&mut self, wait: Nanos) -> Result<(), DriverError> {
+        let mut list = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; EVENTS];
+        let timeout = Timespec {
+            tv_sec: (wait / 1_000_000_000) as i64,
+            tv_nsec: (wait % 1_000_000_000) as i64,
+        };
+        let n = match epoll::wait(&self.epoll, &mut list, Some(&timeout)) {
+            Ok(n) => n,
+            Err(Errno::INTR) => 0,
+            Err(errno) => return Err(DriverError::new(format!("epoll failed: {errno}"))),
+        };
+        for event in &list[..n] {
+            // Copied out of the packed structure before use.
+            let (flags, data) = (event.flags, event.data);
+            self.woken(ClientId(data.u64() as u32), flags);
+        }
+        Ok(())
+    }
+
+    fn woken(&mut self, id: ClientId, flags: epoll::EventFlags) {
+        use epoll::EventFlags as F;
+        let Some(client) = self.clients.get_mut(id.0 as usize) else {
+            return;
+        };
+        if flags.intersects(F::HUP | F::RDHUP | F::ERR) {
+            client.hung_up = true;
+        }
+        match client.state {
+            State::Down => return,
+            State::Connecting => {
+                if !flags.intersects(F::OUT | F::ERR | F::HUP) {
+                    return;
+                }
+                let failed = flags.intersects(F::ERR | F::HUP);
+                if let Err(broken) = self.connected(id, failed) {
+                    return self.fail(id, broken);
+                }
+            }
+            _ => {
+                if flags.contains(F::OUT) {
+                    self.writable(id);
+                }
+            }
+        }
+        if flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR) {
+            self.mark_ready(id);
+        }
+    }
+
+    pub fn mark_ready(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        if !client.ready && client.state != State::Down {
+            client.ready = true;
+            self.ready.push_back(id.0);
+        }
+    }
+
+    /// TCP has connected, or `failed`.
+    fn connected(&mut self, id: ClientId, failed: bool) -> Result<(), Broken> {
+        let client = &mut self.clients[id.0 as usize];
+        let Some(fd) = &client.fd else {
+            return Ok(());
+        };
+        if failed && let Ok(Err(errno)) | Err(errno) = socket_error(fd) {
+            return Err(Broken::told(socket::explain(
+                errno,
+                self.shared.endpoint(client),
+                true,
+            )));
+        }
+        client.state = State::Greeting;
+        client
+            .out(&mut self.shared.out_pool)
+            .bytes
+            .extend_from_slice(&PROTOCOL_HEADER);
+        // A failure to write has failed the client already.
+        let _ = self.flush(id);
+        Ok(())
+    }
+
+    /// The socket takes bytes again.
+    fn writable(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        if let Some(out) = &mut client.out {
+            out.stuck = false;
+        }
+        if self.flush(id).is_ok() {
+            self.settle_debts(id);
+        }
+    }
+
+    /// What a client is owed once its buffer has room: [`Change::Writable`], and to be read from.
+    pub fn settle_debts(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        if client.pending() >= OUT_CAP / 2 {
+            return;
+        }
+        if client.owes_writable
+            && client.state == State::Connected
+            && !client.is_held(self.shared.options.in_flight)
+        {
+            client.owes_writable = false;
+            self.shared.owed.push((id, Change::Writable));
+        }
+        if client.paused {
+            client.paused = false;
+            self.mark_ready(id);
+        }
+    }
+
+    fn flush_dirty(&mut self) {
+        let transactions = matches!(self.shared.options.answers, Answers::Commits(_));
+        let mut dirty = std::mem::take(&mut self.shared.dirty);
+        for id in dirty.drain(..) {
+            let client = &mut self.clients[id as usize];
+            if transactions && client.state == State::Connected {
+                self.commit(ClientId(id));
+            }
+            let client = &mut self.clients[id as usize];
+            client.dirty = false;
+            if client.out.as_ref().is_some_and(|out| out.stuck) {
+                continue; // The socket will say when it takes more.
+            }
+            let id = ClientId(id);
+            if self.flush(id).is_ok() {
+                self.settle_debts(id);
+            }
+        }
+        if self.shared.dirty.is_empty() {
+            self.shared.dirty = dirty; // Keeps its capacity.
+        }
+    }
+
+    /// Writes as much of a client's buffer as the socket takes, whatever comes of it.
+    pub fn write(&mut self, id: ClientId) -> Written {
+        let client = &mut self.clients[id.0 as usize];
+        let Some(fd) = &client.fd else {
+            return Written::default();
+        };
+        let (tls, out) = (client.tls.as_deref_mut(), client.out.as_deref_mut());
+        let written = write_out(fd.as_fd(), tls, out);
+        if written.sent > 0 {
+            self.shared.wire.sent += written.sent;
+            client.last_sent_ms = self.shared.now_ms;
+        }
+        written
+    }
+
+    /// Writes as much of a client's buffer as the socket takes.
+    ///
+    /// On an error the client has been failed.
+    pub fn flush(&mut self, id: ClientId) -> Result<(), WriteFailed> {
+        let client = &self.clients[id.0 as usize];
+        if client.fd.is_none() || client.state == State::Connecting {
+            return Ok(());
+        }
+        let Written { stuck, failed, .. } = self.write(id);
+        let client = &mut self.clients[id.0 as usize];
+        if let Some(errno) = failed {
+            if let Some(out) = &mut client.out {
+                out.stuck = true;
+            }
+            // The server may have said why before it closed: read that first, if it is there.
+            if matches!(errno, Errno::PIPE | Errno::CONNRESET) && !client.hung_up {
+                client.hung_up = true;
+                self.mark_ready(id);
+                return Ok(());
+            }
+            let message = socket::explain(errno, self.shared.endpoint(client), false);
+            self.fail(id, Broken::told(message));
+            return Err(WriteFailed);
+        }
+        let tls_waits = client.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        if let Some(out) = &mut client.out {
+            out.stuck = stuck;
+            if out.start == out.bytes.len() && !tls_waits {
+                self.shared.unsettled -= u64::from(out.messages);
+                if let Some(out) = client.out.take() {
+                    self.shared.out_pool.put(out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends signs of life that are due, and gives up on clients that wait in vain.
+    fn keep_timers(&mut self) {
+        while let Some((due, id)) = self.shared.timers.pop_due(self.shared.now_ms) {
+            let id = ClientId(id);
+            let client = &mut self.clients[id.0 as usize];
+            if client.due_ms != due {
+                continue; // Overtaken.
+            }
+            let what = match client.state {
+                State::Down => continue,
+                State::Connected => {
+                    self.heartbeat(id);
+                    continue;
+                }
+                State::Closing => {
+                    self.drop_connection(id);
+                    self.shared.owed.push((id, Change::Closed));
+                    continue;
+                }
+                State::Connecting => "no TCP connection",
+                State::Greeting => "no connection.start",
+                State::LoggingIn => "no answer to the login",
+                State::Entering => "no connection.open-ok",
+                State::Opening => "not all channels and queues were answered for",
+            };
+            let message = format!(
+                "{}: {what} within 30 s\n  hint: the server hangs, is overloaded, or something between swallows packets",
+                self.shared.endpoint(client)
+            );
+            self.fail(id, Broken::told(message));
+        }
+    }
+
+    /// Looks after a connection twice in each interval (§4.2.7): a sign of life goes out if
+    /// nothing else did, and after two intervals without any from the server it is given up.
+    fn heartbeat(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let half_ms = u32::from(client.heartbeat_s) * 500;
+        let now = self.shared.now_ms;
+        // A client that is not read from, because its answers wait, cannot judge.
+        if now.saturating_sub(client.last_received_ms) >= 4 * half_ms && !client.paused {
+            let message = format!(
+                "{}: no sign of life from the server for {} s, twice the heartbeat\n  hint: it hangs, or the connection is dead",
+                self.shared.endpoint(client),
+                2 * u32::from(client.heartbeat_s)
+            );
+            return self.fail(id, Broken::told(message));
+        }
+        self.shared.set_timer(client, id, half_ms);
+        // Where bytes have been waiting all that time another sign would only wait behind them.
+        if client.out.is_none() && now.saturating_sub(client.last_sent_ms) + 50 >= half_ms {
+            let out = client.out(&mut self.shared.out_pool);
+            out.bytes.extend_from_slice(&HEARTBEAT);
+            // A failure to write has failed the client already.
+            let _ = self.flush(id);
+        }
+    }
+
+    fn report_owed(&mut self, events: &mut dyn Events) {
+        if self.shared.owed.is_empty() {
+            return;
+        }
+        let mut owed = std::mem::take(&mut self.shared.owed);
+        for (id, change) in owed.drain(..) {
+            self.shared.report(events, id, change);
+        }
+        if self.shared.owed.is_empty() {
+            self.shared.owed = owed; // Keeps its capacity.
+        }
+    }
+}

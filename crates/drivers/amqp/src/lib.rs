@@ -1,0 +1,122 @@
+//! AMQP 0-9-1, over TCP and TLS; its server is RabbitMQ.
+//!
+//! The driver has its own codec and its own epoll loop, because that is the message path: no
+//! allocation, lock or system call for a single message when publishing flat out. `basic.publish`
+//! with its header is put together from a template made when the topic is advertised; messages
+//! gather in the connection's buffer and go out with one write. All connections are read into one
+//! buffer and decoded there; deliveries are acknowledged with one `basic.ack` for all that came
+//! with one read.
+//!
+//! A client has one connection and up to two channels, one to publish and one to consume.
+//!
+//! # What happens to messages when a connection ends
+//!
+//! Messages that were accepted and not confirmed are forgotten: they are never acknowledged, and
+//! no longer [unsettled](pubgauge_driver::Fleet::unsettled). Whether the server has them is not
+//! known, and the protocol does not say that they be sent again; to publish them anew would be a
+//! new message, and that is the engine's to decide. Deliveries that were not acknowledged stay in
+//! a durable session's queue and come again, marked as such.
+//!
+//! # Sessions
+//!
+//! A clean session is an exclusive queue with a name of the server's. A durable one is the queue
+//! `pubgauge.session.CLIENT`, which the server deletes when nobody used it for the session's
+//! expiry. A subscriber that connects asks for it (`queue.declare`, passive): if it is there, its
+//! subscriptions are too, and consuming begins at once.
+
+mod client;
+mod fleet;
+mod io;
+mod login;
+mod native;
+mod options;
+#[cfg(test)]
+mod options_tests;
+mod protocol;
+mod read;
+mod shared;
+mod subscribe;
+mod topics;
+mod window;
+
+use pubgauge_driver::{
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Traits,
+    Unsupported,
+};
+
+/// The AMQP 0-9-1 driver.
+///
+/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under
+/// `native.amqp`:
+///
+/// | name | values | default |
+/// |---|---|---|
+/// | `exchange` | `"topic"`, `"direct"`, `"fanout"`, `"default"` (point-to-point queues) | `"topic"` |
+/// | `exchange-name` | an exchange to declare in place of the server's `amq.topic` and so on | none |
+/// | `acknowledge` | deliveries: `"automatic"`, `"manual"` | manual if reliability asks for it |
+/// | `prefetch` | deliveries without acknowledgement, 0 (no limit) to 65535 | 1000 |
+/// | `transactions` | messages per `tx.commit` in place of confirms, 1 to 65535 | confirms |
+/// | `mandatory` | `true`, `false`: messages that no queue gets are told | `false` |
+/// | `queue-type` | `"classic"`, `"quorum"` | the server's (classic) |
+/// | `overflow` | with `queue-limit`: `"drop-head"`, `"reject-publish"` | `"drop-head"` |
+/// | `max-priority` | with `priority`: levels of a queue above 0, 1 to 255 | 20 |
+/// | `frame-max-bytes` | 4096 to 131072 | 131072 |
+/// | `sasl` | `"plain"`, `"external"` | external with a client certificate and no user name, else plain |
+/// | `virtual-host` | | of the endpoint, else `/` |
+/// | `no-delay` | `true`, `false` | `true` |
+/// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AmqpDriver;
+
+impl Driver for AmqpDriver {
+    fn name(&self) -> &'static str {
+        options::NAME
+    }
+
+    fn resolve(
+        &self,
+        settings: &Settings,
+        target: &Target,
+    ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        options::Options::resolve(settings, target).map(|(_, rows)| rows)
+    }
+
+    fn traits(&self, settings: &Settings) -> Traits {
+        let reliable = !settings.may_lose();
+        let automatic = settings
+            .native(options::NAME, "acknowledge")
+            .is_some_and(|v| v == "automatic");
+        // What expires, or is pushed out of a full queue, is lost by wish.
+        let limited = settings.lifespan_ms.is_some()
+            || settings.queue_limit.is_some()
+            || settings.conflate == Some(true);
+        Traits {
+            publishers_first: false,
+            back_pressure: true,
+            acknowledges: reliable,
+            lossless: reliable && !automatic && !limited,
+            // A message comes again only to another connection.
+            may_duplicate: false,
+        }
+    }
+
+    fn check_subscription(
+        &self,
+        settings: &Settings,
+        _: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        let Ok((options, _)) = options::Options::resolve(settings, &Target::default()) else {
+            return Ok(()); // The settings are refused by name elsewhere.
+        };
+        let key = topics::binding_key(&subscription.filter, &options)?;
+        match &subscription.group {
+            Some(group) => topics::group_queue(group, &key).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        Ok(Box::new(fleet::AmqpFleet::open(config)?))
+    }
+}

@@ -1,0 +1,264 @@
+//! The connection itself: greeting, login, limits, its end, and the words for both.
+
+use pubgauge_amqp_codec::method::{
+    ConnectionCloseOk, ConnectionOpen, ConnectionStart, ConnectionStartOk, ConnectionTune,
+    ConnectionTuneOk, Long,
+};
+use pubgauge_amqp_codec::{FRAME_MIN, Method, TableBuf, Value};
+use pubgauge_driver::{Change, ClientId, Events};
+
+use crate::client::{Client, State};
+use crate::options::Sasl;
+use crate::protocol::{Broken, unexpected};
+use crate::shared::Shared;
+
+/// A RabbitMQ that nobody has configured lets this user in, from its own host.
+const DEFAULT_LOGIN: &str = "guest";
+
+/// Channels that a client may use.
+const CHANNELS: u16 = 2;
+
+/// A method on channel 0.
+pub(crate) fn connection(
+    client: &mut Client,
+    shared: &mut Shared,
+    id: ClientId,
+    method: Method<'_>,
+    events: &mut dyn Events,
+) -> Result<(), Broken> {
+    match (client.state, method) {
+        (State::Greeting, Method::ConnectionStart(start)) => greet(client, shared, id, &start),
+        (State::LoggingIn, Method::ConnectionTune(tune)) => enter(client, shared, id, &tune),
+        (State::LoggingIn, Method::ConnectionSecure(_)) => Err(Broken::told(format!(
+            "{}: the server asks for more than one step of SASL\n  hint: this driver has PLAIN and EXTERNAL, see native.amqp.sasl",
+            shared.endpoint(client)
+        ))),
+        (State::Entering, Method::ConnectionOpenOk(_)) => {
+            client.state = State::Opening;
+            shared.open_channels(client, id);
+            finish(client, shared, id, events);
+            Ok(())
+        }
+        (_, Method::ConnectionClose(close)) => {
+            let ok = Method::ConnectionCloseOk(ConnectionCloseOk::default());
+            shared.send(client, id, 0, ok);
+            Err(closed(
+                client,
+                shared,
+                "connection",
+                close.reply_code,
+                close.reply_text,
+                (close.class_id, close.method_id),
+            ))
+        }
+        // The end that was asked for; the fleet knows by the state.
+        (State::Closing, Method::ConnectionCloseOk(_)) => Err(Broken::told(String::new())),
+        (_, Method::ConnectionBlocked(_)) => {
+            client.blocked = true;
+            Ok(())
+        }
+        // Whoever waits for it is told after the read.
+        (_, Method::ConnectionUnblocked(_)) => {
+            client.blocked = false;
+            Ok(())
+        }
+        (_, method) => Err(unexpected(client, shared, &method)),
+    }
+}
+
+/// connection.start: chooses a SASL mechanism and logs in.
+fn greet(
+    client: &mut Client,
+    shared: &mut Shared,
+    id: ClientId,
+    start: &ConnectionStart<'_>,
+) -> Result<(), Broken> {
+    let endpoint = &shared.endpoints[usize::from(client.endpoint)];
+    let username = endpoint.username.as_ref().or(shared.username.as_ref());
+    let sasl = shared.options.sasl.unwrap_or({
+        let by_certificate = endpoint.tls && shared.has_certificate && username.is_none();
+        if by_certificate {
+            Sasl::External
+        } else {
+            Sasl::Plain
+        }
+    });
+    let (mechanism, response) = match sasl {
+        Sasl::External => ("EXTERNAL", Vec::new()),
+        Sasl::Plain => {
+            let user = username.map_or(DEFAULT_LOGIN, String::as_str);
+            let password = match (&shared.password, username) {
+                (Some(password), _) => password.reveal(),
+                (None, None) => DEFAULT_LOGIN,
+                (None, Some(_)) => "",
+            };
+            // RFC 4616: authorisation identity (none), user, password.
+            let response = [&[0], user.as_bytes(), &[0], password.as_bytes()].concat();
+            ("PLAIN", response)
+        }
+    };
+    let offered = String::from_utf8_lossy(start.mechanisms.0);
+    if !offered.split_ascii_whitespace().any(|m| m == mechanism) {
+        return Err(Broken::told(format!(
+            "{}: the server does not take SASL {mechanism}, only {offered}\n  hint: {}",
+            shared.endpoint(client),
+            match sasl {
+                Sasl::External =>
+                    "EXTERNAL needs TLS with a client certificate and, on RabbitMQ, the plug-in rabbitmq_auth_mechanism_ssl with auth_mechanisms.1 = EXTERNAL; or set native.amqp.sasl = \"plain\"",
+                Sasl::Plain => "this driver has PLAIN and EXTERNAL, see native.amqp.sasl",
+            }
+        )));
+    }
+    let mut capabilities = TableBuf::default();
+    let mut properties = TableBuf::default();
+    let filled = || -> Result<(), pubgauge_amqp_codec::EncodeError> {
+        for name in [
+            "publisher_confirms",
+            "basic.nack",
+            "consumer_cancel_notify",
+            "connection.blocked",
+            "authentication_failure_close",
+        ] {
+            capabilities.push(name, Value::Bool(true))?;
+        }
+        properties
+            .push("product", Value::Long(b"pubgauge"))?
+            .push("version", Value::Long(env!("CARGO_PKG_VERSION").as_bytes()))?
+            .push("connection_name", Value::Long(client.name.as_bytes()))?
+            .push("capabilities", Value::Table(capabilities.as_table()))?;
+        Ok(())
+    };
+    let mut filled = filled;
+    // Constant names, and a client's name within its bounds.
+    let _ = filled();
+    let start_ok = Method::ConnectionStartOk(ConnectionStartOk {
+        client_properties: properties.as_table(),
+        mechanism: mechanism.as_bytes(),
+        response: Long(&response),
+        locale: b"en_US",
+        ..ConnectionStartOk::default()
+    });
+    client.state = State::LoggingIn;
+    shared.send(client, id, 0, start_ok);
+    Ok(())
+}
+
+/// connection.tune: settles the limits and enters the virtual host.
+fn enter(
+    client: &mut Client,
+    shared: &mut Shared,
+    id: ClientId,
+    tune: &ConnectionTune<'_>,
+) -> Result<(), Broken> {
+    if tune.channel_max != 0 && tune.channel_max < CHANNELS {
+        return Err(Broken::told(format!(
+            "{}: the server allows {} channel for each connection, and a client may need {CHANNELS}\n  hint: raise the server's channel_max",
+            shared.endpoint(client),
+            tune.channel_max
+        )));
+    }
+    client.frame_max = match tune.frame_max {
+        0 => shared.options.frame_max,
+        n if n < FRAME_MIN as u32 => {
+            return Err(Broken::protocol(
+                shared.endpoint(client),
+                format!("frames of {n} bytes at most, below the least of {FRAME_MIN} (§4.2.3)"),
+            ));
+        }
+        n => n.min(shared.options.frame_max),
+    };
+    client.heartbeat_s = shared.options.heartbeat_s.unwrap_or(tune.heartbeat);
+    let tune_ok = Method::ConnectionTuneOk(ConnectionTuneOk {
+        channel_max: CHANNELS,
+        frame_max: client.frame_max,
+        heartbeat: client.heartbeat_s,
+        ..ConnectionTuneOk::default()
+    });
+    shared.send(client, id, 0, tune_ok);
+    let host = shared.virtual_host(client).to_owned();
+    let open = Method::ConnectionOpen(ConnectionOpen {
+        virtual_host: host.as_bytes(),
+        ..ConnectionOpen::default()
+    });
+    client.state = State::Entering;
+    shared.send(client, id, 0, open);
+    Ok(())
+}
+
+/// Reports the client as connected once nothing is awaited any more.
+pub(crate) fn finish(
+    client: &mut Client,
+    shared: &mut Shared,
+    id: ClientId,
+    events: &mut dyn Events,
+) {
+    if client.state != State::Opening
+        || client
+            .publisher
+            .as_ref()
+            .is_some_and(|p| !p.awaits.is_empty())
+        || client
+            .consumer
+            .as_ref()
+            .is_some_and(|c| !c.awaits.is_empty())
+    {
+        return;
+    }
+    client.state = State::Connected;
+    match client.heartbeat_s {
+        0 => client.due_ms = 0,
+        s => shared.set_timer(client, id, u32::from(s) * 500),
+    }
+    client.last_received_ms = shared.now_ms;
+    let session_present = client.session_present;
+    shared.report(
+        events,
+        id,
+        Change::Connected {
+            session_present,
+            address: None,
+        },
+    );
+    if session_present {
+        shared.resume(client, id);
+    }
+}
+
+/// Why the server closed a channel or the connection, in its own words, and what to do.
+pub(crate) fn closed(
+    client: &Client,
+    shared: &Shared,
+    what: &str,
+    code: u16,
+    text: &[u8],
+    (class, method): (u16, u16),
+) -> Broken {
+    let text = String::from_utf8_lossy(text);
+    let about = match (class, method) {
+        (0, 0) => String::new(),
+        (class, method) => format!(", about method {class}.{method}"),
+    };
+    let hint = match code {
+        320 => "the server was stopped, or somebody closed the connection there",
+        311 => "the message is larger than the server allows (max_message_size)",
+        402 | 403 => {
+            "check user name, password, and what this user may do in the virtual host (rabbitmqctl list_permissions); guest may connect from the server's own host only, unless loopback_users says otherwise"
+        }
+        404 => "an exchange or queue is not there (any more)",
+        405 => "another connection holds it as its own: is a client of this name still connected?",
+        406 => {
+            "it is there with other properties, from a run with other settings: delete it (rabbitmqctl delete_queue NAME), or wait until it expires"
+        }
+        506 => "the server is out of memory, disk or descriptors: its log says which",
+        530 => {
+            "check the virtual host (the endpoint's path, native.amqp.virtual-host), the user's permissions there and the server's limits"
+        }
+        540 => "the server does not have this",
+        541 => "the server failed inside: its log says how",
+        _ => "the server's log may say more",
+    };
+    Broken::told(format!(
+        "{}: the server closed the {what}: {text} ({code}{about})\n  hint: {hint}",
+        shared.endpoint(client)
+    ))
+}

@@ -1,0 +1,167 @@
+//! The settings that only this driver knows, `native.amqp.*`.
+
+use pubgauge_driver::Settings;
+
+use crate::options::{Exchange, FRAME_MAX, NAME, Sasl, Table};
+
+/// The driver's own settings, each with what it takes.
+const NATIVE: [(&str, &str); 15] = [
+    (
+        "exchange",
+        "\"topic\", \"direct\", \"fanout\" or \"default\"",
+    ),
+    (
+        "exchange-name",
+        "a name of 1 to 255 bytes that does not begin with amq.",
+    ),
+    ("acknowledge", "\"automatic\" or \"manual\""),
+    ("prefetch", "a number from 0 to 65535; 0 for no limit"),
+    (
+        "transactions",
+        "messages per commit, a number from 1 to 65535",
+    ),
+    ("mandatory", "true or false"),
+    ("queue-type", "\"classic\" or \"quorum\""),
+    ("overflow", "\"drop-head\" or \"reject-publish\""),
+    ("max-priority", "a number from 1 to 255"),
+    ("frame-max-bytes", "a number from 4096 to 131072"),
+    ("sasl", "\"plain\" or \"external\""),
+    ("virtual-host", "a name of at most 255 bytes"),
+    ("no-delay", "true or false"),
+    ("send-buffer-bytes", "a number from 1 to 1073741824"),
+    ("receive-buffer-bytes", "a number from 1 to 1073741824"),
+];
+
+/// `native.amqp.*` as given.
+#[derive(Default)]
+pub(crate) struct Native {
+    pub exchange: Option<Exchange>,
+    pub exchange_name: Option<String>,
+    pub acknowledge: Option<bool>,
+    pub prefetch: Option<u16>,
+    pub transactions: Option<u16>,
+    pub mandatory: Option<bool>,
+    pub quorum: Option<bool>,
+    pub overflow: Option<&'static str>,
+    pub max_priority: Option<u8>,
+    pub frame_max: Option<u32>,
+    pub sasl: Option<Sasl>,
+    pub virtual_host: Option<String>,
+    pub no_delay: Option<bool>,
+    pub send_buffer: Option<usize>,
+    pub receive_buffer: Option<usize>,
+}
+
+impl Native {
+    /// Reads them; what is unknown or out of range is refused in `t`.
+    pub fn parse(settings: &Settings, t: &mut Table) -> Native {
+        let mut native = Native::default();
+        for (name, value) in settings.native.get(NAME).into_iter().flatten() {
+            let Some((_, expected)) = NATIVE.iter().find(|(known, _)| known == name) else {
+                t.refuse(
+                    &format!("native.amqp.{name}"),
+                    value.to_string(),
+                    unknown(name),
+                );
+                continue;
+            };
+            if native.take(name, value).is_none() {
+                t.refuse(
+                    &format!("native.amqp.{name}"),
+                    value.to_string(),
+                    format!("expected {expected}"),
+                );
+            }
+        }
+        native
+    }
+
+    /// Takes a known setting; `None` if it has no such value.
+    fn take(&mut self, name: &str, value: &serde_json::Value) -> Option<()> {
+        let number = value.as_u64();
+        let text = value.as_str();
+        match name {
+            "exchange" => {
+                self.exchange = Some(match text? {
+                    "topic" => Exchange::Topic,
+                    "direct" => Exchange::Direct,
+                    "fanout" => Exchange::Fanout,
+                    "default" => Exchange::Queue,
+                    _ => return None,
+                });
+            }
+            "exchange-name" => {
+                let fits = |n: &&str| (1..=255).contains(&n.len()) && !n.starts_with("amq.");
+                self.exchange_name = Some(text.filter(fits)?.to_owned());
+            }
+            "acknowledge" => {
+                self.acknowledge = Some(match text? {
+                    "automatic" => false,
+                    "manual" => true,
+                    _ => return None,
+                });
+            }
+            "prefetch" => self.prefetch = Some(u16::try_from(number?).ok()?),
+            "transactions" => {
+                self.transactions = Some(u16::try_from(number?).ok().filter(|n| *n > 0)?);
+            }
+            "mandatory" => self.mandatory = Some(value.as_bool()?),
+            "queue-type" => {
+                self.quorum = Some(match text? {
+                    "classic" => false,
+                    "quorum" => true,
+                    _ => return None,
+                });
+            }
+            "overflow" => {
+                self.overflow = Some(match text? {
+                    "drop-head" => "drop-head",
+                    "reject-publish" => "reject-publish",
+                    _ => return None,
+                });
+            }
+            "max-priority" => {
+                self.max_priority = Some(u8::try_from(number?).ok().filter(|n| *n > 0)?);
+            }
+            "frame-max-bytes" => {
+                let n = u32::try_from(number?).ok()?;
+                self.frame_max = Some(n).filter(|n| (4096..=FRAME_MAX).contains(n));
+                self.frame_max?;
+            }
+            "sasl" => {
+                self.sasl = Some(match text? {
+                    "plain" => Sasl::Plain,
+                    "external" => Sasl::External,
+                    _ => return None,
+                });
+            }
+            "virtual-host" => {
+                self.virtual_host = Some(text.filter(|n| n.len() <= 255)?.to_owned());
+            }
+            "no-delay" => self.no_delay = Some(value.as_bool()?),
+            "send-buffer-bytes" => self.send_buffer = Some(buffer(number)?),
+            "receive-buffer-bytes" => self.receive_buffer = Some(buffer(number)?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn buffer(number: Option<u64>) -> Option<usize> {
+    let bytes = usize::try_from(number?).ok()?;
+    (1..=1 << 30).contains(&bytes).then_some(bytes)
+}
+
+fn unknown(name: &str) -> String {
+    let near = |known: &str| strsim::jaro_winkler(name, known);
+    let nearest = NATIVE
+        .iter()
+        .map(|(known, _)| *known)
+        .max_by(|a, b| near(a).total_cmp(&near(b)))
+        .unwrap_or_default();
+    let all: Vec<_> = NATIVE.iter().map(|(known, _)| *known).collect();
+    format!(
+        "unknown setting; did you mean `{nearest}`? Known are {}",
+        all.join(", ")
+    )
+}

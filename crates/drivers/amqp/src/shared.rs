@@ -1,0 +1,89 @@
+//! What all clients of a fleet share, apart from the sockets.
+
+use pubgauge_amqp_codec::Method;
+use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
+use pubgauge_net::endpoint::Endpoint;
+use pubgauge_net::out::OutPool;
+use pubgauge_net::timers::Timers;
+
+use crate::client::{Client, Partial};
+use crate::options::Options;
+use crate::topics::Topics;
+
+/// What all clients of a fleet share.
+pub(crate) struct Shared {
+    pub options: Options,
+    pub endpoints: Vec<Endpoint>,
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    /// A client certificate was given.
+    pub has_certificate: bool,
+    /// Random, for names that must not collide.
+    pub nonce: u64,
+    pub topics: Topics,
+    pub out_pool: OutPool,
+    /// For messages that come in pieces.
+    #[allow(clippy::vec_box)] // They move in and out of clients, which hold 8 bytes each.
+    pub partials: Vec<Box<Partial>>,
+    /// The topic of the message that is being delivered.
+    pub topic: String,
+    pub timers: Timers,
+    /// Clients with bytes to write.
+    pub dirty: Vec<u32>,
+    /// Changes that happened outside a poll.
+    pub owed: Vec<(ClientId, Change)>,
+    /// Messages accepted and not settled.
+    pub unsettled: u64,
+    pub wire: WireBytes,
+    /// Longest message that is taken from a server, in bytes.
+    pub max_in: usize,
+    /// Milliseconds since the fleet was opened, as of the last look at the clock.
+    pub now_ms: u32,
+    /// Something was reported during this poll.
+    pub reported: bool,
+}
+
+impl Shared {
+    #[inline]
+    pub fn report(&mut self, events: &mut dyn Events, id: ClientId, change: Change) {
+        self.reported = true;
+        events.changed(id, change);
+    }
+
+    /// Sees to it that the next flush looks at this client.
+    #[inline]
+    pub fn mark_dirty(&mut self, client: &mut Client, id: ClientId) {
+        if !client.dirty {
+            client.dirty = true;
+            self.dirty.push(id.0);
+        }
+    }
+
+    /// Appends a method to what a client has to write.
+    ///
+    /// All names in it were checked to fit.
+    pub fn send(&mut self, client: &mut Client, id: ClientId, channel: u16, method: Method<'_>) {
+        let out = client.out(&mut self.out_pool);
+        let encoded = method.encode(channel, &mut out.bytes);
+        debug_assert_eq!(encoded, Ok(()), "{}", method.name());
+        self.mark_dirty(client, id);
+    }
+
+    /// Sets the client's timer.
+    pub fn set_timer(&mut self, client: &mut Client, id: ClientId, after_ms: u32) {
+        // 0 stands for no timer.
+        client.due_ms = self.now_ms.saturating_add(after_ms).max(1);
+        self.timers.push(client.due_ms, id.0);
+    }
+
+    pub fn endpoint(&self, client: &Client) -> &str {
+        &self.endpoints[usize::from(client.endpoint)].shown
+    }
+
+    /// The virtual host that a client enters.
+    pub fn virtual_host(&self, client: &Client) -> &str {
+        let endpoint = &self.endpoints[usize::from(client.endpoint)];
+        let path = endpoint.path.as_deref().filter(|path| !path.is_empty());
+        path.or(self.options.virtual_host.as_deref()).unwrap_or("/")
+    }
+}

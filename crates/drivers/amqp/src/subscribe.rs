@@ -1,0 +1,333 @@
+//! Channels, queues and bindings: what a client asks for before messages flow.
+
+use pubgauge_amqp_codec::method::{
+    BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ExchangeDeclare, QueueBind, QueueDeclare,
+    TxSelect, consume, declare,
+};
+use pubgauge_amqp_codec::{Method, Table};
+use pubgauge_driver::{ClientId, DriverError, Subscription};
+
+use crate::client::{Answer, Awaits, CONSUMING, Client, PUBLISHING};
+use crate::options::{Answers, Exchange};
+use crate::shared::Shared;
+use crate::topics::{binding_key, group_queue};
+
+/// Number of the consumer of a client's own queue.
+const OWN: u32 = 0;
+
+/// A consumer's tag; a short one, since every delivery carries it.
+fn consumer_tag(number: u32) -> String {
+    format!("c{number}")
+}
+
+/// The number in a consumer's tag.
+pub(crate) fn consumer_number(tag: &[u8]) -> Option<u32> {
+    std::str::from_utf8(tag)
+        .ok()?
+        .strip_prefix('c')?
+        .parse()
+        .ok()
+}
+
+/// Number of the consumer of the queue at this place among the shared ones.
+fn shared_number(index: usize) -> u32 {
+    index as u32 + 1
+}
+
+/// What a queue is declared for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// One client's subscriptions.
+    Own,
+    /// Several consumers, or a publisher and its consumers.
+    Shared,
+}
+
+impl Shared {
+    /// The name of a client's own queue on its present connection.
+    fn own_queue(&self, client: &Client, id: ClientId) -> String {
+        if self.options.durable_session {
+            return format!("{}{}", crate::fleet::SESSION_PREFIX, client.name);
+        }
+        // Never the same for two connections, since the server may still hold the former's.
+        format!("pubgauge.{:016x}.{}.{}", self.nonce, id.0, client.epoch)
+    }
+
+    /// Asks something of the consuming channel.
+    fn ask(
+        &mut self,
+        client: &mut Client,
+        id: ClientId,
+        answer: Answer,
+        subscribed: bool,
+        method: Method<'_>,
+    ) {
+        let consumer = client.consumer.get_or_insert_default();
+        consumer.awaits.push_back(Awaits { answer, subscribed });
+        self.send(client, id, CONSUMING, method);
+    }
+
+    /// Opens what a client needs before it counts as connected.
+    pub fn open_channels(&mut self, client: &mut Client, id: ClientId) {
+        if client.publishes {
+            self.open_publisher(client, id);
+        }
+        if !self.options.durable_session || !client.subscribes {
+            client.consumer = None;
+            return;
+        }
+        // Is the session still there?
+        let consumer = client.consumer.get_or_insert_default();
+        let own = consumer.own || consumer.shared.is_empty();
+        let probed = match (own, self.options.exchange) {
+            (false, _) => consumer.shared[0].to_string(),
+            (true, Exchange::Queue) => return, // The topics' queues are the only ones.
+            (true, _) => self.own_queue(client, id),
+        };
+        self.open_consumer(client, id);
+        let probe = Method::QueueDeclare(QueueDeclare {
+            queue: probed.as_bytes(),
+            bits: declare::PASSIVE,
+            ..QueueDeclare::default()
+        });
+        self.ask(client, id, Answer::Session, false, probe);
+    }
+
+    /// Opens the publishing channel.
+    pub fn open_publisher(&mut self, client: &mut Client, id: ClientId) {
+        let publisher = client.publisher.get_or_insert_default();
+        let mut ask = |answer| {
+            publisher.awaits.push_back(Awaits {
+                answer,
+                subscribed: false,
+            });
+        };
+        ask(Answer::ChannelOpen);
+        match self.options.answers {
+            Answers::Nothing => {}
+            Answers::Confirms => ask(Answer::Confirm),
+            Answers::Commits(_) => ask(Answer::Tx),
+        }
+        self.send(client, id, PUBLISHING, channel_open());
+        match self.options.answers {
+            Answers::Nothing => {}
+            Answers::Confirms => {
+                let select = Method::ConfirmSelect(ConfirmSelect::default());
+                self.send(client, id, PUBLISHING, select);
+            }
+            Answers::Commits(_) => {
+                let select = Method::TxSelect(TxSelect::default());
+                self.send(client, id, PUBLISHING, select);
+            }
+        }
+        if self.options.own_exchange.is_some() {
+            self.declare_exchange(client, id, PUBLISHING);
+        }
+        if self.options.exchange == Exchange::Queue {
+            let queues: Vec<Box<str>> = self.topics.of(id.0).map(|t| t.key.clone()).collect();
+            for queue in queues {
+                self.declare_for_publishing(client, id, &queue);
+            }
+        }
+    }
+
+    /// A queue that point-to-point messages wait in must be there before the first of them.
+    pub fn declare_for_publishing(&mut self, client: &mut Client, id: ClientId, queue: &str) {
+        if let Some(publisher) = &mut client.publisher {
+            publisher.awaits.push_back(Awaits {
+                answer: Answer::Queue,
+                subscribed: false,
+            });
+            self.declare_queue(client, id, PUBLISHING, queue, Use::Shared);
+        }
+    }
+
+    fn declare_exchange(&mut self, client: &mut Client, id: ClientId, channel: u16) {
+        let Some(name) = self.options.own_exchange.clone() else {
+            return;
+        };
+        let awaits = Awaits {
+            answer: Answer::Exchange,
+            subscribed: false,
+        };
+        match channel {
+            PUBLISHING => {
+                if let Some(publisher) = &mut client.publisher {
+                    publisher.awaits.push_back(awaits);
+                }
+            }
+            _ => client
+                .consumer
+                .get_or_insert_default()
+                .awaits
+                .push_back(awaits),
+        }
+        let method = Method::ExchangeDeclare(ExchangeDeclare {
+            exchange: name.as_bytes(),
+            kind: self.options.exchange_kind().as_bytes(),
+            bits: if self.options.persistent {
+                declare::DURABLE
+            } else {
+                0
+            },
+            ..ExchangeDeclare::default()
+        });
+        self.send(client, id, channel, method);
+    }
+
+    /// Opens the consuming channel if it is not open.
+    fn open_consumer(&mut self, client: &mut Client, id: ClientId) {
+        let consumer = client.consumer.get_or_insert_default();
+        if consumer.open {
+            return;
+        }
+        consumer.open = true;
+        self.ask(client, id, Answer::ChannelOpen, false, channel_open());
+        if self.options.acknowledge && self.options.prefetch > 0 {
+            let qos = Method::BasicQos(BasicQos {
+                prefetch_count: self.options.prefetch,
+                ..BasicQos::default()
+            });
+            self.ask(client, id, Answer::Qos, false, qos);
+        }
+        if self.options.own_exchange.is_some() {
+            self.declare_exchange(client, id, CONSUMING);
+        }
+    }
+
+    fn declare_queue(
+        &mut self,
+        client: &mut Client,
+        id: ClientId,
+        channel: u16,
+        queue: &str,
+        purpose: Use,
+    ) {
+        let options = &self.options;
+        let durable = if options.persistent {
+            declare::DURABLE
+        } else {
+            0
+        };
+        let (bits, arguments) = match (options.durable_session, purpose) {
+            (true, _) => (durable, &options.staying),
+            // An exclusive queue cannot be durable: RabbitMQ takes the bit and ignores it.
+            (false, Use::Own) if !options.persistent => (declare::EXCLUSIVE, &options.passing),
+            (false, _) => (durable | declare::AUTO_DELETE, &options.passing),
+        };
+        let arguments = arguments.clone();
+        let method = Method::QueueDeclare(QueueDeclare {
+            queue: queue.as_bytes(),
+            bits,
+            arguments: arguments.as_table(),
+            ..QueueDeclare::default()
+        });
+        self.send(client, id, channel, method);
+    }
+
+    /// Asks for all that a subscription needs.
+    pub fn subscribe(
+        &mut self,
+        client: &mut Client,
+        id: ClientId,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        let key = binding_key(&subscription.filter, &self.options)?;
+        let point_to_point = self.options.exchange == Exchange::Queue;
+        let (queue, purpose) = match &subscription.group {
+            _ if point_to_point => (key.clone(), Use::Shared),
+            Some(group) => (group_queue(group, &key)?, Use::Shared),
+            None => (self.own_queue(client, id), Use::Own),
+        };
+        client.subscribes = true;
+        self.open_consumer(client, id);
+        let consumer = client.consumer.get_or_insert_default();
+        let number = match purpose {
+            Use::Own if consumer.own => None,
+            Use::Own => {
+                consumer.own = true;
+                Some(OWN)
+            }
+            Use::Shared if consumer.shared.iter().any(|q| **q == *queue) => None,
+            Use::Shared => {
+                consumer.shared.push(queue.as_str().into());
+                Some(shared_number(consumer.shared.len() - 1))
+            }
+        };
+        if number.is_some() {
+            consumer.awaits.push_back(Awaits {
+                answer: Answer::Queue,
+                subscribed: false,
+            });
+            self.declare_queue(client, id, CONSUMING, &queue, purpose);
+        }
+        if !point_to_point {
+            let exchange = self.options.exchange_name().to_owned();
+            let bind = Method::QueueBind(QueueBind {
+                queue: queue.as_bytes(),
+                exchange: exchange.as_bytes(),
+                routing_key: key.as_bytes(),
+                arguments: Table::default(),
+                ..QueueBind::default()
+            });
+            self.ask(client, id, Answer::Bind, number.is_none(), bind);
+        }
+        match number {
+            Some(number) => self.consume(client, id, &queue, number, true),
+            // Asked for again: there is nothing left to ask the server but whether it is there.
+            None if point_to_point => {
+                let passive = Method::QueueDeclare(QueueDeclare {
+                    queue: queue.as_bytes(),
+                    bits: declare::PASSIVE,
+                    ..QueueDeclare::default()
+                });
+                self.ask(client, id, Answer::Queue, true, passive);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn consume(
+        &mut self,
+        client: &mut Client,
+        id: ClientId,
+        queue: &str,
+        number: u32,
+        subscribed: bool,
+    ) {
+        let tag = consumer_tag(number);
+        let method = Method::BasicConsume(BasicConsume {
+            queue: queue.as_bytes(),
+            consumer_tag: tag.as_bytes(),
+            bits: if self.options.acknowledge {
+                0
+            } else {
+                consume::NO_ACK
+            },
+            ..BasicConsume::default()
+        });
+        self.ask(client, id, Answer::Consume(number), subscribed, method);
+    }
+
+    /// Consumes again from all queues of a session that is still there.
+    pub fn resume(&mut self, client: &mut Client, id: ClientId) {
+        let Some(consumer) = &mut client.consumer else {
+            return;
+        };
+        let shared = consumer.shared.clone();
+        // A session that a former run left behind has a queue of its own.
+        consumer.own |= shared.is_empty();
+        if consumer.own {
+            let own = self.own_queue(client, id);
+            self.consume(client, id, &own, OWN, false);
+        }
+        for (index, queue) in shared.iter().enumerate() {
+            self.consume(client, id, queue, shared_number(index), false);
+        }
+    }
+}
+
+fn channel_open() -> Method<'static> {
+    Method::ChannelOpen(ChannelOpen::default())
+}

@@ -1,0 +1,332 @@
+//! Topics and filters in AMQP's words, and advertised topics, each with its `basic.publish`
+//! encoded as far as it goes.
+//!
+//! Levels become words: `/` becomes `.`, a whole level `+` becomes `*`, and `#` stays. The
+//! characters `.` `*` `#` `%` within a level would mean something else in a routing key, and are
+//! written `%2E` `%2A` `%23` `%25`; the way back restores them.
+
+use std::hash::{BuildHasher, Hasher};
+
+use pubgauge_amqp_codec::PublishTemplate;
+use pubgauge_driver::{DriverError, TopicId};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::client::PUBLISHING;
+use crate::options::{Exchange, Options};
+
+/// Longest routing key and longest queue name in bytes (short strings, §4.2.5.3).
+const LONGEST: usize = 255;
+
+const NONE: u32 = u32::MAX;
+
+/// The routing key that `topic` is published with.
+pub(crate) fn routing_key(topic: &str, options: &Options) -> Result<String, DriverError> {
+    let bad = |what: String, hint: &str| {
+        DriverError::with_hint(
+            format!("{topic:?} is not a topic to publish to: {what}"),
+            hint.to_owned(),
+        )
+    };
+    if topic.is_empty() {
+        return Err(bad("it is empty".into(), "give it at least one character"));
+    }
+    if topic.split('/').any(|level| level == "+" || level == "#") {
+        return Err(bad(
+            "+ and # stand for other levels".into(),
+            "name one topic; wildcards are for subscriptions",
+        ));
+    }
+    let key = match options.exchange {
+        Exchange::Queue => topic.to_owned(),
+        _ => to_words(topic, escape),
+    };
+    if options.exchange == Exchange::Queue && key.starts_with("amq.") {
+        return Err(bad(
+            "queue names that begin with amq. are the server's".into(),
+            "choose another name",
+        ));
+    }
+    if key.len() > LONGEST {
+        return Err(bad(
+            format!("it becomes a routing key of {} bytes", key.len()),
+            "a routing key has at most 255 bytes; . * # % take three each",
+        ));
+    }
+    Ok(key)
+}
+
+/// The binding key that `filter` subscribes with, or the queue's name.
+pub(crate) fn binding_key(filter: &str, options: &Options) -> Result<String, DriverError> {
+    let bad = |what: String, hint: &str| {
+        DriverError::with_hint(
+            format!("{filter:?} cannot be subscribed to here: {what}"),
+            hint.to_owned(),
+        )
+    };
+    let levels: Vec<&str> = filter.split('/').collect();
+    if filter.is_empty() {
+        return Err(bad("it is empty".into(), "# stands for all topics"));
+    }
+    if levels[..levels.len() - 1].contains(&"#") {
+        return Err(bad(
+            "# is not at its end".into(),
+            "# stands for all the rest and only at the end, + for one whole level",
+        ));
+    }
+    let part = |level: &&str| level.len() > 1 && level.contains(['+', '#']);
+    if levels.iter().any(part) {
+        return Err(bad(
+            "+ or # is part of a level".into(),
+            "+ stands for one whole level, # for all the rest and only at the end",
+        ));
+    }
+    let exact = !levels.iter().any(|level| matches!(*level, "+" | "#"));
+    match options.exchange {
+        Exchange::Topic => {}
+        Exchange::Fanout if filter != "#" => {
+            return Err(bad(
+                "a fanout exchange gives every queue every message".into(),
+                "subscribe to #, or take native.amqp.exchange = \"topic\" or \"direct\"",
+            ));
+        }
+        Exchange::Direct if !exact => {
+            return Err(bad(
+                "a direct exchange knows exact topics only".into(),
+                "name one topic, or take native.amqp.exchange = \"topic\"",
+            ));
+        }
+        Exchange::Queue if !exact => {
+            return Err(bad(
+                "consumers of point-to-point messages name their queue".into(),
+                "name one topic, or take native.amqp.exchange = \"topic\"",
+            ));
+        }
+        Exchange::Queue => return routing_key(filter, options),
+        Exchange::Fanout | Exchange::Direct => {}
+    }
+    let key = to_words(filter, |level, key| match level {
+        "+" => key.push('*'),
+        "#" => key.push('#'),
+        level => escape(level, key),
+    });
+    if key.len() > LONGEST {
+        return Err(bad(
+            format!("it becomes a binding key of {} bytes", key.len()),
+            "a binding key has at most 255 bytes; . * # % take three each",
+        ));
+    }
+    Ok(key)
+}
+
+/// The name of a queue that the members of a group share.
+pub(crate) fn group_queue(group: &str, key: &str) -> Result<String, DriverError> {
+    let name = format!("pubgauge.group.{group}.{key}");
+    match name.len() {
+        ..=LONGEST => Ok(name),
+        len => Err(DriverError::with_hint(
+            format!("the queue of group {group:?} would have a name of {len} bytes"),
+            "a queue's name has at most 255 bytes: shorten the group's name or the filter",
+        )),
+    }
+}
+
+fn to_words(topic: &str, word: impl Fn(&str, &mut String)) -> String {
+    let mut key = String::with_capacity(topic.len());
+    for (i, level) in topic.split('/').enumerate() {
+        if i > 0 {
+            key.push('.');
+        }
+        word(level, &mut key);
+    }
+    key
+}
+
+fn escape(level: &str, key: &mut String) {
+    for character in level.chars() {
+        match character {
+            '.' => key.push_str("%2E"),
+            '*' => key.push_str("%2A"),
+            '#' => key.push_str("%23"),
+            '%' => key.push_str("%25"),
+            other => key.push(other),
+        }
+    }
+}
+
+/// Writes the topic of a routing key into `topic`. A key that no topic becomes (a foreign
+/// publisher's) is given as it is, as far as it is text.
+#[inline]
+pub(crate) fn topic_of<'a>(key: &'a [u8], exchange: Exchange, topic: &'a mut String) -> &'a str {
+    let Ok(key) = std::str::from_utf8(key) else {
+        return "";
+    };
+    if exchange == Exchange::Queue {
+        return key;
+    }
+    topic.clear();
+    let mut rest = key;
+    while let Some(at) = rest.find(['.', '%']) {
+        topic.push_str(&rest[..at]);
+        let escaped = match rest.as_bytes()[at..] {
+            [b'.', ..] => None,
+            [b'%', b'2', b'E', ..] => Some('.'),
+            [b'%', b'2', b'A', ..] => Some('*'),
+            [b'%', b'2', b'3', ..] => Some('#'),
+            [b'%', b'2', b'5', ..] => Some('%'),
+            _ => {
+                topic.push('%');
+                rest = &rest[at + 1..];
+                continue;
+            }
+        };
+        topic.push(escaped.unwrap_or('/'));
+        rest = &rest[at + if escaped.is_some() { 3 } else { 1 }..];
+    }
+    topic.push_str(rest);
+    topic
+}
+
+/// One topic of one client.
+pub(crate) struct Topic {
+    pub client: u32,
+    /// Next topic under the same hash.
+    next: u32,
+    pub template: PublishTemplate,
+    /// The routing key; of a point-to-point topic the name of its queue.
+    pub key: Box<str>,
+    name: Box<str>,
+}
+
+/// All topics of a fleet.
+#[derive(Default)]
+pub(crate) struct Topics {
+    list: Vec<Topic>,
+    /// First topic under each hash of client and name.
+    by_hash: FxHashMap<u64, u32>,
+}
+
+impl Topics {
+    #[inline]
+    pub fn get(&self, id: TopicId) -> Option<&Topic> {
+        self.list.get(id.0 as usize)
+    }
+
+    /// The topics of one client.
+    pub fn of(&self, client: u32) -> impl Iterator<Item = &Topic> {
+        self.list.iter().filter(move |t| t.client == client)
+    }
+
+    /// The id of a client's topic, and whether it is new.
+    pub fn advertise(
+        &mut self,
+        client: u32,
+        name: &str,
+        options: &Options,
+    ) -> Result<(TopicId, bool), DriverError> {
+        let mut hasher = FxBuildHasher.build_hasher();
+        hasher.write_u32(client);
+        hasher.write(name.as_bytes());
+        let hash = hasher.finish();
+        let first = self.by_hash.get(&hash).copied().unwrap_or(NONE);
+        let mut at = first;
+        while at != NONE {
+            let known = &self.list[at as usize];
+            if known.client == client && &*known.name == name {
+                return Ok((TopicId(at), false));
+            }
+            at = known.next;
+        }
+        let key = routing_key(name, options)?;
+        let template = PublishTemplate::new(
+            PUBLISHING,
+            options.exchange_name(),
+            &key,
+            options.mandatory,
+            options.properties(),
+        )
+        .map_err(|error| DriverError::new(format!("{name:?}: {error}")))?;
+        let id = self.list.len() as u32;
+        self.list.push(Topic {
+            client,
+            next: first,
+            template,
+            key: key.into(),
+            name: name.into(),
+        });
+        self.by_hash.insert(hash, id);
+        Ok((TopicId(id), true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn options(exchange: Exchange) -> Options {
+        Options {
+            exchange,
+            ..Options::plain()
+        }
+    }
+
+    #[test]
+    fn levels_become_words() {
+        let topic = options(Exchange::Topic);
+        assert_eq!(routing_key("a/b c/d", &topic).unwrap(), "a.b c.d");
+        assert_eq!(
+            routing_key("/v1.2/50%*#", &topic).unwrap(),
+            ".v1%2E2.50%25%2A%23"
+        );
+        assert_eq!(binding_key("a/+/#", &topic).unwrap(), "a.*.#");
+        assert_eq!(binding_key("v1.2/+", &topic).unwrap(), "v1%2E2.*");
+        for bad in ["", "a/#/b", "a+/b", "a/b#"] {
+            let error = binding_key(bad, &topic).unwrap_err();
+            assert!(error.hint.is_some(), "{bad}");
+        }
+        for bad in ["", "a/+", "#", &"x/".repeat(128)] {
+            assert!(routing_key(bad, &topic).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn exchanges_that_know_no_wildcards_refuse_them() {
+        assert!(binding_key("a/b", &options(Exchange::Direct)).is_ok());
+        assert!(binding_key("a/+", &options(Exchange::Direct)).is_err());
+        assert!(binding_key("#", &options(Exchange::Fanout)).is_ok());
+        assert!(binding_key("a", &options(Exchange::Fanout)).is_err());
+        let queue = options(Exchange::Queue);
+        assert_eq!(binding_key("a/b.c", &queue).unwrap(), "a/b.c");
+        assert!(binding_key("a/#", &queue).is_err());
+        assert!(routing_key("amq.topic", &queue).is_err());
+    }
+
+    #[test]
+    fn foreign_keys_are_given_as_far_as_they_go() {
+        let mut scratch = String::new();
+        assert_eq!(
+            topic_of(b"a.%zz.%", Exchange::Topic, &mut scratch),
+            "a/%zz/%"
+        );
+        assert_eq!(topic_of(b"\xff", Exchange::Topic, &mut scratch), "");
+    }
+
+    proptest! {
+        #[test]
+        fn the_way_back_restores_the_topic(topic in "[a-zäß/.*#%+ 0-9]{1,60}") {
+            for exchange in [Exchange::Topic, Exchange::Queue] {
+                let options = options(exchange);
+                if let Ok(key) = routing_key(&topic, &options) {
+                    let mut scratch = String::new();
+                    prop_assert_eq!(topic_of(key.as_bytes(), exchange, &mut scratch), &topic);
+                }
+            }
+        }
+
+        #[test]
+        fn no_key_panics(key in prop::collection::vec(any::<u8>(), 0..100)) {
+            let mut scratch = String::new();
+            let _ = topic_of(&key, Exchange::Topic, &mut scratch);
+        }
+    }
+}

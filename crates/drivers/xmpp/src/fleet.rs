@@ -1,0 +1,541 @@
+//! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
+    Publish, Refusal, Subscription, TopicId, WireBytes,
+};
+use rustix::event::epoll;
+
+use crate::client::{Client, OUT_CAP, OutPool, State};
+use crate::element::Scratch;
+use crate::endpoint::{Endpoint, Security};
+use crate::options::Options;
+use crate::protocol::{self, Broken};
+use crate::shared::{Shared, Timers, Topic};
+use crate::wildcard::{self, Wildcards};
+use crate::write::{self, Template};
+use crate::{socket, tls};
+
+/// The buffer that all connections are read into: as much as one system call can usefully bring.
+const READ_BUF: usize = 256 << 10;
+
+/// Time for TCP, TLS, login and binding together.
+const CONNECT_TIMEOUT_MS: u32 = 30_000;
+
+/// Time for the server to end its side of the stream after ours.
+const CLOSE_TIMEOUT_MS: u32 = 5_000;
+
+/// Bytes that a stanza may have besides a payload: for names, and for lists of nodes.
+const STANZA_OVERHEAD: usize = 8 << 20;
+
+/// Longest resource (RFC 7622 §3.4), in bytes.
+const MAX_RESOURCE: usize = 1023;
+
+/// One worker's share of the clients.
+pub(crate) struct XmppFleet {
+    pub clients: Vec<Client>,
+    pub shared: Shared,
+    pub epoll: OwnedFd,
+    /// Every connection is read into this and decoded in place.
+    pub buf: Box<[u8]>,
+    /// Clients that may have bytes to read.
+    pub ready: VecDeque<u32>,
+    pub clock: Clock,
+    opened: Nanos,
+}
+
+impl XmppFleet {
+    pub fn open(config: FleetConfig) -> Result<XmppFleet, DriverError> {
+        let (options, _) =
+            Options::resolve(&config.settings, &config.target.features).map_err(|refused| {
+                let list: Vec<_> = refused
+                    .iter()
+                    .map(|u| format!("{}: {}", u.setting, u.reason))
+                    .collect();
+                DriverError::new(format!(
+                    "settings that XMPP cannot honour: {}",
+                    list.join("; ")
+                ))
+            })?;
+        let target = &config.target;
+        let user = target.username.as_deref();
+        let endpoints = target
+            .endpoints
+            .iter()
+            .map(|url| Endpoint::parse(url, user))
+            .collect::<Result<Vec<_>, _>>()?;
+        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
+            return Err(DriverError::with_hint(
+                format!("{} XMPP endpoints", endpoints.len()),
+                "give at least one, xmpp://HOST:PORT",
+            ));
+        }
+        let tls = match endpoints.iter().any(|e| e.security != Security::None) {
+            true => Some(tls::Setup::new(
+                &target.tls.clone().unwrap_or_default(),
+                &endpoints,
+            )?),
+            false => None,
+        };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
+            DriverError::with_hint(
+                format!("cannot make an epoll descriptor: {errno}"),
+                "raise the limit on file descriptors (ulimit -n)",
+            )
+        })?;
+        let opened = config.clock.now();
+        Ok(XmppFleet {
+            clients: Vec::with_capacity(config.clients),
+            shared: Shared {
+                options,
+                endpoints,
+                password: target.password.clone(),
+                topics: Vec::new(),
+                wildcards: Wildcards::default(),
+                out_pool: OutPool::default(),
+                timers: Timers::default(),
+                dirty: Vec::new(),
+                owed: Vec::new(),
+                unsettled: 0,
+                wire: WireBytes::default(),
+                // In base64, and as an error sends it back.
+                max_in: (config.max_payload / 3 + 1)
+                    .saturating_mul(4)
+                    .saturating_add(STANZA_OVERHEAD),
+                now_ms: 0,
+                reported: false,
+                scratch: Scratch::default(),
+                settled: Vec::new(),
+                decoded: Vec::new(),
+                tls,
+            },
+            epoll,
+            buf: vec![0; READ_BUF].into_boxed_slice(),
+            ready: VecDeque::new(),
+            clock: config.clock,
+            opened,
+        })
+    }
+
+    /// Looks at the clock.
+    pub fn look_at_clock(&mut self) -> Nanos {
+        let now = self.clock.now();
+        let ms = now.saturating_sub(self.opened) / 1_000_000;
+        self.shared.now_ms = u32::try_from(ms).unwrap_or(u32::MAX);
+        now
+    }
+
+    /// A point of the fleet's timers on its clock.
+    pub fn at_ms(&self, ms: u32) -> Nanos {
+        self.opened + Nanos::from(ms) * 1_000_000
+    }
+
+    fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
+        self.clients
+            .get_mut(id.0 as usize)
+            .ok_or_else(|| DriverError::new(format!("no client {} in this fleet", id.0)))
+    }
+
+    /// Begins to connect a client that is down.
+    fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+        self.look_at_clock();
+        let client = &mut self.clients[id.0 as usize];
+        let endpoint = &self.shared.endpoints[usize::from(client.endpoint)];
+        let same_family = |a: &&std::net::SocketAddr| {
+            client
+                .source
+                .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
+        };
+        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
+            return Err(DriverError::with_hint(
+                format!(
+                    "{} has no address of the family of the source address",
+                    endpoint.shown
+                ),
+                "IPv4 goes to IPv4 and IPv6 to IPv6",
+            ));
+        };
+        let secure = match endpoint.security {
+            Security::Direct => Some(
+                self.shared
+                    .tls_connection(client)
+                    .map_err(|error| DriverError::new(format!("{}: {error}", endpoint.shown)))?,
+            ),
+            _ => None,
+        };
+        let (fd, begun) = socket::begin_connect(address, client.source, &self.shared.options)?;
+        if let Err(errno) = begun {
+            let message = socket::explain(errno, &endpoint.shown, true);
+            self.shared.owed.push((id, Change::Failed(message)));
+            return Ok(());
+        }
+        // Edge-triggered and never changed: one system call for the whole life of a connection.
+        let flags = epoll::EventFlags::IN
+            | epoll::EventFlags::OUT
+            | epoll::EventFlags::RDHUP
+            | epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64(u64::from(id.0));
+        epoll::add(&self.epoll, &fd, data, flags)
+            .map_err(|errno| DriverError::new(format!("cannot watch a socket: {errno}")))?;
+        client.fd = Some(fd);
+        client.tls = secure;
+        client.state = State::Connecting;
+        client.epoch += 1;
+        self.shared.set_timer(client, id, CONNECT_TIMEOUT_MS);
+        Ok(())
+    }
+
+    /// Ends a client's connection without a word.
+    pub fn drop_connection(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        shared.unsettled -= client.drop_connection(&mut shared.out_pool);
+        shared.wildcards.forget(id.0, shared.now_ms);
+    }
+
+    /// Ends a connection that cannot go on. The change is reported at the next opportunity.
+    pub fn fail(&mut self, id: ClientId, broken: Broken) {
+        let client = &mut self.clients[id.0 as usize];
+        if client.state == State::Down {
+            return;
+        }
+        // After our own end of the stream any end will do.
+        let change = match client.state {
+            State::Closing => Change::Closed,
+            _ => Change::Failed(broken.0),
+        };
+        // What the server did settle has been said before.
+        while let Some(change) = client.session.outcome() {
+            self.shared.owed.push((id, change));
+        }
+        self.drop_connection(id);
+        self.shared.owed.push((id, change));
+    }
+
+    /// The answer to a publish for which there is no room.
+    fn no_room(&mut self, id: ClientId) -> Publish {
+        if self.shared.options.drop_when_full {
+            return Publish::Refused(Refusal::Dropped);
+        }
+        self.not_yet(id)
+    }
+
+    /// The answer to a publish that has to wait, whatever the settings say of full queues.
+    fn not_yet(&mut self, id: ClientId) -> Publish {
+        self.clients[id.0 as usize].owes_writable = true;
+        Publish::Blocked
+    }
+
+    /// Ends a connected client's stream: its subscriptions first.
+    fn say_goodbye(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        let service = shared.service(client);
+        let jid = client.session.jid.clone().unwrap_or_default();
+        for node in std::mem::take(&mut client.session.nodes) {
+            let number = client.session.ask(crate::client::Request::Forget);
+            let out = client.out(&mut shared.out_pool);
+            write::subscription(&mut out.bytes, number, &service, "unsubscribe", &node, &jid);
+        }
+        client.state = State::Closing;
+        let out = client.out(&mut shared.out_pool);
+        out.bytes.extend_from_slice(write::STREAM_END);
+        shared.mark_dirty(client, id);
+        shared.set_timer(client, id, CLOSE_TIMEOUT_MS);
+    }
+
+    /// The address of whoever listens to a topic, under point-to-point.
+    fn receiver(&self, client: &Client, topic: &str) -> Result<String, DriverError> {
+        let endpoint = self.shared.endpoint(client);
+        match &endpoint.username {
+            Some(user) => Ok(format!("{user}@{}/{topic}", endpoint.domain)),
+            None => Err(DriverError::with_hint(
+                "point-to-point needs an account: the server gives anonymous clients their addresses, so that no sender knows them",
+                "give a user name and its password",
+            )),
+        }
+    }
+}
+
+/// Whether a topic can be a node's name, or a resource.
+fn check_topic(topic: &str, direct: bool) -> Result<(), DriverError> {
+    let refuse = |what: &str| {
+        Err(DriverError::with_hint(
+            format!("the topic {topic:?} {what}"),
+            "a topic has levels between /, no wildcards, and no control characters",
+        ))
+    };
+    if topic.is_empty() {
+        return refuse("is empty");
+    }
+    if !write::is_xml(topic) {
+        return refuse("has a character that XML does not allow");
+    }
+    if direct && topic.len() > MAX_RESOURCE {
+        return refuse("has more than 1023 bytes, which a resource may not have");
+    }
+    if direct && topic.chars().any(char::is_control) {
+        return refuse("has a control character, which a resource may not have");
+    }
+    Ok(())
+}
+
+/// Whether clients can subscribe so; see [`pubgauge_driver::Driver::check_subscription`].
+pub(crate) fn check_subscription(
+    options: &Options,
+    subscription: &Subscription,
+) -> Result<(), DriverError> {
+    if subscription.group.is_some() {
+        return Err(DriverError::with_hint(
+            "XMPP has no shared subscriptions: every subscriber of a node gets every item",
+            "give each member a topic of its own, or leave the group out",
+        ));
+    }
+    let filter = &subscription.filter;
+    if !wildcard::is_filter(filter) {
+        return Err(DriverError::with_hint(
+            format!("{filter:?} is not a topic filter"),
+            "levels are separated by /, + stands for one whole level, # for all the rest and only at the end",
+        ));
+    }
+    if options.direct && wildcard::is_wildcard(filter) {
+        return Err(DriverError::with_hint(
+            "under point-to-point a receiver has one address, and that is its topic: no wildcards",
+            "give each receiver a topic, or use pattern = \"publish-subscribe\"",
+        ));
+    }
+    check_topic(filter, options.direct)
+}
+
+impl Fleet for XmppFleet {
+    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
+        if spec.endpoint >= self.shared.endpoints.len() {
+            return Err(DriverError::new(format!(
+                "client {:?} is for endpoint {}, but there are {}",
+                spec.name,
+                spec.endpoint,
+                self.shared.endpoints.len()
+            )));
+        }
+        if spec.name.is_empty()
+            || spec.name.len() > MAX_RESOURCE
+            || spec.name.chars().any(char::is_control)
+        {
+            return Err(DriverError::new(
+                "the name of an XMPP client is its resource: 1 to 1023 bytes without control characters",
+            ));
+        }
+        if spec.will.is_some() {
+            return Err(DriverError::with_hint(
+                format!(
+                    "client {:?} has a will, which XMPP does not know",
+                    spec.name
+                ),
+                "leave it out: who wants to know of a client's end watches its presence",
+            ));
+        }
+        let id = ClientId(self.clients.len() as u32);
+        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.begin(id).inspect_err(|_| {
+            self.clients.pop();
+        })?;
+        Ok(id)
+    }
+
+    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
+        check_subscription(&self.shared.options, subscription)?;
+        let filter = subscription.filter.as_str();
+        if self.client(id)?.state != State::Connected {
+            return Err(DriverError::new("a client subscribes once it is connected"));
+        }
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        let now_ms = shared.now_ms;
+        if !shared.options.direct {
+            let report = client.session.promise();
+            if wildcard::is_wildcard(filter) {
+                let endpoint = client.endpoint;
+                shared.wildcards.add(id.0, endpoint, filter, report, now_ms);
+            } else {
+                protocol::subscribe(client, shared, id, filter, report, false);
+            }
+            return Ok(());
+        }
+        if client.session.jid.is_some() || client.session.binding {
+            return Err(DriverError::with_hint(
+                "under point-to-point a client receives at one address, and this one has its address already",
+                "subscribe once for each client, to one topic, before it publishes",
+            ));
+        }
+        let report = client.session.promise();
+        protocol::bind(client, shared, id, filter, Some(report));
+        Ok(())
+    }
+
+    fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
+        self.client(id)?;
+        let client = &self.clients[id.0 as usize];
+        let known = client.topics.iter().copied();
+        if let Some(known) = known
+            .into_iter()
+            .find(|t| *self.shared.topics[*t as usize].name == *topic)
+        {
+            return Ok(TopicId(known));
+        }
+        let direct = self.shared.options.direct;
+        check_topic(topic, direct)?;
+        let template = match direct {
+            true => Template::direct(&self.receiver(client, topic)?),
+            false => Template::publish(
+                &self.shared.service(client),
+                topic,
+                self.shared.options.last_value,
+            ),
+        };
+        let number = self.shared.topics.len() as u32;
+        self.shared.topics.push(Topic {
+            client: id.0,
+            name: topic.into(),
+            template,
+            ready: 0,
+        });
+        let client = &mut self.clients[id.0 as usize];
+        client.topics.push(number);
+        if client.state == State::Connected {
+            protocol::make_sure(client, &mut self.shared, id, number);
+        }
+        Ok(TopicId(number))
+    }
+
+    #[inline]
+    fn publish(
+        &mut self,
+        id: ClientId,
+        topic_id: TopicId,
+        payload: Payload<'_>,
+        tag: u64,
+    ) -> Publish {
+        let Some(client) = self.clients.get_mut(id.0 as usize) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        let topic = self.shared.topics.get(topic_id.0 as usize);
+        let (State::Connected, Some(topic)) = (client.state, topic) else {
+            return Publish::Refused(Refusal::NotConnected);
+        };
+        debug_assert_eq!(
+            topic.client, id.0,
+            "a topic is published to by who advertised it"
+        );
+        let direct = self.shared.options.direct;
+        if direct && client.session.jid.is_none() {
+            // It has subscribed to nothing: any address will do.
+            if !client.session.binding {
+                let name = client.name.clone();
+                protocol::bind(client, &mut self.shared, id, &name, None);
+            }
+            return self.not_yet(id);
+        }
+        if !direct && topic.ready != client.epoch {
+            return self.not_yet(id);
+        }
+        if client.pending() >= OUT_CAP {
+            let stuck = client.out.as_ref().is_some_and(|out| out.stuck);
+            if stuck || self.flush(id).is_err() || self.clients[id.0 as usize].pending() >= OUT_CAP
+            {
+                return self.no_room(id);
+            }
+        }
+        let client = &mut self.clients[id.0 as usize];
+        let shared = &mut self.shared;
+        let number = match direct {
+            true => 0,
+            false if client.session.window.has_room(shared.options.in_flight) => {
+                client.session.window.take(tag)
+            }
+            false => return self.no_room(id),
+        };
+        let out = client.out.get_or_insert_with(|| shared.out_pool.get());
+        if out.start != 0 {
+            out.compact();
+        }
+        let template = &shared.topics[topic_id.0 as usize].template;
+        template.append(&mut out.bytes, number, payload);
+        out.messages += u32::from(direct);
+        let (waiting, stuck) = (out.pending().len(), out.stuck);
+        shared.unsettled += 1;
+        shared.mark_dirty(client, id);
+        if waiting >= shared.options.batch && !stuck {
+            // A failure is reported by the next poll.
+            let _ = self.flush(id);
+        }
+        Publish::Accepted
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        self.run(until, events)
+    }
+
+    fn disconnect(&mut self, id: ClientId) {
+        let Ok(client) = self.client(id) else {
+            return;
+        };
+        match client.state {
+            State::Closing => {}
+            State::Connected => {
+                self.look_at_clock();
+                self.say_goodbye(id);
+            }
+            State::Down | State::Connecting | State::Negotiating => {
+                self.drop_connection(id);
+                self.shared.owed.retain(|(owed, _)| *owed != id);
+                self.shared.owed.push((id, Change::Closed));
+            }
+        }
+    }
+
+    fn abort(&mut self, id: ClientId) {
+        if self.client(id).is_ok() {
+            self.drop_connection(id);
+            self.shared.owed.retain(|(owed, _)| *owed != id);
+        }
+    }
+
+    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        if self.client(id)?.state != State::Down {
+            return Err(DriverError::new("the client is still connected"));
+        }
+        self.begin(id)
+    }
+
+    fn unsettled(&self) -> u64 {
+        self.shared.unsettled
+    }
+
+    fn wire_bytes(&self) -> WireBytes {
+        self.shared.wire
+    }
+
+    fn close(&mut self, until: Nanos) {
+        struct Nobody;
+        impl Events for Nobody {
+            fn arrived(&mut self) {}
+            fn delivered(&mut self, _: ClientId, _: pubgauge_driver::Delivery<'_>) {}
+            fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
+            fn changed(&mut self, _: ClientId, _: Change) {}
+        }
+        for id in 0..self.clients.len() as u32 {
+            self.disconnect(ClientId(id));
+        }
+        while self.clients.iter().any(|c| c.state != State::Down) && self.clock.now() < until {
+            if self.run(until, &mut Nobody).is_err() {
+                break;
+            }
+        }
+        for id in 0..self.clients.len() as u32 {
+            self.drop_connection(ClientId(id));
+        }
+    }
+}

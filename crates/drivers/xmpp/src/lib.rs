@@ -1,0 +1,205 @@
+//! XMPP (RFC 6120): publish-subscribe services (XEP-0060) and direct messages.
+//!
+//! The driver has its own epoll loop, because that is the message path: no allocation, lock or
+//! system call for a single message when publishing flat out. Stanzas are put together from a
+//! template made when the topic is advertised; they gather in the connection's buffer and go out
+//! with one write. All connections are read into one buffer, cut into stanzas there ([`frame`])
+//! and read where they lie by a pull parser ([`stanza`]).
+//!
+//! # Topics
+//!
+//! A topic is a leaf node of the same name at the service `pubsub.DOMAIN`, made by whoever needs it
+//! first. Each item of a notification is a message of its own. Wildcards are not XEP-0060's: the
+//! driver looks for nodes that match, again and again, and subscribes to each.
+//!
+//! Under `point-to-point` the topic is the resource of the receiver's address,
+//! `ACCOUNT@DOMAIN/TOPIC`: who subscribes to a topic binds it, and messages go there as
+//! `<message type='headline'>`. A client that will subscribe is therefore connected before it is
+//! bound to an address, and has one topic.
+//!
+//! # Payloads
+//!
+//! Payloads travel in base64, in an element `p` of the namespace `urn:pubgauge:payload:0`. What
+//! that costs, a third more, is in [`wire_bytes`](pubgauge_driver::Fleet::wire_bytes).
+//!
+//! # What acknowledgements mean
+//!
+//! The service answers each publish request: the item was taken, and notifications of it are on
+//! their way. These are answered by nobody. When a connection ends, what was not answered is
+//! forgotten and never acknowledged.
+
+mod client;
+mod element;
+mod endpoint;
+mod fleet;
+mod frame;
+mod io;
+mod native;
+mod options;
+#[cfg(test)]
+mod options_tests;
+mod protocol;
+mod read;
+mod sasl;
+mod shared;
+mod socket;
+mod stanza;
+mod tls;
+mod wildcard;
+mod window;
+mod write;
+
+use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
+use pubgauge_driver::{
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Pattern, Settings, Subscription, Target,
+    Traits, Unsupported,
+};
+
+/// The XMPP driver.
+///
+/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.xmpp`:
+///
+/// | name | values | default |
+/// |---|---|---|
+/// | `mechanism` | `"auto"`, `"plain"`, `"scram-sha-1"`, `"scram-sha-256"`, `"anonymous"` | `"auto"` |
+/// | `pubsub-service` | an address | `pubsub.DOMAIN` |
+/// | `discovery-interval-ms` | between two looks for nodes that match a wildcard; 0: one look | 1000 |
+/// | `no-delay` | `true`, `false` | `true` |
+/// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
+#[derive(Clone, Copy, Debug, Default)]
+pub struct XmppDriver;
+
+impl Driver for XmppDriver {
+    fn name(&self) -> &'static str {
+        options::NAME
+    }
+
+    fn resolve(
+        &self,
+        settings: &Settings,
+        target: &Target,
+    ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        options::Options::resolve(settings, &target.features).map(|(_, rows)| rows)
+    }
+
+    fn traits(&self, settings: &Settings) -> Traits {
+        Traits {
+            publishers_first: false,
+            back_pressure: true,
+            acknowledges: settings.pattern != Some(Pattern::PointToPoint),
+            lossless: false,
+            may_duplicate: false,
+        }
+    }
+
+    fn check_subscription(
+        &self,
+        settings: &Settings,
+        _: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        match options::Options::resolve(settings, &[]) {
+            Ok((options, _)) => fleet::check_subscription(&options, subscription),
+            Err(_) => Ok(()), // `resolve` says why not.
+        }
+    }
+
+    fn capability(&self, capability: Capability, target: &Target) -> Answer {
+        match capability {
+            Capability::Filter(Filtering::Prefix | Filtering::PerLevel) => Answer::emulated(
+                "nodes that match are looked for every second (XEP-0030) and subscribed to one by one: items of a node that was not found yet are missed",
+            ),
+            Capability::BinaryPayload => Answer::emulated("as base64 text, a third longer"),
+            _ => capability::derived(self, capability, target),
+        }
+    }
+
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        Ok(Box::new(fleet::XmppFleet::open(config)?))
+    }
+}
+
+/// Reads a stream from a server, for fuzzing: all that is done with its bytes before anything is
+/// believed. Returns how many stanzas and items there were.
+///
+/// # Errors
+/// When it is no XMPP stream.
+#[doc(hidden)]
+pub fn read_stream(pieces: &[&[u8]]) -> Result<(usize, usize), String> {
+    let mut framer = frame::Framer::default();
+    let mut scratch = element::Scratch::default();
+    let (mut stanzas, mut items) = (0, 0);
+    let mut buf: Vec<u8> = Vec::new();
+    for piece in pieces {
+        buf.extend_from_slice(piece);
+        while let Some(unit) = framer.next(&buf).map_err(|error| error.to_string())? {
+            let (frame::Unit::Blank(n)
+            | frame::Unit::Header(n)
+            | frame::Unit::Stanza(n)
+            | frame::Unit::Close(n)) = unit;
+            let text = std::str::from_utf8(&buf[..n]).map_err(|error| error.to_string())?;
+            match unit {
+                frame::Unit::Header(_) => {
+                    stanza::header(text, &mut scratch).map_err(|error| error.to_string())?;
+                }
+                frame::Unit::Stanza(_) => {
+                    let mut walk = element::Walk::new(text, &mut scratch, "stream");
+                    let read = stanza::next(&mut walk).map_err(|error| error.to_string())?;
+                    stanzas += 1;
+                    if let Some(stanza::Stanza::Items { .. }) = read {
+                        items += walk.scratch.bodies.len();
+                        for body in &walk.scratch.bodies {
+                            let mut decoded = Vec::new();
+                            protocol::decode(&mut decoded, text, walk.scratch, body);
+                        }
+                    }
+                }
+                _ => {}
+            }
+            buf.drain(..n);
+        }
+    }
+    Ok((stanzas, items))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STREAM: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
+        xmlns:stream='http://etherx.jabber.org/streams' version='1.0'><stream:features/>\
+        <message type='headline'><event xmlns='http://jabber.org/protocol/pubsub#event'>\
+        <items node='t'><item id='1'><p xmlns='urn:pubgauge:payload:0'>AAAA</p></item><item/>\
+        <retract id='0'/></items></event></message> <iq type='result' id='p1'/></stream:stream>";
+
+    #[test]
+    fn a_stream_reads_the_same_cut_at_any_byte() {
+        let whole = read_stream(&[STREAM.as_bytes()]);
+        assert_eq!(whole, Ok((3, 2)));
+        for cut in 0..=STREAM.len() {
+            let (a, b) = STREAM.as_bytes().split_at(cut);
+            assert_eq!(read_stream(&[a, b]), whole, "cut at {cut}");
+        }
+        let every: Vec<&[u8]> = STREAM.as_bytes().chunks(1).collect();
+        assert_eq!(read_stream(&every), whole);
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_stream_is_no_panic(
+            at in any::<prop::sample::Index>(),
+            with in proptest::collection::vec(any::<u8>(), 0..8),
+            gone in 0usize..8,
+        ) {
+            let mut bytes = STREAM.as_bytes().to_vec();
+            let at = at.index(bytes.len());
+            let end = (at + gone).min(bytes.len());
+            bytes.splice(at..end, with);
+            let whole = read_stream(&[&bytes]);
+            let pieces: Vec<&[u8]> = bytes.chunks(3).collect();
+            prop_assert_eq!(read_stream(&pieces).is_ok(), whole.is_ok());
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! What the neutral settings become in XMPP, and which of them it cannot honour.
+
+use pubgauge_driver::{
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
+    Unsupported,
+};
+use serde_json::Value;
+
+use crate::client::OUT_CAP;
+use crate::native::Native;
+use crate::sasl::Choice;
+
+/// The driver's name in study files.
+pub(crate) const NAME: &str = "xmpp";
+
+/// Bytes gathered before they are written, unless the settings say otherwise.
+const DEFAULT_BATCH: usize = 16 << 10;
+
+/// Publish requests under way per publisher, unless the settings say otherwise.
+const DEFAULT_IN_FLIGHT: u32 = 100;
+
+const MAX_IN_FLIGHT: u32 = 1 << 20;
+const DEFAULT_KEEP_ALIVE_S: u16 = 60;
+const DEFAULT_DISCOVERY_INTERVAL_MS: u32 = 1000;
+
+/// The settings as the fleet uses them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Options {
+    /// Messages to one receiver instead of items of a node.
+    pub direct: bool,
+    pub last_value: bool,
+    pub in_flight: usize,
+    pub drop_when_full: bool,
+    /// Bytes gathered before they are written; 0 means a write for every message.
+    pub batch: usize,
+    pub keep_alive_s: u16,
+    pub mechanism: Choice,
+    pub service: Option<String>,
+    /// Between two looks for new nodes that match a wildcard; 0 for one look only.
+    pub discovery_interval_ms: u32,
+    pub no_delay: bool,
+    pub send_buffer: Option<usize>,
+    pub receive_buffer: Option<usize>,
+}
+
+/// Collects what each setting became.
+#[derive(Default)]
+pub(crate) struct Table {
+    rows: Vec<Mapping>,
+    refused: Vec<Unsupported>,
+}
+
+impl Table {
+    fn row(&mut self, setting: &str, value: Option<String>, native: impl Into<String>) {
+        self.rows.push(Mapping {
+            setting: setting.to_owned(),
+            value: value.unwrap_or_else(|| "default".to_owned()),
+            native: native.into(),
+        });
+    }
+
+    pub fn refuse(&mut self, setting: &str, value: impl Into<String>, reason: impl Into<String>) {
+        self.refused.push(Unsupported {
+            setting: setting.to_owned(),
+            value: value.into(),
+            reason: reason.into(),
+        });
+    }
+
+    /// A row, or a refusal if the setting was given.
+    fn absent<T: serde::Serialize>(
+        &mut self,
+        setting: &str,
+        given: &Option<T>,
+        otherwise: &str,
+        reason: &str,
+    ) {
+        match spelt(given) {
+            None => self.row(setting, None, otherwise),
+            Some(value) => self.refuse(setting, value, reason),
+        }
+    }
+}
+
+/// A setting's value as a study file spells it.
+fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
+    let value = serde_json::to_value(value.as_ref()?).ok()?;
+    Some(match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    })
+}
+
+impl Options {
+    /// Resolves the settings for a system with these features.
+    pub fn resolve(
+        settings: &Settings,
+        features: &[String],
+    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+        let mut table = Table::default();
+        let native = Native::parse(settings, &mut table);
+        let mut options = Options {
+            direct: settings.pattern == Some(Pattern::PointToPoint),
+            last_value: settings.last_value.unwrap_or(false),
+            in_flight: settings.in_flight.unwrap_or(DEFAULT_IN_FLIGHT) as usize,
+            drop_when_full: settings.on_full == Some(OnFull::Drop),
+            batch: DEFAULT_BATCH,
+            keep_alive_s: settings.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
+            mechanism: mechanism(native.mechanism, features, &mut table),
+            service: native.service.clone(),
+            discovery_interval_ms: native
+                .discovery_interval_ms
+                .unwrap_or(DEFAULT_DISCOVERY_INTERVAL_MS),
+            no_delay: native.no_delay.unwrap_or(true),
+            send_buffer: native.send_buffer,
+            receive_buffer: native.receive_buffer,
+        };
+        options.pattern(settings, &mut table);
+        delivery(settings, &mut table);
+        options.message(settings, &mut table);
+        options.flow(settings, &mut table);
+        absent(settings, &mut table);
+        options.connection(settings, &mut table);
+        options.natives(settings, &mut table);
+        if !table.refused.is_empty() {
+            return Err(table.refused);
+        }
+        let order = |m: &Mapping| Settings::NAMES.iter().position(|n| *n == m.setting);
+        table.rows.sort_by_key(|m| order(m).unwrap_or(usize::MAX));
+        Ok((options, table.rows))
+    }
+
+    fn pattern(&self, s: &Settings, t: &mut Table) {
+        let value = spelt(&s.pattern);
+        match s.pattern {
+            None | Some(Pattern::PublishSubscribe) => t.row(
+                "pattern",
+                value,
+                "a leaf node for each topic (XEP-0060): publish requests, item notifications",
+            ),
+            Some(Pattern::PointToPoint) if self.mechanism == Choice::Anonymous => t.refuse(
+                "pattern",
+                "point-to-point",
+                "the server gives anonymous clients their addresses, so that no sender knows them; take a system with an account",
+            ),
+            Some(Pattern::PointToPoint) => t.row(
+                "pattern",
+                value,
+                "<message type='headline'> to ACCOUNT/TOPIC: the topic is the receiver's resource, and whoever subscribes to it binds that",
+            ),
+            Some(Pattern::RequestReply) => t.refuse(
+                "pattern",
+                "request-reply",
+                "XMPP's <iq> asks a client and brings its answer back, but this driver's receivers answer by messages of their own; use a ping-pong workload, which asks and answers on two topics",
+            ),
+        }
+    }
+
+    fn message(&self, s: &Settings, t: &mut Table) {
+        let value = spelt(&s.last_value);
+        match s.last_value {
+            Some(true) if self.direct => t.refuse(
+                "last-value",
+                "true",
+                "a message to a receiver who is not there is not kept; use pattern = \"publish-subscribe\"",
+            ),
+            Some(true) => t.row(
+                "last-value",
+                value,
+                "nodes with persist_items, max_items 1 and send_last_published_item on_sub; every item has the identifier `current`",
+            ),
+            _ => t.row(
+                "last-value",
+                value,
+                if self.direct {
+                    "none"
+                } else {
+                    "nodes without persist_items, send_last_published_item never"
+                },
+            ),
+        }
+        t.absent(
+            "lifespan-ms",
+            &s.lifespan_ms,
+            "notifications do not expire",
+            "XMPP notifications do not expire (XEP-0060's item_expire is about stored items, and ejabberd 23.01 does not have it); leave it out",
+        );
+        t.absent(
+            "user-properties",
+            &s.user_properties.as_ref().filter(|p| !p.is_empty()),
+            "none",
+            "an item has one payload and no properties (XEP-0060 §7.1); put them into the payload",
+        );
+    }
+
+    fn flow(&mut self, s: &Settings, t: &mut Table) {
+        let value = spelt(&s.in_flight);
+        match s.in_flight {
+            Some(n) if self.direct => t.refuse(
+                "in-flight",
+                n.to_string(),
+                "messages to a receiver are not answered; TCP alone holds the sender back",
+            ),
+            None if self.direct => {
+                t.row("in-flight", None, "not limited: messages are not answered")
+            }
+            Some(n) if n == 0 || n > MAX_IN_FLIGHT => t.refuse(
+                "in-flight",
+                n.to_string(),
+                format!("expected 1 to {MAX_IN_FLIGHT}"),
+            ),
+            _ => t.row(
+                "in-flight",
+                value,
+                format!(
+                    "{} unanswered publish requests per publisher",
+                    self.in_flight
+                ),
+            ),
+        }
+        match s.queue_limit {
+            None => t.row("queue-limit", None, "64 KiB of stanzas per publisher, then back-pressure"),
+            Some(n) => t.refuse(
+                "queue-limit",
+                n.to_string(),
+                "the driver's queue is bounded in bytes, not messages; to bound messages under way use in-flight",
+            ),
+        }
+        t.row(
+            "on-full",
+            spelt(&s.on_full),
+            match (self.drop_when_full, self.direct) {
+                (true, _) => "refused as dropped while 64 KiB wait or the window is full",
+                (false, false) => "the publisher is held back by TCP and the window",
+                (false, true) => "the sender is held back by TCP",
+            },
+        );
+        let value = spelt(&s.batching);
+        match s.batching {
+            None | Some(Batching::Adaptive) => t.row(
+                "batching",
+                value,
+                "stanzas gather until 16 KiB or until the worker has nothing due, whichever is first",
+            ),
+            Some(Batching::Off) => {
+                self.batch = 0;
+                t.row("batching", value, "one write per stanza");
+            }
+            Some(Batching::Bytes(0)) => {
+                t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per stanza");
+            }
+            Some(Batching::Bytes(n)) if n as usize > OUT_CAP => t.refuse(
+                "batching",
+                format!("{n} bytes"),
+                format!("at most {OUT_CAP} bytes wait in the driver"),
+            ),
+            Some(Batching::Bytes(n)) => {
+                self.batch = n as usize;
+                t.row(
+                    "batching",
+                    value,
+                    format!("stanzas gather until {n} bytes or until the worker has nothing due, whichever is first"),
+                );
+            }
+        }
+    }
+
+    fn connection(&self, s: &Settings, t: &mut Table) {
+        t.row(
+            "keep-alive-s",
+            spelt(&s.keep_alive_s),
+            match self.keep_alive_s {
+                0 => "none".to_owned(),
+                n => format!("XMPP Ping (XEP-0199) after {n} s without a word to the server"),
+            },
+        );
+        match s.transport {
+            None | Some(Transport::Tcp) => t.row(
+                "transport",
+                spelt(&s.transport),
+                "TCP; STARTTLS where the endpoint is xmpp+starttls://, TLS from the start where it is xmpps://",
+            ),
+            Some(_) => t.refuse(
+                "transport",
+                spelt(&s.transport).unwrap_or_default(),
+                "this driver speaks XMPP over TCP, with or without TLS, only",
+            ),
+        }
+    }
+
+    /// Rows of the native settings that were given.
+    fn natives(&self, s: &Settings, t: &mut Table) {
+        for (name, value) in s.native.get(NAME).into_iter().flatten() {
+            let native = match name.as_str() {
+                "mechanism" => self.mechanism.words().to_owned(),
+                "pubsub-service" => format!("nodes at {}", self.service.as_deref().unwrap_or("")),
+                "discovery-interval-ms" => match self.discovery_interval_ms {
+                    0 => "nodes that match a wildcard are looked for at the subscription only"
+                        .to_owned(),
+                    n => format!(
+                        "nodes that match a wildcard are looked for every {n} ms (XEP-0030)"
+                    ),
+                },
+                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
+                "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
+                "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
+                _ => continue,
+            };
+            let value = spelt(&Some(value));
+            t.row(&format!("native.xmpp.{name}"), value, native);
+        }
+    }
+}
+
+/// How clients log in. What a system's file says of its server's mechanisms is believed.
+fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Table) -> Choice {
+    let asked = asked.unwrap_or_default();
+    let offered: Vec<&str> = Choice::ALL
+        .into_iter()
+        .filter_map(Choice::mechanism)
+        .filter(|name| features.iter().any(|f| f == name))
+        .collect();
+    match asked.mechanism() {
+        None if offered == ["anonymous"] => Choice::Anonymous,
+        Some(name) if !offered.is_empty() && !offered.contains(&name) => {
+            t.refuse(
+                "native.xmpp.mechanism",
+                name,
+                format!(
+                    "this system's file lists {} and not `{name}`",
+                    offered.join(", ")
+                ),
+            );
+            asked
+        }
+        _ => asked,
+    }
+}
+
+/// Reliability, durability, sessions.
+fn delivery(s: &Settings, t: &mut Table) {
+    let value = spelt(&s.reliability);
+    match s.reliability {
+        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => t.row(
+            "reliability",
+            value,
+            "as TCP delivers: nobody acknowledges a notification, and what a lost connection swallows is gone",
+        ),
+        Some(_) => t.refuse(
+            "reliability",
+            value.unwrap_or_default(),
+            "XMPP delivers as best it can: the answer to a publish request says that the server has the item, but no subscriber acknowledges a notification (stream management, XEP-0198, is not spoken by this driver); use at-most-once",
+        ),
+    }
+    let value = spelt(&s.durability);
+    match s.durability {
+        None | Some(Durability::Memory) => t.row(
+            "durability",
+            value,
+            "notifications are not stored; a last value is where the server keeps its nodes",
+        ),
+        Some(_) => t.refuse(
+            "durability",
+            value.unwrap_or_default(),
+            "notifications are sent on at once and not stored; a server may keep items on disk, but sends none of them again by itself except the last",
+        ),
+    }
+    t.row(
+        "session",
+        spelt(&s.session.filter(|s| *s == Session::Clean)),
+        "clean: subscriptions of full addresses, ended at disconnection",
+    );
+    if s.session == Some(Session::Durable) {
+        t.refuse(
+            "session",
+            "durable",
+            "a server keeps subscriptions, but does not keep for an absent subscriber what it missed (XEP-0060 §12.1)",
+        );
+    }
+    t.absent(
+        "session-expiry-s",
+        &s.session_expiry_s,
+        "ends with the connection",
+        "XMPP sessions end with their connection; leave it out",
+    );
+}
+
+/// Settings that XMPP has nothing for.
+fn absent(s: &Settings, t: &mut Table) {
+    t.absent(
+        "priority",
+        &s.priority,
+        "none: stanzas go out in their order",
+        "XMPP keeps the order of stanzas between two addresses (RFC 6120 §10.1), so that none may overtake; leave it out",
+    );
+    t.absent(
+        "multicast",
+        &s.multicast.filter(|m| *m),
+        "off: one TCP copy for each subscriber",
+        "XMPP runs over TCP: the server sends each subscriber its own copy; leave it out",
+    );
+    t.absent(
+        "rate-limit-bytes-per-s",
+        &s.rate_limit_bytes_per_s,
+        "none of the client's; the server's shaper is its own configuration",
+        "an XMPP client cannot tell the server to limit its rate; give the server a shaper, or lower the workload's rate",
+    );
+    t.absent(
+        "conflate",
+        &s.conflate.filter(|c| *c),
+        "off",
+        "XMPP servers send every notification; last-value keeps the newest for late subscribers only",
+    );
+    // What was refused above only for its value.
+    for (setting, given) in [("multicast", s.multicast), ("conflate", s.conflate)] {
+        if given == Some(false)
+            && let Some(row) = t.rows.iter_mut().find(|row| row.setting == setting)
+        {
+            row.value = "false".into();
+        }
+    }
+}

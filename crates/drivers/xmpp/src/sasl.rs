@@ -1,0 +1,328 @@
+//! Logging in by SASL (RFC 6120 §6, RFC 5802): which mechanism, and what the library that speaks
+//! it does not check.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pubgauge_driver::Secret;
+use sasl::client::Mechanism;
+use sasl::client::mechanisms::{Anonymous, Plain, Scram};
+use sasl::common::scram::{Sha1, Sha256};
+use sasl::common::{ChannelBinding, Credentials};
+
+/// The most rounds of SCRAM that a server may ask for. It costs the client as many hashes: with
+/// no bound, a hostile server could keep it busy for hours.
+const MAX_ITERATIONS: u64 = 1_000_000;
+
+/// Which mechanism the settings ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The best that the server offers.
+    #[default]
+    Auto,
+    Plain,
+    ScramSha1,
+    ScramSha256,
+    Anonymous,
+}
+
+impl Choice {
+    /// All that name a mechanism.
+    pub const ALL: [Choice; 4] = [
+        Choice::Plain,
+        Choice::ScramSha1,
+        Choice::ScramSha256,
+        Choice::Anonymous,
+    ];
+
+    /// The mechanism in the words of settings and of system files.
+    pub fn mechanism(self) -> Option<&'static str> {
+        Some(match self {
+            Choice::Auto => return None,
+            Choice::Plain => "plain",
+            Choice::ScramSha1 => "scram-sha-1",
+            Choice::ScramSha256 => "scram-sha-256",
+            Choice::Anonymous => "anonymous",
+        })
+    }
+
+    pub fn parse(text: &str) -> Option<Choice> {
+        if text == "auto" {
+            return Some(Choice::Auto);
+        }
+        Self::ALL.into_iter().find(|c| c.mechanism() == Some(text))
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Choice::Auto => {
+                "the first of SCRAM-SHA-256, SCRAM-SHA-1 and PLAIN that the server offers; ANONYMOUS without an account"
+            }
+            Choice::Plain => "SASL PLAIN",
+            Choice::ScramSha1 => "SASL SCRAM-SHA-1",
+            Choice::ScramSha256 => "SASL SCRAM-SHA-256",
+            Choice::Anonymous => "SASL ANONYMOUS",
+        }
+    }
+}
+
+/// Who logs in.
+pub(crate) struct Account<'a> {
+    pub username: Option<&'a str>,
+    pub password: Option<&'a Secret>,
+    /// Nobody can read what is sent.
+    pub private: bool,
+}
+
+/// A login under way.
+pub(crate) struct Login {
+    mechanism: Box<dyn Mechanism>,
+    /// What the server's nonce must begin with (RFC 5802 §5.1): our own.
+    nonce: Option<Vec<u8>>,
+    /// The server has yet to prove that it knows the password.
+    unproven: bool,
+}
+
+impl Login {
+    /// Chooses a mechanism among those that the server offers.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn choose(
+        choice: Choice,
+        offered: &[String],
+        account: &Account<'_>,
+    ) -> Result<Login, String> {
+        let offers = |name: &str| offered.iter().any(|m| m == name);
+        let (name, why) = match (choice, account.username) {
+            (Choice::Anonymous, _) => ("ANONYMOUS", ""),
+            (Choice::Plain, _) => ("PLAIN", ""),
+            (Choice::ScramSha1, _) => ("SCRAM-SHA-1", ""),
+            (Choice::ScramSha256, _) => ("SCRAM-SHA-256", ""),
+            (Choice::Auto, None) => ("ANONYMOUS", ", and no account was given"),
+            (Choice::Auto, Some(_)) if offers("SCRAM-SHA-256") => ("SCRAM-SHA-256", ""),
+            (Choice::Auto, Some(_)) if offers("SCRAM-SHA-1") => ("SCRAM-SHA-1", ""),
+            (Choice::Auto, Some(_)) if offers("PLAIN") && !account.private => {
+                return Err(
+                    "the server offers no way to log in but PLAIN, which would send the password in the clear\n  hint: use xmpp+starttls:// or xmpps://, or say native.xmpp.mechanism = \"plain\" if you mean it".into(),
+                );
+            }
+            (Choice::Auto, Some(_)) => ("PLAIN", ""),
+        };
+        if !offers(name) {
+            return Err(format!(
+                "the server does not offer SASL {name}{why}; it offers {}\n  hint: set native.xmpp.mechanism, or give the account that the server wants",
+                if offered.is_empty() {
+                    "nothing".into()
+                } else {
+                    offered.join(", ")
+                }
+            ));
+        }
+        if name == "ANONYMOUS" {
+            return Ok(Login {
+                mechanism: Box::new(Anonymous::new()),
+                nonce: None,
+                unproven: false,
+            });
+        }
+        let (Some(username), Some(password)) = (account.username, account.password) else {
+            return Err(format!(
+                "SASL {name} needs an account and its password\n  hint: give the user name in the endpoint or the system's file, and the password with it or by PUBGAUGE_PASSWORD"
+            ));
+        };
+        let scram = name.starts_with("SCRAM");
+        // The library leaves this to its caller (RFC 5802 §5.1, `saslname`).
+        let username = match scram {
+            true => username.replace('=', "=3D").replace(',', "=2C"),
+            false => username.to_owned(),
+        };
+        let credentials = Credentials::default()
+            .with_username(username)
+            .with_password(password.reveal())
+            .with_channel_binding(ChannelBinding::None);
+        fn make<M: Mechanism + 'static>(
+            credentials: Credentials,
+        ) -> Result<Box<dyn Mechanism>, sasl::client::MechanismError> {
+            Ok(Box::new(M::from_credentials(credentials)?))
+        }
+        let mechanism = match name {
+            "PLAIN" => make::<Plain>(credentials),
+            "SCRAM-SHA-1" => make::<Scram<Sha1>>(credentials),
+            _ => make::<Scram<Sha256>>(credentials),
+        };
+        Ok(Login {
+            mechanism: mechanism.map_err(|error| format!("SASL {name}: {error}"))?,
+            nonce: None,
+            unproven: scram,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        self.mechanism.name()
+    }
+
+    /// The first word, base64. An empty one is written `=` (RFC 6120 §6.4.2).
+    pub fn initial(&mut self) -> String {
+        let initial = self.mechanism.initial();
+        if self.unproven {
+            let nonce = attribute(&initial, b'r').unwrap_or_default();
+            self.nonce = Some(nonce.to_vec());
+        }
+        match initial.is_empty() {
+            true => "=".into(),
+            false => STANDARD.encode(initial),
+        }
+    }
+
+    /// The answer to a challenge, base64.
+    ///
+    /// # Errors
+    /// When the challenge is not one.
+    pub fn response(&mut self, challenge: &str) -> Result<String, String> {
+        let challenge = decode(challenge)?;
+        if let Some(nonce) = &self.nonce {
+            if !attribute(&challenge, b'r').is_some_and(|theirs| theirs.starts_with(nonce)) {
+                return Err("the server's nonce does not begin with ours".into());
+            }
+            let iterations = attribute(&challenge, b'i')
+                .and_then(|i| std::str::from_utf8(i).ok()?.parse::<u64>().ok());
+            if !iterations.is_some_and(|i| (1..=MAX_ITERATIONS).contains(&i)) {
+                return Err(format!(
+                    "the server asks for a number of SCRAM iterations that is not between 1 and {MAX_ITERATIONS}"
+                ));
+            }
+        }
+        let response = self.mechanism.response(&challenge);
+        response
+            .map(|response| STANDARD.encode(response))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Checks the server's last word.
+    ///
+    /// # Errors
+    /// When it does not prove that the server knows the password.
+    pub fn success(&mut self, data: &str) -> Result<(), String> {
+        let data = decode(data)?;
+        match self.unproven {
+            false => Ok(()),
+            true => self
+                .mechanism
+                .success(&data)
+                .map_err(|error| error.to_string()),
+        }
+    }
+}
+
+fn decode(text: &str) -> Result<Vec<u8>, String> {
+    match text.trim() {
+        "" | "=" => Ok(Vec::new()),
+        text => STANDARD
+            .decode(text)
+            .map_err(|_| "the server's SASL data is not base64".to_owned()),
+    }
+}
+
+/// A value of a SCRAM message.
+fn attribute(message: &[u8], name: u8) -> Option<&[u8]> {
+    let mut parts = message.split(|b| *b == b',');
+    parts.find_map(|part| part.strip_prefix(&[name, b'='][..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    fn choose(
+        choice: Choice,
+        offered: &[&str],
+        username: Option<&str>,
+        private: bool,
+    ) -> Result<String, String> {
+        let password = Secret::new("p");
+        let account = Account {
+            username,
+            password: Some(&password),
+            private,
+        };
+        let login = Login::choose(choice, &names(offered), &account)?;
+        Ok(login.name().to_owned())
+    }
+
+    #[test]
+    fn the_best_offered_is_chosen() {
+        let all = ["PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "ANONYMOUS"];
+        assert_eq!(
+            choose(Choice::Auto, &all, Some("u"), true).unwrap(),
+            "SCRAM-SHA-256"
+        );
+        assert_eq!(
+            choose(Choice::Auto, &all[..2], Some("u"), false).unwrap(),
+            "SCRAM-SHA-1"
+        );
+        assert_eq!(
+            choose(Choice::Auto, &all[..1], Some("u"), true).unwrap(),
+            "PLAIN"
+        );
+        assert_eq!(choose(Choice::Auto, &all, None, true).unwrap(), "ANONYMOUS");
+        assert_eq!(
+            choose(Choice::Plain, &all, Some("u"), false).unwrap(),
+            "PLAIN"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let error = choose(Choice::Auto, &["PLAIN"], Some("u"), false).unwrap_err();
+        assert!(
+            error.contains("in the clear") && error.contains("hint"),
+            "{error}"
+        );
+        let error = choose(Choice::ScramSha1, &["X"], Some("u"), true).unwrap_err();
+        assert!(error.contains("it offers X"), "{error}");
+        let error = choose(Choice::Auto, &["PLAIN"], None, true).unwrap_err();
+        assert!(error.contains("no account was given"), "{error}");
+        let error = choose(Choice::Plain, &["PLAIN"], None, true).unwrap_err();
+        assert!(error.contains("needs an account"), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_cheats_is_found_out() {
+        let password = Secret::new("p");
+        let account = Account {
+            username: Some("a,b=c"),
+            password: Some(&password),
+            private: true,
+        };
+        let begin = || {
+            let mut login =
+                Login::choose(Choice::ScramSha1, &names(&["SCRAM-SHA-1"]), &account).unwrap();
+            let first = STANDARD.decode(login.initial()).unwrap();
+            let nonce = String::from_utf8(attribute(&first, b'r').unwrap().to_vec()).unwrap();
+            (login, String::from_utf8(first).unwrap(), nonce)
+        };
+        let (mut login, first, _) = begin();
+        assert!(first.starts_with("n,,n=a=2Cb=3Dc,r="), "{first}");
+        let challenge = |r: &str, i: &str| STANDARD.encode(format!("r={r},s=c2FsdA==,i={i}"));
+        let error = login.response(&challenge("theirs", "4096")).unwrap_err();
+        assert!(error.contains("nonce"), "{error}");
+        let (mut login, _, nonce) = begin();
+        let error = login
+            .response(&challenge(&nonce, "4000000000"))
+            .unwrap_err();
+        assert!(error.contains("iterations"), "{error}");
+        // Success without a proof, or before the challenge.
+        let (mut login, _, nonce) = begin();
+        assert!(login.success("").is_err());
+        login
+            .response(&challenge(&format!("{nonce}x"), "1"))
+            .unwrap();
+        assert!(login.success("").is_err());
+        assert!(login.success(&STANDARD.encode("v=AAAA")).is_err());
+        assert!(begin().0.response("!").is_err());
+    }
+}

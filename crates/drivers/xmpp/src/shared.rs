@@ -1,0 +1,125 @@
+//! What all clients of a fleet share, apart from the sockets.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
+
+use crate::client::{Client, OutPool};
+use crate::element::Scratch;
+use crate::endpoint::Endpoint;
+use crate::options::Options;
+use crate::tls;
+use crate::wildcard::Wildcards;
+use crate::write::Template;
+
+/// A topic that a client advertised.
+pub(crate) struct Topic {
+    pub client: u32,
+    pub name: Box<str>,
+    pub template: Template,
+    /// The connection (by [`Client::epoch`]) on which its node was made sure of.
+    pub ready: u32,
+}
+
+/// What all clients of a fleet share.
+pub(crate) struct Shared {
+    pub options: Options,
+    pub endpoints: Vec<Endpoint>,
+    pub password: Option<Secret>,
+    pub topics: Vec<Topic>,
+    pub wildcards: Wildcards,
+    pub out_pool: OutPool,
+    pub timers: Timers,
+    /// Clients with bytes to write.
+    pub dirty: Vec<u32>,
+    /// Changes that happened outside a poll.
+    pub owed: Vec<(ClientId, Change)>,
+    /// Messages accepted and not settled.
+    pub unsettled: u64,
+    pub wire: WireBytes,
+    /// Longest stanza that is taken from a server, in bytes.
+    pub max_in: usize,
+    /// Milliseconds since the fleet was opened, as of the last look at the clock.
+    pub now_ms: u32,
+    /// Something was reported during this poll.
+    pub reported: bool,
+    pub scratch: Scratch,
+    /// Clients with outcomes of subscriptions to report.
+    pub settled: Vec<u32>,
+    /// A payload, decoded.
+    pub decoded: Vec<u8>,
+    pub tls: Option<tls::Setup>,
+}
+
+impl Shared {
+    #[inline]
+    pub fn report(&mut self, events: &mut dyn Events, id: ClientId, change: Change) {
+        self.reported = true;
+        events.changed(id, change);
+    }
+
+    /// Sees to it that the next flush looks at this client.
+    #[inline]
+    pub fn mark_dirty(&mut self, client: &mut Client, id: ClientId) {
+        if !client.dirty {
+            client.dirty = true;
+            self.dirty.push(id.0);
+        }
+    }
+
+    /// Sets the client's timer.
+    pub fn set_timer(&mut self, client: &mut Client, id: ClientId, after_ms: u32) {
+        // 0 stands for no timer.
+        client.due_ms = self.now_ms.saturating_add(after_ms).max(1);
+        self.timers.0.push(Reverse((client.due_ms, id.0)));
+    }
+
+    pub fn endpoint(&self, client: &Client) -> &Endpoint {
+        &self.endpoints[usize::from(client.endpoint)]
+    }
+
+    /// For messages.
+    pub fn shown(&self, client: &Client) -> &str {
+        &self.endpoint(client).shown
+    }
+
+    /// TLS for a client's connection.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn tls_connection(&self, client: &Client) -> Result<Box<rustls::ClientConnection>, String> {
+        match &self.tls {
+            Some(setup) => setup.connection(usize::from(client.endpoint)),
+            None => Err("TLS is not set up".into()),
+        }
+    }
+
+    /// The address of the publish-subscribe service.
+    pub fn service(&self, client: &Client) -> String {
+        match &self.options.service {
+            Some(service) => service.clone(),
+            None => format!("pubsub.{}", self.endpoint(client).domain),
+        }
+    }
+}
+
+/// Timers of all clients. One that was overtaken by another stays in until it is due, and is then
+/// told by its time, which is no longer the client's.
+#[derive(Default)]
+pub(crate) struct Timers(pub BinaryHeap<Reverse<(u32, u32)>>);
+
+impl Timers {
+    /// When the first is due.
+    pub fn first_ms(&self) -> Option<u32> {
+        self.0.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Takes one out that is due: its time and its client.
+    pub fn pop_due(&mut self, now_ms: u32) -> Option<(u32, u32)> {
+        if self.first_ms()? > now_ms {
+            return None;
+        }
+        self.0.pop().map(|Reverse(entry)| entry)
+    }
+}

@@ -1,0 +1,49 @@
+//! The conformance suite against a real ejabberd.
+
+mod common;
+
+use common::Ejabberd;
+use pubgauge_driver::conformance::{self, Exception};
+use pubgauge_driver::{Pattern, Settings};
+use pubgauge_driver_xmpp::XmppDriver;
+
+fn conforms(server: &Ejabberd, settings: &Settings, exceptions: &[Exception]) {
+    let outcomes = conformance::check(&XmppDriver, &server.target(), settings, exceptions);
+    let failures = conformance::failures(&outcomes);
+    assert!(failures.is_empty(), "{failures:#?}\n{outcomes:#?}");
+}
+
+#[test]
+fn publish_subscribe_conforms() {
+    conforms(&Ejabberd::start("xmpp"), &Settings::default(), &[]);
+}
+
+#[test]
+fn publish_subscribe_with_a_last_value_conforms() {
+    let settings = Settings {
+        last_value: Some(true),
+        ..Settings::default()
+    };
+    conforms(&Ejabberd::start("xmpp"), &settings, &[]);
+}
+
+#[test]
+fn anonymous_clients_conform() {
+    conforms(&Ejabberd::start("anonymous"), &Settings::default(), &[]);
+}
+
+const NO_WILDCARDS: &str =
+    "a receiver of direct messages has one address, so that it cannot subscribe to a wildcard";
+
+#[test]
+fn point_to_point_conforms() {
+    let settings = Settings {
+        pattern: Some(Pattern::PointToPoint),
+        ..Settings::default()
+    };
+    let exceptions = ["many-to-one-and-one-to-many", "closes-in-time"].map(|check| Exception {
+        check,
+        reason: NO_WILDCARDS,
+    });
+    conforms(&Ejabberd::start("xmpp"), &settings, &exceptions);
+}
