@@ -90,7 +90,8 @@ pub(crate) struct Session {
     pub window: Window,
     /// Topics whose nodes are not known to be there yet.
     pub creating: u32,
-    pub requests: Vec<(u32, Request)>,
+    /// By their numbers, each with how often more it may be tried.
+    pub requests: Vec<(u32, Request, u8)>,
     pub next_request: u32,
     /// Nodes subscribed to.
     pub nodes: Vec<Box<str>>,
@@ -102,17 +103,18 @@ pub(crate) struct Session {
 
 impl Session {
     /// A number for a request, which is kept until its answer comes.
-    pub fn ask(&mut self, request: Request) -> u32 {
+    pub fn ask(&mut self, request: Request, left: u8) -> u32 {
         let id = self.next_request;
         self.next_request = id.wrapping_add(1);
-        self.requests.push((id, request));
+        self.requests.push((id, request, left));
         id
     }
 
     /// The request that this is the answer to.
-    pub fn answered(&mut self, id: u32) -> Option<Request> {
-        let index = self.requests.iter().position(|(n, _)| *n == id)?;
-        Some(self.requests.swap_remove(index).1)
+    pub fn answered(&mut self, id: u32) -> Option<(Request, u8)> {
+        let index = self.requests.iter().position(|(n, ..)| *n == id)?;
+        let (_, request, left) = self.requests.swap_remove(index);
+        Some((request, left))
     }
 
     /// A number for a subscription whose outcome will be reported.

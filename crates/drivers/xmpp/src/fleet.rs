@@ -12,11 +12,13 @@ use pubgauge_net::socket;
 use pubgauge_net::timers::Timers;
 use rustix::event::epoll;
 
-use crate::client::{Client, State};
+use crate::client::{Client, Request, State};
 use crate::element::Scratch;
 use crate::endpoint::{Endpoint, Security};
+use crate::negotiate;
 use crate::options::Options;
-use crate::protocol::{self, Broken};
+use crate::protocol::Broken;
+use crate::requests;
 use crate::shared::{Shared, Topic};
 use crate::tls;
 use crate::wildcard::{self, Wildcards};
@@ -240,7 +242,7 @@ impl XmppFleet {
         let service = shared.service(client);
         let jid = client.session.jid.clone().unwrap_or_default();
         for node in std::mem::take(&mut client.session.nodes) {
-            let number = client.session.ask(crate::client::Request::Forget);
+            let number = client.session.ask(Request::Forget, 0);
             let out = client.out(&mut shared.out_pool);
             write::subscription(&mut out.bytes, number, &service, "unsubscribe", &node, &jid);
         }
@@ -364,7 +366,12 @@ impl Fleet for XmppFleet {
                 let endpoint = client.endpoint;
                 shared.wildcards.add(id.0, endpoint, filter, report, now_ms);
             } else {
-                protocol::subscribe(client, shared, id, filter, report, false);
+                let request = Request::Subscribe {
+                    node: filter.into(),
+                    report,
+                    created: false,
+                };
+                requests::ask(client, shared, id, request, requests::TRIES);
             }
             return Ok(());
         }
@@ -375,7 +382,7 @@ impl Fleet for XmppFleet {
             ));
         }
         let report = client.session.promise();
-        protocol::bind(client, shared, id, filter, Some(report));
+        negotiate::bind(client, shared, id, filter, Some(report));
         Ok(())
     }
 
@@ -409,7 +416,7 @@ impl Fleet for XmppFleet {
         let client = &mut self.clients[id.0 as usize];
         client.topics.push(number);
         if client.state == State::Connected {
-            protocol::make_sure(client, &mut self.shared, id, number);
+            requests::make_sure(client, &mut self.shared, id, number);
         }
         Ok(TopicId(number))
     }
@@ -438,7 +445,7 @@ impl Fleet for XmppFleet {
             // It has subscribed to nothing: any address will do.
             if !client.session.binding {
                 let name = client.name.clone();
-                protocol::bind(client, &mut self.shared, id, &name, None);
+                negotiate::bind(client, &mut self.shared, id, &name, None);
             }
             return self.not_yet(id);
         }

@@ -12,7 +12,8 @@ use rustix::net::sockopt::socket_error;
 
 use crate::client::{Request, State, Step};
 use crate::fleet::XmppFleet;
-use crate::protocol::{self, Broken};
+use crate::negotiate;
+use crate::protocol::Broken;
 use crate::write;
 
 /// Events taken from epoll at once.
@@ -129,7 +130,7 @@ impl XmppFleet {
             return Err(Broken(message));
         }
         client.state = State::Negotiating;
-        protocol::open_stream(client, &mut self.shared, id, Step::Features);
+        negotiate::open_stream(client, &mut self.shared, id, Step::Features);
         // A failure to write has failed the client already.
         let _ = self.flush(id);
         Ok(())
@@ -291,7 +292,7 @@ impl XmppFleet {
         // server's reading them is the sign of life.
         client.awaits_pong = true;
         if client.out.is_none() {
-            let number = client.session.ask(Request::Forget);
+            let number = client.session.ask(Request::Forget, 0);
             let domain = &self.shared.endpoints[usize::from(client.endpoint)].domain;
             let out = client.out.get_or_insert_with(|| self.shared.out_pool.get());
             write::ping(&mut out.bytes, number, domain);
