@@ -6,7 +6,8 @@
 //! General/MaxMessageSize that holds one message.
 //!
 //! `cargo bench -p pubgauge-driver-cyclonedds --features native` (needs `ddsperf`; Debian:
-//! cyclonedds-tools). `ROUNDS=5 SECONDS=4` change how long it takes.
+//! cyclonedds-tools). `ROUNDS=5 SECONDS=4` change how long it takes, `ONLY="1024 B"` picks cases by
+//! what their names contain.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -50,7 +51,11 @@ fn main() {
     };
 
     println!("messages that arrive, median of {rounds} turns of {seconds} s");
+    let only = std::env::var("ONLY").unwrap_or_default();
     for (payload, name, settings) in cases() {
+        if !format!("{payload} B, {name}").contains(&only) {
+            continue;
+        }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             theirs.push(bench.ddsperf_throughput(2 * round, payload, &settings));
