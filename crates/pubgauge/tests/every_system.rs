@@ -18,7 +18,25 @@ const CHECK: Duration = Duration::from_secs(600);
 const SOON: Duration = Duration::from_secs(60);
 
 /// What clients cannot see, by driver: the test of the driver's own that shows it.
-const OWN_TESTS: [(&str, &str, &str, &str); 7] = [
+const OWN_TESTS: [(&str, &str, &str, &str); 10] = [
+    (
+        "amqp",
+        "batching:off",
+        "crates/drivers/amqp/tests/scripted.rs",
+        "without_batching_each_message_is_written_at_once",
+    ),
+    (
+        "amqp",
+        "batching:fixed",
+        "crates/drivers/amqp/tests/scripted.rs",
+        "fixed_batching_gathers_so_many_bytes",
+    ),
+    (
+        "amqp",
+        "batching:adaptive",
+        "crates/drivers/amqp/tests/scripted.rs",
+        "adaptive_batching_gathers_until_there_is_nothing_due",
+    ),
     (
         "zeromq",
         "batching:adaptive",
