@@ -388,7 +388,15 @@ fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
     let server = bed.server.as_mut().ok_or("there is no server to restart")?;
     server.restart(how)?;
     bed.come_back(&mut pair)?;
-    pair.quiet()?;
+    match durability {
+        Durability::Memory => wait(&mut pair, 1_500_000_000)?,
+        Durability::Disk | Durability::DiskSynced => {
+            // How many came is said below.
+            let _ = pair.until("20 messages", |p| {
+                numbers(&p.into.seen.delivered).len() >= 20
+            });
+        }
+    }
     let came = numbers(&pair.into.seen.delivered).len();
     match durability {
         Durability::Memory if came > 0 => Err(format!(

@@ -161,7 +161,7 @@ impl Options {
         Ok((options, table.rows))
     }
 
-    /// What no settings at all become.
+    /// Where resolving begins: nothing asked for.
     pub fn plain() -> Options {
         Options {
             exchange: Exchange::Topic,

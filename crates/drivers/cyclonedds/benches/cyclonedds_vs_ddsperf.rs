@@ -1,1 +1,432 @@
-fn main() {}
+//! This driver against `ddsperf`, Cyclone's own benchmark: reliable, keep-all, one writer and one
+//! reader in two processes over UDP on the loopback interface, with the same configuration of the
+//! library, in turns in one run.
+//!
+//! `ddsperf` always batches when it is not told a rate. Without batching, both get a
+//! General/MaxMessageSize that holds one message.
+//!
+//! `cargo bench -p pubgauge-driver-cyclonedds --features native` (needs `ddsperf`; Debian:
+//! cyclonedds-tools). `ROUNDS=5 SECONDS=4` change how long it takes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet, FleetConfig,
+    Header, Kind, Payload, Publish, Settings, Subscription, Target,
+};
+use pubgauge_driver_cyclonedds::CycloneddsDriver;
+use serde_json::json;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    if let [_, role, domain, payload, settings, seconds] = &args[..]
+        && role.starts_with("role-")
+    {
+        let settings: Settings = serde_json::from_str(settings).expect("settings");
+        let [domain, payload, seconds] =
+            [domain, payload, seconds].map(|n| n.parse::<u64>().expect("a number"));
+        let client = Client::open(domain, payload as usize, settings, role);
+        return match role.as_str() {
+            "role-pub" => client.publish(seconds),
+            "role-sub" => client.subscribe(),
+            "role-ping" => client.ping(seconds),
+            _ => client.pong(),
+        };
+    }
+    let number = |name: &str, default| {
+        std::env::var(name).map_or(default, |n| n.parse().expect("a whole number"))
+    };
+    let (rounds, seconds) = (number("ROUNDS", 5), number("SECONDS", 4));
+    let scratch = tempfile::tempdir().expect("a folder");
+    let bench = Bench {
+        folder: scratch.path(),
+        seconds,
+    };
+
+    println!("messages that arrive, median of {rounds} turns of {seconds} s");
+    for (payload, name, settings) in cases() {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..rounds {
+            theirs.push(bench.ddsperf_throughput(2 * round, payload, &settings));
+            ours.push(bench.our_throughput(2 * round + 1, payload, &settings));
+        }
+        println!("{payload} B, {name}");
+        for (unit, figure) in [
+            ("/s", Flow::per_second as fn(&Flow) -> f64),
+            ("/publisher's CPU-s", |f| f.messages / f.publisher_cpu_s),
+            ("/subscriber's CPU-s", |f| f.messages / f.subscriber_cpu_s),
+        ] {
+            let figures = |flows: &[Flow]| flows.iter().map(figure).collect::<Vec<_>>();
+            report("", &mut figures(&ours), &mut figures(&theirs), unit);
+        }
+    }
+    println!("ping-pong of 64 B, half of the round trip, median of medians");
+    for (mode, busy) in [("waitset", 0), ("listener", 0), ("listener", 50)] {
+        let settings = json!({"native": {"cyclonedds": {"busy-poll-us": busy}}});
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..rounds {
+            theirs.push(bench.ddsperf_ping(2 * round, mode));
+            ours.push(bench.our_ping(2 * round + 1, &settings));
+        }
+        let name = format!("busy-poll-us = {busy} against ddsperf's {mode}");
+        report(&name, &mut ours, &mut theirs, " us");
+    }
+}
+
+fn cases() -> Vec<(u64, &'static str, serde_json::Value)> {
+    let single = |bytes: u64| json!({"native": {"cyclonedds": {"max-message-bytes": bytes}}});
+    vec![
+        (64, "each by itself", single(200)),
+        (1024, "each by itself", single(2000)),
+        (64, "batches, adaptive", json!({"batching": "adaptive"})),
+        (
+            64,
+            "batches of 14000 B",
+            json!({"batching": {"bytes": 14_000}}),
+        ),
+        (1024, "batches, adaptive", json!({"batching": "adaptive"})),
+        (
+            1024,
+            "batches of 14000 B",
+            json!({"batching": {"bytes": 14_000}}),
+        ),
+    ]
+}
+
+/// What a turn came to.
+struct Flow {
+    /// In each whole second.
+    deltas: Vec<f64>,
+    messages: f64,
+    publisher_cpu_s: f64,
+    subscriber_cpu_s: f64,
+}
+
+impl Flow {
+    fn new(mut deltas: Vec<f64>, publisher_cpu_s: f64, subscriber_cpu_s: f64) -> Self {
+        deltas.retain(|d| *d > 0.0);
+        Flow {
+            messages: deltas.iter().sum(),
+            deltas,
+            publisher_cpu_s,
+            subscriber_cpu_s,
+        }
+    }
+
+    /// What is left of a second in which the publisher began or ended is no rate.
+    fn per_second(&self) -> f64 {
+        let end = self.deltas.len() - 1;
+        median(&mut self.deltas[1..end].to_vec())
+    }
+}
+
+/// Waits for a process; returns the CPU time that it took, s.
+fn ended(child: &mut Child) -> f64 {
+    drop(child.stdin.take());
+    let mut status = 0;
+    // SAFETY: all zeros are a valid rusage, and both pointers are writable.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::wait4(child.id() as i32, &mut status, 0, &mut usage);
+        usage
+    };
+    assert!(status == 0, "a process ended with status {status}");
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+fn report(name: &str, ours: &mut [f64], theirs: &mut [f64], unit: &str) {
+    let mut ratios: Vec<f64> = ours.iter().zip(&*theirs).map(|(o, t)| o / t).collect();
+    let (ours, theirs, ratio) = (median(ours), median(theirs), median(&mut ratios));
+    println!("  {name} ours {ours:.1}{unit}, ddsperf {theirs:.1}{unit}, ratio {ratio:.3}");
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Starts processes in pairs.
+struct Bench<'a> {
+    folder: &'a Path,
+    seconds: u64,
+}
+
+impl Bench<'_> {
+    fn ddsperf(&self, domain: u64, settings: &serde_json::Value, args: &str) -> Child {
+        let mut settings: Settings = serde_json::from_value(settings.clone()).expect("settings");
+        // Its own way of batching is the same switch, thrown later.
+        settings.batching = None;
+        let xml = CycloneddsDriver
+            .configuration(&settings, domain as u32)
+            .expect("a configuration");
+        let path = self.folder.join("cyclonedds.xml");
+        std::fs::write(&path, xml).expect("writes");
+        Command::new("ddsperf")
+            .args(["-i", &domain.to_string(), "-1", "-T", "KS"])
+            .args(args.split(' '))
+            .env("CYCLONEDDS_URI", format!("file://{}", path.display()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("ddsperf starts (Debian: cyclonedds-tools)")
+    }
+
+    fn us(&self, role: &str, domain: u64, payload: u64, settings: &serde_json::Value) -> Child {
+        Command::new(std::env::current_exe().expect("our path"))
+            .args([role, &domain.to_string(), &payload.to_string()])
+            .args([&settings.to_string(), &self.seconds.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts")
+    }
+
+    fn ddsperf_throughput(&self, domain: u64, payload: u64, settings: &serde_json::Value) -> Flow {
+        let all = self.seconds + 3;
+        let mut sub = self.ddsperf(domain, settings, &format!("-D {all} sub"));
+        std::thread::sleep(Duration::from_millis(500));
+        let args = format!("-D {} pub size {payload}", self.seconds);
+        let mut publisher = self.ddsperf(domain, settings, &args);
+        let publisher_cpu_s = ended(&mut publisher);
+        let deltas = seconds_of(&mut sub, |line| {
+            number_after(line, "delta ").filter(|_| line.contains(" rate "))
+        });
+        Flow::new(deltas, publisher_cpu_s, ended(&mut sub))
+    }
+
+    fn our_throughput(&self, domain: u64, payload: u64, settings: &serde_json::Value) -> Flow {
+        let mut sub = self.us("role-sub", domain, payload, settings);
+        std::thread::sleep(Duration::from_millis(500));
+        let mut publisher = self.us("role-pub", domain, payload, settings);
+        let publisher_cpu_s = ended(&mut publisher);
+        std::thread::sleep(Duration::from_secs(1));
+        drop(sub.stdin.take());
+        let deltas = seconds_of(&mut sub, |line| number_after(line, "delta "));
+        Flow::new(deltas, publisher_cpu_s, ended(&mut sub))
+    }
+
+    fn ddsperf_ping(&self, domain: u64, mode: &str) -> f64 {
+        let none = json!({});
+        let mut pong = self.ddsperf(
+            domain,
+            &none,
+            &format!("-D {} pong {mode}", self.seconds + 2),
+        );
+        std::thread::sleep(Duration::from_millis(500));
+        let args = format!("-D {} ping size 64 {mode}", self.seconds);
+        let mut ping = self.ddsperf(domain, &none, &args);
+        let mut medians = seconds_of(&mut ping, |line| number_after(line, " 50% "));
+        ended(&mut ping);
+        ended(&mut pong);
+        median(&mut medians)
+    }
+
+    fn our_ping(&self, domain: u64, settings: &serde_json::Value) -> f64 {
+        let mut pong = self.us("role-pong", domain, 64, settings);
+        std::thread::sleep(Duration::from_millis(500));
+        let mut ping = self.us("role-ping", domain, 64, settings);
+        let mut medians = seconds_of(&mut ping, |line| number_after(line, "median "));
+        ended(&mut ping);
+        ended(&mut pong);
+        median(&mut medians)
+    }
+}
+
+fn seconds_of(child: &mut Child, mut figure: impl FnMut(&str) -> Option<f64>) -> Vec<f64> {
+    let out: ChildStdout = child.stdout.take().expect("piped");
+    let lines = BufReader::new(out).lines().map_while(Result::ok);
+    lines.filter_map(|line| figure(&line)).collect()
+}
+
+fn number_after(line: &str, mark: &str) -> Option<f64> {
+    let rest = line.split_once(mark)?.1;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    rest[..end].parse().ok()
+}
+
+/// One client of this driver.
+struct Client {
+    fleet: Box<dyn Fleet>,
+    id: ClientId,
+    filler: Filler,
+    payload: usize,
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen {
+    count: u64,
+    ready: bool,
+}
+
+impl Events for Seen {
+    fn arrived(&mut self) {}
+
+    fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
+        if Header::decode(delivery.payload, 0).is_some() {
+            self.count += 1;
+        }
+    }
+
+    fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
+
+    fn changed(&mut self, _: ClientId, change: Change) {
+        self.ready |= matches!(change, Change::Connected { .. });
+    }
+}
+
+impl Client {
+    fn open(domain: u64, payload: usize, settings: Settings, role: &str) -> Self {
+        let config = FleetConfig {
+            target: Target {
+                endpoints: vec![format!("dds://localhost/{domain}")],
+                ..Target::default()
+            },
+            settings,
+            clock: Clock::Monotonic,
+            max_payload: payload,
+            clients: 1,
+            worker: u32::from(role.ends_with('g')),
+        };
+        let mut fleet = CycloneddsDriver.open(config).expect("opens");
+        let spec = ClientSpec {
+            name: role.to_owned(),
+            publishes: true,
+            subscribes: true,
+            ..ClientSpec::default()
+        };
+        let id = fleet.connect(&spec).expect("connects");
+        Client {
+            fleet,
+            id,
+            filler: Filler::new(payload),
+            payload,
+            seen: Seen::default(),
+        }
+    }
+
+    fn listen(&mut self, filter: &str) {
+        let subscription = Subscription {
+            filter: filter.to_owned(),
+            group: None,
+        };
+        let done = self.fleet.subscribe(self.id, &subscription);
+        done.expect("subscribes");
+    }
+
+    fn poll(&mut self, until: u64) {
+        self.fleet.poll(until, &mut self.seen).expect("polls");
+    }
+
+    fn send(&mut self, topic: pubgauge_driver::TopicId, sequence: u32) -> Publish {
+        let head = Header {
+            kind: Kind::Measured,
+            intended: 1,
+            lag: 0,
+            stream: 0,
+            sequence,
+        }
+        .encode(0);
+        let body = self.filler.body(0, sequence, self.payload);
+        let payload = Payload { head: &head, body };
+        self.fleet.publish(self.id, topic, payload, 0)
+    }
+
+    fn publish(mut self, seconds: u64) {
+        let topic = self.fleet.advertise(self.id, "t").expect("advertises");
+        let end = Clock::Monotonic.now() + seconds * SECOND;
+        let mut sequence = 0u32;
+        loop {
+            for _ in 0..256 {
+                match self.send(topic, sequence) {
+                    Publish::Accepted => sequence = sequence.wrapping_add(1),
+                    Publish::Blocked => {
+                        let now = Clock::Monotonic.now();
+                        self.poll(now + 1_000_000);
+                    }
+                    Publish::Refused(why) => panic!("refused: {why:?}"),
+                }
+            }
+            let now = Clock::Monotonic.now();
+            if now >= end {
+                break;
+            }
+            self.poll(now);
+        }
+        self.fleet.close(Clock::Monotonic.now() + SECOND);
+    }
+
+    fn subscribe(mut self) {
+        self.listen("t");
+        let parent_gone = watch_stdin();
+        let (mut last, mut at) = (0, Clock::Monotonic.now() + SECOND);
+        let mut out = std::io::stdout();
+        while !parent_gone.load(std::sync::atomic::Ordering::Relaxed) {
+            self.poll(at);
+            let now = Clock::Monotonic.now();
+            if now >= at {
+                let _ = writeln!(out, "delta {} in a second", self.seen.count - last);
+                last = self.seen.count;
+                at += SECOND;
+            }
+        }
+        self.fleet.close(Clock::Monotonic.now());
+    }
+
+    fn ping(mut self, seconds: u64) {
+        self.listen("pong");
+        let topic = self.fleet.advertise(self.id, "ping").expect("advertises");
+        let mut rtt = Histogram::<u64>::new_with_bounds(1, SECOND, 3).expect("bounds");
+        let end = Clock::Monotonic.now() + seconds * SECOND;
+        let mut sequence = 0;
+        while Clock::Monotonic.now() < end {
+            let before = self.seen.count;
+            let start = Clock::Monotonic.now();
+            self.send(topic, sequence);
+            sequence += 1;
+            let patience = start + SECOND / 10;
+            while self.seen.count == before && Clock::Monotonic.now() < patience {
+                self.poll(patience);
+            }
+            if self.seen.count != before {
+                rtt.saturating_record((Clock::Monotonic.now() - start) / 2);
+            }
+        }
+        println!("median {:.3} us", rtt.value_at_quantile(0.5) as f64 / 1e3);
+        self.fleet.close(Clock::Monotonic.now());
+    }
+
+    fn pong(mut self) {
+        self.listen("ping");
+        let topic = self.fleet.advertise(self.id, "pong").expect("advertises");
+        let parent_gone = watch_stdin();
+        let mut answered = 0;
+        while !parent_gone.load(std::sync::atomic::Ordering::Relaxed) {
+            let now = Clock::Monotonic.now();
+            self.poll(now + SECOND / 10);
+            while answered < self.seen.count {
+                self.send(topic, answered as u32);
+                answered += 1;
+            }
+            // The answer is on its way with the write itself: nothing is gathered here.
+        }
+        self.fleet.close(Clock::Monotonic.now());
+    }
+}
+
+/// Set once our parent has closed our standard input.
+fn watch_stdin() -> std::sync::Arc<std::sync::atomic::AtomicBool> {
+    let gone = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let told = gone.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read(&mut [0]);
+        told.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    gone
+}

@@ -347,6 +347,11 @@ impl Fleet for CycloneFleet {
         if c.phase == Phase::Up {
             c.phase = Phase::Closing(deadline);
             self.flush();
+            for publisher in self.publishers.iter_mut().filter(|p| p.client == client) {
+                publisher.ending = true;
+                publisher.blocked = false;
+            }
+            self.blocked.retain(|c| *c != client);
             self.drop_readers(client);
             self.closing.push(client);
         } else if c.phase == Phase::Down {

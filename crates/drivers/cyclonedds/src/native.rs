@@ -22,7 +22,7 @@ use crate::options::{Answer, NAME, shown};
 /// | `whc-high-init-bytes` | bytes | 30720 | Internal/Watermarks/WhcHighInit |
 /// | `whc-low-bytes` | bytes | 1024 | Internal/Watermarks/WhcLow |
 /// | `whc-adaptive` | true, false | true | Internal/Watermarks/WhcAdaptive |
-/// | `max-message-bytes` | 1500 to 65000 | 14720, or what `batching` asks | General/MaxMessageSize |
+/// | `max-message-bytes` | 128 to 65000 | 14720, or what `batching` asks | General/MaxMessageSize |
 /// | `fragment-bytes` | 1000 to 64000 | 1344 | General/FragmentSize |
 /// | `receive-buffer-bytes` | bytes | 4194304, or what the kernel allows | Internal/SocketReceiveBufferSize |
 /// | `send-buffer-bytes` | bytes | 65536 | Internal/SocketSendBufferSize |
@@ -215,7 +215,7 @@ impl Native {
                 "Internal/Watermarks/WhcAdaptive"
             }
             "max-message-bytes" => {
-                self.max_message_bytes = Some(whole(value, 1500..=65_000)?);
+                self.max_message_bytes = Some(whole(value, 128..=65_000)?);
                 "General/MaxMessageSize, bytes:"
             }
             "fragment-bytes" => {

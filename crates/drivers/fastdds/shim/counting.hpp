@@ -7,6 +7,7 @@
 #include <fastdds/rtps/transport/ChainingTransport.h>
 #include <fastdds/rtps/transport/ChainingTransportDescriptor.h>
 #include <fastdds/rtps/transport/TransportReceiverInterface.h>
+#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 
 #include <atomic>
 #include <cstdint>
@@ -56,17 +57,19 @@ struct Shared {
     }
 };
 
-// Passes on to another iterator and counts the steps: one step, one datagram.
+// Passes on to another iterator and counts the addresses of a kind on the way: one address, one
+// datagram. (The library shows every transport the addresses of all.)
 class CountedLocators : public rtps::LocatorsIterator {
     rtps::LocatorsIterator &inner_;
+    int32_t kind_;
 
 public:
-    uint64_t steps = 0;
+    uint64_t count = 0;
 
-    explicit CountedLocators(rtps::LocatorsIterator &inner) : inner_(inner) {}
+    CountedLocators(rtps::LocatorsIterator &inner, int32_t kind) : inner_(inner), kind_(kind) {}
     rtps::LocatorsIterator &operator++() override {
+        count += (*inner_).kind == kind_;
         ++inner_;
-        ++steps;
         return *this;
     }
     bool operator==(const rtps::LocatorsIterator &other) const override { return inner_ == other; }
@@ -76,10 +79,12 @@ public:
 
 struct CountingDescriptor : rtps::ChainingTransportDescriptor {
     std::shared_ptr<Shared> shared;
+    // Whether it is a network: what goes through shared memory is noticed, not counted.
+    bool wire;
 
     CountingDescriptor(std::shared_ptr<rtps::TransportDescriptorInterface> low,
-                       std::shared_ptr<Shared> s)
-        : ChainingTransportDescriptor(low), shared(std::move(s)) {}
+                       std::shared_ptr<Shared> s, bool w)
+        : ChainingTransportDescriptor(low), shared(std::move(s)), wire(w) {}
     rtps::TransportInterface *create_transport() const override;
 };
 
@@ -98,11 +103,21 @@ public:
     void receive(rtps::TransportReceiverInterface *next, const wire::octet *buffer, uint32_t size,
                  const wire::Locator_t &local, const wire::Locator_t &remote) override {
         Shared &s = *descriptor_.shared;
-        s.received_bytes.fetch_add(size, std::memory_order_relaxed);
-        s.received.fetch_add(1, std::memory_order_relaxed);
+        if (descriptor_.wire) {
+            s.received_bytes.fetch_add(size, std::memory_order_relaxed);
+            s.received.fetch_add(1, std::memory_order_relaxed);
+        }
         next->OnDataReceived(buffer, size, local, remote);
         s.arrival();
     }
+};
+
+// The library uses shared memory only where it finds a descriptor of exactly this kind.
+struct NoticedMemoryDescriptor : rtps::SharedMemTransportDescriptor {
+    std::shared_ptr<Shared> shared;
+
+    explicit NoticedMemoryDescriptor(std::shared_ptr<Shared> s) : shared(std::move(s)) {}
+    rtps::TransportInterface *create_transport() const override;
 };
 
 } // namespace pubgauge

@@ -23,7 +23,6 @@
 #include <fastdds/dds/topic/TypeSupport.hpp>
 #include <fastdds/rtps/flowcontrol/FlowControllerDescriptor.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 #include <fastrtps/attributes/LibrarySettingsAttributes.h>
 #include <fastrtps/utils/IPLocator.h>
 #include <fastrtps/xmlparser/XMLProfileManager.h>
@@ -133,41 +132,41 @@ void destroy(pgf_participant *p) {
     delete p;
 }
 
-void transport(DomainParticipantQos &q, const pgf_config &c, std::shared_ptr<Shared> shared) {
+void transport(DomainParticipantQos &q, const pgf_config &c, const std::shared_ptr<Shared> &shared) {
     q.transport().use_builtin_transports = false;
-    std::shared_ptr<pubgauge::rtps::TransportDescriptorInterface> low;
-    if (c.transport == 1) {
-        auto d = std::make_shared<pubgauge::rtps::SharedMemTransportDescriptor>();
+    const bool shared_memory = c.transport == 1;
+    if (shared_memory) {
+        auto d = std::make_shared<pubgauge::NoticedMemoryDescriptor>(shared);
         if (c.send_buffer_bytes >= 0) d->segment_size(uint32_t(c.send_buffer_bytes));
         if (c.max_message_bytes >= 0) d->max_message_size(uint32_t(c.max_message_bytes));
-        low = d;
-    } else {
-        auto d = std::make_shared<pubgauge::rtps::UDPv4TransportDescriptor>();
+        q.transport().user_transports.push_back(d);
+    }
+    // Discovery goes over UDP in any case.
+    auto d = std::make_shared<pubgauge::rtps::UDPv4TransportDescriptor>();
+    if (!shared_memory) {
         if (c.send_buffer_bytes >= 0) d->sendBufferSize = uint32_t(c.send_buffer_bytes);
         if (c.receive_buffer_bytes >= 0) d->receiveBufferSize = uint32_t(c.receive_buffer_bytes);
         if (c.max_message_bytes >= 0) d->maxMessageSize = uint32_t(c.max_message_bytes);
-        d->interfaceWhiteList.push_back("127.0.0.1");
-        low = d;
     }
-    low->maxInitialPeersRange = c.peers;
+    d->interfaceWhiteList.push_back("127.0.0.1");
+    d->maxInitialPeersRange = c.peers;
     q.transport().user_transports.push_back(
-        std::make_shared<pubgauge::CountingDescriptor>(low, std::move(shared)));
+        std::make_shared<pubgauge::CountingDescriptor>(d, shared, true));
 
-    if (c.transport == 0) {
-        // Discovery by unicast to the first participants of the domain on this host: the loopback
-        // interface need not have multicast.
-        Locator_t here;
-        IPLocator::setIPv4(here, "127.0.0.1");
-        q.wire_protocol().builtin.metatrafficUnicastLocatorList.push_back(here);
-        q.wire_protocol().builtin.initialPeersList.push_back(here);
-        q.wire_protocol().default_unicast_locator_list.push_back(here);
-    }
+    // By unicast to the first participants of the domain on this host: the loopback interface
+    // need not have multicast.
+    Locator_t here;
+    IPLocator::setIPv4(here, "127.0.0.1");
+    q.wire_protocol().builtin.metatrafficUnicastLocatorList.push_back(here);
+    q.wire_protocol().builtin.initialPeersList.push_back(here);
+    // With shared memory the library lists both ways by itself, and writers take the faster one.
+    if (!shared_memory) q.wire_protocol().default_unicast_locator_list.push_back(here);
 }
 
-DomainParticipantQos participant_qos(const pgf_config &c, std::shared_ptr<Shared> shared) {
+DomainParticipantQos participant_qos(const pgf_config &c, const std::shared_ptr<Shared> &shared) {
     DomainParticipantQos q;
     q.name("pubgauge");
-    transport(q, c, std::move(shared));
+    transport(q, c, shared);
     if (c.flow_scheduler >= 0) {
         auto flow = std::make_shared<pubgauge::rtps::FlowControllerDescriptor>();
         flow->name = FLOW;

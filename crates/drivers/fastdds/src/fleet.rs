@@ -13,6 +13,7 @@ use pubgauge_driver::{
 };
 
 use crate::ffi::{Config, GROUP, Participant, RawSample, Reader, Traffic, Writer, Written};
+use crate::janitor::Janitor;
 use crate::options::Options;
 use crate::topic;
 
@@ -49,6 +50,8 @@ pub(crate) struct FastddsFleet {
     worker: u32,
     /// Gone once the fleet is closed. Below clients and topics: their entities end first.
     participant: Option<Participant>,
+    /// Where the library keeps files; dismissed after the participant.
+    janitor: Option<Janitor>,
     wake: OwnedFd,
 }
 
@@ -97,6 +100,11 @@ impl FastddsFleet {
             }
             OwnedFd::from_raw_fd(fd)
         };
+        let janitor = if options.shared_memory || options.native.data_sharing {
+            Some(Janitor::engage()?)
+        } else {
+            None
+        };
         let participant =
             Participant::open(&shim_config(config, &options, domain, wake.as_raw_fd())?)?;
         Ok(FastddsFleet {
@@ -116,6 +124,7 @@ impl FastddsFleet {
             options,
             worker: config.worker,
             participant: Some(participant),
+            janitor,
             wake,
         })
     }
@@ -639,6 +648,7 @@ impl Fleet for FastddsFleet {
         if let Some(participant) = self.participant.take() {
             self.last_traffic = participant.traffic();
         }
+        self.janitor = None;
     }
 }
 

@@ -25,6 +25,8 @@
 mod ffi;
 #[cfg(feature = "native")]
 mod fleet;
+#[cfg(feature = "native")]
+mod janitor;
 
 mod domain;
 mod native;

@@ -38,6 +38,16 @@ fn reliable_with_the_default_preset() {
     conforms(json!({"reliability": "reliable", "native": native}), &[]);
 }
 
+#[test]
+fn over_shared_memory() {
+    conforms(json!({"transport": "shared-memory"}), &[]);
+}
+
+#[test]
+fn with_data_sharing() {
+    conforms(json!({"native": {"fastdds": {"data-sharing": true}}}), &[]);
+}
+
 /// What clients cannot see is shown in `delivery.rs`.
 #[test]
 fn what_is_claimed_is_so() {

@@ -1,1 +1,515 @@
-fn main() {}
+//! What the driver costs per message, beside the plainest program that moves the same stanzas:
+//! one that fills string templates, and finds items and answers by searching the text, without
+//! reading XML. Both in one run, on the same server:
+//!
+//! - `publish`: publish requests of 64 B payloads to a server (a thread of this program) that
+//!   answers each, 100 at a time;
+//! - `direct`: messages to one receiver, which are not answered, into a server that reads them;
+//! - `receive`: notifications of 64 B payloads from a server that sends as fast as it is read;
+//! - `ejabberd`: both through a real ejabberd, and what that costs it.
+//!
+//! CPU time is that of the measured thread (`CLOCK_THREAD_CPUTIME_ID`). Figures of a busy machine
+//! scatter: trust the ratios.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use memchr::memmem;
+use pubgauge_driver::*;
+use pubgauge_driver_xmpp::XmppDriver;
+use pubgauge_testbed::{SystemFile, Testbed};
+
+const ROUNDS: usize = 5;
+const ROUND: Duration = Duration::from_millis(1000);
+const PAYLOAD: usize = 64;
+const WINDOW: u64 = 100;
+
+const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' id='1' from='localhost' version='1.0'>";
+
+fn main() {
+    let args: Vec<_> = std::env::args().collect();
+    // `cargo bench --bench xmpp_cost -- receive` runs one part.
+    let parts: [(&str, fn()); 4] = [
+        ("publish", || publishing(Pattern::PublishSubscribe)),
+        ("direct", || publishing(Pattern::PointToPoint)),
+        ("receive", receiving),
+        ("ejabberd", through_ejabberd),
+    ];
+    let all = !parts.iter().any(|(name, _)| args.iter().any(|a| a == name));
+    for (name, part) in parts {
+        if all || args.iter().any(|a| a == name) {
+            part();
+        }
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `ts` is a valid, writable timespec and the clock always exists on Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
+    Duration::new(ts.tv_sec as u64, ts.tv_nsec as u32)
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// Messages per CPU-second of `count` messages since `cpu`.
+fn rate(count: u64, cpu: Duration) -> f64 {
+    count as f64 / (thread_cpu() - cpu).as_secs_f64()
+}
+
+fn report(what: &str, plain: Vec<f64>, ours: Vec<f64>) {
+    let ratios: Vec<f64> = ours.iter().zip(&plain).map(|(o, p)| o / p).collect();
+    println!(
+        "{what}: plain {:.0} k, driver {:.0} k messages per CPU-second (medians of {ROUNDS}); ratio {:.2} (from {:.2} to {:.2})",
+        median(plain) / 1e3,
+        median(ours) / 1e3,
+        median(ratios.clone()),
+        ratios.iter().copied().fold(f64::INFINITY, f64::min),
+        ratios.iter().copied().fold(0.0, f64::max),
+    );
+}
+
+/// What a server does with one connection after the login.
+type Service = fn(TcpStream);
+
+/// A server; gives its port.
+fn server(service: Service) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            stream.set_nodelay(true).unwrap();
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                log_in(&mut stream);
+                service(stream);
+            });
+        }
+    });
+    port
+}
+
+/// Reads until `what` was there.
+fn expect(stream: &mut TcpStream, what: &str) -> String {
+    let mut got = Vec::new();
+    let mut byte = [0];
+    while memmem::rfind(&got, what.as_bytes()).is_none() {
+        assert_eq!(stream.read(&mut byte).unwrap(), 1, "{what} never came");
+        got.push(byte[0]);
+    }
+    String::from_utf8(got).unwrap()
+}
+
+fn id(text: &str) -> &str {
+    let (_, rest) = text.rsplit_once(" id='").unwrap();
+    rest.split_once('\'').unwrap().0
+}
+
+fn log_in(stream: &mut TcpStream) {
+    let say = |stream: &mut TcpStream, until: &str, what: &str| {
+        let got = expect(stream, until);
+        write!(stream, "{what}").unwrap();
+        got
+    };
+    say(
+        stream,
+        "version='1.0'",
+        &format!(
+            "{HEADER}<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms></stream:features>"
+        ),
+    );
+    say(
+        stream,
+        "</auth>",
+        "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>",
+    );
+    say(
+        stream,
+        "version='1.0'",
+        &format!(
+            "{HEADER}<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>"
+        ),
+    );
+    let request = expect(stream, "</bind></iq>");
+    write!(stream, "<iq type='result' id='{}'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><jid>u@localhost/r</jid></bind></iq>", id(&request)).unwrap();
+}
+
+/// Answers a node's creation or subscription.
+fn answer_first(stream: &mut TcpStream) {
+    let request = expect(stream, "</pubsub></iq>");
+    write!(stream, "<iq type='result' id='{}'/>", id(&request)).unwrap();
+}
+
+/// Answers each publish request as ejabberd words it.
+fn answer(mut stream: TcpStream) {
+    let mut buf = vec![0; 1 << 18];
+    let mut kept = 0;
+    let mut out = Vec::new();
+    answer_first(&mut stream);
+    loop {
+        let n = match stream.read(&mut buf[kept..]) {
+            Ok(0) | Err(_) => return,
+            Ok(n) => kept + n,
+        };
+        out.clear();
+        let mut from = 0;
+        // Each request has its identifier near its beginning.
+        while let Some(end) = memmem::find(&buf[from..n], b"</iq>") {
+            let request = &buf[from..from + end];
+            let at = memmem::find(request, b" id='").unwrap() + 5;
+            let id = &request[at..at + memchr::memchr(b'\'', &request[at..]).unwrap()];
+            out.extend_from_slice(
+                b"<iq xml:lang='en' to='u@localhost/r' from='pubsub.localhost' type='result' id='",
+            );
+            out.extend_from_slice(id);
+            out.extend_from_slice(b"'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='t'><item id='70339AE6A1A56'/></publish></pubsub></iq>");
+            from += end + 5;
+        }
+        buf.copy_within(from..n, 0);
+        kept = n - from;
+        if stream.write_all(&out).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads and forgets.
+fn swallow(mut stream: TcpStream) {
+    let mut buf = vec![0; 1 << 18];
+    while stream.read(&mut buf).is_ok_and(|n| n > 0) {}
+}
+
+/// Sends notifications as fast as they are read.
+fn blast(mut stream: TcpStream) {
+    answer_first(&mut stream);
+    let payload = STANDARD.encode([7; PAYLOAD]);
+    let one = format!(
+        "<message to='u@localhost/r' from='pubsub.localhost' type='headline'><event xmlns='http://jabber.org/protocol/pubsub#event'><items node='t'><item id='70339AE6A1A56'><p xmlns='urn:pubgauge:payload:0'>{payload}</p></item></items></event></message>"
+    );
+    let many = one.repeat(500);
+    while stream.write_all(many.as_bytes()).is_ok() {}
+}
+
+fn target(port: u16) -> Target {
+    Target {
+        endpoints: vec![format!("xmpp://127.0.0.1:{port}/localhost")],
+        username: Some("u".into()),
+        password: Some(Secret::new("p")),
+        ..Target::default()
+    }
+}
+
+#[derive(Default)]
+struct Count {
+    delivered: u64,
+    acknowledged: u64,
+    bytes: u64,
+    changes: Vec<Change>,
+}
+
+impl Events for Count {
+    fn arrived(&mut self) {}
+
+    fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
+        self.delivered += 1;
+        self.bytes += delivery.payload.len() as u64;
+    }
+
+    fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {
+        self.acknowledged += 1;
+    }
+
+    fn changed(&mut self, _: ClientId, change: Change) {
+        if change != Change::Writable {
+            self.changes.push(change);
+        }
+    }
+}
+
+struct Bench {
+    fleet: Box<dyn Fleet>,
+    count: Count,
+}
+
+impl Bench {
+    fn open(target: Target, pattern: Pattern) -> Bench {
+        let fleet = XmppDriver.open(FleetConfig {
+            target,
+            settings: Settings {
+                pattern: Some(pattern),
+                in_flight: (pattern == Pattern::PublishSubscribe).then_some(WINDOW as u32),
+                ..Settings::default()
+            },
+            clock: Clock::Monotonic,
+            max_payload: 4096,
+            clients: 2,
+            worker: 0,
+        });
+        Bench {
+            fleet: fleet.unwrap(),
+            count: Count::default(),
+        }
+    }
+
+    fn poll(&mut self, ns: Nanos) {
+        let until = if ns == 0 {
+            0
+        } else {
+            Clock::Monotonic.now() + ns
+        };
+        self.fleet.poll(until, &mut self.count).unwrap();
+    }
+
+    fn next(&mut self) -> Change {
+        let start = Instant::now();
+        while self.count.changes.is_empty() {
+            self.poll(50_000_000);
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "nothing happened"
+            );
+        }
+        self.count.changes.remove(0)
+    }
+
+    fn connect(&mut self, name: &str, subscribe: Option<&str>) -> ClientId {
+        let spec = ClientSpec {
+            name: name.into(),
+            subscribes: subscribe.is_some(),
+            ..ClientSpec::default()
+        };
+        let client = self.fleet.connect(&spec).unwrap();
+        let change = self.next();
+        assert!(matches!(change, Change::Connected { .. }), "{change:?}");
+        if let Some(filter) = subscribe {
+            let subscription = Subscription {
+                filter: filter.into(),
+                group: None,
+            };
+            self.fleet.subscribe(client, &subscription).unwrap();
+            assert_eq!(self.next(), Change::Subscribed);
+        }
+        client
+    }
+
+    /// Publishes flat out for a round; gives how many were accepted.
+    fn publish(&mut self, client: ClientId, topic: TopicId, round: Duration) -> u64 {
+        let payload = Payload {
+            head: &[7; 16],
+            body: &[9; PAYLOAD - 16],
+        };
+        let mut sent = 0;
+        let start = Instant::now();
+        while start.elapsed() < round {
+            for _ in 0..200 {
+                match self.fleet.publish(client, topic, payload, 0) {
+                    Publish::Accepted => sent += 1,
+                    Publish::Blocked => self.poll(1_000_000),
+                    Publish::Refused(why) => panic!("{why:?}"),
+                }
+            }
+            self.poll(0);
+        }
+        sent
+    }
+}
+
+/// A logged-in connection of the plain program.
+fn plain(port: u16) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let open = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>";
+    for (say, until) in [
+        (open, "</stream:features>"),
+        (
+            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AHUAcA==</auth>",
+            "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>",
+        ),
+        (open, "</stream:features>"),
+        (
+            "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><resource>r</resource></bind></iq>",
+            "</iq>",
+        ),
+    ] {
+        stream.write_all(say.as_bytes()).unwrap();
+        expect(&mut stream, until);
+    }
+    stream
+}
+
+/// Asks for the node or the subscription, which the servers here answer alike.
+fn plain_first(stream: &mut TcpStream) {
+    stream.write_all(b"<iq type='set' id='n'><pubsub xmlns='http://jabber.org/protocol/pubsub'><create node='t'/></pubsub></iq>").unwrap();
+    expect(stream, "<iq type='result' id='n'/>");
+}
+
+/// Counts the answers that come with one read.
+fn plain_answers(stream: &mut TcpStream, buf: &mut [u8], kept: &mut usize) -> u64 {
+    let n = *kept + stream.read(&mut buf[*kept..]).unwrap();
+    let mut from = 0;
+    let mut answers = 0;
+    while let Some(end) = memmem::find(&buf[from..n], b"</iq>") {
+        answers += 1;
+        from += end + 5;
+    }
+    buf.copy_within(from..n, 0);
+    *kept = n - from;
+    answers
+}
+
+/// Publishes flat out, by templates, for one round.
+fn plain_publish(port: u16, pattern: Pattern) -> f64 {
+    let mut stream = plain(port);
+    let direct = pattern == Pattern::PointToPoint;
+    if !direct {
+        plain_first(&mut stream);
+    }
+    let payload = [7; PAYLOAD];
+    let (mut sent, mut answered) = (0, 0);
+    let mut out = String::new();
+    let mut buf = vec![0; 1 << 18];
+    let mut kept = 0;
+    let start = Instant::now();
+    let cpu = thread_cpu();
+    while start.elapsed() < ROUND {
+        out.clear();
+        while out.len() < 16 << 10 && (direct || sent - answered < WINDOW) {
+            use std::fmt::Write;
+            if direct {
+                out.push_str("<message to='u@localhost/t' type='headline'>");
+            } else {
+                write!(out, "<iq type='set' to='pubsub.localhost' id='p{sent:x}'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='t'><item>").unwrap();
+            }
+            out.push_str("<p xmlns='urn:pubgauge:payload:0'>");
+            STANDARD.encode_string(payload, &mut out);
+            out.push_str(match direct {
+                true => "</p></message>",
+                false => "</p></item></publish></pubsub></iq>",
+            });
+            sent += 1;
+        }
+        stream.write_all(out.as_bytes()).unwrap();
+        if !direct && sent - answered >= WINDOW {
+            answered += plain_answers(&mut stream, &mut buf, &mut kept);
+        }
+    }
+    rate(if direct { sent } else { answered }, cpu)
+}
+
+fn publishing(pattern: Pattern) {
+    let direct = pattern == Pattern::PointToPoint;
+    let port = server(if direct { swallow } else { answer });
+    let (mut plain, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        plain.push(plain_publish(port, pattern));
+        let mut bench = Bench::open(target(port), pattern);
+        let client = bench.connect("r", None);
+        let topic = bench.fleet.advertise(client, "t").unwrap();
+        bench.publish(client, topic, Duration::from_millis(50));
+        let (before, cpu) = (bench.count.acknowledged, thread_cpu());
+        let sent = bench.publish(client, topic, ROUND);
+        ours.push(rate(
+            if direct {
+                sent
+            } else {
+                bench.count.acknowledged - before
+            },
+            cpu,
+        ));
+        bench.fleet.abort(client);
+    }
+    let what = if direct {
+        "direct messages, sent"
+    } else {
+        "publish requests, answered"
+    };
+    report(what, plain, ours);
+}
+
+fn receiving() {
+    let port = server(blast);
+    let (mut plain_rates, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let mut stream = plain(port);
+        plain_first(&mut stream);
+        let mut buf = vec![0; 1 << 18];
+        let (mut items, mut kept) = (0, 0);
+        let (start, cpu) = (Instant::now(), thread_cpu());
+        while start.elapsed() < ROUND {
+            let n = kept + stream.read(&mut buf[kept..]).unwrap();
+            let mut from = 0;
+            while let Some(end) = memmem::find(&buf[from..n], b"</item>") {
+                items += 1;
+                from += end + 7;
+            }
+            buf.copy_within(from..n, 0);
+            kept = n - from;
+        }
+        plain_rates.push(rate(items, cpu));
+        drop(stream);
+        let mut bench = Bench::open(target(port), Pattern::PublishSubscribe);
+        let client = bench.connect("r", Some("t"));
+        let (before, cpu) = (bench.count.delivered, thread_cpu());
+        let start = Instant::now();
+        while start.elapsed() < ROUND {
+            bench.poll(10_000_000);
+        }
+        ours.push(rate(bench.count.delivered - before, cpu));
+        assert_eq!(bench.count.bytes, bench.count.delivered * PAYLOAD as u64);
+        bench.fleet.abort(client);
+    }
+    report(
+        "notifications, payload decoded by the driver and not by the plain one",
+        plain_rates,
+        ours,
+    );
+}
+
+/// User and system time of a process, from `/proc`.
+fn process_cpu(pid: i32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    // SAFETY: sysconf has no preconditions.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / ticks
+}
+
+fn through_ejabberd() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../systems/ejabberd.toml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let system = SystemFile::parse(&text, "ejabberd.toml").unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let testbed = Testbed::new().unwrap();
+    let running = testbed
+        .start(&system, Some("xmpp"), scratch.path())
+        .unwrap();
+    let pid = running.pid().unwrap();
+    for pattern in [Pattern::PublishSubscribe, Pattern::PointToPoint] {
+        let mut bench = Bench::open(running.target.clone(), pattern);
+        bench.connect("s", Some("t"));
+        let publisher = bench.connect("p", None);
+        let topic = bench.fleet.advertise(publisher, "t").unwrap();
+        bench.publish(publisher, topic, Duration::from_millis(500));
+        let (before, broker, cpu) = (bench.count.delivered, process_cpu(pid), thread_cpu());
+        let start = Instant::now();
+        bench.publish(publisher, topic, ROUND * 4);
+        let count = bench.count.delivered - before;
+        println!(
+            "through ejabberd, {pattern:?}, one to one: {:.0} messages/s, {:.0} per broker CPU-second, {:.0} k per client CPU-second (published and received)",
+            count as f64 / start.elapsed().as_secs_f64(),
+            count as f64 / (process_cpu(pid) - broker),
+            rate(count, cpu) / 1e3,
+        );
+        bench.fleet.close(Clock::Monotonic.now() + 5_000_000_000);
+    }
+}

@@ -7,17 +7,22 @@ use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
     Publish, Refusal, Subscription, TopicId, WireBytes,
 };
+use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::socket;
+use pubgauge_net::timers::Timers;
 use rustix::event::epoll;
 
-use crate::client::{Client, OUT_CAP, OutPool, State};
+use crate::client::{Client, Request, State};
 use crate::element::Scratch;
 use crate::endpoint::{Endpoint, Security};
+use crate::negotiate;
 use crate::options::Options;
-use crate::protocol::{self, Broken};
-use crate::shared::{Shared, Timers, Topic};
+use crate::protocol::Broken;
+use crate::requests;
+use crate::shared::{Shared, Topic};
+use crate::tls;
 use crate::wildcard::{self, Wildcards};
 use crate::write::{self, Template};
-use crate::{socket, tls};
 
 /// The buffer that all connections are read into: as much as one system call can usefully bring.
 const READ_BUF: usize = 256 << 10;
@@ -49,16 +54,17 @@ pub(crate) struct XmppFleet {
 
 impl XmppFleet {
     pub fn open(config: FleetConfig) -> Result<XmppFleet, DriverError> {
-        let (options, _) = Options::resolve(&config.settings).map_err(|refused| {
-            let list: Vec<_> = refused
-                .iter()
-                .map(|u| format!("{}: {}", u.setting, u.reason))
-                .collect();
-            DriverError::new(format!(
-                "settings that XMPP cannot honour: {}",
-                list.join("; ")
-            ))
-        })?;
+        let (options, _) =
+            Options::resolve(&config.settings, &config.target.features).map_err(|refused| {
+                let list: Vec<_> = refused
+                    .iter()
+                    .map(|u| format!("{}: {}", u.setting, u.reason))
+                    .collect();
+                DriverError::new(format!(
+                    "settings that XMPP cannot honour: {}",
+                    list.join("; ")
+                ))
+            })?;
         let target = &config.target;
         let user = target.username.as_deref();
         let endpoints = target
@@ -100,6 +106,7 @@ impl XmppFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 // In base64, and as an error sends it back.
                 max_in: (config.max_payload / 3 + 1)
                     .saturating_mul(4)
@@ -148,26 +155,26 @@ impl XmppFleet {
                 .source
                 .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
         };
-        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
+        let Some(address) = endpoint.net.addresses.iter().find(same_family).copied() else {
             return Err(DriverError::with_hint(
                 format!(
                     "{} has no address of the family of the source address",
-                    endpoint.shown
+                    endpoint.net.shown
                 ),
                 "IPv4 goes to IPv4 and IPv6 to IPv6",
             ));
         };
-        let secure = match endpoint.security {
-            Security::Direct => Some(
-                self.shared
-                    .tls_connection(client)
-                    .map_err(|error| DriverError::new(format!("{}: {error}", endpoint.shown)))?,
-            ),
-            _ => None,
-        };
-        let (fd, begun) = socket::begin_connect(address, client.source, &self.shared.options)?;
+        let secure =
+            match endpoint.security {
+                Security::Direct => Some(self.shared.tls_connection(client).map_err(|error| {
+                    DriverError::new(format!("{}: {error}", endpoint.net.shown))
+                })?),
+                _ => None,
+            };
+        let (fd, begun) =
+            socket::begin_connect(address, client.source, &self.shared.options.socket)?;
         if let Err(errno) = begun {
-            let message = socket::explain(errno, &endpoint.shown, true);
+            let message = socket::explain(errno, &endpoint.net.shown, true);
             self.shared.owed.push((id, Change::Failed(message)));
             return Ok(());
         }
@@ -235,7 +242,7 @@ impl XmppFleet {
         let service = shared.service(client);
         let jid = client.session.jid.clone().unwrap_or_default();
         for node in std::mem::take(&mut client.session.nodes) {
-            let number = client.session.ask(crate::client::Request::Forget);
+            let number = client.session.ask(Request::Forget, 0);
             let out = client.out(&mut shared.out_pool);
             write::subscription(&mut out.bytes, number, &service, "unsubscribe", &node, &jid);
         }
@@ -359,7 +366,12 @@ impl Fleet for XmppFleet {
                 let endpoint = client.endpoint;
                 shared.wildcards.add(id.0, endpoint, filter, report, now_ms);
             } else {
-                protocol::subscribe(client, shared, id, filter, report, false);
+                let request = Request::Subscribe {
+                    node: filter.into(),
+                    report,
+                    created: false,
+                };
+                requests::ask(client, shared, id, request, requests::TRIES);
             }
             return Ok(());
         }
@@ -370,7 +382,7 @@ impl Fleet for XmppFleet {
             ));
         }
         let report = client.session.promise();
-        protocol::bind(client, shared, id, filter, Some(report));
+        negotiate::bind(client, shared, id, filter, Some(report));
         Ok(())
     }
 
@@ -404,7 +416,7 @@ impl Fleet for XmppFleet {
         let client = &mut self.clients[id.0 as usize];
         client.topics.push(number);
         if client.state == State::Connected {
-            protocol::make_sure(client, &mut self.shared, id, number);
+            requests::make_sure(client, &mut self.shared, id, number);
         }
         Ok(TopicId(number))
     }
@@ -433,7 +445,7 @@ impl Fleet for XmppFleet {
             // It has subscribed to nothing: any address will do.
             if !client.session.binding {
                 let name = client.name.clone();
-                protocol::bind(client, &mut self.shared, id, &name, None);
+                negotiate::bind(client, &mut self.shared, id, &name, None);
             }
             return self.not_yet(id);
         }
@@ -515,6 +527,10 @@ impl Fleet for XmppFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

@@ -32,18 +32,18 @@ mod client;
 mod element;
 mod endpoint;
 mod fleet;
-#[doc(hidden)]
-pub mod frame;
+mod frame;
 mod io;
 mod native;
+mod negotiate;
 mod options;
 #[cfg(test)]
 mod options_tests;
 mod protocol;
 mod read;
+mod requests;
 mod sasl;
 mod shared;
-mod socket;
 mod stanza;
 mod tls;
 mod wildcard;
@@ -78,9 +78,9 @@ impl Driver for XmppDriver {
     fn resolve(
         &self,
         settings: &Settings,
-        _target: &Target,
+        target: &Target,
     ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        options::Options::resolve(settings).map(|(_, rows)| rows)
+        options::Options::resolve(settings, &target.features).map(|(_, rows)| rows)
     }
 
     fn traits(&self, settings: &Settings) -> Traits {
@@ -99,7 +99,7 @@ impl Driver for XmppDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        match options::Options::resolve(settings) {
+        match options::Options::resolve(settings, &[]) {
             Ok((options, _)) => fleet::check_subscription(&options, subscription),
             Err(_) => Ok(()), // `resolve` says why not.
         }
@@ -117,5 +117,90 @@ impl Driver for XmppDriver {
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         Ok(Box::new(fleet::XmppFleet::open(config)?))
+    }
+}
+
+/// Reads a stream from a server, for fuzzing: all that is done with its bytes before anything is
+/// believed. Returns how many stanzas and items there were.
+///
+/// # Errors
+/// When it is no XMPP stream.
+#[doc(hidden)]
+pub fn read_stream(pieces: &[&[u8]]) -> Result<(usize, usize), String> {
+    let mut framer = frame::Framer::default();
+    let mut scratch = element::Scratch::default();
+    let (mut stanzas, mut items) = (0, 0);
+    let mut buf: Vec<u8> = Vec::new();
+    for piece in pieces {
+        buf.extend_from_slice(piece);
+        while let Some(unit) = framer.next(&buf).map_err(|error| error.to_string())? {
+            let (frame::Unit::Blank(n)
+            | frame::Unit::Header(n)
+            | frame::Unit::Stanza(n)
+            | frame::Unit::Close(n)) = unit;
+            let text = std::str::from_utf8(&buf[..n]).map_err(|error| error.to_string())?;
+            match unit {
+                frame::Unit::Header(_) => {
+                    stanza::header(text, &mut scratch).map_err(|error| error.to_string())?;
+                }
+                frame::Unit::Stanza(_) => {
+                    let mut walk = element::Walk::new(text, &mut scratch, "stream");
+                    let read = stanza::next(&mut walk).map_err(|error| error.to_string())?;
+                    stanzas += 1;
+                    if let Some(stanza::Stanza::Items { .. }) = read {
+                        items += walk.scratch.bodies.len();
+                        for body in &walk.scratch.bodies {
+                            let mut decoded = Vec::new();
+                            protocol::decode(&mut decoded, text, walk.scratch, body);
+                        }
+                    }
+                }
+                _ => {}
+            }
+            buf.drain(..n);
+        }
+    }
+    Ok((stanzas, items))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STREAM: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
+        xmlns:stream='http://etherx.jabber.org/streams' version='1.0'><stream:features/>\
+        <message type='headline'><event xmlns='http://jabber.org/protocol/pubsub#event'>\
+        <items node='t'><item id='1'><p xmlns='urn:pubgauge:payload:0'>AAAA</p></item><item/>\
+        <retract id='0'/></items></event></message> <iq type='result' id='p1'/></stream:stream>";
+
+    #[test]
+    fn a_stream_reads_the_same_cut_at_any_byte() {
+        let whole = read_stream(&[STREAM.as_bytes()]);
+        assert_eq!(whole, Ok((3, 2)));
+        for cut in 0..=STREAM.len() {
+            let (a, b) = STREAM.as_bytes().split_at(cut);
+            assert_eq!(read_stream(&[a, b]), whole, "cut at {cut}");
+        }
+        let every: Vec<&[u8]> = STREAM.as_bytes().chunks(1).collect();
+        assert_eq!(read_stream(&every), whole);
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_stream_is_no_panic(
+            at in any::<prop::sample::Index>(),
+            with in proptest::collection::vec(any::<u8>(), 0..8),
+            gone in 0usize..8,
+        ) {
+            let mut bytes = STREAM.as_bytes().to_vec();
+            let at = at.index(bytes.len());
+            let end = (at + gone).min(bytes.len());
+            bytes.splice(at..end, with);
+            let whole = read_stream(&[&bytes]);
+            let pieces: Vec<&[u8]> = bytes.chunks(3).collect();
+            prop_assert_eq!(read_stream(&pieces).is_ok(), whole.is_ok());
+        }
     }
 }

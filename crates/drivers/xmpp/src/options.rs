@@ -4,9 +4,10 @@ use pubgauge_driver::{
     Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
     Unsupported,
 };
+use pubgauge_net::out::OUT_CAP;
+use pubgauge_net::socket::SocketOptions;
 use serde_json::Value;
 
-use crate::client::OUT_CAP;
 use crate::native::Native;
 use crate::sasl::Choice;
 
@@ -38,9 +39,7 @@ pub(crate) struct Options {
     pub service: Option<String>,
     /// Between two looks for new nodes that match a wildcard; 0 for one look only.
     pub discovery_interval_ms: u32,
-    pub no_delay: bool,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
+    pub socket: SocketOptions,
 }
 
 /// Collects what each setting became.
@@ -92,8 +91,11 @@ fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
 }
 
 impl Options {
-    /// Resolves the settings.
-    pub fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    /// Resolves the settings for a system with these features.
+    pub fn resolve(
+        settings: &Settings,
+        features: &[String],
+    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
         let mut table = Table::default();
         let native = Native::parse(settings, &mut table);
         let mut options = Options {
@@ -103,14 +105,16 @@ impl Options {
             drop_when_full: settings.on_full == Some(OnFull::Drop),
             batch: DEFAULT_BATCH,
             keep_alive_s: settings.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
-            mechanism: native.mechanism.unwrap_or_default(),
+            mechanism: mechanism(native.mechanism, features, &mut table),
             service: native.service.clone(),
             discovery_interval_ms: native
                 .discovery_interval_ms
                 .unwrap_or(DEFAULT_DISCOVERY_INTERVAL_MS),
-            no_delay: native.no_delay.unwrap_or(true),
-            send_buffer: native.send_buffer,
-            receive_buffer: native.receive_buffer,
+            socket: SocketOptions {
+                no_delay: native.no_delay.unwrap_or(true),
+                send_buffer: native.send_buffer,
+                receive_buffer: native.receive_buffer,
+            },
         };
         options.pattern(settings, &mut table);
         delivery(settings, &mut table);
@@ -298,7 +302,7 @@ impl Options {
                         "nodes that match a wildcard are looked for every {n} ms (XEP-0030)"
                     ),
                 },
-                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
+                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.socket.no_delay)),
                 "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
                 "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
                 _ => continue,
@@ -306,6 +310,31 @@ impl Options {
             let value = spelt(&Some(value));
             t.row(&format!("native.xmpp.{name}"), value, native);
         }
+    }
+}
+
+/// How clients log in. What a system's file says of its server's mechanisms is believed.
+fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Table) -> Choice {
+    let asked = asked.unwrap_or_default();
+    let offered: Vec<&str> = Choice::ALL
+        .into_iter()
+        .filter_map(Choice::mechanism)
+        .filter(|name| features.iter().any(|f| f == name))
+        .collect();
+    match asked.mechanism() {
+        None if offered == ["anonymous"] => Choice::Anonymous,
+        Some(name) if !offered.is_empty() && !offered.contains(&name) => {
+            t.refuse(
+                "native.xmpp.mechanism",
+                name,
+                format!(
+                    "this system's file lists {} and not `{name}`",
+                    offered.join(", ")
+                ),
+            );
+            asked
+        }
+        _ => asked,
     }
 }
 

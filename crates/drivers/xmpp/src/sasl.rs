@@ -26,15 +26,30 @@ pub(crate) enum Choice {
 }
 
 impl Choice {
-    pub fn parse(text: &str) -> Option<Choice> {
-        Some(match text {
-            "auto" => Choice::Auto,
-            "plain" => Choice::Plain,
-            "scram-sha-1" => Choice::ScramSha1,
-            "scram-sha-256" => Choice::ScramSha256,
-            "anonymous" => Choice::Anonymous,
-            _ => return None,
+    /// All that name a mechanism.
+    pub const ALL: [Choice; 4] = [
+        Choice::Plain,
+        Choice::ScramSha1,
+        Choice::ScramSha256,
+        Choice::Anonymous,
+    ];
+
+    /// The mechanism in the words of settings and of system files.
+    pub fn mechanism(self) -> Option<&'static str> {
+        Some(match self {
+            Choice::Auto => return None,
+            Choice::Plain => "plain",
+            Choice::ScramSha1 => "scram-sha-1",
+            Choice::ScramSha256 => "scram-sha-256",
+            Choice::Anonymous => "anonymous",
         })
+    }
+
+    pub fn parse(text: &str) -> Option<Choice> {
+        if text == "auto" {
+            return Some(Choice::Auto);
+        }
+        Self::ALL.into_iter().find(|c| c.mechanism() == Some(text))
     }
 
     pub fn words(self) -> &'static str {

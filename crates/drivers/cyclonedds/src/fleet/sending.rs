@@ -16,6 +16,8 @@ pub(super) struct Publisher {
     device: u32,
     /// None while the client is not connected.
     pub(super) writer: Option<Writer>,
+    /// Takes no more: the client is to be closed.
+    pub(super) ending: bool,
     /// Bytes of the datagram that Cyclone is gathering.
     pending: u32,
     /// Stands among [`CycloneFleet::gathering`].
@@ -31,6 +33,7 @@ impl Publisher {
             partition,
             device,
             writer: None,
+            ending: false,
             pending: 0,
             listed: false,
             blocked: false,
@@ -69,6 +72,7 @@ impl CycloneFleet {
         }
         publisher.pending = 0;
         publisher.blocked = false;
+        publisher.ending = false;
     }
 
     /// Whether all messages of a client are acknowledged.
@@ -89,6 +93,9 @@ impl CycloneFleet {
         };
         if publisher.blocked {
             return Publish::Blocked;
+        }
+        if publisher.ending {
+            return Publish::Refused(Refusal::NotConnected);
         }
         let gathers = self.options.batching != Batching::Off;
         let bytes = on_the_wire(payload.len());

@@ -1,0 +1,411 @@
+//! The driver against RabbitMQ PerfTest, on one private RabbitMQ in one run: messages for each
+//! second of client CPU, publishing and consuming.
+//!
+//! ```text
+//! mvn -q -B -f crates/drivers/amqp/benches/perftest/pom.xml \
+//!     org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+//!     -DoutputDirectory="$PWD/target/perftest"
+//! PUBGAUGE_PERFTEST="$PWD/target/perftest" cargo bench -p pubgauge-driver-amqp --bench amqp_cost
+//! ```
+//!
+//! Both sides are processes of their own, send or take the same number of messages of 64 bytes by
+//! the same exchange and queue with the same options, and are charged what `wait4` says, start
+//! included. Because a JVM takes long to start and to warm up, each is also measured with fewer
+//! messages: the difference of the two gives the cost without the start. The driver's consumer
+//! does what the engine does: it checks header and sequence of every message. The bar: 10 times
+//! PerfTest's messages per CPU-second.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::*;
+use pubgauge_driver_amqp::AmqpDriver;
+use pubgauge_testbed::{SystemFile, Testbed};
+
+const VARIABLE: &str = "PUBGAUGE_PERFTEST";
+const PAYLOAD: usize = 64;
+const MANY: u64 = 300_000;
+const FEW: u64 = 60_000;
+const PAIRS: usize = 3;
+const BAR: f64 = 10.0;
+/// Unconfirmed messages of a publisher, and unacknowledged ones of a consumer, where the mode has
+/// them.
+const WINDOW: u16 = 1000;
+const NONCE: u8 = 3;
+
+/// What is asked of the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// No confirms, automatic acknowledgement.
+    Automatic,
+    /// Confirms, and manual acknowledgement with a prefetch.
+    Confirmed,
+}
+
+impl Mode {
+    const ALL: [Mode; 2] = [Mode::Automatic, Mode::Confirmed];
+
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Automatic => "automatic",
+            Mode::Confirmed => "confirmed",
+        }
+    }
+
+    fn settings(self) -> Settings {
+        Settings {
+            reliability: (self == Mode::Confirmed).then_some(Reliability::AtLeastOnce),
+            // A queue that stays, for consumers to come.
+            session: Some(Session::Durable),
+            ..Settings::default()
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["publish", mode, endpoint, topic, count] => {
+            publish(parse_mode(mode), endpoint, topic, count.parse().unwrap());
+        }
+        ["consume", mode, endpoint, topic, count] => {
+            consume(parse_mode(mode), endpoint, topic, count.parse().unwrap());
+        }
+        _ => compare(),
+    }
+}
+
+fn parse_mode(name: &str) -> Mode {
+    let found = Mode::ALL.into_iter().find(|m| m.name() == name);
+    found.unwrap_or_else(|| panic!("no mode {name}"))
+}
+
+fn perftest() -> PathBuf {
+    let folder = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let has = |folder: &PathBuf| {
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = files.map(|f| f.file_name().to_string_lossy().into_owned());
+        names.into_iter().any(|n| n.starts_with("perf-test-"))
+    };
+    folder.filter(has).unwrap_or_else(|| {
+        panic!(
+            "this bench compares with RabbitMQ PerfTest (Java 17): fetch it with\n  \
+             mvn -q -B -f {}/benches/perftest/pom.xml org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory=FOLDER\n\
+             and set {VARIABLE}=FOLDER",
+            env!("CARGO_MANIFEST_DIR")
+        )
+    })
+}
+
+/// A process's CPU time, user and system, start included.
+fn cpu_of(command: &mut Command) -> (f64, f64) {
+    let begin = Instant::now();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut status = 0;
+    // SAFETY: all zeros are a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the child is ours and nobody else waits for it; both pointers outlive the call.
+    let pid = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };
+    assert_eq!(pid, child.id() as i32);
+    assert_eq!(status, 0, "{command:?} failed");
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    let cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    (cpu, begin.elapsed().as_secs_f64())
+}
+
+fn compare() {
+    let jars = perftest();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../systems/rabbitmq.toml");
+    let system = SystemFile::read(&path).expect("systems/rabbitmq.toml");
+    let scratch = tempfile::tempdir().expect("a folder");
+    let running = Testbed::new()
+        .expect("a testbed")
+        .probe(Box::new(|_, what, target, deadline| {
+            pubgauge_testbed::probe(&AmqpDriver, what, target, deadline)
+        }))
+        .start(&system, None, scratch.path())
+        .expect("RabbitMQ starts (apt install rabbitmq-server)");
+    let endpoint = running.target.endpoints[0].clone();
+    println!(
+        "RabbitMQ {}, PerfTest from {}, {PAYLOAD} B",
+        running.version.as_deref().unwrap_or("?"),
+        jars.display()
+    );
+    let bench = Bench { endpoint, jars };
+    let mut missed = Vec::new();
+    for mode in Mode::ALL {
+        for consuming in [false, true] {
+            let what = if consuming { "consume" } else { "publish" };
+            println!("\n{what}, {}", mode.name());
+            println!(
+                "  messages per CPU-second     driver  PerfTest  ratio | without start: driver  PerfTest  ratio"
+            );
+            let mut ratios = Vec::new();
+            for _ in 0..PAIRS {
+                let driver = bench.measure(Side::Driver, mode, consuming);
+                let perftest = bench.measure(Side::PerfTest, mode, consuming);
+                println!(
+                    "  {:>33.0} {:>9.0} {:>6.1} | {:>22.0} {:>9.0} {:>6.1}",
+                    driver.0,
+                    perftest.0,
+                    driver.0 / perftest.0,
+                    driver.1,
+                    perftest.1,
+                    driver.1 / perftest.1
+                );
+                ratios.push((driver.0 / perftest.0, driver.1 / perftest.1));
+            }
+            let median = |pick: fn(&(f64, f64)) -> f64| {
+                let mut values: Vec<f64> = ratios.iter().map(pick).collect();
+                values.sort_by(f64::total_cmp);
+                values[values.len() / 2]
+            };
+            let (whole, net) = (median(|r| r.0), median(|r| r.1));
+            let verdict = if whole.min(net) >= BAR {
+                "reached"
+            } else {
+                "MISSED"
+            };
+            println!("  median ratio {whole:.1}, without start {net:.1}: bar {BAR} {verdict}");
+            if whole.min(net) < BAR {
+                missed.push(format!("{what} {}", mode.name()));
+            }
+        }
+    }
+    running.stop();
+    assert!(missed.is_empty(), "below {BAR}: {}", missed.join(", "));
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Driver,
+    PerfTest,
+}
+
+struct Bench {
+    endpoint: String,
+    jars: PathBuf,
+}
+
+impl Bench {
+    /// Messages per CPU-second, with the start and without.
+    fn measure(&self, side: Side, mode: Mode, consuming: bool) -> (f64, f64) {
+        let few = self.cpu(side, mode, consuming, FEW);
+        let many = self.cpu(side, mode, consuming, MANY);
+        (MANY as f64 / many, (MANY - FEW) as f64 / (many - few))
+    }
+
+    fn cpu(&self, side: Side, mode: Mode, consuming: bool, count: u64) -> f64 {
+        let topic = format!(
+            "bench/{}/{}",
+            mode.name(),
+            if consuming { "c" } else { "p" }
+        );
+        // The queue as the driver makes it, empty, or filled for whoever consumes.
+        let mut fleet = open(&self.endpoint, mode.settings());
+        let mut sink = Sink::default();
+        let client = fleet.connect(&spec("prepare")).expect("connects");
+        poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+        let group = Subscription {
+            filter: topic.clone(),
+            group: Some("g".into()),
+        };
+        fleet.subscribe(client, &group).expect("subscribes");
+        poll_until(&mut *fleet, &mut sink, |s| s.subscribed == 1);
+        // What a former round left is taken away.
+        let mut before = u64::MAX;
+        while before != sink.delivered {
+            before = sink.delivered;
+            let until = Clock::Monotonic.now() + 300_000_000;
+            while Clock::Monotonic.now() < until {
+                fleet.poll(until, &mut sink).expect("polls");
+            }
+        }
+        fleet.close(Clock::Monotonic.now() + 2_000_000_000);
+        if consuming {
+            // With confirms, so that all are in the queue when this returns.
+            publish(Mode::Confirmed, &self.endpoint, &topic, count);
+        }
+        let mut command = match side {
+            Side::Driver => self.driver(mode, consuming, &topic, count),
+            Side::PerfTest => self.perftest(mode, consuming, &topic, count),
+        };
+        let (cpu, wall) = cpu_of(&mut command);
+        if std::env::var_os("PUBGAUGE_BENCH_VERBOSE").is_some() {
+            eprintln!("    {count} messages: {cpu:.3} CPU-s in {wall:.1} s");
+        }
+        cpu
+    }
+
+    fn driver(&self, mode: Mode, consuming: bool, topic: &str, count: u64) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .arg(if consuming { "consume" } else { "publish" })
+            .args([mode.name(), &self.endpoint, topic, &count.to_string()]);
+        command
+    }
+
+    fn perftest(&self, mode: Mode, consuming: bool, topic: &str, count: u64) -> Command {
+        let key = topic.replace('/', ".");
+        let queue = format!("pubgauge.group.g.{key}");
+        let uri = self.endpoint.replace("amqp://", "amqp://guest:guest@");
+        let mut command = Command::new("java");
+        command
+            .args(["-cp", &format!("{}/*", self.jars.display())])
+            .arg("com.rabbitmq.perf.PerfTest")
+            .args(["--uri", &uri, "--predeclared", "--queue", &queue])
+            .args(["--exchange", "amq.topic", "--type", "topic"])
+            .args(["--routing-key", &key, "--size", &PAYLOAD.to_string()]);
+        let window = WINDOW.to_string();
+        match consuming {
+            false => {
+                command.args(["-x", "1", "-y", "0", "--pmessages", &count.to_string()]);
+                if mode == Mode::Confirmed {
+                    command.args(["--confirm", &window]);
+                }
+            }
+            true => {
+                command.args(["-x", "0", "-y", "1", "--cmessages", &count.to_string()]);
+                match mode {
+                    Mode::Automatic => command.arg("--autoack"),
+                    // One acknowledgement for a hundred, as far as it can gather them.
+                    Mode::Confirmed => command.args(["--qos", &window, "--multi-ack-every", "100"]),
+                };
+            }
+        }
+        command
+    }
+}
+
+/// Counts, and decodes headers as the engine does.
+#[derive(Default)]
+struct Sink {
+    connected: usize,
+    subscribed: usize,
+    failed: Option<String>,
+    delivered: u64,
+    acknowledged: u64,
+    next: u32,
+    foreign: u64,
+}
+
+impl Events for Sink {
+    fn arrived(&mut self) {}
+    fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
+        self.delivered += 1;
+        match Header::decode(delivery.payload, NONCE) {
+            Some(header) if header.sequence == self.next => self.next += 1,
+            _ => self.foreign += 1,
+        }
+    }
+    fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {
+        self.acknowledged += 1;
+    }
+    fn changed(&mut self, _: ClientId, change: Change) {
+        match change {
+            Change::Connected { .. } => self.connected += 1,
+            Change::Subscribed => self.subscribed += 1,
+            Change::Failed(why) | Change::SubscriptionRefused(why) => self.failed = Some(why),
+            _ => {}
+        }
+    }
+}
+
+fn open(endpoint: &str, settings: Settings) -> Box<dyn Fleet> {
+    let config = FleetConfig {
+        target: Target {
+            endpoints: vec![endpoint.to_owned()],
+            ..Target::default()
+        },
+        settings,
+        clock: Clock::Monotonic,
+        max_payload: PAYLOAD,
+        clients: 1,
+        worker: 0,
+    };
+    AmqpDriver.open(config).expect("the fleet opens")
+}
+
+fn spec(name: &str) -> ClientSpec {
+    ClientSpec {
+        name: name.into(),
+        ..ClientSpec::default()
+    }
+}
+
+fn poll_until(fleet: &mut dyn Fleet, sink: &mut Sink, holds: impl Fn(&Sink) -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !holds(sink) {
+        assert!(Instant::now() < end, "in vain; failed: {:?}", sink.failed);
+        assert_eq!(sink.failed, None);
+        let until = Clock::Monotonic.now() + 50_000_000;
+        fleet.poll(until, sink).expect("the fleet polls");
+    }
+}
+
+fn publish(mode: Mode, endpoint: &str, topic: &str, count: u64) {
+    let mut fleet = open(endpoint, mode.settings());
+    let mut sink = Sink::default();
+    let client = fleet.connect(&spec("publisher")).expect("connects");
+    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    let topic = fleet.advertise(client, topic).expect("a topic");
+    let filler = Filler::new(PAYLOAD);
+    // Intended times count from the trial's begin; nobody reads them here.
+    let begin = 0;
+    let mut sent = 0;
+    while sent < count {
+        let head = Header {
+            kind: Kind::Measured,
+            intended: begin,
+            lag: 0,
+            stream: 0,
+            sequence: sent as u32,
+        }
+        .encode(NONCE);
+        let payload = Payload {
+            head: &head,
+            body: filler.body(0, sent as u32, PAYLOAD),
+        };
+        match fleet.publish(client, topic, payload, sent) {
+            Publish::Accepted => sent += 1,
+            Publish::Blocked => {
+                let until = Clock::Monotonic.now() + 50_000_000;
+                fleet.poll(until, &mut sink).expect("polls");
+                assert_eq!(sink.failed, None);
+            }
+            Publish::Refused(why) => panic!("refused: {why:?}, {:?}", sink.failed),
+        }
+    }
+    while fleet.unsettled() > 0 {
+        let until = Clock::Monotonic.now() + 50_000_000;
+        fleet.poll(until, &mut sink).expect("polls");
+    }
+    if mode == Mode::Confirmed {
+        assert_eq!(sink.acknowledged, count);
+    }
+    fleet.close(Clock::Monotonic.now() + 5_000_000_000);
+}
+
+fn consume(mode: Mode, endpoint: &str, topic: &str, count: u64) {
+    let mut fleet = open(endpoint, mode.settings());
+    let mut sink = Sink::default();
+    let client = fleet.connect(&spec("consumer")).expect("connects");
+    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    let group = Subscription {
+        filter: topic.into(),
+        group: Some("g".into()),
+    };
+    fleet.subscribe(client, &group).expect("subscribes");
+    poll_until(&mut *fleet, &mut sink, |s| s.delivered >= count);
+    assert_eq!((sink.delivered, sink.foreign), (count, 0));
+    fleet.close(Clock::Monotonic.now() + 5_000_000_000);
+}
