@@ -114,7 +114,7 @@ fn what_will_be_done_is_shown_and_nobody_is_overruled() {
         "-Dartifact=org.example:dist:1.0:tar.gz:bin",
         &format!("tar -xzf {folder}/archives/dist-1.0-bin.tar.gz -C {folder}"),
         &format!("javac -cp '{folder}/lib/*' -d {folder}/classes {folder}/src/A.java"),
-        "~/.m2/repository",
+        ".m2/repository",
     ] {
         assert!(done.out.contains(shown), "{shown}\n{}", done.out);
     }
