@@ -47,6 +47,9 @@ systems! {
     hivemq_in_memory: "hivemq:memory",
     hivemq_on_disk: "hivemq:persistent",
     nats: "nats",
+    ejabberd: "ejabberd:xmpp",
+    ejabberd_without_accounts: "ejabberd:anonymous",
+    ejabberd_over_mqtt: "ejabberd:mqtt",
 }
 
 /// pubgauge, with the folder of downloaded systems that the user has.
