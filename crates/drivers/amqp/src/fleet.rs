@@ -136,6 +136,7 @@ impl AmqpFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 max_in: config.max_payload,
                 now_ms: 0,
                 reported: false,
@@ -461,6 +462,10 @@ impl Fleet for AmqpFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

@@ -7,6 +7,7 @@
 #include <fastdds/rtps/transport/ChainingTransport.h>
 #include <fastdds/rtps/transport/ChainingTransportDescriptor.h>
 #include <fastdds/rtps/transport/TransportReceiverInterface.h>
+#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 
 #include <atomic>
 #include <cstdint>
@@ -56,17 +57,19 @@ struct Shared {
     }
 };
 
-// Passes on to another iterator and counts the steps: one step, one datagram.
+// Passes on to another iterator and counts the addresses of a kind on the way: one address, one
+// datagram. (The library shows every transport the addresses of all.)
 class CountedLocators : public rtps::LocatorsIterator {
     rtps::LocatorsIterator &inner_;
+    int32_t kind_;
 
 public:
-    uint64_t steps = 0;
+    uint64_t count = 0;
 
-    explicit CountedLocators(rtps::LocatorsIterator &inner) : inner_(inner) {}
+    CountedLocators(rtps::LocatorsIterator &inner, int32_t kind) : inner_(inner), kind_(kind) {}
     rtps::LocatorsIterator &operator++() override {
+        count += (*inner_).kind == kind_;
         ++inner_;
-        ++steps;
         return *this;
     }
     bool operator==(const rtps::LocatorsIterator &other) const override { return inner_ == other; }
@@ -107,6 +110,14 @@ public:
         next->OnDataReceived(buffer, size, local, remote);
         s.arrival();
     }
+};
+
+// The library uses shared memory only where it finds a descriptor of exactly this kind.
+struct NoticedMemoryDescriptor : rtps::SharedMemTransportDescriptor {
+    std::shared_ptr<Shared> shared;
+
+    explicit NoticedMemoryDescriptor(std::shared_ptr<Shared> s) : shared(std::move(s)) {}
+    rtps::TransportInterface *create_transport() const override;
 };
 
 } // namespace pubgauge

@@ -23,7 +23,6 @@
 #include <fastdds/dds/topic/TypeSupport.hpp>
 #include <fastdds/rtps/flowcontrol/FlowControllerDescriptor.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
 #include <fastrtps/attributes/LibrarySettingsAttributes.h>
 #include <fastrtps/utils/IPLocator.h>
 #include <fastrtps/xmlparser/XMLProfileManager.h>
@@ -135,17 +134,12 @@ void destroy(pgf_participant *p) {
 
 void transport(DomainParticipantQos &q, const pgf_config &c, const std::shared_ptr<Shared> &shared) {
     q.transport().use_builtin_transports = false;
-    auto use = [&](std::shared_ptr<pubgauge::rtps::TransportDescriptorInterface> low, bool wire) {
-        low->maxInitialPeersRange = c.peers;
-        q.transport().user_transports.push_back(
-            std::make_shared<pubgauge::CountingDescriptor>(low, shared, wire));
-    };
     const bool shared_memory = c.transport == 1;
     if (shared_memory) {
-        auto d = std::make_shared<pubgauge::rtps::SharedMemTransportDescriptor>();
+        auto d = std::make_shared<pubgauge::NoticedMemoryDescriptor>(shared);
         if (c.send_buffer_bytes >= 0) d->segment_size(uint32_t(c.send_buffer_bytes));
         if (c.max_message_bytes >= 0) d->max_message_size(uint32_t(c.max_message_bytes));
-        use(d, false);
+        q.transport().user_transports.push_back(d);
     }
     // Discovery goes over UDP in any case.
     auto d = std::make_shared<pubgauge::rtps::UDPv4TransportDescriptor>();
@@ -155,7 +149,9 @@ void transport(DomainParticipantQos &q, const pgf_config &c, const std::shared_p
         if (c.max_message_bytes >= 0) d->maxMessageSize = uint32_t(c.max_message_bytes);
     }
     d->interfaceWhiteList.push_back("127.0.0.1");
-    use(d, true);
+    d->maxInitialPeersRange = c.peers;
+    q.transport().user_transports.push_back(
+        std::make_shared<pubgauge::CountingDescriptor>(d, shared, true));
 
     // By unicast to the first participants of the domain on this host: the loopback interface
     // need not have multicast.

@@ -1,0 +1,241 @@
+//! A fleet of either library behind one face.
+
+use pubgauge_driver::{
+    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, DriverError, Events, Fleet,
+    Nanos, Payload, Publish, Subscription, TopicId, WireBytes,
+};
+
+use crate::SLICE;
+
+/// The two fleets, and which clients of each are whose.
+pub(crate) struct MixedFleet {
+    sides: [Side; 2],
+    clients: Vec<[Option<ClientId>; 2]>,
+    /// Clients of both sides that still miss one of two changes of a kind.
+    halves: Halves,
+    clock: Clock,
+}
+
+/// Indices of the sides.
+const OUT: usize = 0;
+const INTO: usize = 1;
+
+struct Side {
+    fleet: Box<dyn Fleet>,
+    /// Our number of each of its clients.
+    ours: Vec<ClientId>,
+}
+
+/// What a client of both sides has seen of one: a change counts once both have it.
+#[derive(Default)]
+struct Halves(Vec<(ClientId, bool)>);
+
+impl Halves {
+    /// Whether this completes the pair; `connected` tells the two kinds of changes apart.
+    fn second(&mut self, client: ClientId, connected: bool) -> bool {
+        match self.0.iter().position(|half| *half == (client, connected)) {
+            Some(index) => {
+                self.0.swap_remove(index);
+                true
+            }
+            None => {
+                self.0.push((client, connected));
+                false
+            }
+        }
+    }
+}
+
+impl MixedFleet {
+    pub(crate) fn new(out: Box<dyn Fleet>, into: Box<dyn Fleet>, clock: Clock) -> Self {
+        let side = |fleet| Side {
+            fleet,
+            ours: Vec::new(),
+        };
+        MixedFleet {
+            sides: [side(out), side(into)],
+            clients: Vec::new(),
+            halves: Halves::default(),
+            clock,
+        }
+    }
+
+    fn on(&self, id: ClientId, side: usize) -> Result<ClientId, DriverError> {
+        let place = self.clients.get(id.0 as usize).and_then(|c| c[side]);
+        place.ok_or_else(|| {
+            DriverError::with_hint(
+                format!(
+                    "client {} does not {}",
+                    id.0,
+                    if side == OUT { "publish" } else { "subscribe" }
+                ),
+                "say so when it connects: that decides in which library it lives",
+            )
+        })
+    }
+
+    fn poll_side(
+        &mut self,
+        side: usize,
+        until: Nanos,
+        events: &mut dyn Events,
+    ) -> Result<bool, DriverError> {
+        let Side { fleet, ours } = &mut self.sides[side];
+        let mut relay = Relay {
+            events,
+            ours,
+            clients: &self.clients,
+            halves: &mut self.halves,
+            reported: false,
+        };
+        fleet.poll(until, &mut relay)?;
+        Ok(relay.reported)
+    }
+
+    fn each(&mut self, id: ClientId, mut act: impl FnMut(&mut dyn Fleet, ClientId)) {
+        let Some(places) = self.clients.get(id.0 as usize).copied() else {
+            return;
+        };
+        for (side, place) in places.into_iter().enumerate() {
+            if let Some(place) = place {
+                act(self.sides[side].fleet.as_mut(), place);
+            }
+        }
+    }
+}
+
+/// Translates the clients of one side into ours.
+struct Relay<'a> {
+    events: &'a mut dyn Events,
+    ours: &'a [ClientId],
+    clients: &'a [[Option<ClientId>; 2]],
+    halves: &'a mut Halves,
+    reported: bool,
+}
+
+impl Events for Relay<'_> {
+    fn arrived(&mut self) {
+        self.events.arrived();
+    }
+
+    #[inline]
+    fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
+        self.reported = true;
+        self.events
+            .delivered(self.ours[client.0 as usize], delivery);
+    }
+
+    fn acknowledged(&mut self, client: ClientId, tag: u64, answer: Acknowledgement) {
+        self.reported = true;
+        self.events
+            .acknowledged(self.ours[client.0 as usize], tag, answer);
+    }
+
+    fn changed(&mut self, client: ClientId, change: Change) {
+        let ours = self.ours[client.0 as usize];
+        let both = self.clients[ours.0 as usize].iter().all(Option::is_some);
+        let pass = match &change {
+            Change::Connected { .. } if both => self.halves.second(ours, true),
+            Change::Closed if both => self.halves.second(ours, false),
+            _ => true,
+        };
+        if pass {
+            self.reported = true;
+            self.events.changed(ours, change);
+        }
+    }
+}
+
+impl Fleet for MixedFleet {
+    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
+        let id = ClientId(self.clients.len() as u32);
+        // One that says neither is taken for a publisher.
+        let wanted = [spec.publishes || !spec.subscribes, spec.subscribes];
+        let mut places = [None, None];
+        for (side, wanted) in wanted.into_iter().enumerate() {
+            if wanted {
+                let place = self.sides[side].fleet.connect(spec)?;
+                self.sides[side].ours.push(id);
+                places[side] = Some(place);
+            }
+        }
+        self.clients.push(places);
+        Ok(id)
+    }
+
+    fn subscribe(&mut self, id: ClientId, asked: &Subscription) -> Result<(), DriverError> {
+        let place = self.on(id, INTO)?;
+        self.sides[INTO].fleet.subscribe(place, asked)
+    }
+
+    fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
+        let place = self.on(id, OUT)?;
+        self.sides[OUT].fleet.advertise(place, topic)
+    }
+
+    #[inline]
+    fn publish(&mut self, id: ClientId, topic: TopicId, payload: Payload<'_>, tag: u64) -> Publish {
+        match self.clients.get(id.0 as usize) {
+            Some([Some(place), _]) => self.sides[OUT].fleet.publish(*place, topic, payload, tag),
+            _ => Publish::Refused(pubgauge_driver::Refusal::NotConnected),
+        }
+    }
+
+    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        let [out, into] = [OUT, INTO].map(|side| !self.sides[side].ours.is_empty());
+        match (out, into) {
+            (true, false) => self.poll_side(OUT, until, events).map(|_| ()),
+            (false, _) => self.poll_side(INTO, until, events).map(|_| ()),
+            (true, true) => loop {
+                let now = self.clock.now();
+                let mut reported = self.poll_side(OUT, 0, events)?;
+                let slice = if reported { 0 } else { until.min(now + SLICE) };
+                reported |= self.poll_side(INTO, slice, events)?;
+                if reported || self.clock.now() >= until {
+                    return Ok(());
+                }
+            },
+        }
+    }
+
+    fn disconnect(&mut self, id: ClientId) {
+        self.each(id, |fleet, place| fleet.disconnect(place));
+    }
+
+    fn abort(&mut self, id: ClientId) {
+        self.halves.0.retain(|(client, _)| *client != id);
+        self.each(id, |fleet, place| fleet.abort(place));
+    }
+
+    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        let mut outcome = Ok(());
+        self.each(id, |fleet, place| {
+            if outcome.is_ok() {
+                outcome = fleet.reconnect(place);
+            }
+        });
+        outcome
+    }
+
+    fn unsettled(&self) -> u64 {
+        self.sides[OUT].fleet.unsettled()
+    }
+
+    fn wire_bytes(&self) -> WireBytes {
+        let [out, into] = [OUT, INTO].map(|side| self.sides[side].fleet.wire_bytes());
+        WireBytes {
+            sent: out.sent + into.sent,
+            received: out.received + into.received,
+        }
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn close(&mut self, until: Nanos) {
+        for side in &mut self.sides {
+            side.fleet.close(until);
+        }
+    }
+}

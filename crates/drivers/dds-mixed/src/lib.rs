@@ -1,0 +1,219 @@
+//! Two DDS implementations in one system: clients publish through Fast DDS and subscribe through
+//! Cyclone DDS, which meet on the wire (DDSI-RTPS).
+//!
+//! The driver adds nothing of its own: each fleet is one fleet of either driver, a client is a
+//! client of the one, the other, or both. A setting is honoured if both honour it.
+//!
+//! What it costs: the threads and the discovery of two participants for each worker. A worker
+//! whose clients all publish or all subscribe (the engine's usual division) sleeps in the fleet
+//! that they live in, as without this driver. A worker with both kinds cannot sleep in two
+//! libraries at once: it looks at Fast DDS every [`SLICE`] while it sleeps in Cyclone DDS, so that
+//! news of a blocked publisher come late by as much; messages do not.
+
+mod fleet;
+
+use std::collections::HashMap;
+
+use pubgauge_driver::{
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Nanos, Settings, Subscription, Target,
+    Topology, Traits, Unsupported,
+};
+use pubgauge_driver_cyclonedds::CycloneddsDriver;
+use pubgauge_driver_fastdds::FastddsDriver;
+
+/// Name of the driver.
+pub const NAME: &str = "dds-mixed";
+
+/// Longest sleep of a worker that has clients in both libraries, ns.
+pub const SLICE: Nanos = 500_000;
+
+/// Whether both libraries are linked in.
+pub const LINKED: bool = pubgauge_driver_fastdds::LINKED && pubgauge_driver_cyclonedds::LINKED;
+
+/// What to do where [`LINKED`] is false.
+pub const HOW_TO_LINK: &str = "install both libraries and build with them (Debian): apt-get \
+                               install libfastrtps-dev libfastcdr-dev cyclonedds-dev, then cargo \
+                               build --release --features fastdds,cyclonedds";
+
+/// The versions of both, where they are linked in.
+pub fn library_version() -> Option<String> {
+    let fast = pubgauge_driver_fastdds::library_version()?;
+    let cyclone = pubgauge_driver_cyclonedds::library_version()?;
+    Some(format!("Fast DDS {fast} with Cyclone DDS {cyclone}"))
+}
+
+/// The driver. Publishers are Fast DDS's, subscribers Cyclone DDS's; [`Mixed::SWAPPED`] the other
+/// way round.
+#[derive(Clone, Copy, Debug)]
+pub struct Mixed {
+    swapped: bool,
+}
+
+impl Mixed {
+    /// Fast DDS publishes, Cyclone DDS subscribes.
+    pub const FAST_TO_CYCLONE: Mixed = Mixed { swapped: false };
+    /// Cyclone DDS publishes, Fast DDS subscribes.
+    pub const SWAPPED: Mixed = Mixed { swapped: true };
+
+    fn publishing(self) -> (&'static str, &'static dyn Driver) {
+        if self.swapped {
+            ("Cyclone DDS", &CycloneddsDriver)
+        } else {
+            ("Fast DDS", &FastddsDriver)
+        }
+    }
+
+    fn subscribing(self) -> (&'static str, &'static dyn Driver) {
+        Mixed {
+            swapped: !self.swapped,
+        }
+        .publishing()
+    }
+}
+
+impl Driver for Mixed {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    /// What both make of the settings; where they differ, both are named.
+    fn resolve(
+        &self,
+        settings: &Settings,
+        target: &Target,
+    ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        let sides = [
+            ("publishers", self.publishing()),
+            ("subscribers", self.subscribing()),
+        ];
+        let mut rows: Vec<Mapping> = Vec::new();
+        let mut refused: Vec<Unsupported> = Vec::new();
+        let mut place: HashMap<String, usize> = HashMap::new();
+        for (who, (name, driver)) in sides {
+            match driver.resolve(settings, target) {
+                Ok(more) => {
+                    for mut row in more {
+                        row.native = format!("{who} ({name}): {}", row.native);
+                        match place.get(&row.setting) {
+                            Some(index) => {
+                                let known = &mut rows[*index];
+                                known.native = format!("{}; {}", known.native, row.native);
+                            }
+                            None => {
+                                place.insert(row.setting.clone(), rows.len());
+                                rows.push(row);
+                            }
+                        }
+                    }
+                }
+                Err(more) => refused.extend(more.into_iter().map(|mut u| {
+                    u.reason = format!("{name}: {}", u.reason);
+                    u
+                })),
+            }
+        }
+        if refused.is_empty() {
+            Ok(rows)
+        } else {
+            Err(refused)
+        }
+    }
+
+    fn traits(&self, settings: &Settings) -> Traits {
+        let publishing = self.publishing().1.traits(settings);
+        let subscribing = self.subscribing().1.traits(settings);
+        Traits {
+            publishers_first: false,
+            back_pressure: publishing.back_pressure,
+            acknowledges: publishing.acknowledges,
+            lossless: publishing.lossless && subscribing.lossless,
+            may_duplicate: publishing.may_duplicate || subscribing.may_duplicate,
+        }
+    }
+
+    fn check_subscription(
+        &self,
+        settings: &Settings,
+        target: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        self.subscribing()
+            .1
+            .check_subscription(settings, target, subscription)
+    }
+
+    fn topology(&self, _: &Target) -> Topology {
+        Topology::Brokerless
+    }
+
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        if !LINKED {
+            return Err(DriverError::with_hint(
+                "this program was built without Fast DDS or without Cyclone DDS",
+                HOW_TO_LINK,
+            ));
+        }
+        let publishing = self.publishing().1.open(config.clone())?;
+        let clock = config.clock.clone();
+        let subscribing = self.subscribing().1.open(config)?;
+        Ok(Box::new(fleet::MixedFleet::new(
+            publishing,
+            subscribing,
+            clock,
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_driver::Reliability;
+
+    #[test]
+    fn both_answer_for_every_setting() {
+        let settings = Settings {
+            reliability: Some(Reliability::Reliable),
+            ..Settings::default()
+        };
+        for mixed in [Mixed::FAST_TO_CYCLONE, Mixed::SWAPPED] {
+            let rows = mixed.resolve(&settings, &Target::default()).unwrap();
+            for name in Settings::NAMES {
+                let row = rows.iter().find(|r| r.setting == name).unwrap();
+                assert!(row.native.contains("Fast DDS)"), "{row:?}");
+                assert!(row.native.contains("Cyclone DDS)"), "{row:?}");
+            }
+            assert!(mixed.traits(&settings).lossless);
+        }
+    }
+
+    #[test]
+    fn what_one_cannot_do_is_refused_in_its_name() {
+        let settings = Settings {
+            rate_limit_bytes_per_s: Some(1_000_000),
+            ..Settings::default()
+        };
+        let refused = Mixed::FAST_TO_CYCLONE
+            .resolve(&settings, &Target::default())
+            .unwrap_err();
+        assert_eq!(refused.len(), 1);
+        assert!(
+            refused[0].reason.starts_with("Cyclone DDS: "),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    #[cfg(not(feature = "native"))]
+    fn without_the_libraries_it_says_what_is_missing() {
+        let config = FleetConfig {
+            target: Target::default(),
+            settings: Settings::default(),
+            clock: pubgauge_driver::Clock::Monotonic,
+            max_payload: 64,
+            clients: 1,
+            worker: 0,
+        };
+        let error = Mixed::FAST_TO_CYCLONE.open(config).err().unwrap();
+        assert!(error.to_string().contains("apt-get install"), "{error}");
+    }
+}
