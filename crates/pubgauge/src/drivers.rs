@@ -7,6 +7,7 @@ use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Driver, Target};
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
+use pubgauge_driver_dds_mixed::Mixed;
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_xmpp::XmppDriver;
@@ -14,9 +15,10 @@ use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testbed::{Catalog, Listing, Probe, Testbed};
 
 /// Their names.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "amqp",
     "cyclonedds",
+    pubgauge_driver_dds_mixed::NAME,
     "fastdds",
     "mqtt",
     "xmpp",
@@ -41,6 +43,7 @@ pub fn by_name(name: &str) -> Option<Arc<dyn Driver>> {
         "mqtt" => Some(Arc::new(MqttDriver)),
         "zeromq" => Some(Arc::new(ZeromqDriver)),
         "fastdds" => Some(Arc::new(FastddsDriver)),
+        pubgauge_driver_dds_mixed::NAME => Some(Arc::new(Mixed::FAST_TO_CYCLONE)),
         SimulatedDriver::NAME => Some(Arc::new(SimulatedDriver)),
         _ => None,
     }
@@ -60,6 +63,7 @@ pub fn library_version(driver: &str) -> Option<String> {
             pubgauge_driver_cyclonedds::library_version().map(|v| format!("Cyclone DDS {v}"))
         }
         "fastdds" => pubgauge_driver_fastdds::library_version().map(|v| format!("Fast DDS {v}")),
+        pubgauge_driver_dds_mixed::NAME => pubgauge_driver_dds_mixed::library_version(),
         _ => None,
     }
 }
@@ -71,6 +75,9 @@ pub fn missing(driver: &str) -> Option<&'static str> {
             Some(pubgauge_driver_cyclonedds::HOW_TO_LINK)
         }
         "fastdds" if !pubgauge_driver_fastdds::LINKED => Some(pubgauge_driver_fastdds::HOW_TO_LINK),
+        pubgauge_driver_dds_mixed::NAME if !pubgauge_driver_dds_mixed::LINKED => {
+            Some(pubgauge_driver_dds_mixed::HOW_TO_LINK)
+        }
         _ => None,
     }
 }

@@ -103,6 +103,7 @@ fn perftest() -> PathBuf {
 }
 
 /// A process's CPU time, user and system, start included.
+#[allow(clippy::zombie_processes)] // wait4 waits for it, and tells its CPU time.
 fn cpu_of(command: &mut Command) -> (f64, f64) {
     let begin = Instant::now();
     let child = command

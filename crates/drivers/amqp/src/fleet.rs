@@ -69,17 +69,16 @@ struct TlsSetup {
 
 impl AmqpFleet {
     pub fn open(config: FleetConfig) -> Result<AmqpFleet, DriverError> {
-        let (options, _) =
-            Options::resolve(&config.settings, &config.target).map_err(|refused| {
-                let list: Vec<_> = refused
-                    .iter()
-                    .map(|u| format!("{}: {}", u.setting, u.reason))
-                    .collect();
-                DriverError::new(format!(
-                    "settings that AMQP cannot honour: {}",
-                    list.join("; ")
-                ))
-            })?;
+        let (options, _) = Options::resolve(&config.settings).map_err(|refused| {
+            let list: Vec<_> = refused
+                .iter()
+                .map(|u| format!("{}: {}", u.setting, u.reason))
+                .collect();
+            DriverError::new(format!(
+                "settings that AMQP cannot honour: {}",
+                list.join("; ")
+            ))
+        })?;
         let target = &config.target;
         let endpoints = target
             .endpoints
