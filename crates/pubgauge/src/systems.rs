@@ -46,13 +46,17 @@ fn show_matrix(catalog: &Catalog, args: &SystemsArgs) -> Result<i32, Ending> {
 fn words(listings: &[Listing]) -> String {
     let mut out = String::new();
     let widest = listings.iter().map(|l| l.name.len()).max().unwrap_or(0);
+    let drivers = listings.iter().map(|l| l.driver.len()).max().unwrap_or(0);
     for l in listings {
         let state = match (l.found, &l.version) {
             (true, Some(version)) => format!("found     {version}"),
             (true, None) => "found".into(),
             (false, _) => "not found".into(),
         };
-        out.push_str(&format!("{:widest$}  {:8}  {state}\n", l.name, l.driver));
+        out.push_str(&format!(
+            "{:widest$}  {:drivers$}  {state}\n",
+            l.name, l.driver
+        ));
         out.push_str(&wrap(&l.description, 4));
         if !l.variants.is_empty() {
             let names: Vec<String> = l

@@ -90,6 +90,8 @@ fn every_study_can_be_planned() {
     let options = PlanOptions {
         known: Known {
             all: known.clone(),
+            found_variants: known.clone(),
+            first_look: known.clone(),
             found: known,
         },
         ..PlanOptions::default()

@@ -12,6 +12,8 @@ fn options() -> PlanOptions {
     PlanOptions {
         known: Known {
             all: known.clone(),
+            found_variants: known.clone(),
+            first_look: known.clone(),
             found: known,
         },
         ..PlanOptions::default()
