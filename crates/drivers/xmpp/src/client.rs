@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use pubgauge_driver::{Change, ClientSpec};
 use pubgauge_net::out::{OUT_CAP, Out, OutPool};
+use rustc_hash::FxHashMap;
 
 use crate::frame::Framer;
 use crate::sasl::Login;
@@ -91,7 +92,7 @@ pub(crate) struct Session {
     /// Topics whose nodes are not known to be there yet.
     pub creating: u32,
     /// By their numbers, each with how often more it may be tried.
-    pub requests: Vec<(u32, Request, u8)>,
+    pub requests: FxHashMap<u32, (Request, u8)>,
     pub next_request: u32,
     /// Nodes subscribed to.
     pub nodes: Vec<Box<str>>,
@@ -106,15 +107,13 @@ impl Session {
     pub fn ask(&mut self, request: Request, left: u8) -> u32 {
         let id = self.next_request;
         self.next_request = id.wrapping_add(1);
-        self.requests.push((id, request, left));
+        self.requests.insert(id, (request, left));
         id
     }
 
     /// The request that this is the answer to.
     pub fn answered(&mut self, id: u32) -> Option<(Request, u8)> {
-        let index = self.requests.iter().position(|(n, ..)| *n == id)?;
-        let (_, request, left) = self.requests.swap_remove(index);
-        Some((request, left))
+        self.requests.remove(&id)
     }
 
     /// A number for a subscription whose outcome will be reported.

@@ -10,6 +10,7 @@ use pubgauge_driver::{
 use pubgauge_net::out::{OUT_CAP, OutPool};
 use pubgauge_net::socket;
 use pubgauge_net::timers::Timers;
+use rustc_hash::FxHashMap;
 use rustix::event::epoll;
 
 use crate::client::{Client, Request, State};
@@ -99,6 +100,7 @@ impl XmppFleet {
                 endpoints,
                 password: target.password.clone(),
                 topics: Vec::new(),
+                topic_ids: FxHashMap::default(),
                 wildcards: Wildcards::default(),
                 out_pool: OutPool::default(),
                 timers: Timers::default(),
@@ -389,12 +391,8 @@ impl Fleet for XmppFleet {
     fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
         self.client(id)?;
         let client = &self.clients[id.0 as usize];
-        let known = client.topics.iter().copied();
-        if let Some(known) = known
-            .into_iter()
-            .find(|t| *self.shared.topics[*t as usize].name == *topic)
-        {
-            return Ok(TopicId(known));
+        if let Some(known) = self.shared.topic_ids.get(&(id.0, topic.into())) {
+            return Ok(TopicId(*known));
         }
         let direct = self.shared.options.direct;
         check_topic(topic, direct)?;
@@ -413,6 +411,7 @@ impl Fleet for XmppFleet {
             template,
             ready: 0,
         });
+        self.shared.topic_ids.insert((id.0, topic.into()), number);
         let client = &mut self.clients[id.0 as usize];
         client.topics.push(number);
         if client.state == State::Connected {

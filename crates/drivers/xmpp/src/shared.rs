@@ -4,6 +4,8 @@ use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
 use pubgauge_net::out::OutPool;
 use pubgauge_net::timers::Timers;
 
+use rustc_hash::FxHashMap;
+
 use crate::client::Client;
 use crate::element::Scratch;
 use crate::endpoint::Endpoint;
@@ -27,6 +29,8 @@ pub(crate) struct Shared {
     pub endpoints: Vec<Endpoint>,
     pub password: Option<Secret>,
     pub topics: Vec<Topic>,
+    /// Their numbers, by client and name.
+    pub topic_ids: FxHashMap<(u32, Box<str>), u32>,
     pub wildcards: Wildcards,
     pub out_pool: OutPool,
     pub timers: Timers,
