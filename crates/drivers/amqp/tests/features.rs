@@ -395,3 +395,55 @@ fn every_size_crosses_frames() {
         }
     }
 }
+
+#[test]
+fn queues_are_of_the_kind_that_durability_and_session_ask_for() {
+    let rabbit = Rabbit::shared();
+    let at = |durability, session| Settings {
+        durability: Some(durability),
+        session: Some(session),
+        ..reliable()
+    };
+    use Durability::*;
+    use Session::*;
+    for (n, (settings, group, expected)) in [
+        (at(Memory, Clean), None, "false\tfalse\ttrue\tclassic"),
+        (at(Disk, Clean), None, "true\ttrue\tfalse\tclassic"),
+        (at(Memory, Durable), None, "false\tfalse\tfalse\tclassic"),
+        (at(DiskSynced, Durable), None, "true\tfalse\tfalse\tclassic"),
+        (at(Memory, Clean), Some("g"), "false\ttrue\tfalse\tclassic"),
+        (
+            native(at(DiskSynced, Durable), "queue-type", "quorum".into()),
+            None,
+            // RabbitMQ leaves out what a kind of queue cannot be.
+            "true\tfalse\t\tquorum",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let fields = ["name", "durable", "auto_delete", "exclusive", "type"];
+        let list = [&["list_queues", "-q", "--no-table-headers"][..], &fields].concat();
+        let before = rabbit.ctl(&list);
+        let mut bench = rabbit.bench(settings);
+        let client = bench.named(&format!("kind{n}"));
+        bench.subscribe_shared(client, &format!("kind/{n}"), group);
+        let after = rabbit.ctl(&list);
+        // Other tests have queues too: ours is told by its name, or by being ours alone.
+        let is_new = |line: &&str| !before.contains(line.split('\t').next().unwrap());
+        let kinds: Vec<&str> = after
+            .lines()
+            .filter(is_new)
+            .filter_map(|line| line.split_once('\t'))
+            .map(|(_, kind)| kind)
+            .collect();
+        assert!(kinds.contains(&expected), "{n}: {kinds:?}");
+        let topic = bench.fleet.advertise(client, &format!("kind/{n}")).unwrap();
+        for sequence in 0..200 {
+            bench.publish(client, topic, sequence, 64);
+        }
+        bench.until("all", |s| s.messages.len() == 200);
+        bench.until("confirms", |s| s.acknowledged.len() == 200);
+        assert_eq!(bench.sequences(client), (0..200).collect::<Vec<_>>());
+    }
+}

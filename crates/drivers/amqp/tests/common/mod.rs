@@ -157,6 +157,15 @@ impl Bench {
         id
     }
 
+    /// A client that publishes only.
+    #[track_caller]
+    pub fn named_publisher(&mut self, name: &str) -> ClientId {
+        self.client(&ClientSpec {
+            subscribes: false,
+            ..Bench::spec(name)
+        })
+    }
+
     #[track_caller]
     pub fn named(&mut self, name: &str) -> ClientId {
         self.client(&Bench::spec(name))
