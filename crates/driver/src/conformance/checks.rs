@@ -242,7 +242,21 @@ fn acknowledges(bed: &mut Bed<'_>) -> Result<(), String> {
 
 fn poll_keeps_time(bed: &mut Bed<'_>) -> Result<(), String> {
     let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
-    // The machine has noise of its own: a plain sleep beside each poll shows it.
+    // A crowded machine may be late for either; it is not each time.
+    let mut last = Ok(());
+    for _ in 0..4 {
+        last = keeps_time(&mut pair);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last?;
+    pair.close()
+}
+
+/// Compares the median lateness of polls with that of plain sleeps beside them: the machine has
+/// noise of its own.
+fn keeps_time(pair: &mut Pair) -> Result<(), String> {
     let (mut late, mut noise) = (Vec::new(), Vec::new());
     for _ in 0..40 {
         let until = pair.out.clock.now() + 1_500_000;
@@ -260,14 +274,14 @@ fn poll_keeps_time(bed: &mut Bed<'_>) -> Result<(), String> {
     late.sort_unstable();
     noise.sort_unstable();
     // A driver that rounds to whole milliseconds is late by half of one at the median.
-    if late[20] > 2 * noise[20] + 400_000 {
+    if late[20] > noise[20] + 400_000 {
         return Err(format!(
             "the median wake-up was {} us late, and that of a plain sleep {} us",
             late[20] / 1000,
             noise[20] / 1000
         ));
     }
-    pair.close()
+    Ok(())
 }
 
 fn publisher_crash(bed: &mut Bed<'_>) -> Result<(), String> {
