@@ -1,20 +1,35 @@
-# Everyday commands. `make run` needs a Rust toolchain and a C/C++ compiler, nothing else.
+# Everyday commands. `make run` needs a Rust toolchain and a C/C++ compiler, nothing else: what its
+# optional drivers need is installed where that can be done (Debian, as root), else left out.
 
 CARGO ?= cargo
+# Looked at when a recipe runs, after the libraries were installed.
+FEATURES = $$(./scripts/features.sh)
+TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds
 
-.PHONY: run build test test-fast lint bench deps schemas clean
+.PHONY: run build demo-all test systems test-fast lint bench bench-peers deps clean
 
-# The first look: builds, then measures what needs no installation and every broker found here.
+# The first look: builds, then measures the systems found here that start at once.
 run: build
 	./target/release/pubgauge run
 
+# With every driver whose library is here or can be installed.
 build:
-	$(CARGO) build --release --locked -p pubgauge
+	./scripts/install-deps.sh build
+	$(CARGO) build --release --locked -p pubgauge --features "$(FEATURES)"
+
+# Every system that apt and Maven offer, over recorded data (PUBGAUGE_DATA names its folder).
+demo-all: build
+	./target/release/pubgauge systems --install all --yes
+	./target/release/pubgauge run studies/first-look-all.toml
 
 # Everything: formatting, lints, unit and property tests, command-line snapshots, and the
 # end-to-end ring against real systems. Installs what the tests need.
-test: deps lint
-	$(CARGO) test --workspace --locked
+test: deps lint systems
+	$(CARGO) test --workspace --locked --features $(TEST_FEATURES)
+
+# Downloads the systems that no package manager has.
+systems:
+	$(CARGO) run --locked -p pubgauge --features $(TEST_FEATURES) -- systems --install all --yes
 
 # Without real systems: milliseconds after the build.
 test-fast:
@@ -22,14 +37,14 @@ test-fast:
 
 lint:
 	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked --features $(TEST_FEATURES) -- -D warnings
 
 # Costs per message, as ratios against a peer in the same run.
 bench:
 	$(CARGO) bench --workspace --locked
 
 deps:
-	./scripts/install-test-deps.sh
+	./scripts/install-deps.sh test
 
 clean:
 	$(CARGO) clean

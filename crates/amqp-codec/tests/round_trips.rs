@@ -234,6 +234,9 @@ proptest! {
         let (frame, _) = decode_frame(&wire, 4096).unwrap().unwrap();
         if let Ok(decoded) = Method::decode(frame.payload) {
             prop_assert_eq!(decoded.name(), method.name());
+            let mut again = Vec::new();
+            decoded.encode(0, &mut again).unwrap();
+            prop_assert_eq!(&again, &wire);
         }
     }
 }

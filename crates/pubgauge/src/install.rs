@@ -36,15 +36,19 @@ pub fn install(catalog: &Catalog, names: &[String], yes: bool) -> Result<i32, En
         match Plan::new(system, testbed.program()) {
             Ok(plan) => plans.push(plan),
             Err(already @ NoPlan::Already { .. }) => print(&format!("{already}\n")),
-            // Of `all`, those that nobody can install are no failure.
-            Err(not @ NoPlan::NotInstallable { .. }) if all => {
-                print(&format!("passed over: {not}\n"));
-            }
+            // `all` stands for what can be installed here: the rest is named and no failure.
+            Err(not) if all => print(&format!("passed over: {not}\n")),
             Err(not) => cannot.push(not.to_string()),
         }
     }
     let (plans, by_root) = without_what_only_root_may(plans);
-    cannot.extend(by_root);
+    if all {
+        by_root
+            .iter()
+            .for_each(|not| print(&format!("passed over: {not}\n")));
+    } else {
+        cannot.extend(by_root);
+    }
     if !plans.is_empty() {
         print(&words(&plans));
     }
@@ -137,7 +141,8 @@ fn words(plans: &[Plan]) -> String {
     if plans.iter().any(|plan| plan.folder.is_some()) {
         out.push_str(&wrap(
             "Folders are prepared beside and get their names when they are complete: an \
-             installation that is interrupted leaves nothing half-done.",
+             installation that is interrupted leaves nothing half-done. Maven keeps what it \
+             downloads in its own cache, ~/.m2/repository, besides.",
             2,
         ));
     }

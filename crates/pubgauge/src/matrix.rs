@@ -26,7 +26,10 @@ pub fn answer(
     driver: &dyn Driver,
     capability: Capability,
 ) -> Answer {
-    let answer = driver.capability(capability, target);
+    let mut answer = driver.capability(capability, target);
+    if let Some(remark) = file.remarks.get(&capability.to_string()) {
+        answer.words = format!("{}; measured: {remark}", answer.words);
+    }
     match file.deviation(capability) {
         Some(measured) if answer.support != Support::Unsupported => Answer {
             support: Support::Broken,

@@ -18,7 +18,68 @@ const CHECK: Duration = Duration::from_secs(600);
 const SOON: Duration = Duration::from_secs(60);
 
 /// What clients cannot see, by driver: the test of the driver's own that shows it.
-const OWN_TESTS: [(&str, &str, &str, &str); 0] = [];
+const OWN_TESTS: [(&str, &str, &str, &str); 10] = [
+    (
+        "amqp",
+        "batching:off",
+        "crates/drivers/amqp/tests/scripted.rs",
+        "without_batching_each_message_is_written_at_once",
+    ),
+    (
+        "amqp",
+        "batching:fixed",
+        "crates/drivers/amqp/tests/scripted.rs",
+        "fixed_batching_gathers_so_many_bytes",
+    ),
+    (
+        "amqp",
+        "batching:adaptive",
+        "crates/drivers/amqp/tests/scripted.rs",
+        "adaptive_batching_gathers_until_there_is_nothing_due",
+    ),
+    (
+        "zeromq",
+        "batching:adaptive",
+        "crates/drivers/zeromq/tests/wire.rs",
+        "waiting_messages_go_out_together",
+    ),
+    (
+        "zeromq",
+        "priority",
+        "crates/drivers/zeromq/tests/wire.rs",
+        "a_priority_marks_the_packets",
+    ),
+    (
+        "cyclonedds",
+        "multicast",
+        "crates/drivers/cyclonedds/tests/wire.rs",
+        "unicast_sends_to_each_and_multicast_once_for_all",
+    ),
+    (
+        "cyclonedds",
+        "batching:off",
+        "crates/drivers/cyclonedds/tests/wire.rs",
+        "batches_share_datagrams",
+    ),
+    (
+        "cyclonedds",
+        "batching:fixed",
+        "crates/drivers/cyclonedds/tests/wire.rs",
+        "batches_share_datagrams",
+    ),
+    (
+        "cyclonedds",
+        "batching:adaptive",
+        "crates/drivers/cyclonedds/tests/wire.rs",
+        "adaptive_batches_follow_the_rate",
+    ),
+    (
+        "fastdds",
+        "multicast",
+        "crates/drivers/fastdds/tests/delivery.rs",
+        "multicast_sends_once_for_many_subscribers",
+    ),
+];
 
 macro_rules! systems {
     ($($test:ident: $name:literal,)*) => {
@@ -47,6 +108,15 @@ systems! {
     hivemq_in_memory: "hivemq:memory",
     hivemq_on_disk: "hivemq:persistent",
     nats: "nats",
+    rabbitmq_amqp: "rabbitmq:amqp",
+    rabbitmq_mqtt: "rabbitmq:mqtt",
+    ejabberd_xmpp: "ejabberd:xmpp",
+    ejabberd_anonymous: "ejabberd:anonymous",
+    ejabberd_mqtt: "ejabberd:mqtt",
+    cyclonedds: "cyclonedds",
+    fastdds_tuned: "fastdds:tuned",
+    fastdds_default: "fastdds:default",
+    fastdds_with_cyclonedds: "fastdds-cyclonedds",
 }
 
 /// pubgauge, with the folder of downloaded systems that the user has.

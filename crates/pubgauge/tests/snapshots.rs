@@ -81,12 +81,17 @@ fn what_cannot_be_had_stands_in_the_plan() {
 #[test]
 fn the_systems() {
     let place = Place::new();
-    let done = place.run(&["systems"]).exits(0);
+    // Nothing is in this cache, whatever is in the user's.
+    let mut command = place.command(&["systems"]);
+    command
+        .env("PUBGAUGE_CACHE", "/nowhere")
+        .env_remove("PUBGAUGE_JORAMMQ");
+    let done = place.finish(command).exits(0);
     assert!(done.out.lines().all(|l| l.chars().count() <= 80));
     // Whichever mosquitto is installed here.
     let version = |line: &str| match line.split_once("found     ") {
         Some((before, version)) => {
-            assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{line}");
+            assert!(version.contains(|c: char| c.is_ascii_digit()), "{line}");
             format!("{before}found     VERSION\n")
         }
         None => format!("{line}\n"),

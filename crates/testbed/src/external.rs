@@ -10,12 +10,13 @@ use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
 pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
 
 /// The schemes of addresses and the drivers that speak them.
-const SCHEMES: [(&str, &str, u16); 6] = [
+const SCHEMES: [(&str, &str, u16); 7] = [
     ("mqtt", "mqtt", 1883),
     ("mqtts", "mqtt", 8883),
     ("amqp", "amqp", 5672),
     ("amqps", "amqp", 5671),
     ("xmpp", "xmpp", 5222),
+    ("xmpp+starttls", "xmpp", 5222),
     ("xmpps", "xmpp", 5223),
 ];
 

@@ -334,6 +334,8 @@ pub struct Variant {
     pub add_features: Vec<String>,
     /// Deviations beyond or instead of the common ones.
     pub deviations: BTreeMap<String, String>,
+    /// Remarks beyond or instead of the common ones.
+    pub remarks: BTreeMap<String, String>,
     /// Addresses instead of the common ones.
     pub endpoints: Option<Vec<String>>,
     /// Login instead of the common one.
@@ -449,6 +451,7 @@ impl SystemFile {
         system.features = variant.features.unwrap_or(system.features);
         system.features.extend(variant.add_features);
         system.deviations.extend(variant.deviations);
+        system.remarks.extend(variant.remarks);
         system.endpoints = variant.endpoints.unwrap_or(system.endpoints);
         system.login = variant.login.or(system.login);
         system.run.command = variant.command.unwrap_or(system.run.command);

@@ -405,8 +405,7 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
             false => argument,
         }
     };
-    let mut notes: Vec<String> = system.install.note.clone().into_iter().collect();
-    notes.push("Maven keeps a copy of what it downloads in its own cache, ~/.m2/repository".into());
+    let notes: Vec<String> = system.install.note.clone().into_iter().collect();
     Ok(Plan {
         system: system.name.clone(),
         manager: "maven",

@@ -69,17 +69,16 @@ struct TlsSetup {
 
 impl AmqpFleet {
     pub fn open(config: FleetConfig) -> Result<AmqpFleet, DriverError> {
-        let (options, _) =
-            Options::resolve(&config.settings, &config.target).map_err(|refused| {
-                let list: Vec<_> = refused
-                    .iter()
-                    .map(|u| format!("{}: {}", u.setting, u.reason))
-                    .collect();
-                DriverError::new(format!(
-                    "settings that AMQP cannot honour: {}",
-                    list.join("; ")
-                ))
-            })?;
+        let (options, _) = Options::resolve(&config.settings).map_err(|refused| {
+            let list: Vec<_> = refused
+                .iter()
+                .map(|u| format!("{}: {}", u.setting, u.reason))
+                .collect();
+            DriverError::new(format!(
+                "settings that AMQP cannot honour: {}",
+                list.join("; ")
+            ))
+        })?;
         let target = &config.target;
         let endpoints = target
             .endpoints
@@ -136,6 +135,7 @@ impl AmqpFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 max_in: config.max_payload,
                 now_ms: 0,
                 reported: false,
@@ -461,6 +461,10 @@ impl Fleet for AmqpFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

@@ -205,6 +205,7 @@ impl AmqpFleet {
         let written = write_out(fd.as_fd(), tls, out);
         if written.sent > 0 {
             self.shared.wire.sent += written.sent;
+            self.shared.writes += written.writes;
             client.last_sent_ms = self.shared.now_ms;
         }
         written

@@ -27,6 +27,7 @@
 mod client;
 mod fleet;
 mod io;
+mod limits;
 mod login;
 mod native;
 mod options;
@@ -73,12 +74,8 @@ impl Driver for AmqpDriver {
         options::NAME
     }
 
-    fn resolve(
-        &self,
-        settings: &Settings,
-        target: &Target,
-    ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        options::Options::resolve(settings, target).map(|(_, rows)| rows)
+    fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        options::Options::resolve(settings).map(|(_, rows)| rows)
     }
 
     fn traits(&self, settings: &Settings) -> Traits {
@@ -106,7 +103,7 @@ impl Driver for AmqpDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        let Ok((options, _)) = options::Options::resolve(settings, &Target::default()) else {
+        let Ok((options, _)) = options::Options::resolve(settings) else {
             return Ok(()); // The settings are refused by name elsewhere.
         };
         let key = topics::binding_key(&subscription.filter, &options)?;

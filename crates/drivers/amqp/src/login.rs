@@ -111,7 +111,7 @@ fn greet(
     }
     let mut capabilities = TableBuf::default();
     let mut properties = TableBuf::default();
-    let filled = || -> Result<(), pubgauge_amqp_codec::EncodeError> {
+    let mut fill = || -> Result<(), pubgauge_amqp_codec::EncodeError> {
         for name in [
             "publisher_confirms",
             "basic.nack",
@@ -128,9 +128,8 @@ fn greet(
             .push("capabilities", Value::Table(capabilities.as_table()))?;
         Ok(())
     };
-    let mut filled = filled;
     // Constant names, and a client's name within its bounds.
-    let _ = filled();
+    let _ = fill();
     let start_ok = Method::ConnectionStartOk(ConnectionStartOk {
         client_properties: properties.as_table(),
         mechanism: mechanism.as_bytes(),

@@ -1,11 +1,7 @@
 //! What the neutral settings become in AMQP 0-9-1, and which of them it cannot honour.
 
 use pubgauge_amqp_codec::{FRAME_MIN, Properties, TableBuf, Value};
-use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Target,
-    Transport, Unsupported,
-};
-use pubgauge_net::out::OUT_CAP;
+use pubgauge_driver::{Durability, Mapping, Pattern, Reliability, Session, Settings, Unsupported};
 
 use crate::native::Native;
 
@@ -20,13 +16,12 @@ pub(crate) const DEFAULT_BATCH: usize = 16 << 10;
 /// frame that was cut off always has room in it.
 pub(crate) const FRAME_MAX: u32 = 128 << 10;
 
-const DEFAULT_IN_FLIGHT: u32 = 1000;
-const MAX_IN_FLIGHT: u32 = 1_000_000;
+pub(crate) const DEFAULT_IN_FLIGHT: u32 = 1000;
 const DEFAULT_PREFETCH: u16 = 1000;
 const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
 
 /// Priorities -10 to 10 become 0 to 20: a queue with fewer could not tell all of them apart.
-const DEFAULT_MAX_PRIORITY: u8 = 20;
+pub(crate) const DEFAULT_MAX_PRIORITY: u8 = 20;
 
 /// RabbitMQ's timers end at 2^32 - 1 ms.
 const MAX_TIMER_MS: u64 = u32::MAX as u64;
@@ -104,7 +99,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn row(&mut self, setting: &str, value: Option<String>, native: impl Into<String>) {
+    pub fn row(&mut self, setting: &str, value: Option<String>, native: impl Into<String>) {
         self.rows.push(Mapping {
             setting: setting.to_owned(),
             value: value.unwrap_or_else(|| "default".to_owned()),
@@ -122,7 +117,7 @@ impl Table {
 }
 
 /// A setting's value as a study file spells it.
-fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
+pub(crate) fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
     let value = serde_json::to_value(value.as_ref()?).ok()?;
     Some(match value {
         serde_json::Value::String(text) => text,
@@ -131,11 +126,8 @@ fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
 }
 
 impl Options {
-    /// Resolves the settings for a system like `target`.
-    pub fn resolve(
-        settings: &Settings,
-        target: &Target,
-    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    /// Resolves the settings. AMQP 0-9-1 servers are taken to have RabbitMQ's extensions.
+    pub fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
         let mut table = Table {
             rows: Vec::new(),
             refused: Vec::new(),
@@ -146,12 +138,12 @@ impl Options {
         options.connection(settings, &native, t);
         options.pattern(settings, &native, t);
         options.delivery(settings, &native, t);
-        options.durability(settings, target, t);
+        options.durability(settings, t);
         options.session(settings, &native, t);
         options.message(settings, &native, t);
         options.queues(settings, &native, t);
         options.flow(settings, t);
-        absent(settings, t);
+        crate::limits::absent(settings, t);
         options.natives(settings, t);
         if !table.refused.is_empty() {
             return Err(table.refused);
@@ -325,7 +317,7 @@ impl Options {
         t.row("reliability", value, format!("{published}, {consumed}"));
     }
 
-    fn durability(&mut self, s: &Settings, target: &Target, t: &mut Table) {
+    fn durability(&mut self, s: &Settings, t: &mut Table) {
         let value = spelt(&s.durability);
         self.persistent = matches!(
             s.durability,
@@ -349,7 +341,6 @@ impl Options {
                 "delivery-mode 2, durable queues; the confirm comes after fsync, or after all consumers acknowledged",
             ),
         }
-        let _ = target;
     }
 
     fn session(&mut self, s: &Settings, native: &Native, t: &mut Table) {
@@ -490,253 +481,5 @@ impl Options {
             value,
             format!("{} headers on every message", properties.len()),
         );
-    }
-
-    /// Limits of the queues that subscribers are given.
-    fn queues(&mut self, s: &Settings, native: &Native, t: &mut Table) {
-        let mut arguments: Vec<(&str, Value<'_>)> = Vec::new();
-        let overflow = native.overflow.unwrap_or("drop-head");
-        let value = spelt(&s.queue_limit);
-        let conflate = s.conflate == Some(true);
-        match s.queue_limit {
-            None => t.row(
-                "queue-limit",
-                value,
-                "64 KiB of frames per publisher, then back-pressure; none in the server's queues",
-            ),
-            Some(0) => t.refuse("queue-limit", "0", "a queue needs room for one message"),
-            Some(n) if conflate => t.refuse(
-                "queue-limit",
-                n.to_string(),
-                "conflate makes it 1; leave one of them out",
-            ),
-            Some(n) if s.on_full == Some(OnFull::Block) => t.refuse(
-                "queue-limit",
-                n.to_string(),
-                "the server does not hold a publisher back for a full queue; set on-full = \"drop\", or limit messages under way with in-flight",
-            ),
-            Some(n) => {
-                arguments.push(("x-max-length", Value::Int(i64::from(n))));
-                arguments.push(("x-overflow", Value::Long(overflow.as_bytes())));
-                t.row(
-                    "queue-limit",
-                    value,
-                    format!("x-max-length {n}, x-overflow {overflow} on each subscriber's queue; what is prefetched does not count"),
-                );
-            }
-        }
-        if native.overflow.is_some() && s.queue_limit.is_none() {
-            t.refuse("native.amqp.overflow", overflow, "only with queue-limit");
-        }
-        if overflow == "reject-publish" && self.answers == Answers::Nothing {
-            t.refuse(
-                "native.amqp.overflow",
-                overflow,
-                "a rejection is a negative confirm; set reliability = \"at-least-once\"",
-            );
-        }
-        let value = spelt(&s.conflate);
-        if conflate {
-            arguments.push(("x-max-length", Value::Int(1)));
-            arguments.push(("x-overflow", Value::Long(b"drop-head")));
-            t.row(
-                "conflate",
-                value,
-                "x-max-length 1, x-overflow drop-head: the newest of what waits in the queue, not of what is prefetched",
-            );
-        } else {
-            t.row("conflate", value, "off");
-        }
-        if self.priority.is_some() {
-            let max = native.max_priority.unwrap_or(DEFAULT_MAX_PRIORITY);
-            arguments.push(("x-max-priority", Value::Int(i64::from(max))));
-        }
-        for table in [&mut self.passing, &mut self.staying] {
-            for (name, value) in &arguments {
-                // Short names and values always fit.
-                let _ = table.push(name, *value);
-            }
-        }
-    }
-
-    fn flow(&mut self, s: &Settings, t: &mut Table) {
-        let value = spelt(&s.in_flight);
-        match s.in_flight {
-            Some(n) if n == 0 || n > MAX_IN_FLIGHT => t.refuse(
-                "in-flight",
-                n.to_string(),
-                format!("the driver keeps account of 1 to {MAX_IN_FLIGHT}"),
-            ),
-            Some(n) if self.answers == Answers::Nothing => t.refuse(
-                "in-flight",
-                n.to_string(),
-                "without publisher confirms nothing is known of what is under way; set reliability = \"at-least-once\"",
-            ),
-            None if self.answers == Answers::Nothing => {
-                t.row("in-flight", value, "no effect: nothing is confirmed");
-            }
-            n => {
-                let n = n.unwrap_or(DEFAULT_IN_FLIGHT);
-                self.in_flight = n as usize;
-                t.row("in-flight", value, format!("{n} unconfirmed messages per publisher"));
-            }
-        }
-        self.drop_when_full = s.on_full == Some(OnFull::Drop);
-        t.row(
-            "on-full",
-            spelt(&s.on_full),
-            if self.drop_when_full {
-                "refused as dropped while 64 KiB wait, the window is full or the server says connection.blocked"
-            } else {
-                "the publisher is held back by TCP, the window, connection.blocked and channel.flow"
-            },
-        );
-        let value = spelt(&s.batching);
-        match s.batching {
-            None | Some(Batching::Adaptive) => t.row(
-                "batching",
-                value,
-                "frames gather until 16 KiB or until the worker has nothing due, whichever is first",
-            ),
-            Some(Batching::Off) => {
-                self.batch = 0;
-                t.row("batching", value, "one write per message");
-            }
-            Some(Batching::Bytes(0)) => {
-                t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per message");
-            }
-            Some(Batching::Bytes(n)) if n as usize > OUT_CAP => t.refuse(
-                "batching",
-                format!("{n} bytes"),
-                format!("at most {OUT_CAP} bytes wait in the driver"),
-            ),
-            Some(Batching::Bytes(n)) => {
-                self.batch = n as usize;
-                t.row(
-                    "batching",
-                    value,
-                    format!("frames gather until {n} bytes or until the worker has nothing due, whichever is first"),
-                );
-            }
-        }
-    }
-
-    fn connection(&mut self, s: &Settings, native: &Native, t: &mut Table) {
-        self.heartbeat_s = s.keep_alive_s;
-        self.frame_max = native.frame_max.unwrap_or(FRAME_MAX);
-        self.sasl = native.sasl;
-        self.virtual_host = native.virtual_host.clone();
-        self.no_delay = native.no_delay.unwrap_or(true);
-        self.send_buffer = native.send_buffer;
-        self.receive_buffer = native.receive_buffer;
-        t.row(
-            "keep-alive-s",
-            spelt(&s.keep_alive_s),
-            match s.keep_alive_s {
-                None => "heartbeats as the server proposes".to_owned(),
-                Some(0) => "no heartbeats".to_owned(),
-                Some(n) => format!("heartbeat {n} s"),
-            },
-        );
-    }
-
-    /// Rows of the native settings that were given.
-    fn natives(&mut self, s: &Settings, t: &mut Table) {
-        for (name, value) in s.native.get(NAME).into_iter().flatten() {
-            let value = match value {
-                serde_json::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let native = match name.as_str() {
-                "exchange" => match self.exchange {
-                    Exchange::Queue => "the default exchange".to_owned(),
-                    _ => format!("the exchange {}", self.exchange_name()),
-                },
-                "exchange-name" => format!(
-                    "exchange.declare of {value}, {}{}",
-                    self.exchange_kind(),
-                    if self.persistent { ", durable" } else { "" }
-                ),
-                "acknowledge" if self.acknowledge => {
-                    "basic.ack, one for all deliveries of a read".to_owned()
-                }
-                "acknowledge" => "no-ack in basic.consume".to_owned(),
-                "prefetch" => match self.prefetch {
-                    0 => "no basic.qos".to_owned(),
-                    n => format!("basic.qos {n} per consumer"),
-                },
-                "transactions" => {
-                    format!(
-                        "tx.commit after {value} messages, or when the worker has nothing due; the publisher is held back until its answer"
-                    )
-                }
-                "mandatory" if self.mandatory => {
-                    "mandatory, and a message-id of 16 digits, so that one that comes back is known"
-                        .to_owned()
-                }
-                "mandatory" => {
-                    "not mandatory: what no queue gets is confirmed all the same".to_owned()
-                }
-                "queue-type" => format!("x-queue-type {value}"),
-                "overflow" => format!("x-overflow {value}"),
-                "max-priority" => format!("x-max-priority {value}"),
-                "frame-max-bytes" => {
-                    format!(
-                        "frames of {value} bytes at most, or what the server allows if that is less"
-                    )
-                }
-                "sasl" => format!("SASL {}", value.to_uppercase()),
-                "virtual-host" => format!("connection.open of {value}"),
-                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
-                "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
-                "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
-                _ => continue,
-            };
-            t.row(&format!("native.amqp.{name}"), Some(value), native);
-        }
-    }
-}
-
-/// Settings that AMQP 0-9-1 over TCP has nothing for.
-fn absent(s: &Settings, t: &mut Table) {
-    match s.last_value {
-        Some(true) => t.refuse(
-            "last-value",
-            "true",
-            "AMQP 0-9-1 exchanges keep no messages (RabbitMQ's recent-history plug-in keeps an exchange's last ones, not each topic's); use a system with last values, for example MQTT",
-        ),
-        value => t.row("last-value", spelt(&value), "off: exchanges keep nothing"),
-    }
-    match s.multicast {
-        Some(true) => t.refuse(
-            "multicast",
-            "true",
-            "AMQP runs over TCP: the server sends each subscriber its own copy; leave it out",
-        ),
-        value => t.row(
-            "multicast",
-            spelt(&value),
-            "off: one TCP copy for each subscriber",
-        ),
-    }
-    match s.rate_limit_bytes_per_s {
-        Some(n) => t.refuse(
-            "rate-limit-bytes-per-s",
-            n.to_string(),
-            "an AMQP client cannot tell the server to limit its rate; shape the link in the testbed or lower the workload's rate",
-        ),
-        None => t.row("rate-limit-bytes-per-s", None, "none"),
-    }
-    match s.transport {
-        None | Some(Transport::Tcp) => t.row(
-            "transport",
-            spelt(&s.transport),
-            "TCP; with TLS where the endpoint is amqps://",
-        ),
-        Some(_) => t.refuse(
-            "transport",
-            spelt(&s.transport).unwrap_or_default(),
-            "this driver speaks AMQP over TCP (amqp://) and TLS (amqps://) only",
-        ),
     }
 }

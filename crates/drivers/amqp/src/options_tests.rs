@@ -22,7 +22,7 @@ fn reliable() -> Settings {
 }
 
 fn resolved(settings: &Settings) -> (Options, Vec<Mapping>) {
-    Options::resolve(settings, &Target::default()).unwrap()
+    Options::resolve(settings).unwrap()
 }
 
 fn refused(settings: &Settings) -> Vec<(String, String)> {
@@ -378,6 +378,7 @@ fn subscriptions_that_cannot_be_had_are_refused_beforehand() {
     let check = |settings: &Settings, filter: &str, group: Option<&str>| {
         AmqpDriver.check_subscription(
             settings,
+            &Target::default(),
             &Subscription {
                 filter: filter.into(),
                 group: group.map(Into::into),

@@ -73,13 +73,7 @@ pub(crate) fn receive(
             if delivered.body.len() > shared.max_in {
                 return Err(too_large(client, shared, delivered.body.len() as u64));
             }
-            arrived(
-                client,
-                shared,
-                id,
-                delivered.channel,
-                delivered.delivery_tag,
-            )?;
+            arrived(client, shared, delivered.channel, delivered.delivery_tag)?;
             shared.reported = true;
             let exchange = shared.options.exchange;
             events.delivered(
@@ -130,7 +124,6 @@ fn acknowledge(client: &mut Client, shared: &mut Shared, id: ClientId) {
 fn arrived(
     client: &mut Client,
     shared: &Shared,
-    _id: ClientId,
     channel: u16,
     delivery_tag: u64,
 ) -> Result<(), Broken> {
@@ -298,7 +291,7 @@ fn complete(
             }
         }
         Content::Delivery => {
-            arrived(client, shared, id, partial.channel, partial.delivery_tag)?;
+            arrived(client, shared, partial.channel, partial.delivery_tag)?;
             // After our connection.close nothing is reported, nor acknowledged.
             if client.state == State::Connected {
                 shared.reported = true;

@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     /// Messages accepted and not settled.
     pub unsettled: u64,
     pub wire: WireBytes,
+    /// System calls that wrote.
+    pub writes: u64,
     /// Longest message that is taken from a server, in bytes.
     pub max_in: usize,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.

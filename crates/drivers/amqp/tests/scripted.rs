@@ -513,3 +513,74 @@ fn the_window_bounds_what_is_unconfirmed() {
     drop(bench);
     server.join().unwrap();
 }
+
+/// Bytes that come to a server without the client having polled after publishing, for so many
+/// messages of 200 bytes.
+fn written_unasked(batching: Option<Batching>, messages: u64) -> usize {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (port, server) = scripted(move |listener| {
+        let mut peer = Peer::accept(&listener);
+        peer.welcome(0);
+        assert_eq!(peer.expect("channel.open"), 1);
+        peer.send(1, Method::ChannelOpenOk(ChannelOpenOk::default()));
+        let patience = Some(Duration::from_millis(400));
+        peer.stream.set_read_timeout(patience).unwrap();
+        let mut came = 0;
+        let mut chunk = [0; 65_536];
+        while let Ok(n @ 1..) = peer.stream.read(&mut chunk) {
+            came += n;
+        }
+        tell.send(came).unwrap();
+        // What waited goes out with the next poll.
+        peer.stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        while came < messages as usize * 200 {
+            came += peer.stream.read(&mut chunk).unwrap();
+        }
+    });
+    let mut bench = Bench::on(
+        port,
+        Settings {
+            batching,
+            ..Settings::default()
+        },
+    );
+    let client = bench.client(&spec(true));
+    let topic = bench.fleet.advertise(client, "a").unwrap();
+    for n in 0..messages {
+        bench.publish(client, topic, n, 200);
+    }
+    let came = told.recv().unwrap();
+    while !server.is_finished() {
+        bench.poll_for(Duration::from_millis(10));
+    }
+    server.join().unwrap();
+    came
+}
+
+/// What one message of 200 bytes is on the wire, at least.
+const MESSAGE: usize = 200 + 58;
+
+#[test]
+fn without_batching_each_message_is_written_at_once() {
+    for messages in [1, 7] {
+        let came = written_unasked(Some(Batching::Off), messages);
+        assert!(came >= messages as usize * MESSAGE, "{came}");
+    }
+}
+
+#[test]
+fn fixed_batching_gathers_so_many_bytes() {
+    let fixed = Some(Batching::Bytes(4096));
+    assert_eq!(written_unasked(fixed, 10), 0);
+    let came = written_unasked(fixed, 30);
+    assert!((4096..30 * MESSAGE).contains(&came), "{came}");
+}
+
+#[test]
+fn adaptive_batching_gathers_until_there_is_nothing_due() {
+    assert_eq!(written_unasked(Some(Batching::Adaptive), 30), 0);
+    let came = written_unasked(Some(Batching::Adaptive), 100);
+    assert!((16_384..100 * (MESSAGE + 40)).contains(&came), "{came}");
+}

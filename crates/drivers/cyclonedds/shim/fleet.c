@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "dds/dds.h"
+#include "dds/ddsrt/log.h"
 #include "dds/version.h"
 #include "message.h"
 #include "wire.h"
@@ -70,12 +71,25 @@ struct pg_reader {
   uint32_t n_writers, room, n_gone;
 };
 
-static void complain(char *why, uint32_t len, const char *what, dds_return_t code) {
-  snprintf(why, len, "%s: %s", what, dds_strretcode(code));
+// Cyclone says why it does not start in its log only, which otherwise goes to standard error.
+static struct {
+  pthread_mutex_t lock;
+  char last[160];
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void listen_to_log(void *arg, const dds_log_data_t *data) {
+  (void)arg;
+  size_t len = strcspn(data->message, "\n");
+  snprintf(said.last, sizeof said.last, "%.*s", (int)len, data->message);
 }
 
-struct pg_fleet *pg_fleet_open(uint32_t instance, const char *config, uint32_t limit, char *why,
-                               uint32_t why_len) {
+static void complain(char *why, uint32_t len, const char *what, dds_return_t code) {
+  snprintf(why, len, "%s: %s%s%s", what, dds_strretcode(code), said.last[0] ? ": " : "",
+           said.last);
+}
+
+static struct pg_fleet *fleet_open(uint32_t instance, const char *config, uint32_t limit, char *why,
+                                   uint32_t why_len) {
   if (!pg_message_layout_matches()) {
     snprintf(why, why_len, "libddsc was built with other features than the headers say that the "
              "driver was compiled with");
@@ -113,6 +127,17 @@ fail:
   dds_delete(f->domain);
   free(f);
   return NULL;
+}
+
+struct pg_fleet *pg_fleet_open(uint32_t instance, const char *config, uint32_t limit, char *why,
+                               uint32_t why_len) {
+  pthread_mutex_lock(&said.lock);
+  said.last[0] = 0;
+  dds_set_log_sink(listen_to_log, NULL);
+  struct pg_fleet *f = fleet_open(instance, config, limit, why, why_len);
+  dds_set_log_sink(NULL, NULL);
+  pthread_mutex_unlock(&said.lock);
+  return f;
 }
 
 // Readers are full: lets the thread wait that brought a message, which is Cyclone's receive
@@ -257,6 +282,15 @@ static void push(struct pg_fleet *f, struct pg_reader *r) {
   while (!atomic_compare_exchange_weak(&f->ready, &head, r));
 }
 
+void pg_fleet_wake(struct pg_fleet *f) {
+  if (atomic_exchange(&f->sleeping, 0) == 1)
+    syscall(SYS_futex, &f->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+bool pg_fleet_sleeps(const struct pg_fleet *f) {
+  return atomic_load(&((struct pg_fleet *)f)->sleeping) == 1;
+}
+
 static void on_data(dds_entity_t reader, void *arg) {
   (void)reader;
   struct pg_reader *r = arg;
@@ -266,11 +300,15 @@ static void on_data(dds_entity_t reader, void *arg) {
   // pg_next_ready lowers it before the cache is emptied.
   if (atomic_exchange(&r->queued, 1) == 0) {
     push(f, r);
-    if (atomic_exchange(&f->sleeping, 0) == 1)
-      syscall(SYS_futex, &f->sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    // To wake a thread costs more than to receive a message: a receive thread looks first whether
+    // there is more for it (wire.c).
+    if (!pg_wire_defer(f))
+      pg_fleet_wake(f);
   }
-  if (untaken >= f->limit)
+  if (f->limit > 0 && untaken >= f->limit) {
+    pg_fleet_wake(f);
     make_room(f, r);
+  }
 }
 
 static void remember(struct pg_reader *r, uint64_t publication, const char *partition) {

@@ -1,4 +1,5 @@
-// Counts what a domain sends and receives, by standing between Cyclone and its UDP sockets.
+// Stands between Cyclone and its UDP sockets: counts what goes through, and knows when a receive
+// thread has dealt with a datagram and comes for the next.
 //
 // Cyclone 0.10 offers no such figure through its API. Its sockets are objects with a read and a
 // write function, which we replace by ours, which count and call the original. Everything is
@@ -10,16 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include "dds/ddsi/ddsi_domaingv.h"
 #include "dds/ddsi/ddsi_sertype.h"
 #include "dds/ddsi/ddsi_tran.h"
 
 #define MOST_CONNECTIONS (4 + MAX_XMIT_CONNS)
+// Datagrams after which the fleet is woken although there are more: some ten microseconds' worth.
+#define MOST_DEFERRED 8
 
 struct pg_wire_hook {
   const struct ddsi_domaingv *gv;
   struct pg_wire_hook *next;
+  // Sockets with a thread that does nothing but read them.
+  const struct ddsi_tran_conn *single[MAX_RECV_THREADS];
   _Atomic uint64_t sent_bytes, sent_datagrams, received_bytes, received_datagrams;
 };
 
@@ -48,14 +54,48 @@ static struct pg_wire_hook *hook_of(const struct ddsi_domaingv *gv) {
   return hook;
 }
 
+// What a receive thread has put off.
+static _Thread_local struct {
+  // It reads a socket of its own, so it will be back in counting_read.
+  bool comes_back;
+  struct pg_fleet *fleet;
+  unsigned datagrams;
+} deferred;
+
+bool pg_wire_defer(struct pg_fleet *fleet) {
+  if (!deferred.comes_back)
+    return false;
+  deferred.fleet = fleet;
+  return true;
+}
+
+static void before_read(ddsi_tran_conn_t conn) {
+  struct pg_fleet *fleet = deferred.fleet;
+  if (pg_fleet_sleeps(fleet)) {
+    unsigned char byte;
+    if (++deferred.datagrams < MOST_DEFERRED &&
+        recv(ddsi_conn_handle(conn), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
+      return; // There is more.
+    pg_fleet_wake(fleet);
+  }
+  // Awake, it looks at its readers before it sleeps.
+  deferred.fleet = NULL;
+  deferred.datagrams = 0;
+}
+
 static ssize_t counting_read(ddsi_tran_conn_t conn, unsigned char *buf, size_t len, bool spurious,
                              ddsi_locator_t *source) {
   const struct ddsi_domaingv *gv = conn->m_base.gv;
+  if (deferred.fleet != NULL)
+    before_read(conn);
   ssize_t n = atomic_load_explicit(&real_read, memory_order_relaxed)(conn, buf, len, spurious, source);
   struct pg_wire_hook *hook;
   if (n > 0 && (hook = hook_of(gv)) != NULL) {
     atomic_fetch_add_explicit(&hook->received_bytes, (uint64_t)n, memory_order_relaxed);
     atomic_fetch_add_explicit(&hook->received_datagrams, 1, memory_order_relaxed);
+    deferred.comes_back = false;
+    for (size_t i = 0; i < MAX_RECV_THREADS; i++)
+      deferred.comes_back |= hook->single[i] == conn;
   }
   return n;
 }
@@ -107,6 +147,9 @@ struct pg_wire_hook *pg_wire_attach(const struct ddsi_sertype *type) {
   if (hook == NULL)
     return NULL;
   hook->gv = gv;
+  for (uint32_t i = 0; i < gv->n_recv_threads && i < MAX_RECV_THREADS; i++)
+    if (gv->recv_threads[i].arg.mode == RTM_SINGLE)
+      hook->single[i] = gv->recv_threads[i].arg.u.single.conn;
   pthread_mutex_lock(&lock);
   ddsi_tran_read_fn_t read = atomic_load(&real_read);
   ddsi_tran_write_fn_t write = atomic_load(&real_write);

@@ -1,4 +1,5 @@
-// Counts a domain's UDP traffic; see wire.c.
+// Counts a domain's UDP traffic, and lets its receive threads know when they have nothing more to
+// do; see wire.c.
 #ifndef PUBGAUGE_WIRE_H
 #define PUBGAUGE_WIRE_H
 
@@ -11,6 +12,13 @@ struct pg_wire_hook;
 // as expected; then nothing was changed.
 struct pg_wire_hook *pg_wire_attach(const struct ddsi_sertype *type);
 void pg_wire_counters(const struct pg_wire_hook *hook, struct pg_wire *out);
+// In a listener: whether this thread will wake the fleet itself, once its socket is empty.
+bool pg_wire_defer(struct pg_fleet *fleet);
+
+// In fleet.c: wakes the fleet's thread, if it sleeps; and whether it does.
+void pg_fleet_wake(struct pg_fleet *fleet);
+bool pg_fleet_sleeps(const struct pg_fleet *fleet);
+
 // After the domain is gone.
 void pg_wire_free(struct pg_wire_hook *hook);
 

@@ -106,9 +106,8 @@ impl CycloneFleet {
         let domain = Domain::open(instance, &xml, limit).map_err(|why| {
             DriverError::with_hint(
                 format!("Cyclone DDS does not start in domain {number}: {why}"),
-                "Cyclone says more on standard error; each worker needs two UDP ports, at most \
-                 120 workers of a host share a domain, and the interface must be up \
-                 (native.cyclonedds.interface)",
+                "each worker needs two UDP ports, at most 120 workers of a host share a domain, \
+                 and the interface must be up (native.cyclonedds.interface)",
             )
         })?;
         let clock = config.clock.clone();

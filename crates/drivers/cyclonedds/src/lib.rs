@@ -134,3 +134,46 @@ fn open(_: &FleetConfig, _: options::Options) -> Result<Box<dyn Fleet>, DriverEr
         HOW_TO_LINK,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(not(feature = "native"))]
+    fn without_the_library_it_says_how_to_get_it() {
+        let config = FleetConfig {
+            target: Target::default(),
+            settings: Settings::default(),
+            clock: pubgauge_driver::Clock::Monotonic,
+            max_payload: 64,
+            clients: 1,
+            worker: 0,
+        };
+        let error = CycloneddsDriver.open(config).err().unwrap().to_string();
+        assert!(error.contains("apt-get install cyclonedds-dev"), "{error}");
+        assert!(error.contains("--features cyclonedds"), "{error}");
+        assert!(!LINKED && library_version().is_none());
+    }
+
+    #[test]
+    fn the_configuration_names_the_domain() {
+        let xml = CycloneddsDriver.configuration(&Settings::default(), 42);
+        assert!(xml.unwrap().contains("<ExternalDomainId>42<"));
+    }
+
+    #[test]
+    fn groups_and_bad_filters_are_refused_in_the_plan() {
+        let check = |filter: &str, group: Option<&str>| {
+            let subscription = Subscription {
+                filter: filter.into(),
+                group: group.map(str::to_owned),
+            };
+            let target = Target::default();
+            CycloneddsDriver.check_subscription(&Settings::default(), &target, &subscription)
+        };
+        assert!(check("a/+/#", None).is_ok());
+        assert!(check("a", Some("g")).is_err());
+        assert!(check("a/#/b", None).is_err());
+    }
+}

@@ -5,20 +5,16 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use pubgauge_driver::{Change, ClientSpec};
+use pubgauge_net::out::{OUT_CAP, Out, OutPool};
+use rustc_hash::FxHashMap;
 
 use crate::frame::Framer;
 use crate::sasl::Login;
 use crate::window::Window;
 
-/// Bytes that may wait to be written before a publisher is held back.
-pub(crate) const OUT_CAP: usize = 64 << 10;
-
 /// Bytes of answers that may wait before a client is not read from any more: a server that sends
 /// but does not read must not fill our memory.
 pub(crate) const READ_PAUSE: usize = 4 * OUT_CAP;
-
-/// Capacity up to which an output buffer is kept for reuse.
-const KEEP_OUT: usize = 2 * OUT_CAP;
 
 /// How far a client has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +91,8 @@ pub(crate) struct Session {
     pub window: Window,
     /// Topics whose nodes are not known to be there yet.
     pub creating: u32,
-    pub requests: Vec<(u32, Request)>,
+    /// By their numbers, each with how often more it may be tried.
+    pub requests: FxHashMap<u32, (Request, u8)>,
     pub next_request: u32,
     /// Nodes subscribed to.
     pub nodes: Vec<Box<str>>,
@@ -107,17 +104,16 @@ pub(crate) struct Session {
 
 impl Session {
     /// A number for a request, which is kept until its answer comes.
-    pub fn ask(&mut self, request: Request) -> u32 {
+    pub fn ask(&mut self, request: Request, left: u8) -> u32 {
         let id = self.next_request;
         self.next_request = id.wrapping_add(1);
-        self.requests.push((id, request));
+        self.requests.insert(id, (request, left));
         id
     }
 
     /// The request that this is the answer to.
-    pub fn answered(&mut self, id: u32) -> Option<Request> {
-        let index = self.requests.iter().position(|(n, _)| *n == id)?;
-        Some(self.requests.swap_remove(index).1)
+    pub fn answered(&mut self, id: u32) -> Option<(Request, u8)> {
+        self.requests.remove(&id)
     }
 
     /// A number for a subscription whose outcome will be reported.
@@ -182,55 +178,6 @@ pub(crate) struct Client {
     pub name: Box<str>,
     /// Topics that it advertised.
     pub topics: Vec<u32>,
-}
-
-/// Bytes to be written.
-#[derive(Debug, Default)]
-pub(crate) struct Out {
-    pub bytes: Vec<u8>,
-    /// How many of them were written.
-    pub start: usize,
-    /// Messages among them that nobody will acknowledge.
-    pub messages: u32,
-    /// The socket took no more; it will say when it does.
-    pub stuck: bool,
-}
-
-impl Out {
-    #[inline]
-    pub fn pending(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-
-    /// Moves what is left to the front, once that is the smaller part.
-    #[inline]
-    pub fn compact(&mut self) {
-        if self.start > self.bytes.len() / 2 {
-            self.bytes.drain(..self.start);
-            self.start = 0;
-        }
-    }
-}
-
-/// Output buffers that nobody needs at the moment.
-#[derive(Default)]
-#[allow(clippy::vec_box)] // They move in and out of clients, which hold 8 bytes each.
-pub(crate) struct OutPool(Vec<Box<Out>>);
-
-impl OutPool {
-    pub fn get(&mut self) -> Box<Out> {
-        self.0.pop().unwrap_or_default()
-    }
-
-    pub fn put(&mut self, mut out: Box<Out>) {
-        if self.0.len() < 256 && out.bytes.capacity() <= KEEP_OUT {
-            out.bytes.clear();
-            out.start = 0;
-            out.messages = 0;
-            out.stuck = false;
-            self.0.push(out);
-        }
-    }
 }
 
 impl Client {

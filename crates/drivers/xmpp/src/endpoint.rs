@@ -1,8 +1,16 @@
 //! Endpoints: `xmpp://[user@]host[:port][/domain]`, `xmpp+starttls://...` and `xmpps://...`.
 
-use std::net::{SocketAddr, ToSocketAddrs};
-
 use pubgauge_driver::DriverError;
+use pubgauge_net::endpoint::{Endpoint as Net, Scheme};
+
+const SCHEME: Scheme = Scheme {
+    protocol: "XMPP",
+    plain: &["xmpp", "xmpp+starttls"],
+    secure: &["xmpps"],
+    plain_port: 5222,
+    secure_port: 5223,
+    path: Some("the XMPP domain"),
+};
 
 /// How a connection is encrypted. What was asked for is what happens: never less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +26,9 @@ pub(crate) enum Security {
 /// Where a server is, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// As the user wrote it, without user name: for messages.
-    pub shown: String,
-    /// The XMPP domain, which is what the certificate is for too (RFC 6120 §13.7.2).
+    pub net: Net,
+    /// The XMPP domain.
     pub domain: String,
-    pub addresses: Vec<SocketAddr>,
     pub security: Security,
     /// The account, without its domain.
     pub username: Option<String>,
@@ -34,115 +40,44 @@ impl Endpoint {
     /// The domain is the one after the host, else the one in the user name (`user@domain`, the
     /// one in the URL before `default_user`), else the host.
     pub fn parse(url: &str, default_user: Option<&str>) -> Result<Endpoint, DriverError> {
+        let net = Net::parse(url, &SCHEME)?;
         let bad = |what: &str| {
             DriverError::with_hint(
-                format!("{url:?} is not an XMPP endpoint: {what}"),
-                "expected xmpp://HOST[:PORT][/DOMAIN] (port 5222, not encrypted), xmpp+starttls://HOST[:PORT][/DOMAIN] (port 5222) or xmpps://HOST[:PORT][/DOMAIN] (TLS, port 5223), optionally USER@ before HOST",
+                format!("{} is not an XMPP endpoint: {what}", net.shown),
+                "expected xmpp://HOST[:PORT][/DOMAIN] (not encrypted), xmpp+starttls://... or xmpps://..., optionally USER@ before HOST",
             )
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
-        let (security, default_port) = match scheme {
-            "xmpp" => (Security::None, 5222),
-            "xmpp+starttls" => (Security::StartTls, 5222),
-            "xmpps" => (Security::Direct, 5223),
-            _ => return Err(bad("unknown scheme")),
+        let security = match net.shown.split_once("://") {
+            Some(("xmpp+starttls", _)) => Security::StartTls,
+            _ if net.tls => Security::Direct,
+            _ => Security::None,
         };
-        let (rest, domain) = match rest.split_once('/') {
-            Some((rest, domain)) => (rest, Some(domain).filter(|d| !d.is_empty())),
-            None => (rest, None),
-        };
-        let (in_url, authority) = match rest.rsplit_once('@') {
-            Some((user, _)) if user.contains(':') => {
-                return Err(DriverError::with_hint(
-                    "an XMPP endpoint has a password in its URL",
-                    "give only the user name there and the password by environment or file, so that it never appears in results",
-                ));
-            }
-            Some((user, authority)) => {
-                let user = percent_decode(user)
-                    .ok_or_else(|| bad("the user name is not percent-encoded UTF-8"))?;
-                (Some(user), authority)
-            }
-            None => (None, rest),
-        };
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(v6) => {
-                let (host, after) = v6.split_once(']').ok_or_else(|| bad("missing ]"))?;
-                match after.strip_prefix(':') {
-                    Some(port) => (host, Some(port)),
-                    None if after.is_empty() => (host, None),
-                    None => return Err(bad("something other than a port after ]")),
-                }
-            }
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority, None),
-            },
-        };
-        if host.is_empty() || host.contains(['?', '#']) {
-            return Err(bad("no host, or something after it"));
-        }
-        let port = match port {
-            Some(port) => port
-                .parse()
-                .ok()
-                .filter(|port| *port != 0)
-                .ok_or_else(|| bad("the port is not a number from 1 to 65535"))?,
-            None => default_port,
-        };
-        let account = in_url.as_deref().or(default_user);
+        let account = net.username.as_deref().or(default_user);
         let (username, of_user) = match account.map(|a| a.split_once('@').ok_or(a)) {
             None => (None, None),
             Some(Ok((user, domain))) => (Some(user.to_owned()), Some(domain)),
             Some(Err(user)) => (Some(user.to_owned()), None),
         };
-        let domain = domain.or(of_user).unwrap_or(host).to_owned();
+        let in_url = net.path.as_deref().filter(|path| !path.is_empty());
+        let domain = in_url.or(of_user).unwrap_or(&net.host).to_owned();
         if domain.contains(|c: char| "/@?#<>&'\"".contains(c) || c.is_whitespace()) {
-            return Err(bad("the domain is not one"));
+            return Err(bad("the domain after / is not one"));
         }
         if username.as_deref() == Some("") {
             return Err(bad("an empty user name"));
         }
-        let shown = format!("{scheme}://{authority}");
-        let addresses: Vec<_> = (host, port)
-            .to_socket_addrs()
-            .map_err(|error| {
-                DriverError::with_hint(
-                    format!("the host of {shown} was not found: {error}"),
-                    "check the spelling and the name service, or give an IP address",
-                )
-            })?
-            .collect();
-        if addresses.is_empty() {
-            return Err(bad("the host has no address"));
-        }
         Ok(Endpoint {
-            shown,
             domain,
-            addresses,
             security,
             username,
+            net,
         })
     }
 
     /// Whether nobody but this host can read what is sent: encrypted, or never on a wire.
     pub fn is_private(&self) -> bool {
-        self.security != Security::None || self.addresses.iter().all(|a| a.ip().is_loopback())
+        self.security != Security::None || self.net.addresses.iter().all(|a| a.ip().is_loopback())
     }
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(bytes.next()?).to_digit(16);
-        out.push((digit()? << 4 | digit()?) as u8);
-    }
-    String::from_utf8(out).ok()
 }
 
 #[cfg(test)]
@@ -156,17 +91,17 @@ mod tests {
     #[test]
     fn urls_are_taken_apart() {
         let plain = parse("xmpp://127.0.0.1", None);
-        assert_eq!(plain.addresses, ["127.0.0.1:5222".parse().unwrap()]);
+        assert_eq!(plain.net.addresses, ["127.0.0.1:5222".parse().unwrap()]);
         assert_eq!((plain.security, plain.username), (Security::None, None));
         assert_eq!(plain.domain, "127.0.0.1");
         let tls = parse("xmpps://a%40b.org@[::1]:99/", Some("other"));
-        assert_eq!(tls.addresses, ["[::1]:99".parse().unwrap()]);
+        assert_eq!(tls.net.addresses, ["[::1]:99".parse().unwrap()]);
         assert_eq!(tls.security, Security::Direct);
         assert_eq!(
             (tls.username.as_deref(), tls.domain.as_str()),
             (Some("a"), "b.org")
         );
-        assert!(!tls.shown.contains("a%40b"));
+        assert!(!tls.net.shown.contains("a%40b"));
         let start = parse("xmpp+starttls://127.0.0.1/c.org", Some("u@d.org"));
         assert_eq!(start.security, Security::StartTls);
         assert_eq!(

@@ -7,17 +7,23 @@ use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
     Publish, Refusal, Subscription, TopicId, WireBytes,
 };
+use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::socket;
+use pubgauge_net::timers::Timers;
+use rustc_hash::FxHashMap;
 use rustix::event::epoll;
 
-use crate::client::{Client, OUT_CAP, OutPool, State};
+use crate::client::{Client, Request, State};
 use crate::element::Scratch;
 use crate::endpoint::{Endpoint, Security};
+use crate::negotiate;
 use crate::options::Options;
-use crate::protocol::{self, Broken};
-use crate::shared::{Shared, Timers, Topic};
+use crate::protocol::Broken;
+use crate::requests;
+use crate::shared::{Shared, Topic};
+use crate::tls;
 use crate::wildcard::{self, Wildcards};
 use crate::write::{self, Template};
-use crate::{socket, tls};
 
 /// The buffer that all connections are read into: as much as one system call can usefully bring.
 const READ_BUF: usize = 256 << 10;
@@ -94,6 +100,7 @@ impl XmppFleet {
                 endpoints,
                 password: target.password.clone(),
                 topics: Vec::new(),
+                topic_ids: FxHashMap::default(),
                 wildcards: Wildcards::default(),
                 out_pool: OutPool::default(),
                 timers: Timers::default(),
@@ -101,6 +108,7 @@ impl XmppFleet {
                 owed: Vec::new(),
                 unsettled: 0,
                 wire: WireBytes::default(),
+                writes: 0,
                 // In base64, and as an error sends it back.
                 max_in: (config.max_payload / 3 + 1)
                     .saturating_mul(4)
@@ -149,26 +157,26 @@ impl XmppFleet {
                 .source
                 .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
         };
-        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
+        let Some(address) = endpoint.net.addresses.iter().find(same_family).copied() else {
             return Err(DriverError::with_hint(
                 format!(
                     "{} has no address of the family of the source address",
-                    endpoint.shown
+                    endpoint.net.shown
                 ),
                 "IPv4 goes to IPv4 and IPv6 to IPv6",
             ));
         };
-        let secure = match endpoint.security {
-            Security::Direct => Some(
-                self.shared
-                    .tls_connection(client)
-                    .map_err(|error| DriverError::new(format!("{}: {error}", endpoint.shown)))?,
-            ),
-            _ => None,
-        };
-        let (fd, begun) = socket::begin_connect(address, client.source, &self.shared.options)?;
+        let secure =
+            match endpoint.security {
+                Security::Direct => Some(self.shared.tls_connection(client).map_err(|error| {
+                    DriverError::new(format!("{}: {error}", endpoint.net.shown))
+                })?),
+                _ => None,
+            };
+        let (fd, begun) =
+            socket::begin_connect(address, client.source, &self.shared.options.socket)?;
         if let Err(errno) = begun {
-            let message = socket::explain(errno, &endpoint.shown, true);
+            let message = socket::explain(errno, &endpoint.net.shown, true);
             self.shared.owed.push((id, Change::Failed(message)));
             return Ok(());
         }
@@ -236,7 +244,7 @@ impl XmppFleet {
         let service = shared.service(client);
         let jid = client.session.jid.clone().unwrap_or_default();
         for node in std::mem::take(&mut client.session.nodes) {
-            let number = client.session.ask(crate::client::Request::Forget);
+            let number = client.session.ask(Request::Forget, 0);
             let out = client.out(&mut shared.out_pool);
             write::subscription(&mut out.bytes, number, &service, "unsubscribe", &node, &jid);
         }
@@ -360,7 +368,12 @@ impl Fleet for XmppFleet {
                 let endpoint = client.endpoint;
                 shared.wildcards.add(id.0, endpoint, filter, report, now_ms);
             } else {
-                protocol::subscribe(client, shared, id, filter, report, false);
+                let request = Request::Subscribe {
+                    node: filter.into(),
+                    report,
+                    created: false,
+                };
+                requests::ask(client, shared, id, request, requests::TRIES);
             }
             return Ok(());
         }
@@ -371,19 +384,15 @@ impl Fleet for XmppFleet {
             ));
         }
         let report = client.session.promise();
-        protocol::bind(client, shared, id, filter, Some(report));
+        negotiate::bind(client, shared, id, filter, Some(report));
         Ok(())
     }
 
     fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
         self.client(id)?;
         let client = &self.clients[id.0 as usize];
-        let known = client.topics.iter().copied();
-        if let Some(known) = known
-            .into_iter()
-            .find(|t| *self.shared.topics[*t as usize].name == *topic)
-        {
-            return Ok(TopicId(known));
+        if let Some(known) = self.shared.topic_ids.get(&(id.0, topic.into())) {
+            return Ok(TopicId(*known));
         }
         let direct = self.shared.options.direct;
         check_topic(topic, direct)?;
@@ -402,10 +411,11 @@ impl Fleet for XmppFleet {
             template,
             ready: 0,
         });
+        self.shared.topic_ids.insert((id.0, topic.into()), number);
         let client = &mut self.clients[id.0 as usize];
         client.topics.push(number);
         if client.state == State::Connected {
-            protocol::make_sure(client, &mut self.shared, id, number);
+            requests::make_sure(client, &mut self.shared, id, number);
         }
         Ok(TopicId(number))
     }
@@ -434,7 +444,7 @@ impl Fleet for XmppFleet {
             // It has subscribed to nothing: any address will do.
             if !client.session.binding {
                 let name = client.name.clone();
-                protocol::bind(client, &mut self.shared, id, &name, None);
+                negotiate::bind(client, &mut self.shared, id, &name, None);
             }
             return self.not_yet(id);
         }
@@ -516,6 +526,10 @@ impl Fleet for XmppFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.shared.wire
+    }
+
+    fn writes(&self) -> Option<u64> {
+        Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {

@@ -1,19 +1,19 @@
 //! The loop: write what waits, sleep in epoll, have read what came ([`crate::read`]), keep the
 //! timers.
 
-use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 
 use pubgauge_driver::{Change, ClientId, DriverError, Events, Nanos};
+use pubgauge_net::out::{OUT_CAP, Written, write_out};
+use pubgauge_net::socket;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
-use crate::client::{OUT_CAP, Request, State, Step};
+use crate::client::{Request, State, Step};
 use crate::fleet::XmppFleet;
-use crate::protocol::{self, Broken};
-use crate::socket::{self, Io};
-use crate::tls::Wire;
+use crate::negotiate;
+use crate::protocol::Broken;
 use crate::write;
 
 /// Events taken from epoll at once.
@@ -130,7 +130,7 @@ impl XmppFleet {
             return Err(Broken(message));
         }
         client.state = State::Negotiating;
-        protocol::open_stream(client, &mut self.shared, id, Step::Features);
+        negotiate::open_stream(client, &mut self.shared, id, Step::Features);
         // A failure to write has failed the client already.
         let _ = self.flush(id);
         Ok(())
@@ -202,53 +202,15 @@ impl XmppFleet {
         if client.state == State::Connecting {
             return Ok(());
         }
-        let mut failed = None;
-        let mut stuck = false;
-        let mut sent = 0;
-        if let Some(tls) = &mut client.tls {
-            let mut wire = Wire { fd, moved: 0 };
-            loop {
-                let mut took = 0;
-                if let Some(out) = &mut client.out {
-                    // Takes what its own buffer has room for, and cannot fail otherwise.
-                    took = tls.writer().write(out.pending()).unwrap_or(0);
-                    out.start += took;
-                }
-                while failed.is_none() && !stuck && tls.wants_write() {
-                    match tls.write_tls(&mut wire) {
-                        Ok(_) => {}
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => stuck = true,
-                        Err(error) => {
-                            failed = Some(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-                        }
-                    }
-                }
-                if took == 0 || stuck || failed.is_some() {
-                    break;
-                }
-            }
-            // Before the handshake is done rustls holds back plaintext by itself.
-            sent = wire.moved;
-        } else if let Some(out) = &mut client.out {
-            while out.start < out.bytes.len() {
-                match socket::write(fd, &out.bytes[out.start..]) {
-                    Io::Done(n) => {
-                        out.start += n;
-                        sent += n as u64;
-                    }
-                    Io::WouldBlock => {
-                        stuck = true;
-                        break;
-                    }
-                    Io::Failed(errno) => {
-                        failed = Some(errno);
-                        break;
-                    }
-                }
-            }
-        }
+        let Written {
+            sent,
+            writes,
+            stuck,
+            failed,
+        } = write_out(fd, client.tls.as_deref_mut(), client.out.as_deref_mut());
         if sent > 0 {
             self.shared.wire.sent += sent;
+            self.shared.writes += writes;
             client.last_sent_ms = self.shared.now_ms;
         }
         if let Some(errno) = failed {
@@ -330,7 +292,7 @@ impl XmppFleet {
         // server's reading them is the sign of life.
         client.awaits_pong = true;
         if client.out.is_none() {
-            let number = client.session.ask(Request::Forget);
+            let number = client.session.ask(Request::Forget, 0);
             let domain = &self.shared.endpoints[usize::from(client.endpoint)].domain;
             let out = client.out.get_or_insert_with(|| self.shared.out_pool.get());
             write::ping(&mut out.bytes, number, domain);

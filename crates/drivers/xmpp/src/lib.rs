@@ -35,14 +35,15 @@ mod fleet;
 mod frame;
 mod io;
 mod native;
+mod negotiate;
 mod options;
 #[cfg(test)]
 mod options_tests;
 mod protocol;
 mod read;
+mod requests;
 mod sasl;
 mod shared;
-mod socket;
 mod stanza;
 mod tls;
 mod wildcard;

@@ -4,9 +4,10 @@ use pubgauge_driver::{
     Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
     Unsupported,
 };
+use pubgauge_net::out::OUT_CAP;
+use pubgauge_net::socket::SocketOptions;
 use serde_json::Value;
 
-use crate::client::OUT_CAP;
 use crate::native::Native;
 use crate::sasl::Choice;
 
@@ -38,9 +39,7 @@ pub(crate) struct Options {
     pub service: Option<String>,
     /// Between two looks for new nodes that match a wildcard; 0 for one look only.
     pub discovery_interval_ms: u32,
-    pub no_delay: bool,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
+    pub socket: SocketOptions,
 }
 
 /// Collects what each setting became.
@@ -111,9 +110,11 @@ impl Options {
             discovery_interval_ms: native
                 .discovery_interval_ms
                 .unwrap_or(DEFAULT_DISCOVERY_INTERVAL_MS),
-            no_delay: native.no_delay.unwrap_or(true),
-            send_buffer: native.send_buffer,
-            receive_buffer: native.receive_buffer,
+            socket: SocketOptions {
+                no_delay: native.no_delay.unwrap_or(true),
+                send_buffer: native.send_buffer,
+                receive_buffer: native.receive_buffer,
+            },
         };
         options.pattern(settings, &mut table);
         delivery(settings, &mut table);
@@ -301,7 +302,7 @@ impl Options {
                         "nodes that match a wildcard are looked for every {n} ms (XEP-0030)"
                     ),
                 },
-                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
+                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.socket.no_delay)),
                 "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
                 "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
                 _ => continue,

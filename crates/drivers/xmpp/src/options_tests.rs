@@ -297,7 +297,7 @@ fn subscriptions_that_cannot_be_are_refused_beforehand() {
             filter: filter.into(),
             group: group.map(str::to_owned),
         };
-        XmppDriver.check_subscription(&settings, &subscription)
+        XmppDriver.check_subscription(&settings, &Target::default(), &subscription)
     };
     for filter in ["a", "a/#", "a/+/b", "#"] {
         assert!(check(None, filter, None).is_ok(), "{filter}");

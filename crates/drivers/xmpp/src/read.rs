@@ -5,13 +5,13 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 
 use pubgauge_driver::{ClientId, Events};
+use pubgauge_net::socket::{self, Io};
+use pubgauge_net::tls::Wire;
 use rustix::io::Errno;
 
 use crate::client::{READ_PAUSE, State};
 use crate::fleet::XmppFleet;
 use crate::protocol::{self, Broken};
-use crate::socket::{self, Io};
-use crate::tls::Wire;
 
 /// How much a large stanza's buffer grows at once.
 const GROWTH: usize = 1 << 20;
@@ -41,10 +41,14 @@ impl XmppFleet {
             client.paused = true;
             return;
         }
-        let arrived = match client.tls.is_some() {
-            true => self.serve_tls(id, events),
-            false => self.serve_plain(id, events),
-        };
+        let mut arrived = self.serve_once(id, events);
+        // The end of a stream is told together with its last words.
+        while self.clients[id.0 as usize].hung_up && matches!(arrived, Ok(Arrived::More)) {
+            arrived = self.serve_once(id, events);
+        }
+        if self.clients[id.0 as usize].hung_up && matches!(arrived, Ok(Arrived::Drained)) {
+            arrived = self.serve_once(id, events);
+        }
         let client = &mut self.clients[id.0 as usize];
         match arrived {
             Err(broken) => return self.fail(id, broken),
@@ -63,6 +67,13 @@ impl XmppFleet {
             return;
         }
         self.settle_debts(id);
+    }
+
+    fn serve_once(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
+        match self.clients[id.0 as usize].tls.is_some() {
+            true => self.serve_tls(id, events),
+            false => self.serve_plain(id, events),
+        }
     }
 
     fn ended(&self, id: ClientId) -> Broken {

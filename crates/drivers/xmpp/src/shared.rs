@@ -1,11 +1,12 @@
 //! What all clients of a fleet share, apart from the sockets.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
+use pubgauge_net::out::OutPool;
+use pubgauge_net::timers::Timers;
 
-use crate::client::{Client, OutPool};
+use rustc_hash::FxHashMap;
+
+use crate::client::Client;
 use crate::element::Scratch;
 use crate::endpoint::Endpoint;
 use crate::options::Options;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub endpoints: Vec<Endpoint>,
     pub password: Option<Secret>,
     pub topics: Vec<Topic>,
+    /// Their numbers, by client and name.
+    pub topic_ids: FxHashMap<(u32, Box<str>), u32>,
     pub wildcards: Wildcards,
     pub out_pool: OutPool,
     pub timers: Timers,
@@ -38,6 +41,8 @@ pub(crate) struct Shared {
     /// Messages accepted and not settled.
     pub unsettled: u64,
     pub wire: WireBytes,
+    /// System calls that wrote.
+    pub writes: u64,
     /// Longest stanza that is taken from a server, in bytes.
     pub max_in: usize,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.
@@ -72,7 +77,7 @@ impl Shared {
     pub fn set_timer(&mut self, client: &mut Client, id: ClientId, after_ms: u32) {
         // 0 stands for no timer.
         client.due_ms = self.now_ms.saturating_add(after_ms).max(1);
-        self.timers.0.push(Reverse((client.due_ms, id.0)));
+        self.timers.push(client.due_ms, id.0);
     }
 
     pub fn endpoint(&self, client: &Client) -> &Endpoint {
@@ -81,7 +86,7 @@ impl Shared {
 
     /// For messages.
     pub fn shown(&self, client: &Client) -> &str {
-        &self.endpoint(client).shown
+        &self.endpoint(client).net.shown
     }
 
     /// TLS for a client's connection.
@@ -101,25 +106,5 @@ impl Shared {
             Some(service) => service.clone(),
             None => format!("pubsub.{}", self.endpoint(client).domain),
         }
-    }
-}
-
-/// Timers of all clients. One that was overtaken by another stays in until it is due, and is then
-/// told by its time, which is no longer the client's.
-#[derive(Default)]
-pub(crate) struct Timers(pub BinaryHeap<Reverse<(u32, u32)>>);
-
-impl Timers {
-    /// When the first is due.
-    pub fn first_ms(&self) -> Option<u32> {
-        self.0.peek().map(|Reverse((due, _))| *due)
-    }
-
-    /// Takes one out that is due: its time and its client.
-    pub fn pop_due(&mut self, now_ms: u32) -> Option<(u32, u32)> {
-        if self.first_ms()? > now_ms {
-            return None;
-        }
-        self.0.pop().map(|Reverse(entry)| entry)
     }
 }

@@ -55,6 +55,8 @@ pub struct Failure {
     pub condition: String,
     /// What the server says besides.
     pub text: String,
+    /// It may work if tried again (RFC 6120 §8.3.2, the type `wait`).
+    pub wait: bool,
 }
 
 impl Failure {
@@ -300,7 +302,10 @@ fn failure<'i>(
     element: &Element<'i>,
     conditions: Ns,
 ) -> Result<Failure, XmlError> {
-    let mut failure = Failure::default();
+    let mut failure = Failure {
+        wait: element.raw("type") == Some("wait"),
+        ..Failure::default()
+    };
     while let Some(child) = walk.child(element)? {
         if child.ns != conditions {
             walk.skip(&child)?;
@@ -399,7 +404,7 @@ mod tests {
     fn answers_and_questions() {
         let all = read(
             "<iq type='result' id='p1'/> <iq type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><jid>a@b/c&amp;d</jid></bind></iq>\
-             <iq type='error' id='e'><pubsub xmlns='http://jabber.org/protocol/pubsub'><p/></pubsub><error type='cancel'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/><text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>no</text></error></iq>\
+             <iq type='error' id='e'><pubsub xmlns='http://jabber.org/protocol/pubsub'><p/></pubsub><error type='wait'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/><text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>no</text></error></iq>\
              <iq type='result' id='d'><query xmlns='http://jabber.org/protocol/disco#items'><item jid='p' node='a/b'/><item jid='p' node='c'/><item jid='q'/></query></iq>\
              <iq type='get' id='q' from='b'><ping xmlns='urn:xmpp:ping'/></iq>",
         );
@@ -418,7 +423,7 @@ mod tests {
             panic!("{:?}", all[2])
         };
         assert_eq!(failure.to_string(), "item-not-found (no)");
-        assert_eq!(failure.code(), 404);
+        assert!(failure.code() == 404 && failure.wait);
         assert_eq!(content(3).nodes, ["a/b", "c"]);
         assert!(matches!(&all[4].0, Stanza::Question { from: Some(f), ping: true } if f == "b"));
     }

@@ -11,7 +11,7 @@ use pubgauge_driver::{Change, ClientId};
 
 use crate::client::{Request, State};
 use crate::fleet::XmppFleet;
-use crate::write;
+use crate::requests;
 
 /// A subscription with wildcards.
 #[derive(Debug)]
@@ -194,14 +194,14 @@ impl XmppFleet {
         };
         search.asking = Some(asker);
         let client = &mut self.clients[asker as usize];
-        let service = self.shared.service(client);
-        let id = client.session.ask(Request::Discover);
-        write::discover(
-            &mut client.out(&mut self.shared.out_pool).bytes,
+        let id = ClientId(asker);
+        requests::ask(
+            client,
+            &mut self.shared,
             id,
-            &service,
+            Request::Discover,
+            requests::TRIES,
         );
-        self.shared.mark_dirty(client, ClientId(asker));
     }
 
     fn subscribe_found(&mut self, index: u32, endpoint: u16, nodes: &[String]) {
@@ -226,21 +226,11 @@ impl XmppFleet {
             client.session.keep_promise(report, Change::Subscribed);
             shared.settled.push(id.0);
         }
-        if new.is_empty() {
-            return;
-        }
-        let service = shared.service(client);
-        let jid = client.session.jid.clone().unwrap_or_default();
         for node in new {
-            let request = Request::Match {
-                wildcard: index,
-                node: node.clone(),
-            };
-            let number = client.session.ask(request);
-            let out = client.out(&mut shared.out_pool);
-            write::subscription(&mut out.bytes, number, &service, "subscribe", &node, &jid);
+            let wildcard = index;
+            let request = Request::Match { wildcard, node };
+            requests::ask(client, shared, id, request, requests::TRIES);
         }
-        shared.mark_dirty(client, id);
     }
 }
 

@@ -7,15 +7,17 @@ use pubgauge_driver::conformance::{self, Exception};
 use pubgauge_driver::{Pattern, Settings};
 use pubgauge_driver_xmpp::XmppDriver;
 
-fn conforms(server: &Ejabberd, settings: &Settings, exceptions: &[Exception]) {
-    let outcomes = conformance::check(&XmppDriver, &server.target(), settings, exceptions);
+fn conforms(mut server: Ejabberd, settings: &Settings, exceptions: &[Exception<'_>]) {
+    let target = server.target();
+    let outcomes =
+        conformance::check_with_kill(&XmppDriver, &target, settings, exceptions, &mut server);
     let failures = conformance::failures(&outcomes);
     assert!(failures.is_empty(), "{failures:#?}\n{outcomes:#?}");
 }
 
 #[test]
 fn publish_subscribe_conforms() {
-    conforms(&Ejabberd::start("xmpp"), &Settings::default(), &[]);
+    conforms(Ejabberd::start("xmpp"), &Settings::default(), &[]);
 }
 
 #[test]
@@ -24,12 +26,12 @@ fn publish_subscribe_with_a_last_value_conforms() {
         last_value: Some(true),
         ..Settings::default()
     };
-    conforms(&Ejabberd::start("xmpp"), &settings, &[]);
+    conforms(Ejabberd::start("xmpp"), &settings, &[]);
 }
 
 #[test]
 fn anonymous_clients_conform() {
-    conforms(&Ejabberd::start("anonymous"), &Settings::default(), &[]);
+    conforms(Ejabberd::start("anonymous"), &Settings::default(), &[]);
 }
 
 const NO_WILDCARDS: &str =
@@ -45,5 +47,5 @@ fn point_to_point_conforms() {
         check,
         reason: NO_WILDCARDS,
     });
-    conforms(&Ejabberd::start("xmpp"), &settings, &exceptions);
+    conforms(Ejabberd::start("xmpp"), &settings, &exceptions);
 }

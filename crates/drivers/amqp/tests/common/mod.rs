@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pubgauge_driver::conformance::{Ending, Lifecycle};
 use pubgauge_driver::*;
@@ -273,7 +273,9 @@ impl Rabbit {
         let scratch = tempfile::tempdir().unwrap();
         let testbed = Testbed::new()
             .unwrap()
-            .probe(Box::new(|_, _, target, until| probe(target, until)));
+            .probe(Box::new(|_, what, target, deadline| {
+                pubgauge_testbed::probe(&AmqpDriver, what, target, deadline)
+            }));
         let running = testbed
             .start(&system, None, scratch.path())
             .expect("these tests need RabbitMQ (apt install rabbitmq-server)");
@@ -332,30 +334,6 @@ impl Lifecycle for Rabbit {
         };
         running.restart().map(drop).map_err(|e| e.to_string())
     }
-}
-
-/// Whether the driver can log in.
-fn probe(target: &Target, until: Instant) -> Result<(), String> {
-    let mut bench = Bench::open(target.clone(), Settings::default());
-    bench
-        .fleet
-        .connect(&Bench::spec("probe"))
-        .map_err(|e| e.to_string())?;
-    while bench.seen.connected.is_empty() {
-        if let Some((_, why)) = bench.seen.failed.pop() {
-            return Err(why);
-        }
-        if Instant::now() > until {
-            return Err("not within the time".into());
-        }
-        let soon = clock::monotonic_now() + 50_000_000;
-        bench
-            .fleet
-            .poll(soon, &mut bench.seen)
-            .map_err(|e| e.to_string())?;
-    }
-    bench.fleet.close(clock::monotonic_now() + SECOND);
-    Ok(())
 }
 
 /// Settings that promise that nothing is lost.

@@ -224,7 +224,7 @@ impl CycloneFleet {
                 if domain.has_ready() {
                     return;
                 }
-                std::hint::spin_loop();
+                std::thread::yield_now();
             }
         }
         domain.wait(wake);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use pubgauge_driver::conformance::{Ending, Lifecycle};
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Fleet,
     FleetConfig, Payload, Publish, Settings, Subscription, Target, TopicId,
@@ -20,6 +21,12 @@ pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../..")
         .join(path)
+}
+
+/// The description in `systems/`.
+pub fn system() -> SystemFile {
+    let text = std::fs::read_to_string(repository("systems/ejabberd.toml")).unwrap();
+    SystemFile::parse(&text, "ejabberd.toml").unwrap()
 }
 
 /// A private ejabberd, as `systems/ejabberd.toml` describes it.
@@ -57,6 +64,19 @@ impl Ejabberd {
 
     pub fn target(&self) -> Target {
         self.running.target.clone()
+    }
+}
+
+impl Lifecycle for Ejabberd {
+    fn restart(&mut self, how: Ending) -> Result<(), String> {
+        match how {
+            Ending::Killed => self.running.kill(),
+            Ending::Stopped => self.running.halt(),
+        };
+        self.running
+            .restart()
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     }
 }
 

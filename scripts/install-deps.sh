@@ -1,0 +1,45 @@
+#!/bin/sh
+# Installs what is missing and can be had from Debian's packages, as root.
+#   build   the libraries of the DDS drivers, without which pubgauge is built without them
+#   test    besides, the real systems, tools and the browser that the tests use
+set -eu
+what="${1:-build}"
+missing=""
+want_command() { # COMMAND PACKAGE
+    command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || [ -x "/usr/lib/rabbitmq/bin/$1" ] || missing="$missing $2"
+}
+want_header() { # HEADER PACKAGE
+    [ -e "/usr/include/$1" ] || missing="$missing $2"
+}
+want_command cc gcc
+want_command c++ g++
+want_header dds/dds.h cyclonedds-dev
+want_header fastdds/dds/domain/DomainParticipant.hpp libfastrtps-dev
+want_header fastcdr/Cdr.h libfastcdr-dev
+if [ "$what" = test ]; then
+    want_command mosquitto mosquitto
+    want_command mosquitto_sub mosquitto-clients
+    want_command rabbitmq-server rabbitmq-server
+    want_command ejabberdctl ejabberd
+    want_command nats-server nats-server
+    want_command ddsperf cyclonedds-tools
+    want_command javac default-jdk-headless
+    want_command mvn maven
+    want_command ip iproute2
+    want_command chromium chromium
+fi
+[ -z "$missing" ] && exit 0
+if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
+    echo "missing:$missing" >&2
+    echo "install with your package manager (on Debian, as root: apt-get install$missing)" >&2
+    # Without the libraries there is less to measure, but it can be built.
+    [ "$what" = build ] && exit 0
+    exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # the list is meant to be split
+if apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing; then
+    exit 0
+fi
+echo "could not install:$missing" >&2
+[ "$what" = build ]
