@@ -4,23 +4,24 @@
 //! client is a set of entities in it: a Publisher with a DataWriter for each topic that it
 //! advertises, a Subscriber with a DataReader for all that it subscribes to.
 
+mod receiving;
+mod setup;
+
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, Delivery, DriverError, Events, Fleet, FleetConfig, Nanos,
-    Payload, Publish, Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
+    Publish, Refusal, Subscription, TopicId, WireBytes,
 };
 
-use crate::ffi::{Config, GROUP, Participant, RawSample, Reader, Traffic, Writer, Written};
+use self::receiving::take_turn;
+use self::setup::shim_config;
+use crate::ffi::{GROUP, Participant, RawSample, Reader, Traffic, Writer, Written};
 use crate::janitor::Janitor;
 use crate::options::Options;
 use crate::topic;
 
-/// Most samples taken from one reader before others, and the sender's schedule, get their turn.
-const TURN: usize = 256;
-/// Payloads longer than this on average are taken one by one, so that each has its own stamp.
-const LARGE: usize = 4096;
 /// When a blocked publisher is told to try again though no acknowledgement was seen.
 const RETRY: Nanos = 1_000_000;
 /// How long a client that disconnects waits for acknowledgements.
@@ -292,59 +293,6 @@ impl FastddsFleet {
     }
 }
 
-/// What a turn at one reader came to.
-struct Turn {
-    messages: usize,
-    more: bool,
-}
-
-/// Takes what has come for one subscriber, up to a turn's worth: each group of samples is taken
-/// first, then stamped ([`Events::arrived`]), then delivered. Groups grow from one sample to
-/// [`GROUP`], so that paced messages are stamped one by one and only a flood shares stamps.
-fn take_turn(
-    id: ClientId,
-    reader: &mut Reader,
-    since: Option<i64>,
-    samples: &mut [RawSample],
-    events: &mut dyn Events,
-) -> Result<Turn, DriverError> {
-    let mut group = 1;
-    let mut messages = 0;
-    loop {
-        let Some((filled, taken)) = reader.take(&mut samples[..group]) else {
-            return Err(DriverError::new("Fast DDS failed to hand over samples"));
-        };
-        let mut bytes = 0;
-        if filled > 0 {
-            events.arrived();
-            for sample in &samples[..filled] {
-                // SAFETY: nothing is taken before the loop is over.
-                let payload = unsafe { sample.payload() };
-                bytes += payload.len();
-                events.delivered(
-                    id,
-                    Delivery {
-                        payload,
-                        topic: None,
-                        retained: since.is_some_and(|since| sample.source_ns < since),
-                        redelivered: false,
-                    },
-                );
-            }
-            messages += filled;
-        }
-        let more = taken == group;
-        if !more || messages >= TURN {
-            return Ok(Turn { messages, more });
-        }
-        group = if bytes > LARGE * filled {
-            1
-        } else {
-            (group * 2).min(GROUP)
-        };
-    }
-}
-
 /// Sleeps until the descriptor is written to, or for so long.
 fn wait(wake: &OwnedFd, nanos: Nanos) {
     let mut entry = libc::pollfd {
@@ -377,52 +325,6 @@ fn realtime_ns() -> i64 {
         .map_or(0, |since| {
             i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
         })
-}
-
-/// The shim's configuration.
-fn shim_config(
-    config: &FleetConfig,
-    options: &Options,
-    domain: u32,
-    wake_fd: i32,
-) -> Result<Config, DriverError> {
-    let max_payload = u32::try_from(config.max_payload)
-        .ok()
-        .filter(|bytes| *bytes < 1 << 31)
-        .ok_or_else(|| DriverError::new("Fast DDS samples are shorter than 2 GiB"))?;
-    let native = &options.native;
-    let or_default = |v: Option<i32>| v.unwrap_or(-1);
-    let ns = |v: Option<i64>| v.unwrap_or(-1);
-    Ok(Config {
-        domain,
-        peers: native.discovery_peers,
-        transport: u32::from(options.shared_memory),
-        multicast: u32::from(options.multicast),
-        intraprocess: u32::from(native.intraprocess),
-        max_payload,
-        send_buffer_bytes: or_default(native.send_buffer_bytes),
-        receive_buffer_bytes: or_default(native.receive_buffer_bytes),
-        max_message_bytes: or_default(native.max_message_bytes),
-        reliable: u32::from(options.reliable),
-        transient_local: u32::from(options.last_value),
-        asynchronous: u32::from(options.asynchronous()),
-        piggyback: u32::from(native.piggyback),
-        data_sharing: u32::from(native.data_sharing),
-        writer_depth: options.writer_depth(),
-        reader_depth: options.reader_depth(),
-        writer_samples: options.writer_samples(config.max_payload),
-        reader_samples: options.reader_samples(config.max_payload),
-        heartbeat_ns: ns(options.heartbeat_ns()),
-        nack_response_ns: ns(native.nack_response_ns),
-        heartbeat_response_ns: ns(native.heartbeat_response_ns),
-        lifespan_ns: options.lifespan_ms.map_or(-1, |ms| {
-            i64::try_from(ms).unwrap_or(i64::MAX / 1_000_000) * 1_000_000
-        }),
-        flow_bytes_per_period: options.flow_bytes,
-        flow_period_ms: native.flow_period_ms(),
-        flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
-        wake_fd,
-    })
 }
 
 impl Fleet for FastddsFleet {

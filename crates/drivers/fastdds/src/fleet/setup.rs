@@ -1,0 +1,52 @@
+//! What the options are to the shim.
+
+use pubgauge_driver::{DriverError, FleetConfig};
+
+use crate::ffi::Config;
+use crate::options::Options;
+
+/// The shim's configuration.
+pub(super) fn shim_config(
+    config: &FleetConfig,
+    options: &Options,
+    domain: u32,
+    wake_fd: i32,
+) -> Result<Config, DriverError> {
+    let max_payload = u32::try_from(config.max_payload)
+        .ok()
+        .filter(|bytes| *bytes < 1 << 31)
+        .ok_or_else(|| DriverError::new("Fast DDS samples are shorter than 2 GiB"))?;
+    let native = &options.native;
+    let or_default = |v: Option<i32>| v.unwrap_or(-1);
+    let ns = |v: Option<i64>| v.unwrap_or(-1);
+    Ok(Config {
+        domain,
+        peers: native.discovery_peers,
+        transport: u32::from(options.shared_memory),
+        multicast: u32::from(options.multicast),
+        intraprocess: u32::from(native.intraprocess),
+        max_payload,
+        send_buffer_bytes: or_default(native.send_buffer_bytes),
+        receive_buffer_bytes: or_default(native.receive_buffer_bytes),
+        max_message_bytes: or_default(native.max_message_bytes),
+        reliable: u32::from(options.reliable),
+        transient_local: u32::from(options.last_value),
+        asynchronous: u32::from(options.asynchronous()),
+        piggyback: u32::from(native.piggyback),
+        data_sharing: u32::from(native.data_sharing),
+        writer_depth: options.writer_depth(),
+        reader_depth: options.reader_depth(),
+        writer_samples: options.writer_samples(config.max_payload),
+        reader_samples: options.reader_samples(config.max_payload),
+        heartbeat_ns: ns(options.heartbeat_ns()),
+        nack_response_ns: ns(native.nack_response_ns),
+        heartbeat_response_ns: ns(native.heartbeat_response_ns),
+        lifespan_ns: options.lifespan_ms.map_or(-1, |ms| {
+            i64::try_from(ms).unwrap_or(i64::MAX / 1_000_000) * 1_000_000
+        }),
+        flow_bytes_per_period: options.flow_bytes,
+        flow_period_ms: native.flow_period_ms(),
+        flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
+        wake_fd,
+    })
+}
