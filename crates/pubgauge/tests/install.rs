@@ -152,6 +152,17 @@ fn an_installation_is_found_and_not_done_twice() {
     // Again: nothing to do, and Maven is not asked.
     let done = place.finish(systems(&place, &YES, "exit 1")).exits(0);
     assert_eq!(done.out, "my-server is installed already: 1.0\n");
+    // Described anew: out of date, and done anew.
+    place.write(
+        "systems/my-server.toml",
+        SERVER.replace("String braces", "String more"),
+    );
+    let list = place.finish(systems(&place, &["--json"], "")).exits(0);
+    let reason = mine(&list.out)["reason"].to_string();
+    assert!(reason.contains("from another description"), "{reason}");
+    place.finish(systems(&place, &YES, "")).exits(0);
+    let source = read("src/A.java").unwrap();
+    assert!(source.contains("String more"), "{source}");
     // Damaged: done anew.
     std::fs::remove_file(place.at("cache/my-server-1.0/lib/server-1.0.jar")).unwrap();
     place.finish(systems(&place, &YES, "")).exits(0);

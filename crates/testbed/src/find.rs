@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::command;
 use crate::external;
 use crate::file::{Kind, SystemFile};
+use crate::install;
 use crate::template::fill;
 
 /// The parts of a system on this machine.
@@ -82,6 +83,15 @@ pub fn find(system: &SystemFile, program: &Path) -> Result<Found, Missing> {
             .find_map(|pattern| glob(pattern).pop())
             .ok_or_else(|| missing(format!("there is no {}", candidates.join(", no "))))?;
         values.insert(name.clone(), path.display().to_string());
+    }
+    if let Some(maven) = &system.install.maven
+        && install::is_outdated(maven)
+    {
+        let folder = cache_folder().join(&maven.folder);
+        return Err(missing(format!(
+            "{} was installed from another description than that of today",
+            folder.display()
+        )));
     }
     Ok(Found { executable, values })
 }

@@ -26,6 +26,9 @@ const OF_THE_MACHINE: [&str; 5] = ["apt", "dnf", "pacman", "zypper", "apk"];
 /// In steps: the folder in which the installation is prepared.
 const WORK: &str = "{work}";
 
+/// In the folder of an installation: what it was made from.
+const DESCRIPTION: &str = ".installed-from.json";
+
 /// What an installation would do.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -232,6 +235,8 @@ impl Plan {
         let work = OwnedFolder::create(&cache, &prefix).map_err(folder_error)?;
         write_files(maven, work.path()).map_err(folder_error)?;
         self.steps_in(work.path(), &mut BTreeSet::new(), watch)?;
+        let description = description(maven).map_err(folder_error)?;
+        std::fs::write(work.path().join(DESCRIPTION), description).map_err(folder_error)?;
         // One at a time from here: another installation may have been quicker.
         let lock = std::fs::File::create(cache.join(".lock")).map_err(folder_error)?;
         flock(&lock, FlockOperation::LockExclusive).map_err(|e| folder_error(e.into()))?;
@@ -421,6 +426,20 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
         maven: Some(maven.clone()),
         file: system.clone(),
     })
+}
+
+fn description(maven: &Maven) -> std::io::Result<String> {
+    serde_json::to_string_pretty(maven).map_err(std::io::Error::other)
+}
+
+/// Whether the folder of an installation was made from another description than that of today: an
+/// older pubgauge's, or an earlier state of the user's file. One that the user made says nothing.
+pub(crate) fn is_outdated(maven: &Maven) -> bool {
+    let path = cache_folder().join(&maven.folder).join(DESCRIPTION);
+    match (std::fs::read_to_string(path), description(maven)) {
+        (Ok(there), Ok(wanted)) => there != wanted,
+        _ => false,
+    }
 }
 
 /// The file name under which Maven copies an archive.

@@ -33,9 +33,12 @@ impl OwnedFolder {
                 .prefix(prefix)
                 .tempdir_in(parent)?
                 .keep();
-            let lock = open_folder(&path)?;
+            // Another process may sweep it before it is locked: then once more.
+            let lock = match open_folder(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other?,
+            };
             flock(&lock, FlockOperation::LockExclusive)?;
-            // Another process may have swept it before it was locked.
             let same = |seen: &std::fs::Metadata, ours: &std::fs::Metadata| {
                 (seen.dev(), seen.ino()) == (ours.dev(), ours.ino())
             };
