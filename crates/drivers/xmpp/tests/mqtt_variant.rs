@@ -16,8 +16,7 @@ fn conforms(reliability: Reliability, version: &str) {
     settings.native.insert("mqtt".into(), native.into());
     let mut server = Ejabberd::start("mqtt");
     let target = server.target();
-    let outcomes =
-        conformance::check_with_kill(&MqttDriver, &target, &settings, &[], &mut server);
+    let outcomes = conformance::check_with_kill(&MqttDriver, &target, &settings, &[], &mut server);
     let failures = conformance::failures(&outcomes);
     assert!(failures.is_empty(), "{failures:#?}\n{outcomes:#?}");
 }
