@@ -94,6 +94,8 @@ pub(crate) struct Session {
     /// By their numbers, each with how often more it may be tried.
     pub requests: FxHashMap<u32, (Request, u8)>,
     pub next_request: u32,
+    /// How many of them count as [`asked`](crate::shared::Shared::asked).
+    pub asked: u32,
     /// Nodes subscribed to.
     pub nodes: Vec<Box<str>>,
     /// Outcomes of subscriptions, reported in the order in which these were asked for.

@@ -102,6 +102,8 @@ impl XmppFleet {
                 topics: Vec::new(),
                 topic_ids: FxHashMap::default(),
                 wildcards: Wildcards::default(),
+                waiting: VecDeque::new(),
+                asked: 0,
                 out_pool: OutPool::default(),
                 timers: Timers::default(),
                 dirty: Vec::new(),
@@ -200,6 +202,7 @@ impl XmppFleet {
     pub fn drop_connection(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
         let shared = &mut self.shared;
+        shared.asked = shared.asked.saturating_sub(client.session.asked);
         shared.unsettled -= client.drop_connection(&mut shared.out_pool);
         shared.wildcards.forget(id.0, shared.now_ms);
     }

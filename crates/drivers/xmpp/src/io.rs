@@ -29,6 +29,7 @@ impl XmppFleet {
         let mut now = self.look_at_clock();
         loop {
             self.search();
+            self.send_waiting();
             self.flush_dirty();
             self.keep_timers();
             self.report_owed(events);

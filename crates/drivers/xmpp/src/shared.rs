@@ -1,12 +1,14 @@
 //! What all clients of a fleet share, apart from the sockets.
 
+use std::collections::VecDeque;
+
 use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
 use pubgauge_net::out::OutPool;
 use pubgauge_net::timers::Timers;
 
 use rustc_hash::FxHashMap;
 
-use crate::client::Client;
+use crate::client::{Client, Request};
 use crate::element::Scratch;
 use crate::endpoint::Endpoint;
 use crate::options::Options;
@@ -23,6 +25,16 @@ pub(crate) struct Topic {
     pub ready: u32,
 }
 
+/// A request that waits for its turn.
+pub(crate) struct Waiting {
+    pub client: u32,
+    /// The connection (by [`Client::epoch`]) that it is for.
+    pub epoch: u32,
+    pub request: Request,
+    /// How often more it may be tried.
+    pub left: u8,
+}
+
 /// What all clients of a fleet share.
 pub(crate) struct Shared {
     pub options: Options,
@@ -32,6 +44,9 @@ pub(crate) struct Shared {
     /// Their numbers, by client and name.
     pub topic_ids: FxHashMap<(u32, Box<str>), u32>,
     pub wildcards: Wildcards,
+    /// Requests that concern nodes and have not been sent, and how many wait for their answers.
+    pub waiting: VecDeque<Waiting>,
+    pub asked: u32,
     pub out_pool: OutPool,
     pub timers: Timers,
     /// Clients with bytes to write.
