@@ -18,7 +18,7 @@ const CHECK: Duration = Duration::from_secs(600);
 const SOON: Duration = Duration::from_secs(60);
 
 /// What clients cannot see, by driver: the test of the driver's own that shows it.
-const OWN_TESTS: [(&str, &str, &str, &str); 10] = [
+const OWN_TESTS: [(&str, &str, &str, &str); 11] = [
     (
         "amqp",
         "batching:off",
@@ -72,6 +72,12 @@ const OWN_TESTS: [(&str, &str, &str, &str); 10] = [
         "batching:adaptive",
         "crates/drivers/cyclonedds/tests/wire.rs",
         "adaptive_batches_follow_the_rate",
+    ),
+    (
+        "fastdds",
+        "in-flight",
+        "crates/drivers/fastdds/tests/delivery.rs",
+        "in_flight_limits_what_is_not_acknowledged",
     ),
     (
         "fastdds",

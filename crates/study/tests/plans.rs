@@ -11,6 +11,8 @@ fn options(found: &[&str]) -> PlanOptions {
     PlanOptions {
         known: Known {
             all: found.clone(),
+            found_variants: found.clone(),
+            first_look: found.clone(),
             found,
         },
         ..PlanOptions::default()

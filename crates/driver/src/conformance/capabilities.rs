@@ -49,14 +49,12 @@ pub fn prove<'a>(
         Capability::LastValue => last_value(&mut bed).map(shown),
         Capability::Lifespan => lifespan(&mut bed),
         Capability::Priority => priority(&mut bed),
-        Capability::Multicast => Ok(Proof::Unseen(
-            "how often a message was transmitted shows on the wire only",
-        )),
+        Capability::Multicast => limits::multicast(&mut bed),
         Capability::BatchingOff | Capability::BatchingFixed | Capability::BatchingAdaptive => {
             limits::batching(&mut bed)
         }
         Capability::RateLimit => limits::rate(&mut bed).map(shown),
-        Capability::InFlight => limits::in_flight(&mut bed).map(shown),
+        Capability::InFlight => limits::in_flight(&mut bed),
         Capability::QueueLimit => limits::queue(&mut bed, None).map(shown),
         Capability::OnFull(what) => {
             // A limit must be there to be reached.

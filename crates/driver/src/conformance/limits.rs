@@ -1,7 +1,7 @@
 //! Checks of limits: rates, windows and queues.
 
 use super::Proof;
-use super::bed::Bed;
+use super::bed::{Bed, PATIENCE};
 use crate::header::Kind;
 use crate::seam::Publish;
 use crate::settings::{Batching, OnFull};
@@ -37,9 +37,14 @@ pub(super) fn rate(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<(), String> {
+pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<Proof, String> {
     let window = bed.settings.in_flight.ok_or("no window was asked for")?;
     let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    if pair.out.fleet.has_threads() {
+        return Ok(Proof::Unseen(
+            "the client library takes acknowledgements in threads of its own",
+        ));
+    }
     let (client, topic) = pair.senders[0];
     pair.until("nothing unsettled", |p| p.out.fleet.unsettled() == 0)?;
     let mut accepted = 0;
@@ -56,7 +61,67 @@ pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<(), String> {
     }
     pair.until("the release", |p| p.out.fleet.unsettled() == 0)?;
     pair.send_all(0, 1, 64)?;
-    pair.close()
+    pair.close().map(|()| Proof::Shown)
+}
+
+/// Messages to three subscribers far from each other, transmitted once for all; and, as control,
+/// once for each without the setting.
+pub(super) fn multicast(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    const COUNT: u64 = 100;
+    let mut writes = [0; 2];
+    for (asked, writes) in [true, false].into_iter().zip(&mut writes) {
+        bed.settings.multicast = asked.then_some(true);
+        bed.next();
+        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+        let mut others = Vec::new();
+        for who in ["s1", "s2"] {
+            let mut rig = bed.open(1)?;
+            let joined = bed.client(&mut rig, who, false)?;
+            rig.subscribe(joined.client, &bed.topic("t0"))?;
+            others.push(rig);
+        }
+        // Each subscriber is reached before anything is counted.
+        let start = pair.out.clock.now();
+        while others.iter().any(|rig| rig.seen.delivered.is_empty()) {
+            if pair.out.clock.now() - start > PATIENCE {
+                return Err("three subscribers were not all reached within 10 s".into());
+            }
+            pair.send_all(0, 1, 1000)?;
+            pair.out.poll(20_000_000)?;
+            pair.into.poll(1_000_000)?;
+            for rig in &mut others {
+                rig.poll(1_000_000)?;
+            }
+        }
+        pair.quiet()?;
+        let Some(before) = pair.out.fleet.writes() else {
+            return Ok(Proof::Unseen(
+                "how often a message was transmitted shows on the wire only",
+            ));
+        };
+        for _ in 0..COUNT {
+            // One by one, so that none shares a datagram with another.
+            pair.send_all(0, 1, 1000)?;
+            pair.out.poll(2_000_000)?;
+            pair.into.poll(0)?;
+            for rig in &mut others {
+                rig.poll(0)?;
+            }
+        }
+        *writes = pair.out.fleet.writes().unwrap_or(before) - before;
+        for rig in &mut others {
+            rig.fleet.close(rig.clock.now() + 1_000_000_000);
+        }
+        pair.close()?;
+    }
+    let [once, each] = writes;
+    // Signs of life come on top of either, to each subscriber or once for all.
+    if each < 5 * COUNT / 2 || 8 * once > 5 * each {
+        return Err(format!(
+            "{COUNT} messages to 3 subscribers went out in {once} datagrams, and in {each} without multicast"
+        ));
+    }
+    Ok(Proof::Shown)
 }
 
 /// Many messages in a row, and how many system calls they took.

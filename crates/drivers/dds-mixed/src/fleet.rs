@@ -229,6 +229,11 @@ impl Fleet for MixedFleet {
         }
     }
 
+    fn writes(&self) -> Option<u64> {
+        let [out, into] = [OUT, INTO].map(|side| self.sides[side].fleet.writes());
+        Some(out? + into?)
+    }
+
     fn has_threads(&self) -> bool {
         true
     }
