@@ -4,9 +4,10 @@
 CARGO ?= cargo
 # Looked at when a recipe runs, after the libraries were installed.
 FEATURES = $$(./scripts/features.sh)
-TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds
+TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
+BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint bench bench-peers deps clean
+.PHONY: run build demo-all test systems test-fast lint bench deps clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -29,7 +30,7 @@ test: deps lint systems
 
 # Downloads the systems that no package manager has.
 systems:
-	$(CARGO) run --locked -p pubgauge --features $(TEST_FEATURES) -- systems --install all --yes
+	$(CARGO) run --locked -p pubgauge --features cyclonedds,fastdds -- systems --install all --yes
 
 # Without real systems: milliseconds after the build.
 test-fast:
@@ -39,9 +40,12 @@ lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked --features $(TEST_FEATURES) -- -D warnings
 
-# Costs per message, as ratios against a peer in the same run.
-bench:
-	$(CARGO) bench --workspace --locked
+# Costs per message, as ratios against a peer in the same run. RabbitMQ's PerfTest comes with Maven.
+bench: deps
+	mvn --batch-mode --quiet --file=crates/drivers/amqp/benches/perftest/pom.xml \
+		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+		-DoutputDirectory="$(CURDIR)/target/perftest"
+	PUBGAUGE_PERFTEST="$(CURDIR)/target/perftest" $(CARGO) bench --workspace --locked --features $(BENCH_FEATURES)
 
 deps:
 	./scripts/install-deps.sh test

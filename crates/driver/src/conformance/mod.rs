@@ -7,6 +7,7 @@
 mod bed;
 mod capabilities;
 mod checks;
+mod kept;
 mod limits;
 
 pub use capabilities::{Proof, prove};

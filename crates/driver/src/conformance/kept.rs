@@ -1,0 +1,298 @@
+//! Checks of what a system keeps for those who are away or late: sessions, last values, what
+//! survives an end, what expires, and what overtakes a backlog.
+
+use super::bed::{Bed, Heard, Pair};
+use super::capabilities::numbers;
+use super::{Ending, Proof};
+use crate::header::Kind;
+use crate::seam::{Change, ClientId, ClientSpec, Publish};
+use crate::settings::{Durability, Reliability, Settings};
+
+pub(super) fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
+    match (bed.with_session(), durability) {
+        (Some(session), _) => bed.settings = session,
+        (None, Durability::Memory) => return forgets(bed),
+        (None, _) => {
+            return Err("no message can wait for somebody who is away: nothing survives".into());
+        }
+    }
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    bed.leave(&mut pair)?;
+    pair.send_all(0, 20, 64)?;
+    bed.settle(&mut pair)?;
+    // Memory forgets at the latest when it is not given time to save; what is synced is there in
+    // spite of that.
+    let how = match durability {
+        Durability::Disk => Ending::Stopped,
+        Durability::Memory | Durability::DiskSynced => Ending::Killed,
+    };
+    pair.out.fleet.disconnect(pair.senders[0].0);
+    pair.out.poll(20_000_000)?;
+    let server = bed.server.as_mut().ok_or("there is no server to restart")?;
+    server.restart(how)?;
+    bed.come_back(&mut pair)?;
+    match durability {
+        Durability::Memory => wait(&mut pair, 1_500_000_000)?,
+        Durability::Disk | Durability::DiskSynced => {
+            // How many came is said below.
+            let _ = pair.until("20 messages", |p| {
+                numbers(&p.into.seen.delivered).len() >= 20
+            });
+        }
+    }
+    let came = numbers(&pair.into.seen.delivered).len();
+    match durability {
+        Durability::Memory if came > 0 => Err(format!(
+            "{came} of 20 messages survived a kill: they were not kept in memory only"
+        )),
+        Durability::Disk | Durability::DiskSynced if came < 20 => {
+            Err(format!("{came} of 20 messages survived"))
+        }
+        _ => pair.close(),
+    }
+}
+
+/// Where nothing waits for anybody, what was published before an end does not come after it. A
+/// system without a server ends with its publisher.
+fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    pair.send_all(0, 20, 64)?;
+    pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
+    let (publisher, _) = pair.senders[0];
+    pair.into.fleet.abort(ClientId(0));
+    match bed.server.as_mut() {
+        Some(server) => server.restart(Ending::Killed)?,
+        None => pair.out.fleet.abort(publisher),
+    }
+    pair.out.poll(50_000_000)?;
+    pair.into.seen.changes.clear();
+    pair.out.seen.changes.clear();
+    pair.into.seen.delivered.clear();
+    pair.out
+        .fleet
+        .reconnect(publisher)
+        .map_err(|e| e.to_string())?;
+    let back = pair.out.await_change(publisher, "reconnect", |c| {
+        matches!(c, Change::Connected { .. })
+    })?;
+    if let Change::Connected {
+        address: Some(address),
+        ..
+    } = back
+    {
+        let _ = pair.into.fleet.add_peer(ClientId(0), &address);
+    }
+    bed.come_back(&mut pair)?;
+    wait(&mut pair, 1_000_000_000)?;
+    let before = pair.into.seen.delivered.iter().filter(|m| m.sequence < 20);
+    match before.count() {
+        0 => pair.close(),
+        n => Err(format!("{n} of 20 messages came again after the end")),
+    }
+}
+
+pub(super) fn durable_session(bed: &mut Bed<'_>) -> Result<(), String> {
+    bed.settings = bed.with_session().ok_or("no settings keep a session")?;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    bed.leave(&mut pair)?;
+    pair.send_all(0, 50, 64)?;
+    bed.settle(&mut pair)?;
+    let present = bed.come_back(&mut pair)?;
+    pair.until("50 messages sent meanwhile", |p| {
+        numbers(&p.into.seen.delivered).len() >= 50
+    })?;
+    if !present {
+        return Err("what was missed came, but the client was told that it had no session".into());
+    }
+    pair.close()
+}
+
+pub(super) fn last_value(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut out = bed.open(1)?;
+    let publisher = bed.client(&mut out, "p", true)?;
+    let topic = out
+        .fleet
+        .advertise(publisher.client, &bed.topic("t0"))
+        .map_err(|e| e.to_string())?;
+    for _ in 0..3 {
+        while out.send(publisher.client, topic, 0, 64, Kind::Measured)? != Publish::Accepted {
+            out.poll(5_000_000)?;
+        }
+        out.poll(20_000_000)?;
+    }
+    let mut into = bed.open(1)?;
+    let (client, _) = into.connect(ClientSpec {
+        name: bed.name("late"),
+        subscribes: true,
+        peers: publisher.address.into_iter().collect(),
+        ..ClientSpec::default()
+    })?;
+    into.subscribe(client, &bed.topic("t0"))?;
+    let mut pair = Pair {
+        out,
+        into,
+        senders: vec![(publisher.client, topic)],
+    };
+    pair.until("the last value", |p| !p.into.seen.delivered.is_empty())?;
+    pair.quiet()?;
+    match pair.into.seen.delivered[..] {
+        [
+            Heard {
+                sequence: 2,
+                retained: true,
+                ..
+            },
+        ] => {}
+        [Heard { sequence: 2, .. }] => {
+            return Err("the last value came, but not marked as one that was kept".into());
+        }
+        ref other => {
+            let numbers: Vec<u32> = other.iter().map(|m| m.sequence).collect();
+            return Err(format!("a late subscriber got {numbers:?} in place of [2]"));
+        }
+    }
+    // What is published now is not an old value.
+    pair.send_all(0, 1, 64)?;
+    pair.until("a new message", |p| p.into.seen.delivered.len() > 1)?;
+    if pair.into.seen.delivered[1].retained {
+        return Err("a message published just now is marked as one that was kept".into());
+    }
+    pair.close()
+}
+
+/// Longer than the lifespan that is asked for, which is a second, and than a system that looks
+/// once a second needs.
+const EXPIRED: u64 = 2_600_000_000;
+
+pub(super) fn lifespan(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    if let Some(session) = bed.with_session() {
+        bed.settings = session;
+        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+        bed.leave(&mut pair)?;
+        pair.send_all(0, 5, 64)?;
+        wait(&mut pair, EXPIRED)?;
+        // The control: younger messages do wait.
+        pair.send_all(0, 5, 64)?;
+        pair.out.poll(50_000_000)?;
+        bed.come_back(&mut pair)?;
+        pair.until("the messages that live", |p| {
+            p.into.seen.delivered.len() >= 5
+        })?;
+        pair.quiet()?;
+        let came: Vec<u32> = pair
+            .into
+            .seen
+            .delivered
+            .iter()
+            .map(|m| m.sequence)
+            .collect();
+        if came != [5, 6, 7, 8, 9] {
+            return Err(format!(
+                "of messages 0 to 9, of which 0 to 4 expired, {came:?} came"
+            ));
+        }
+        return pair.close().map(|()| Proof::Shown);
+    }
+    let kept = [
+        None,
+        Some(Reliability::Reliable),
+        Some(Reliability::AtLeastOnce),
+    ]
+    .map(|reliability| Settings {
+        last_value: Some(true),
+        reliability: reliability.or(bed.settings.reliability),
+        ..bed.settings.clone()
+    })
+    .into_iter()
+    .find(|s| bed.driver.resolve(s, bed.target).is_ok());
+    let Some(kept) = kept else {
+        return Ok(Proof::Unseen(
+            "messages wait for nobody, so none can expire",
+        ));
+    };
+    bed.settings = kept;
+    for (late, expected) in [(false, 1), (true, 0)] {
+        bed.next();
+        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+        pair.send_all(0, 1, 64)?;
+        pair.until("the message itself", |p| !p.into.seen.delivered.is_empty())?;
+        if late {
+            wait(&mut pair, EXPIRED)?;
+        }
+        pair.into.seen.delivered.clear();
+        let late_one = bed.client(&mut pair.into, "late", false)?;
+        if let Some(address) = late_one.address {
+            let _ = pair.into.fleet.add_peer(late_one.client, &address);
+        }
+        pair.into.subscribe(late_one.client, &bed.topic("t0"))?;
+        let start = pair.out.clock.now();
+        let patience = if late { 800_000_000 } else { 900_000_000 };
+        while pair.out.clock.now() - start < patience
+            && pair.into.seen.delivered.len() < expected.max(1)
+        {
+            pair.out.poll(5_000_000)?;
+            pair.into.poll(20_000_000)?;
+        }
+        let came = pair.into.seen.delivered.len();
+        pair.close()?;
+        if came != expected {
+            return Err(match late {
+                true => "a message that had expired reached a late subscriber".into(),
+                false => "a message that had not expired did not reach a late subscriber".into(),
+            });
+        }
+    }
+    Ok(Proof::Shown)
+}
+
+fn wait(pair: &mut Pair, ns: u64) -> Result<(), String> {
+    let until = pair.out.clock.now() + ns;
+    while pair.out.clock.now() < until {
+        pair.out.poll(20_000_000)?;
+        pair.into.poll(1_000_000)?;
+    }
+    Ok(())
+}
+
+pub(super) fn priority(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    let Some(session) = bed.with_session() else {
+        return Ok(Proof::Unseen(
+            "no backlog can be made that a message could overtake",
+        ));
+    };
+    bed.settings = Settings {
+        priority: Some(-5),
+        ..session
+    };
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    bed.leave(&mut pair)?;
+    pair.send_all(0, 200, 64)?;
+    bed.settle(&mut pair)?;
+    bed.settings.priority = Some(9);
+    let mut urgent = bed.open(1)?;
+    let publisher = bed.client(&mut urgent, "urgent", true)?;
+    let topic = urgent
+        .fleet
+        .advertise(publisher.client, &bed.topic("t0"))
+        .map_err(|e| e.to_string())?;
+    for _ in 0..5 {
+        while urgent.send(publisher.client, topic, 77, 64, Kind::Measured)? != Publish::Accepted {
+            urgent.poll(5_000_000)?;
+        }
+        urgent.poll(50_000_000)?;
+    }
+    bed.come_back(&mut pair)?;
+    pair.until("205 messages", |p| p.into.seen.delivered.len() >= 205)?;
+    let overtook = |m: &Heard| m.stream == 77;
+    let first = pair.into.seen.delivered[..5]
+        .iter()
+        .filter(|m| overtook(m))
+        .count();
+    urgent.fleet.close(urgent.clock.now() + 1_000_000_000);
+    if first != 5 {
+        return Err(format!(
+            "{first} of 5 messages of high priority overtook a backlog of 200"
+        ));
+    }
+    pair.close().map(|()| Proof::Shown)
+}
