@@ -75,14 +75,24 @@ fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
     let back = pair.out.await_change(publisher, "reconnect", |c| {
         matches!(c, Change::Connected { .. })
     })?;
-    if let Change::Connected {
-        address: Some(address),
-        ..
-    } = back
-    {
-        let _ = pair.into.fleet.add_peer(ClientId(0), &address);
+    match back {
+        // What stood at the old address is gone with it: a subscriber that comes now.
+        Change::Connected {
+            address: Some(address),
+            ..
+        } => {
+            let (client, _) = pair.into.connect(ClientSpec {
+                name: bed.name("new"),
+                subscribes: true,
+                peers: vec![address],
+                ..ClientSpec::default()
+            })?;
+            pair.into.subscribe(client, &bed.topic("t0"))?;
+        }
+        _ => {
+            bed.come_back(&mut pair)?;
+        }
     }
-    bed.come_back(&mut pair)?;
     wait(&mut pair, 1_000_000_000)?;
     let before = pair.into.seen.delivered.iter().filter(|m| m.sequence < 20);
     match before.count() {
