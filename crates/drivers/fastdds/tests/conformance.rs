@@ -45,7 +45,15 @@ fn over_shared_memory() {
 
 #[test]
 fn with_data_sharing() {
-    conforms(json!({"native": {"fastdds": {"data-sharing": true}}}), &[]);
+    let stuck = Exception {
+        check: "many-to-one-and-one-to-many",
+        reason: "sometimes one of several writers is not told that its samples were read, and stays \
+                 blocked (31 of 500 taken)",
+    };
+    conforms(
+        json!({"native": {"fastdds": {"data-sharing": true}}}),
+        &[stuck],
+    );
 }
 
 /// What clients cannot see is shown in `delivery.rs`.
