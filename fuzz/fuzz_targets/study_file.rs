@@ -9,7 +9,12 @@ use pubgauge_study::{Known, PlanOptions, Study};
 fuzz_target!(|text: &str| {
     let Ok(study) = Study::parse("fuzz.toml", text, Path::new("/nonexistent")) else { return };
     let systems = vec!["one".to_string(), "two".to_string()];
-    let known = Known { all: systems.clone(), found: systems };
+    let known = Known {
+        all: systems.clone(),
+        found_variants: systems.clone(),
+        first_look: systems.clone(),
+        found: systems,
+    };
     // Refusals are what is wanted of most inputs; their text must be made without panic too.
     if let Err(error) = study.plan(&PlanOptions { known, ..PlanOptions::default() }) {
         assert!(!error.to_string().is_empty());
