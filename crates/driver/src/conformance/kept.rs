@@ -76,11 +76,12 @@ fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
         matches!(c, Change::Connected { .. })
     })?;
     match back {
-        // What stood at the old address is gone with it: a subscriber that comes now.
+        // What stood at the old address is gone with it: a subscriber that comes now. A server comes
+        // back where it was.
         Change::Connected {
             address: Some(address),
             ..
-        } => {
+        } if bed.server.is_none() => {
             let (client, _) = pair.into.connect(ClientSpec {
                 name: bed.name("new"),
                 subscribes: true,
