@@ -13,7 +13,14 @@ fn shim() {
     let mut build = cc::Build::new();
     let mut probe = cc::Build::new();
     build
-        .files(["shim/message.c", "shim/fleet.c", "shim/wire.c"])
+        .files([
+            "shim/message.c",
+            "shim/names.c",
+            "shim/pool.c",
+            "shim/fleet.c",
+            "shim/wire.c",
+            "shim/room.c",
+        ])
         .include("shim")
         .std("gnu11")
         .opt_level(2)

@@ -347,11 +347,13 @@ impl Client {
         let topic = self.fleet.advertise(self.id, "t").expect("advertises");
         let end = Clock::Monotonic.now() + seconds * SECOND;
         let mut sequence = 0u32;
+        let mut blocked = 0;
         loop {
             for _ in 0..256 {
                 match self.send(topic, sequence) {
                     Publish::Accepted => sequence = sequence.wrapping_add(1),
                     Publish::Blocked => {
+                        blocked += 1;
                         let now = Clock::Monotonic.now();
                         self.poll(now + 1_000_000);
                     }
@@ -364,6 +366,7 @@ impl Client {
             }
             self.poll(now);
         }
+        if std::env::var_os("PG_DEBUG").is_some() { eprintln!("sent {sequence} blocked {blocked} datagrams {:?}", self.fleet.writes()); }
         self.fleet.close(Clock::Monotonic.now() + SECOND);
     }
 
@@ -404,6 +407,7 @@ impl Client {
             }
         }
         println!("median {:.3} us", rtt.value_at_quantile(0.5) as f64 / 1e3);
+        if std::env::var_os("PG_DEBUG").is_some() { eprintln!("n {}", rtt.len()); }
         self.fleet.close(Clock::Monotonic.now());
     }
 

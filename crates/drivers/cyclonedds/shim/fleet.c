@@ -20,12 +20,12 @@
 #include "dds/ddsrt/log.h"
 #include "dds/version.h"
 #include "message.h"
+#include "names.h"
+#include "room.h"
 #include "wire.h"
 
 #define TOPIC "pubgauge"
 #define MOST 64u
-// Writers that have gone and whose partitions are remembered, for messages that are still queued.
-#define MOST_GONE 4096u
 
 struct pg_fleet {
   dds_entity_t domain;
@@ -39,6 +39,9 @@ struct pg_fleet {
   struct pg_reader *named;
   // 1 while the fleet's thread sleeps on this word.
   _Atomic uint32_t sleeping;
+  // Whether a writer waits for room, and whether something has come since that may have made it.
+  _Atomic bool held_back;
+  _Atomic bool heard;
 
   // How Cyclone's receive thread is held back: see make_room.
   uint32_t limit;
@@ -46,12 +49,6 @@ struct pg_fleet {
   _Atomic uint32_t let_in;
   _Atomic uint32_t stalled;
   _Atomic uint32_t turns;
-};
-
-struct known_writer {
-  uint64_t publication;
-  char *partition;
-  bool gone;
 };
 
 struct pg_reader {
@@ -66,9 +63,7 @@ struct pg_reader {
   _Atomic uint32_t deadlines_missed;
   _Atomic uint32_t incompatible;
   bool names;
-  pthread_mutex_t lock;
-  struct known_writer *writers;
-  uint32_t n_writers, room, n_gone;
+  struct pg_names writers;
 };
 
 // Cyclone says why it does not start in its log only, which otherwise goes to standard error.
@@ -121,7 +116,7 @@ static struct pg_fleet *fleet_open(uint32_t instance, const char *config, uint32
     goto fail;
   }
   f->type = type;
-  f->wire = pg_wire_attach(type);
+  f->wire = pg_wire_attach(type, f);
   return f;
 fail:
   dds_delete(f->domain);
@@ -291,6 +286,30 @@ bool pg_fleet_sleeps(const struct pg_fleet *f) {
   return atomic_load(&((struct pg_fleet *)f)->sleeping) == 1;
 }
 
+void pg_fleet_heard(struct pg_fleet *f) {
+  if (!atomic_load(&f->held_back))
+    return;
+  atomic_store(&f->heard, true);
+  if (pg_fleet_sleeps(f))
+    pg_fleet_wake(f);
+}
+
+void pg_hold_back(struct pg_fleet *f, bool held_back) {
+  atomic_store(&f->held_back, held_back);
+}
+
+bool pg_heard(struct pg_fleet *f) {
+  return atomic_load(&f->heard) && atomic_exchange(&f->heard, false);
+}
+
+const void *pg_writer_history(struct pg_fleet *f, int32_t writer) {
+  return pg_room_find(f->type, writer);
+}
+
+bool pg_has_room(const void *history) {
+  return pg_room_is(history);
+}
+
 static void on_data(dds_entity_t reader, void *arg) {
   (void)reader;
   struct pg_reader *r = arg;
@@ -311,70 +330,15 @@ static void on_data(dds_entity_t reader, void *arg) {
   }
 }
 
-static void remember(struct pg_reader *r, uint64_t publication, const char *partition) {
-  for (uint32_t i = r->n_writers; i-- > 0;)
-    if (r->writers[i].publication == publication)
-      return;
-  if (r->n_writers == r->room) {
-    uint32_t room = r->room == 0 ? 16 : 2 * r->room;
-    struct known_writer *more = realloc(r->writers, room * sizeof *more);
-    if (more == NULL)
-      return;
-    r->writers = more;
-    r->room = room;
-  }
-  char *copy = strdup(partition);
-  if (copy != NULL)
-    r->writers[r->n_writers++] = (struct known_writer){publication, copy, false};
-}
-
-static void forget_gone(struct pg_reader *r) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < r->n_writers; i++)
-    if (r->writers[i].gone)
-      free(r->writers[i].partition);
-    else
-      r->writers[kept++] = r->writers[i];
-  r->n_writers = kept;
-  r->n_gone = 0;
-}
-
-// Remembers the first partition of a writer that matches at present.
-static void learn(struct pg_reader *r, uint64_t publication) {
-  dds_builtintopic_endpoint_t *writer = dds_get_matched_publication_data(r->reader, publication);
-  if (writer == NULL)
-    return;
-  uint32_t n = 0;
-  char **partitions = NULL;
-  const char *partition = "";
-  if (dds_qget_partition(writer->qos, &n, &partitions) && n > 0)
-    partition = partitions[0];
-  pthread_mutex_lock(&r->lock);
-  remember(r, publication, partition);
-  pthread_mutex_unlock(&r->lock);
-  for (uint32_t i = 0; i < n; i++)
-    dds_free(partitions[i]);
-  dds_free(partitions);
-  dds_builtintopic_free_endpoint(writer);
-}
-
 static void on_matched(dds_entity_t reader, const dds_subscription_matched_status_t status,
                        void *arg) {
   struct pg_reader *r = arg;
   if (status.current_count_change > 0) {
     r->reader = reader; // It may match before dds_create_reader has returned.
-    learn(r, status.last_publication_handle);
-    return;
+    pg_names_learn(&r->writers, reader, status.last_publication_handle);
+  } else {
+    pg_names_gone(&r->writers, status.last_publication_handle);
   }
-  pthread_mutex_lock(&r->lock);
-  for (uint32_t i = 0; i < r->n_writers; i++)
-    if (r->writers[i].publication == status.last_publication_handle && !r->writers[i].gone) {
-      r->writers[i].gone = true;
-      r->n_gone++;
-    }
-  if (r->n_gone > MOST_GONE)
-    forget_gone(r);
-  pthread_mutex_unlock(&r->lock);
 }
 
 static void on_deadline(dds_entity_t reader, const dds_requested_deadline_missed_status_t status,
@@ -400,7 +364,7 @@ struct pg_reader *pg_reader_new(struct pg_fleet *f, uint32_t index, const char *
   r->fleet = f;
   r->index = index;
   r->names = names;
-  pthread_mutex_init(&r->lock, NULL);
+  pg_names_init(&r->writers);
   dds_qos_t *group = dds_create_qos();
   dds_qset_partition(group, n, (const char **)partitions);
   r->subscriber = dds_create_subscriber(f->participant, group, NULL);
@@ -430,7 +394,7 @@ struct pg_reader *pg_reader_new(struct pg_fleet *f, uint32_t index, const char *
   return r;
 fail:
   keep_out(f);
-  pthread_mutex_destroy(&r->lock);
+  pg_names_fini(&r->writers);
   free(r);
   return NULL;
 }
@@ -456,10 +420,7 @@ void pg_reader_free(struct pg_fleet *f, struct pg_reader *r) {
       *at = r->next;
     else
       at = &(*at)->next;
-  for (uint32_t i = 0; i < r->n_writers; i++)
-    free(r->writers[i].partition);
-  free(r->writers);
-  pthread_mutex_destroy(&r->lock);
+  pg_names_fini(&r->writers);
   free(r);
 }
 
@@ -501,27 +462,12 @@ void pg_release(void **held, uint32_t n_held) {
     ddsi_serdata_unref(held[i]);
 }
 
-static int32_t partition_known(struct pg_reader *r, uint64_t publication, char *out, uint32_t len) {
-  int32_t found = -1;
-  pthread_mutex_lock(&r->lock);
-  for (uint32_t i = r->n_writers; i-- > 0 && found < 0;)
-    if (r->writers[i].publication == publication) {
-      size_t n = strlen(r->writers[i].partition);
-      if (n > len || n > INT32_MAX)
-        break;
-      memcpy(out, r->writers[i].partition, n);
-      found = (int32_t)n;
-    }
-  pthread_mutex_unlock(&r->lock);
-  return found;
-}
-
 int32_t pg_partition_of(struct pg_reader *r, uint64_t publication, char *out, uint32_t len) {
-  int32_t found = partition_known(r, publication, out, len);
+  int32_t found = pg_names_find(&r->writers, publication, out, len);
   if (found < 0) {
     // A message may come before Cyclone's discovery thread has told on_matched of its writer.
-    learn(r, publication);
-    found = partition_known(r, publication, out, len);
+    pg_names_learn(&r->writers, r->reader, publication);
+    found = pg_names_find(&r->writers, publication, out, len);
   }
   return found;
 }
@@ -560,7 +506,9 @@ void pg_wait(struct pg_fleet *f, uint64_t until_ns) {
   if (f->named != NULL)
     return;
   atomic_store(&f->sleeping, 1);
-  if (atomic_load(&f->ready) == NULL) {
+  // Only the fleet's own thread writes held_back; heard may be left over.
+  bool look = atomic_load(&f->held_back) && atomic_load(&f->heard);
+  if (atomic_load(&f->ready) == NULL && !look) {
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
                              .tv_nsec = (long)(until_ns % 1000000000u)};
     // The bitset form takes a point in time of CLOCK_MONOTONIC. Woken, timed out, interrupted or

@@ -4,7 +4,6 @@
 #include "message.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "dds/ddsi/ddsi_keyhash.h"
@@ -12,6 +11,7 @@
 #include "dds/ddsrt/heap.h"
 #include "dds/ddsrt/md5.h"
 #include "dds/version.h"
+#include "pool.h"
 
 #if DDS_VERSION_MAJOR != 0 || DDS_VERSION_MINOR != 10
 #error "this shim is written for the sertype interface of Cyclone DDS 0.10"
@@ -52,17 +52,25 @@ bool pg_message_parse(const uint8_t *cdr, size_t size, bool key_only, uint32_t *
   return true;
 }
 
+static size_t room_for(size_t size) {
+  return sizeof(struct pg_message) + ((size + 3) & ~(size_t)3);
+}
+
 static struct pg_message *allocate(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
                                    size_t size) {
   if (size > UINT32_MAX - 4)
     return NULL;
-  struct pg_message *m = malloc(sizeof *m + ((size + 3) & ~(size_t)3));
+  struct pg_message *m = pg_pool_get(room_for(size));
   if (m == NULL)
     return NULL;
   ddsi_serdata_init(&m->c, type, kind);
   m->size = (uint32_t)size;
   m->payload_len = 0;
   return m;
+}
+
+static void release(struct pg_message *m) {
+  pg_pool_put(m, room_for(m->size));
 }
 
 static void set_device(struct pg_message *m, const struct ddsi_sertype *type, uint32_t device) {
@@ -107,7 +115,7 @@ struct ddsi_serdata *pg_message_new(const struct ddsi_sertype *type, uint32_t de
 static struct ddsi_serdata *checked(struct pg_message *m, const struct ddsi_sertype *type) {
   uint32_t device, len;
   if (!pg_message_parse(m->cdr, m->size, m->c.kind == SDK_KEY, &device, &len)) {
-    free(m);
+    release(m);
     return NULL;
   }
   set_device(m, type, device);
@@ -143,7 +151,7 @@ static struct ddsi_serdata *message_from_ser(const struct ddsi_sertype *type,
     off = end;
   }
   if (off != size) {
-    free(m);
+    release(m);
     return NULL;
   }
   return checked(m, type);
@@ -163,7 +171,7 @@ static struct ddsi_serdata *message_from_ser_iov(const struct ddsi_sertype *type
     off += n;
   }
   if (off != size) {
-    free(m);
+    release(m);
     return NULL;
   }
   return checked(m, type);
@@ -234,7 +242,7 @@ static struct ddsi_serdata *message_to_untyped(const struct ddsi_serdata *d) {
 }
 
 static void message_free(struct ddsi_serdata *d) {
-  free(d);
+  release((struct pg_message *)d);
 }
 
 static size_t message_print(const struct ddsi_sertype *type, const struct ddsi_serdata *d,

@@ -70,6 +70,16 @@ void pg_writer_free(struct pg_fleet *fleet, int32_t writer);
 int32_t pg_write(struct pg_fleet *fleet, int32_t writer, uint32_t device, const uint8_t *head,
                  uint32_t head_len, const uint8_t *body, uint32_t body_len);
 
+// Where to look for room in a writer's history; NULL if that cannot be known. Until pg_writer_free.
+const void *pg_writer_history(struct pg_fleet *fleet, int32_t writer);
+// Whether a write would not be held back.
+bool pg_has_room(const void *history);
+
+// While a writer is held back, pg_wait returns whenever something was received that may have made
+// room, and pg_heard says so, once.
+void pg_hold_back(struct pg_fleet *fleet, bool held_back);
+bool pg_heard(struct pg_fleet *fleet);
+
 // Sends what a batching writer has gathered.
 void pg_flush(int32_t writer);
 

@@ -23,6 +23,7 @@
 
 struct pg_wire_hook {
   const struct ddsi_domaingv *gv;
+  struct pg_fleet *fleet;
   struct pg_wire_hook *next;
   // Sockets with a thread that does nothing but read them.
   const struct ddsi_tran_conn *single[MAX_RECV_THREADS];
@@ -58,6 +59,8 @@ static struct pg_wire_hook *hook_of(const struct ddsi_domaingv *gv) {
 static _Thread_local struct {
   // It reads a socket of its own, so it will be back in counting_read.
   bool comes_back;
+  // Of the datagram that it is dealing with, if so.
+  struct pg_fleet *hearing;
   struct pg_fleet *fleet;
   unsigned datagrams;
 } deferred;
@@ -86,6 +89,8 @@ static void before_read(ddsi_tran_conn_t conn) {
 static ssize_t counting_read(ddsi_tran_conn_t conn, unsigned char *buf, size_t len, bool spurious,
                              ddsi_locator_t *source) {
   const struct ddsi_domaingv *gv = conn->m_base.gv;
+  if (deferred.hearing != NULL)
+    pg_fleet_heard(deferred.hearing);
   if (deferred.fleet != NULL)
     before_read(conn);
   ssize_t n = atomic_load_explicit(&real_read, memory_order_relaxed)(conn, buf, len, spurious, source);
@@ -96,6 +101,7 @@ static ssize_t counting_read(ddsi_tran_conn_t conn, unsigned char *buf, size_t l
     deferred.comes_back = false;
     for (size_t i = 0; i < MAX_RECV_THREADS; i++)
       deferred.comes_back |= hook->single[i] == conn;
+    deferred.hearing = deferred.comes_back ? hook->fleet : NULL;
   }
   return n;
 }
@@ -137,7 +143,7 @@ static size_t connections(struct ddsi_domaingv *gv, struct ddsi_tran_conn **out)
   return n;
 }
 
-struct pg_wire_hook *pg_wire_attach(const struct ddsi_sertype *type) {
+struct pg_wire_hook *pg_wire_attach(const struct ddsi_sertype *type, struct pg_fleet *fleet) {
   struct ddsi_domaingv *gv = ddsrt_atomic_ldvoidp(&type->gv);
   struct ddsi_tran_conn *conns[MOST_CONNECTIONS];
   size_t n = gv == NULL ? 0 : connections(gv, conns);
@@ -147,6 +153,7 @@ struct pg_wire_hook *pg_wire_attach(const struct ddsi_sertype *type) {
   if (hook == NULL)
     return NULL;
   hook->gv = gv;
+  hook->fleet = fleet;
   for (uint32_t i = 0; i < gv->n_recv_threads && i < MAX_RECV_THREADS; i++)
     if (gv->recv_threads[i].arg.mode == RTM_SINGLE)
       hook->single[i] = gv->recv_threads[i].arg.u.single.conn;

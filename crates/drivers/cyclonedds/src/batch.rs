@@ -117,6 +117,16 @@ impl Batches {
         self.limit = (a.rate * a.hold as f64).min(f64::from(a.largest)) as u32;
     }
 
+    /// Measures from `now` on. The time for which publishers were held back says nothing of the
+    /// rate at which they would send: without this, batches shrink just where they help most.
+    pub(crate) fn restart(&mut self, now: Nanos) {
+        if let Some(a) = &mut self.adaptive {
+            a.bytes = 0;
+            a.count = 0;
+            a.since = now;
+        }
+    }
+
     /// The bytes at which a batch goes out at present.
     #[cfg(test)]
     fn limit(&self) -> u32 {
@@ -163,6 +173,24 @@ mod tests {
             batches.adapt(ms * 1_000_000);
         }
         assert!(batches.complete(batches.with(0, on_the_wire(16))));
+    }
+
+    #[test]
+    fn being_held_back_makes_batches_no_smaller() {
+        let mut batches = settled(500_000, 1024);
+        let full = batches.limit();
+        for burst in 1..20 {
+            let mut now = 2_000_000 + burst * 1_000_000;
+            for _ in 0..100 {
+                now += 2000;
+                if batches.sent(on_the_wire(1024)) {
+                    batches.adapt(now);
+                }
+            }
+            // Held back for the rest of the millisecond.
+            batches.restart(now + 800_000);
+        }
+        assert_eq!(batches.limit(), full);
     }
 
     #[test]

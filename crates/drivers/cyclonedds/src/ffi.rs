@@ -79,6 +79,10 @@ unsafe extern "C" {
         body: *const u8,
         body_len: u32,
     ) -> i32;
+    fn pg_writer_history(fleet: *mut RawFleet, writer: i32) -> *const c_void;
+    fn pg_has_room(history: *const c_void) -> bool;
+    fn pg_hold_back(fleet: *mut RawFleet, held_back: bool);
+    fn pg_heard(fleet: *mut RawFleet) -> bool;
     fn pg_flush(writer: i32);
     fn pg_wait_for_acks(fleet: *mut RawFleet, writer: i32, ns: i64) -> i32;
     fn pg_reader_new(
@@ -143,7 +147,11 @@ pub(crate) struct Domain {
 
 /// A writer of a [`Domain`], alone in its publisher. Ends with the domain at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Writer(i32);
+pub(crate) struct Writer {
+    handle: i32,
+    /// See `pg_writer_history`.
+    history: Option<NonNull<c_void>>,
+}
 
 /// A reader of a [`Domain`], alone in its subscriber. To be given back to [`Domain::free`]: it
 /// does not know its domain.
@@ -201,10 +209,34 @@ impl Domain {
         // SAFETY: the domain lives; the shim copies what it is given.
         let handle = unsafe { pg_writer_new(self.raw.as_ptr(), partition.as_ptr(), qos) };
         if handle < 0 {
-            Err(handle)
-        } else {
-            Ok(Writer(handle))
+            return Err(handle);
         }
+        // SAFETY: the domain lives, and the writer is its.
+        let history = unsafe { pg_writer_history(self.raw.as_ptr(), handle) };
+        Ok(Writer {
+            handle,
+            history: NonNull::new(history.cast_mut()),
+        })
+    }
+
+    /// Whether a write would be taken at present; `None` if that can only be tried.
+    pub(crate) fn has_room(&self, writer: Writer) -> Option<bool> {
+        // SAFETY: the domain lives, and with it the writer, unless it was given back to
+        // `free_writer`, which takes the last copy that is used.
+        writer.history.map(|h| unsafe { pg_has_room(h.as_ptr()) })
+    }
+
+    /// Says whether a writer is held back: then [`Domain::wait`] ends whenever there may be room
+    /// again, and [`Domain::heard`] tells.
+    pub(crate) fn hold_back(&self, held_back: bool) {
+        // SAFETY: the domain lives, and this is its only thread.
+        unsafe { pg_hold_back(self.raw.as_ptr(), held_back) };
+    }
+
+    /// Whether something was received since the last call that may have made room.
+    pub(crate) fn heard(&self) -> bool {
+        // SAFETY: the domain lives, and this is its only thread.
+        unsafe { pg_heard(self.raw.as_ptr()) }
     }
 
     #[inline]
@@ -217,7 +249,7 @@ impl Domain {
         let code = unsafe {
             pg_write(
                 self.raw.as_ptr(),
-                writer.0,
+                writer.handle,
                 device,
                 head.as_ptr(),
                 head_len,
@@ -238,12 +270,12 @@ impl Domain {
     pub(crate) fn acknowledged(&self, writer: Writer, ns: Nanos) -> bool {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         // SAFETY: the domain lives; handles are checked by Cyclone.
-        unsafe { pg_wait_for_acks(self.raw.as_ptr(), writer.0, ns) != timeout() }
+        unsafe { pg_wait_for_acks(self.raw.as_ptr(), writer.handle, ns) != timeout() }
     }
 
     pub(crate) fn free_writer(&self, writer: Writer) {
         // SAFETY: the domain lives; handles are checked by Cyclone.
-        unsafe { pg_writer_free(self.raw.as_ptr(), writer.0) };
+        unsafe { pg_writer_free(self.raw.as_ptr(), writer.handle) };
     }
 
     /// A reader in `partitions`; see `pg_reader_new` for the rest.
@@ -310,7 +342,7 @@ impl Writer {
     #[inline]
     pub(crate) fn flush(self) {
         // SAFETY: handles are checked by Cyclone.
-        unsafe { pg_flush(self.0) };
+        unsafe { pg_flush(self.handle) };
     }
 }
 

@@ -17,11 +17,12 @@ use self::sending::Publisher;
 use crate::batch::Batches;
 use crate::ffi::{Domain, Qos, Taken, Wire, explain};
 use crate::options::{DEFAULT_HOLD_US, Options};
+use crate::patience::Patience;
 use crate::topic::{accept, overlap, partition};
 use crate::{config, domain};
 
-/// How soon a publisher that is held back tries again. Cyclone tells nobody when there is room;
-/// its high-water mark is some milliseconds' worth of messages.
+/// How soon a publisher that is held back is looked at again, if nothing was heard before that
+/// may have made room.
 const RETRY_US: i64 = 200;
 
 /// How long a client that is to be closed waits for acknowledgements, ns: Cyclone's own
@@ -48,16 +49,18 @@ pub struct CycloneFleet {
     batches: Batches,
     /// Publishers with an unfinished batch.
     gathering: Vec<u32>,
-    /// Clients that are held back, and when they may try again.
-    blocked: Vec<ClientId>,
+    /// Publishers that are held back, and when they are looked at again at the latest.
+    blocked: Vec<u32>,
     retry_at: Nanos,
+    /// Some were held back since they were last looked at: acknowledgements may have come between.
+    look: bool,
     /// Subscribers whose turn ended before they were empty.
     unfinished: VecDeque<u32>,
     closing: Vec<ClientId>,
     news: VecDeque<(ClientId, Change)>,
     clock: Clock,
     retry: Nanos,
-    busy: Nanos,
+    patience: Patience,
     writer_qos: Qos,
     reader_qos: Qos,
     options: Options,
@@ -125,12 +128,13 @@ impl CycloneFleet {
             gathering: Vec::new(),
             blocked: Vec::new(),
             retry_at: 0,
+            look: false,
             unfinished: VecDeque::new(),
             closing: Vec::new(),
             news: VecDeque::new(),
             clock,
             retry: us(native.retry_us.unwrap_or(RETRY_US)),
-            busy: us(native.busy_poll_us.unwrap_or(0)),
+            patience: Patience::new(native.busy_poll_us.map(us)),
             writer_qos: qos(&options, options.writer_depth, 0),
             reader_qos: qos(
                 &options,
@@ -183,7 +187,7 @@ impl CycloneFleet {
             }
         }
         self.drop_readers(id);
-        self.blocked.retain(|c| *c != id);
+        self.forget_blocked(id);
         self.closing.retain(|c| *c != id);
         let client = &mut self.clients[id.0 as usize];
         client.filters.clear();
@@ -212,18 +216,6 @@ impl CycloneFleet {
             events.changed(client, change);
         }
         any
-    }
-
-    /// Lets those that are held back try again, if it is time.
-    fn release_blocked(&mut self, now: Nanos) {
-        if self.blocked.is_empty() || now < self.retry_at {
-            return;
-        }
-        for publisher in &mut self.publishers {
-            publisher.blocked = false;
-        }
-        let released = self.blocked.drain(..).map(|c| (c, Change::Writable));
-        self.news.extend(released);
     }
 }
 
@@ -315,7 +307,9 @@ impl Fleet for CycloneFleet {
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
         self.flush();
         let now = self.clock.now();
-        self.batches.adapt(now);
+        if self.blocked.is_empty() {
+            self.batches.adapt(now);
+        }
         loop {
             let now = self.clock.now();
             self.release_blocked(now);
@@ -350,7 +344,7 @@ impl Fleet for CycloneFleet {
                 publisher.ending = true;
                 publisher.blocked = false;
             }
-            self.blocked.retain(|c| *c != client);
+            self.forget_blocked(client);
             self.drop_readers(client);
             self.closing.push(client);
         } else if c.phase == Phase::Down {

@@ -28,6 +28,7 @@ mod fleet;
 mod domain;
 mod native;
 mod options;
+mod patience;
 mod topic;
 
 #[cfg(feature = "native")]

@@ -213,20 +213,23 @@ impl CycloneFleet {
         Ok(count > 0)
     }
 
-    /// Sleeps until something comes or `wake`; looks again for a while first, if told to.
+    /// Sleeps until something comes or `wake`; may look for a while first.
     pub(super) fn wait(&mut self, wake: Nanos, now: Nanos) {
         let Some(domain) = &self.domain else {
             return;
         };
-        if self.busy > 0 {
-            let end = wake.min(now + self.busy);
-            while self.clock.now() < end {
-                if domain.has_ready() {
-                    return;
-                }
-                std::thread::yield_now();
+        let end = self.patience.look_until(now, !self.blocked.is_empty());
+        let mut then = now;
+        while !domain.has_ready() {
+            if then >= end.min(wake) {
+                domain.wait(wake);
+                then = self.clock.now();
+                break;
             }
+            match spin() {1 => std::thread::yield_now(), 0 => std::hint::spin_loop(), n => for _ in 0..n {std::hint::spin_loop()}}
+            then = self.clock.now();
         }
-        domain.wait(wake);
+        self.patience.waited(then - now, domain.has_ready());
     }
 }
+fn spin() -> u32 { static X: std::sync::OnceLock<u32> = std::sync::OnceLock::new(); *X.get_or_init(|| std::env::var("PG_SPIN").map_or(1, |s| s.parse().unwrap())) }

@@ -2,7 +2,9 @@
 
 use std::ffi::CString;
 
-use pubgauge_driver::{Batching, Change, ClientId, DriverError, Payload, Publish, Refusal};
+use pubgauge_driver::{
+    Batching, Change, ClientId, DriverError, Nanos, Payload, Publish, Refusal,
+};
 
 use super::{CycloneFleet, Phase, closed, failed};
 use crate::batch::on_the_wire;
@@ -22,7 +24,7 @@ pub(super) struct Publisher {
     pending: u32,
     /// Stands among [`CycloneFleet::gathering`].
     listed: bool,
-    /// The history was full; not tried again before [`CycloneFleet::retry_at`].
+    /// The history was full, and was so when it was last looked at.
     pub(super) blocked: bool,
 }
 
@@ -109,7 +111,7 @@ impl CycloneFleet {
             publisher.pending = 0;
         }
         match domain.write(writer, publisher.device, payload.head, payload.body) {
-            Written::Yes => {}
+            Written::Yes => self.patience.sent(),
             Written::NotNow => {
                 publisher.blocked = true;
                 // Cyclone has sent what it had, to ask for acknowledgements.
@@ -150,12 +152,55 @@ impl CycloneFleet {
 
     #[cold]
     fn hold_back(&mut self, index: usize) {
-        let client = self.publishers[index].client;
         if self.blocked.is_empty() {
             self.retry_at = self.clock.now() + self.retry;
+            if let Some(domain) = &self.domain {
+                domain.hold_back(true);
+            }
         }
-        if !self.blocked.contains(&client) {
-            self.blocked.push(client);
+        self.look = true;
+        self.blocked.push(index as u32);
+    }
+
+    /// Lets those try again for which there is room.
+    pub(super) fn release_blocked(&mut self, now: Nanos) {
+        let Some(domain) = self.domain.as_ref().filter(|_| !self.blocked.is_empty()) else {
+            return;
+        };
+        let due = now >= self.retry_at;
+        let look = std::mem::take(&mut self.look) | domain.heard();
+        if !due && !look {
+            return;
+        }
+        let (publishers, news) = (&mut self.publishers, &mut self.news);
+        self.blocked.retain(|index| {
+            let publisher = &mut publishers[*index as usize];
+            let room = publisher.writer.map(|w| domain.has_room(w).unwrap_or(due));
+            publisher.blocked = room == Some(false);
+            if !publisher.blocked {
+                news.push_back((publisher.client, Change::Writable));
+            }
+            publisher.blocked
+        });
+        if due {
+            self.retry_at = now + self.retry;
+        }
+        self.batches.restart(now);
+        if self.blocked.is_empty() {
+            domain.hold_back(false);
+        }
+    }
+
+    /// A client's publishers are held back no more: they have gone, or are about to.
+    pub(super) fn forget_blocked(&mut self, client: ClientId) {
+        let publishers = &mut self.publishers;
+        self.blocked.retain(|index| {
+            let publisher = &mut publishers[*index as usize];
+            publisher.blocked &= publisher.client != client;
+            publisher.blocked
+        });
+        if let Some(domain) = self.domain.as_ref().filter(|_| self.blocked.is_empty()) {
+            domain.hold_back(false);
         }
     }
 
