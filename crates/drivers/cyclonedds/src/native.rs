@@ -32,8 +32,8 @@ use crate::options::{Answer, NAME, shown};
 /// | `peers` | addresses with commas between | `127.0.0.1` on `lo`, else none | Discovery/Peers |
 /// | `multicast-mode` | `spdp`, `asm`, `ssm` | `asm` with `multicast` | General/AllowMulticast |
 /// | `hold-us` | 1 to 10000 | 100 | driver: how long adaptive batching may hold a message back |
-/// | `retry-us` | 10 to 1000 | 200 | driver: how soon a blocked publisher tries again |
-/// | `busy-poll-us` | 0 to 1000 | 0 | driver: how long to look again before sleeping |
+/// | `retry-us` | 10 to 1000 | 200 | driver: how soon a blocked publisher looks for room again, if no acknowledgement comes before |
+/// | `busy-poll-us` | 0 to 1000 | 50, for answers while they come within it | driver: how long to look again before sleeping |
 const NAMES: [&str; 24] = [
     "domain",
     "history-depth",
@@ -275,7 +275,7 @@ impl Native {
             }
             "retry-us" => {
                 self.retry_us = Some(whole(value, 10..=1000)?);
-                "driver: a blocked publisher may try again after us:"
+                "driver: a blocked publisher looks for room at the latest after us:"
             }
             "busy-poll-us" => {
                 self.busy_poll_us = Some(whole(value, 0..=1000)?);

@@ -226,10 +226,11 @@ impl CycloneFleet {
                 then = self.clock.now();
                 break;
             }
-            match spin() {1 => std::thread::yield_now(), 0 => std::hint::spin_loop(), n => for _ in 0..n {std::hint::spin_loop()}}
+            // Where there are fewer cores than threads, Cyclone's must get one: without this, what is
+            // waited for may come only once we sleep.
+            std::thread::yield_now();
             then = self.clock.now();
         }
         self.patience.waited(then - now, domain.has_ready());
     }
 }
-fn spin() -> u32 { static X: std::sync::OnceLock<u32> = std::sync::OnceLock::new(); *X.get_or_init(|| std::env::var("PG_SPIN").map_or(1, |s| s.parse().unwrap())) }

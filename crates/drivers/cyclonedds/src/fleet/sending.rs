@@ -2,9 +2,7 @@
 
 use std::ffi::CString;
 
-use pubgauge_driver::{
-    Batching, Change, ClientId, DriverError, Nanos, Payload, Publish, Refusal,
-};
+use pubgauge_driver::{Batching, Change, ClientId, DriverError, Nanos, Payload, Publish, Refusal};
 
 use super::{CycloneFleet, Phase, closed, failed};
 use crate::batch::on_the_wire;
