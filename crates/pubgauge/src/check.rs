@@ -95,6 +95,12 @@ impl Lifecycle for Server {
         };
         running.restart().map(|_| ()).map_err(|e| e.to_string())
     }
+
+    fn pause(&mut self, paused: bool) {
+        if let Some(running) = &self.0 {
+            running.pause(paused);
+        }
+    }
 }
 
 fn one(
