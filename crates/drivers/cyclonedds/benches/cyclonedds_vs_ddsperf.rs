@@ -11,6 +11,10 @@
 //! `waitset`); ours always hands over to the worker's thread, as pubgauge's seam demands: that is
 //! part of what is measured here. With `busy-poll-us` 0 it sleeps as `waitset` does.
 //!
+//! `ddsperf`'s median as `listener` is one of two: about 5 us where both processes share a core,
+//! twice that where each has its own. The kernel chooses, and stays with it; so ping-pong is
+//! measured as it comes, and with either choice made for both.
+//!
 //! `ddsperf` always batches when it is not told a rate. Without batching, both get a
 //! General/MaxMessageSize that holds one message.
 //!
@@ -85,10 +89,12 @@ fn main() {
         return;
     }
     println!("ping-pong of 64 B, half of the round trip, median of medians; CPU of both processes");
-    for (mode, busy) in [
-        ("waitset", Some(0)),
-        ("listener", Some(0)),
-        ("listener", None),
+    let (apart, together) = (Some([0, 1]), Some([0, 0]));
+    for (mode, busy, cores, name) in [
+        ("waitset", Some(0), None, "cores as they come"),
+        ("listener", None, None, "cores as they come"),
+        ("listener", None, apart, "a core for each process"),
+        ("listener", None, together, "both on one core"),
     ] {
         let settings = match busy {
             Some(us) => json!({"native": {"cyclonedds": {"busy-poll-us": us}}}),
@@ -96,11 +102,11 @@ fn main() {
         };
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..rounds {
-            theirs.push(bench.ddsperf_ping(2 * round, mode));
-            ours.push(bench.our_ping(2 * round + 1, &settings));
+            theirs.push(bench.ddsperf_ping(2 * round, mode, cores));
+            ours.push(bench.our_ping(2 * round + 1, &settings, cores));
         }
         let busy = busy.map_or("default".to_owned(), |us| us.to_string());
-        println!("busy-poll-us {busy} against ddsperf's {mode}");
+        println!("busy-poll-us {busy} against ddsperf's {mode}, {name}");
         for (unit, figure) in [
             (" us", (|p| p.median_us) as fn(&PingPong) -> f64),
             (" us of CPU/round trip", |p| p.cpu_us),
@@ -214,7 +220,13 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn ddsperf(&self, domain: u64, settings: &serde_json::Value, args: &str) -> Child {
+    fn ddsperf(
+        &self,
+        domain: u64,
+        settings: &serde_json::Value,
+        args: &str,
+        core: Option<u32>,
+    ) -> Child {
         let mut settings: Settings = serde_json::from_value(settings.clone()).expect("settings");
         // Its own way of batching is the same switch, thrown later.
         settings.batching = None;
@@ -223,7 +235,7 @@ impl Bench<'_> {
             .expect("a configuration");
         let path = self.folder.join("cyclonedds.xml");
         std::fs::write(&path, xml).expect("writes");
-        Command::new("ddsperf")
+        program("ddsperf".as_ref(), core)
             .args(["-i", &domain.to_string(), "-1", "-T", "KS"])
             .args(args.split(' '))
             .env("CYCLONEDDS_URI", format!("file://{}", path.display()))
@@ -232,8 +244,15 @@ impl Bench<'_> {
             .expect("ddsperf starts (Debian: cyclonedds-tools)")
     }
 
-    fn us(&self, role: &str, domain: u64, payload: u64, settings: &serde_json::Value) -> Child {
-        Command::new(std::env::current_exe().expect("our path"))
+    fn us(
+        &self,
+        role: &str,
+        domain: u64,
+        payload: u64,
+        settings: &serde_json::Value,
+        core: Option<u32>,
+    ) -> Child {
+        program(&std::env::current_exe().expect("our path"), core)
             .args([role, &domain.to_string(), &payload.to_string()])
             .args([&settings.to_string(), &self.seconds.to_string()])
             .stdin(Stdio::piped())
@@ -244,10 +263,10 @@ impl Bench<'_> {
 
     fn ddsperf_throughput(&self, domain: u64, payload: u64, settings: &serde_json::Value) -> Flow {
         let all = self.seconds + 3;
-        let mut sub = self.ddsperf(domain, settings, &format!("-D {all} sub"));
+        let mut sub = self.ddsperf(domain, settings, &format!("-D {all} sub"), None);
         std::thread::sleep(Duration::from_millis(500));
         let args = format!("-D {} pub size {payload}", self.seconds);
-        let mut publisher = self.ddsperf(domain, settings, &args);
+        let mut publisher = self.ddsperf(domain, settings, &args, None);
         let publisher_cpu_s = ended(&mut publisher);
         let deltas = seconds_of(&mut sub, |line| {
             number_after(line, "delta ").filter(|_| line.contains(" rate "))
@@ -256,9 +275,9 @@ impl Bench<'_> {
     }
 
     fn our_throughput(&self, domain: u64, payload: u64, settings: &serde_json::Value) -> Flow {
-        let mut sub = self.us("role-sub", domain, payload, settings);
+        let mut sub = self.us("role-sub", domain, payload, settings, None);
         std::thread::sleep(Duration::from_millis(500));
-        let mut publisher = self.us("role-pub", domain, payload, settings);
+        let mut publisher = self.us("role-pub", domain, payload, settings, None);
         let publisher_cpu_s = ended(&mut publisher);
         std::thread::sleep(Duration::from_secs(1));
         drop(sub.stdin.take());
@@ -266,20 +285,39 @@ impl Bench<'_> {
         Flow::new(deltas, publisher_cpu_s, ended(&mut sub))
     }
 
-    fn ddsperf_ping(&self, domain: u64, mode: &str) -> PingPong {
-        let none = json!({});
-        let pong = format!("-D {} pong {mode}", self.seconds + 2);
-        let pong = self.ddsperf(domain, &none, &pong);
+    /// `cores` are the answering process's and the asking one's.
+    fn ddsperf_ping(&self, domain: u64, mode: &str, cores: Option<[u32; 2]>) -> PingPong {
+        let start = |role: &str, seconds: u64, at: usize| {
+            let args = format!("-D {seconds} {role} {mode}");
+            self.ddsperf(domain, &json!({}), &args, cores.map(|c| c[at]))
+        };
+        let pong = start("pong", self.seconds + 2, 0);
         std::thread::sleep(Duration::from_millis(500));
-        let ping = format!("-D {} ping size 64 {mode}", self.seconds);
-        PingPong::of(self.ddsperf(domain, &none, &ping), pong)
+        PingPong::of(start("ping size 64", self.seconds, 1), pong)
     }
 
-    fn our_ping(&self, domain: u64, settings: &serde_json::Value) -> PingPong {
-        let pong = self.us("role-pong", domain, 64, settings);
+    fn our_ping(
+        &self,
+        domain: u64,
+        settings: &serde_json::Value,
+        cores: Option<[u32; 2]>,
+    ) -> PingPong {
+        let pong = self.us("role-pong", domain, 64, settings, cores.map(|c| c[0]));
         std::thread::sleep(Duration::from_millis(500));
-        PingPong::of(self.us("role-ping", domain, 64, settings), pong)
+        let ping = self.us("role-ping", domain, 64, settings, cores.map(|c| c[1]));
+        PingPong::of(ping, pong)
     }
+}
+
+/// A program, kept on a core if one is given.
+fn program(path: &Path, core: Option<u32>) -> Command {
+    let Some(core) = core else {
+        return Command::new(path);
+    };
+    // Becomes the program: its process id and CPU time are the program's.
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", &core.to_string()]).arg(path);
+    command
 }
 
 fn seconds_of<T>(child: &mut Child, mut figure: impl FnMut(&str) -> Option<T>) -> Vec<T> {
