@@ -29,6 +29,8 @@ mod domain;
 mod native;
 mod options;
 mod patience;
+#[cfg(all(test, feature = "native"))]
+mod pool_tests;
 mod topic;
 
 #[cfg(feature = "native")]
