@@ -216,6 +216,12 @@ impl Port {
     }
 }
 
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.socket.unmonitor();
+    }
+}
+
 /// Lets a socket use an address of IPv6 where `address` is one. (For all others libzmq's default
 /// stays: with ZMQ_IPV6 a host's name could resolve to an address nobody listens on.)
 pub(crate) fn allow_ipv6(socket: &Socket, address: &str) -> io::Result<()> {

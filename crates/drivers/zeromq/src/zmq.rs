@@ -278,6 +278,18 @@ impl Socket {
             .map(drop)
     }
 
+    /// Ends all reporting of connection events, if there is any.
+    ///
+    /// To be called before the other end of the reports, the [`Monitor`], is closed: libzmq
+    /// writes them from the I/O thread, with a blocking zmq_msg_send that waits for a reader for
+    /// ever (socket_base.cpp, monitor_event), while closing a socket takes effect some time later.
+    /// A connection lost in between would stop every byte of the context.
+    pub(crate) fn unmonitor(&self) {
+        // SAFETY: a live socket; a null address ends monitoring (zmq_socket_monitor(3)). Fails
+        // only for a context that is terminated, which cannot be while it has a socket.
+        unsafe { ffi::zmq_socket_monitor(self.raw, std::ptr::null(), 0) };
+    }
+
     /// Hands a new message over without waiting; it is freed if it was not taken.
     #[inline]
     pub(crate) fn send_new(&self, mut message: Message, more: bool) -> io::Result<()> {
@@ -456,12 +468,19 @@ impl Monitor {
         | ffi::ZMQ_EVENT_DISCONNECTED
         | ffi::ZMQ_EVENT_CONNECT_RETRIED;
 
-    /// Watches `socket`; `name` must be unique within the context.
+    /// Watches `socket`; `name` must be unique within the context. Dropped only after
+    /// [`Socket::unmonitor`].
     pub(crate) fn of(socket: &Socket, context: &Context, name: &str) -> io::Result<Self> {
         let address = format!("inproc://{name}");
-        socket.monitor(&address, Self::EVENTS)?;
         let pair = context.socket(SocketType::Pair)?;
-        pair.connect(&address)?;
+        // No limit: with one, the I/O thread would wait for whoever reads here, who in turn waits
+        // for it in `unmonitor`. There are a few short events for each connection.
+        pair.set(IntOption::ReceiveHwm, 0)?;
+        socket.monitor(&address, Self::EVENTS)?;
+        if let Err(error) = pair.connect(&address) {
+            socket.unmonitor();
+            return Err(error);
+        }
         let mut message = Message::empty();
         // libzmq wakes a reader only after it has once found nothing (pipe.cpp, check_read).
         pair.receive(&mut message)?;
