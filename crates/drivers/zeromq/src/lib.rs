@@ -85,7 +85,12 @@ impl Driver for ZeromqDriver {
     ) -> Result<(), DriverError> {
         let (options, _) =
             options::resolve(settings, Topology::Direct).map_err(options::refusal)?;
-        topic::accept(subscription, options.plus_at_receiver).map(|_| ())
+        topic::accept(
+            subscription,
+            options.plus_at_receiver,
+            options.point_to_point,
+        )
+        .map(|_| ())
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

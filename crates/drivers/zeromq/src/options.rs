@@ -55,6 +55,8 @@ pub(crate) enum Queue {
 /// Settings in libzmq's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
+    /// PUSH/PULL in place of PUB/SUB.
+    pub(crate) point_to_point: bool,
     pub(crate) queue: Queue,
     pub(crate) framing: Framing,
     pub(crate) transport: Option<Transport>,
@@ -101,26 +103,32 @@ pub(crate) fn resolve(
     let native = Natives::read(settings, &mut answer);
     let queue = answer.queue(settings, &native);
 
-    answer.neutral("pattern", settings.pattern, |p| match p {
-        None | Some(Pattern::PublishSubscribe) => Ok("PUB/SUB sockets".into()),
-        Some(Pattern::PointToPoint) => Err("this driver speaks PUB/SUB; ZeroMQ's PUSH/PULL and \
-                                            ROUTER/DEALER are not built in: use publish-subscribe \
-                                            with a topic for each receiver"
-            .into()),
-        Some(Pattern::RequestReply) => Err("this driver speaks PUB/SUB, REQ/REP is not built in; \
-                                            use a ping-pong workload, which asks and answers on \
-                                            two topics"
+    let point_to_point = settings.pattern == Some(Pattern::PointToPoint);
+    answer.neutral("pattern", settings.pattern, |p| match (p, topology) {
+        (None | Some(Pattern::PublishSubscribe), _) => Ok("PUB/SUB sockets".into()),
+        (Some(Pattern::PointToPoint), Topology::Direct) => Ok(
+            "a PUSH socket for each topic of a publisher, whose receivers' PULL sockets share it \
+             in turn; a subscription on the publisher's XPUB socket tells them where it is"
+                .into(),
+        ),
+        (Some(Pattern::PointToPoint), Topology::Forwarder) => Err(
+            "a forwarder of PUSH/PULL (ZMQ_STREAMER) has one queue for all topics, so that \
+             receivers would take what others are to get; use ZeroMQ without a forwarder \
+             (zeromq-direct)"
+                .into(),
+        ),
+        (Some(Pattern::RequestReply), _) => Err("this driver speaks PUB/SUB and PUSH/PULL, \
+                                                 REQ/REP is not built in; use a ping-pong \
+                                                 workload, which asks and answers on two topics"
             .into()),
     });
     answer.neutral("reliability", settings.reliability, |r| match r {
         None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
-            Ok("no acknowledgement and no resending (all that ZeroMQ PUB/SUB has)".into())
+            Ok("no acknowledgement and no resending (ZeroMQ has neither)".into())
         }
-        Some(_) => Err(
-            "ZeroMQ PUB/SUB has no acknowledgements; use at-most-once, with \
+        Some(_) => Err("ZeroMQ has no acknowledgements; use at-most-once, with \
                         on-full = \"block\" if nothing may be lost while connections stay up"
-                .into(),
-        ),
+            .into()),
     });
     answer.neutral("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) => Ok("messages live in memory".into()),
@@ -150,10 +158,14 @@ pub(crate) fn resolve(
         "in-flight",
         settings.in_flight,
         "nothing is acknowledged",
-        "ZeroMQ PUB/SUB has no acknowledgements, hence no window; queue-limit bounds the queues",
+        "ZeroMQ has no acknowledgements, hence no window; queue-limit bounds the queues",
     );
     let (send_hwm, receive_hwm) = answer.high_water_marks(settings, &native, queue);
-    answer.on_full(settings, queue, send_hwm);
+    if point_to_point {
+        answer.on_full_of_push(settings, send_hwm);
+    } else {
+        answer.on_full(settings, queue, send_hwm);
+    }
     answer.neutral("batching", settings.batching, |b| match b {
         None | Some(Batching::Adaptive) => {
             Ok("libzmq's own: what is waiting goes out together, up to 8192 bytes".into())
@@ -170,6 +182,7 @@ pub(crate) fn resolve(
     });
     let type_of_service = answer.priority(settings, &native);
     answer.neutral("multicast", settings.multicast, |m| match m {
+        None | Some(false) if point_to_point => Ok("one transmission, to one receiver".into()),
         None | Some(false) => Ok("one transmission per subscriber".into()),
         Some(true) => Err(
             "needs libzmq's pgm transport, which the bundled build does not \
@@ -210,12 +223,20 @@ pub(crate) fn resolve(
         ),
         _ => answer.map("user-properties", "default", "none"),
     }
+    if point_to_point && native.plus_at_receiver {
+        answer.unsupported(
+            "native.zeromq.plus-wildcard",
+            "filter-at-receiver",
+            "under point-to-point a receiver names its topic; leave it out",
+        );
+    }
     native.show(&mut answer);
 
     if !answer.unsupported.is_empty() {
         return Err(answer.unsupported);
     }
     let options = Options {
+        point_to_point,
         queue,
         framing: native.framing,
         transport: settings.transport,
@@ -373,6 +394,16 @@ impl Answer {
         });
     }
 
+    fn on_full_of_push(&mut self, settings: &Settings, send_hwm: i32) {
+        self.neutral("on-full", settings.on_full, |asked| match asked {
+            Some(OnFull::Drop) => Err("PUSH never drops; use block".into()),
+            _ if send_hwm == 0 => Ok("PUSH; blocks only while nobody receives".into()),
+            _ => Ok(
+                "PUSH: the publisher is held back by full queues, and while nobody receives".into(),
+            ),
+        });
+    }
+
     fn priority(&mut self, settings: &Settings, native: &Native) -> i32 {
         let ipc = settings.transport == Some(Transport::Ipc);
         let asked = settings.priority;
@@ -408,6 +439,9 @@ impl Answer {
     fn conflate(&mut self, settings: &Settings, native: &Native, topology: Topology) {
         self.neutral("conflate", settings.conflate, |c| match (c, topology) {
             (None | Some(false), _) => Ok("no".into()),
+            (Some(true), _) if settings.pattern == Some(Pattern::PointToPoint) => Err(
+                "a message for one receiver is not replaced by a newer one; leave it out".into(),
+            ),
             (Some(true), _) if native.framing == Framing::Multipart => {
                 Err("ZMQ_CONFLATE works on messages of one frame only; use \
                      native.zeromq.framing = \"single-frame\""

@@ -21,6 +21,8 @@ pub(crate) enum SocketType {
     Xpub,
     Xsub,
     Pair,
+    Push,
+    Pull,
 }
 
 impl SocketType {
@@ -31,6 +33,8 @@ impl SocketType {
             SocketType::Xpub => ffi::ZMQ_XPUB,
             SocketType::Xsub => ffi::ZMQ_XSUB,
             SocketType::Pair => ffi::ZMQ_PAIR,
+            SocketType::Push => ffi::ZMQ_PUSH,
+            SocketType::Pull => ffi::ZMQ_PULL,
         }
     }
 }
@@ -43,6 +47,7 @@ pub(crate) enum IntOption {
     LingerMs,
     Conflate,
     XpubNoDrop,
+    XpubVerbose,
     SendBufferBytes,
     ReceiveBufferBytes,
     Immediate,
@@ -61,6 +66,7 @@ impl IntOption {
             IntOption::LingerMs => ffi::ZMQ_LINGER,
             IntOption::Conflate => ffi::ZMQ_CONFLATE,
             IntOption::XpubNoDrop => ffi::ZMQ_XPUB_NODROP,
+            IntOption::XpubVerbose => ffi::ZMQ_XPUB_VERBOSE,
             IntOption::SendBufferBytes => ffi::ZMQ_SNDBUF,
             IntOption::ReceiveBufferBytes => ffi::ZMQ_RCVBUF,
             IntOption::Immediate => ffi::ZMQ_IMMEDIATE,
@@ -72,6 +78,9 @@ impl IntOption {
         }
     }
 }
+
+/// Bit of [`Socket::process_commands`]: a message would be taken (ZMQ_POLLOUT).
+pub(crate) const WRITABLE: c_int = ffi::ZMQ_POLLOUT as c_int;
 
 /// The version of the libzmq that is linked in.
 pub(crate) fn version() -> (i32, i32, i32) {
