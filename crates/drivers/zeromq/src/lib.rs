@@ -4,6 +4,9 @@
 //! the subscribers connect to it, and through a *forwarder*, the XSUB/XPUB proxy of the ZeroMQ
 //! guide ([`forwarder`]).
 //!
+//! Point-to-point is PUSH/PULL, direct only: a queue for each topic of a publisher
+//! (src/fleet/queues.rs).
+//!
 //! What ZeroMQ has no notion of, this driver refuses rather than imitates: acknowledgements,
 //! sessions, last values, expiry, shared subscriptions, `+` in filters (unless asked to filter
 //! at the receiver). Topics become prefixes, each level ended by `/` and the whole by a zero
