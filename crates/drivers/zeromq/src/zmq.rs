@@ -323,7 +323,9 @@ impl Socket {
     pub(crate) fn send(&self, message: &mut Message, more: bool) -> io::Result<()> {
         let flags = ffi::ZMQ_DONTWAIT | if more { ffi::ZMQ_SNDMORE } else { 0 };
         // SAFETY: a live socket and an initialised message.
-        check(unsafe { ffi::zmq_msg_send(&mut message.0, self.raw, flags as c_int) }).map(drop)
+        check(unsafe { ffi::zmq_msg_send(&mut message.raw, self.raw, flags as c_int) })?;
+        message.len = 0;
+        Ok(())
     }
 
     /// Takes the next frame without waiting and gives its length; `None` if there is none. What
@@ -332,11 +334,12 @@ impl Socket {
     pub(crate) fn receive(&self, message: &mut Message) -> io::Result<Option<usize>> {
         // SAFETY: a live socket and an initialised message.
         let code =
-            unsafe { ffi::zmq_msg_recv(&mut message.0, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
-        if let Ok(len) = usize::try_from(code) {
-            // The C int that comes back is cut off for frames of 2 GiB and more (zmq.cpp,
-            // s_recvmsg); those report INT_MAX, and nobody sends them here.
-            return Ok(Some(len));
+            unsafe { ffi::zmq_msg_recv(&mut message.raw, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
+        // What comes back is never more than the frame has: frames of 2 GiB and more report
+        // INT_MAX (zmq.cpp, s_recvmsg), and nobody sends them here.
+        message.len = usize::try_from(code).unwrap_or(0);
+        if code >= 0 {
+            return Ok(Some(message.len));
         }
         match last_error() {
             error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -359,7 +362,11 @@ pub(crate) fn would_block(error: &io::Error) -> bool {
 }
 
 /// One frame, in libzmq's own memory.
-pub(crate) struct Message(ffi::zmq_msg_t);
+pub(crate) struct Message {
+    raw: ffi::zmq_msg_t,
+    /// Not more than zmq_msg_size(3) would say: a call for each message saved.
+    len: usize,
+}
 
 impl Message {
     /// A frame of no bytes.
@@ -368,7 +375,10 @@ impl Message {
         // SAFETY: zmq_msg_init writes the whole message and never fails (zmq_msg_init(3)).
         unsafe {
             ffi::zmq_msg_init(raw.as_mut_ptr());
-            Message(raw.assume_init())
+            Message {
+                raw: raw.assume_init(),
+                len: 0,
+            }
         }
     }
 
@@ -392,7 +402,7 @@ impl Message {
             to.cast::<[u8; HEADER_LEN]>().write_unaligned(*head);
             let to = to.add(HEADER_LEN);
             std::ptr::copy_nonoverlapping(after.as_ptr(), to, after.len());
-            Ok(Message(raw))
+            Ok(Message { raw, len })
         }
     }
 
@@ -409,7 +419,8 @@ impl Message {
             let mut raw = raw.assume_init();
             let to = ffi::zmq_msg_data(&mut raw).cast::<u8>();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-            Ok(Message(raw))
+            let len = bytes.len();
+            Ok(Message { raw, len })
         }
     }
 
@@ -428,11 +439,11 @@ impl Message {
     /// The frame's bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: data and size of an initialised message stay valid while it is borrowed;
-        // zmq_msg_data takes a mutable pointer but changes nothing.
+        // SAFETY: the data of an initialised message, `len` bytes at least, stay valid while it is
+        // borrowed; zmq_msg_data takes a mutable pointer but changes nothing.
         unsafe {
-            let data = ffi::zmq_msg_data((&raw const self.0).cast_mut());
-            std::slice::from_raw_parts(data.cast::<u8>(), ffi::zmq_msg_size(&self.0))
+            let data = ffi::zmq_msg_data((&raw const self.raw).cast_mut());
+            std::slice::from_raw_parts(data.cast::<u8>(), self.len)
         }
     }
 
@@ -440,7 +451,7 @@ impl Message {
     #[inline]
     pub(crate) fn more(&self) -> bool {
         // SAFETY: an initialised message.
-        unsafe { ffi::zmq_msg_more(&self.0) != 0 }
+        unsafe { ffi::zmq_msg_more(&self.raw) != 0 }
     }
 }
 
@@ -448,7 +459,7 @@ impl Drop for Message {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: an initialised message, not used afterwards.
-        unsafe { ffi::zmq_msg_close(&mut self.0) };
+        unsafe { ffi::zmq_msg_close(&mut self.raw) };
     }
 }
 
