@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use pubgauge_driver::{ClientId, Events};
 use pubgauge_net::socket::{self, Io};
 use pubgauge_net::tls::Wire;
+use pubgauge_net::turns::Driven;
 use rustix::io::Errno;
 
 use crate::client::{READ_PAUSE, State};
@@ -34,7 +35,7 @@ impl AmqpFleet {
             return;
         }
         // One that has hung up will not read our answers any more: its last words are read.
-        if client.pending() > READ_PAUSE && !client.hung_up {
+        if client.pending() > READ_PAUSE && !client.marks.hung_up {
             client.paused = true;
             return;
         }
@@ -51,7 +52,7 @@ impl AmqpFleet {
             }
             Ok(Arrived::More) => self.mark_ready(id),
             // The end of the stream comes without another edge.
-            Ok(Arrived::Drained) if client.hung_up => self.mark_ready(id),
+            Ok(Arrived::Drained) if client.marks.hung_up => self.mark_ready(id),
             Ok(Arrived::Drained) => {}
         }
         // Answers go out with one write for all that came with one read.

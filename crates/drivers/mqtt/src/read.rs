@@ -8,6 +8,7 @@ use pubgauge_driver::{ClientId, Events};
 use pubgauge_mqtt_codec::packet_len;
 use pubgauge_net::socket::{self, Io};
 use pubgauge_net::tls::Wire;
+use pubgauge_net::turns::Driven;
 use rustix::io::Errno;
 
 use crate::client::{READ_PAUSE, State};
@@ -39,7 +40,7 @@ impl MqttFleet {
             return;
         }
         // One that has hung up will not read our answers any more: its last words are read.
-        if client.pending() > READ_PAUSE && !client.hung_up {
+        if client.pending() > READ_PAUSE && !client.marks.hung_up {
             client.paused = true;
             return;
         }
@@ -56,7 +57,7 @@ impl MqttFleet {
             }
             Ok(Arrived::More) => self.mark_ready(id),
             // The end of the stream comes without another edge.
-            Ok(Arrived::Drained) if client.hung_up => self.mark_ready(id),
+            Ok(Arrived::Drained) if client.marks.hung_up => self.mark_ready(id),
             Ok(Arrived::Drained) => {}
         }
         // Answers go out with one write for all that came with one read.

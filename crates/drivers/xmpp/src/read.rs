@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use pubgauge_driver::{ClientId, Events};
 use pubgauge_net::socket::{self, Io};
 use pubgauge_net::tls::Wire;
+use pubgauge_net::turns::Driven;
 use rustix::io::Errno;
 
 use crate::client::{READ_PAUSE, State};
@@ -37,16 +38,16 @@ impl XmppFleet {
             return;
         }
         // One that has hung up will not read our answers any more: its last words are read.
-        if client.pending() > READ_PAUSE && !client.hung_up {
+        if client.pending() > READ_PAUSE && !client.marks.hung_up {
             client.paused = true;
             return;
         }
         let mut arrived = self.serve_once(id, events);
         // The end of a stream is told together with its last words.
-        while self.clients[id.0 as usize].hung_up && matches!(arrived, Ok(Arrived::More)) {
+        while self.clients[id.0 as usize].marks.hung_up && matches!(arrived, Ok(Arrived::More)) {
             arrived = self.serve_once(id, events);
         }
-        if self.clients[id.0 as usize].hung_up && matches!(arrived, Ok(Arrived::Drained)) {
+        if self.clients[id.0 as usize].marks.hung_up && matches!(arrived, Ok(Arrived::Drained)) {
             arrived = self.serve_once(id, events);
         }
         let client = &mut self.clients[id.0 as usize];
@@ -58,7 +59,7 @@ impl XmppFleet {
             }
             Ok(Arrived::More) => self.mark_ready(id),
             // The end of the stream comes without another edge.
-            Ok(Arrived::Drained) if client.hung_up => self.mark_ready(id),
+            Ok(Arrived::Drained) if client.marks.hung_up => self.mark_ready(id),
             Ok(Arrived::Drained) => {}
         }
         // Answers go out with one write for all that came with one read.
