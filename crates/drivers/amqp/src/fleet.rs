@@ -11,6 +11,7 @@ use pubgauge_driver::{
 };
 use pubgauge_net::endpoint::{Endpoint, Scheme};
 use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::pair::{self, Pair};
 use pubgauge_net::socket::SocketOptions;
 use pubgauge_net::timers::Timers;
 use pubgauge_net::turns::{Driven, Reports, Turns};
@@ -57,7 +58,7 @@ pub(crate) struct AmqpFleet {
 
 struct TlsSetup {
     config: Arc<rustls::ClientConfig>,
-    /// For each endpoint; none for those without TLS.
+    /// For each of the shared endpoints; none for those without TLS.
     names: Vec<Option<ServerName<'static>>>,
 }
 
@@ -74,17 +75,7 @@ impl AmqpFleet {
             ))
         })?;
         let target = &config.target;
-        let endpoints = target
-            .endpoints
-            .iter()
-            .map(|url| Endpoint::parse(url, &SCHEME))
-            .collect::<Result<Vec<_>, _>>()?;
-        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
-            return Err(DriverError::with_hint(
-                format!("{} AMQP endpoints", endpoints.len()),
-                "give at least one, amqp://HOST:PORT",
-            ));
-        }
+        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| Pair::parse(url, &SCHEME))?;
         let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);
         if endpoints.iter().any(|e| path(e) > 255) {
             return Err(DriverError::new(
@@ -224,14 +215,7 @@ impl AmqpFleet {
 
 impl Fleet for AmqpFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.endpoint >= self.shared.endpoints.len() {
-            return Err(DriverError::new(format!(
-                "client {:?} is for endpoint {}, but there are {}",
-                spec.name,
-                spec.endpoint,
-                self.shared.endpoints.len()
-            )));
-        }
+        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
         if spec.name.len() > 255 - SESSION_PREFIX.len() {
             return Err(DriverError::new(format!(
                 "a client's name has at most {} bytes, since its queue is named after it",
@@ -248,7 +232,7 @@ impl Fleet for AmqpFleet {
             ));
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;

@@ -14,6 +14,7 @@ use crate::topics::Topics;
 /// What all clients of a fleet share.
 pub(crate) struct Shared {
     pub options: Options,
+    /// Two for each of the target's: where publishers and where subscribers connect to.
     pub endpoints: Vec<Endpoint>,
     pub username: Option<String>,
     pub password: Option<Secret>,

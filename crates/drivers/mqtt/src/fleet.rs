@@ -9,9 +9,9 @@ use pubgauge_driver::{
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, QoS, Subscribe, SubscribeOptions, Version, topic,
 };
-use pubgauge_net::endpoint::{Endpoint, Scheme};
+use pubgauge_net::endpoint::Scheme;
 use pubgauge_net::out::{OUT_CAP, OutPool};
-use pubgauge_net::pair::Pair;
+use pubgauge_net::pair::{self, Pair};
 use pubgauge_net::socket::SocketOptions;
 use pubgauge_net::timers::Timers;
 use pubgauge_net::turns::{Driven, Reports, Turns};
@@ -74,15 +74,7 @@ impl MqttFleet {
                 ))
             })?;
         let target = &config.target;
-        if target.endpoints.is_empty() || target.endpoints.len() > usize::from(u16::MAX / 2) {
-            return Err(DriverError::with_hint(
-                format!("{} MQTT endpoints", target.endpoints.len()),
-                "give at least one, mqtt://HOST:PORT",
-            ));
-        }
-        let pairs = target.endpoints.iter();
-        let pairs = pairs.map(|url| Pair::parse(url, &SCHEME).map(Pair::both));
-        let endpoints: Vec<Endpoint> = pairs.collect::<Result<Vec<_>, _>>()?.concat();
+        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| Pair::parse(url, &SCHEME))?;
         let password_alone = target.password.is_some()
             && target.username.is_none()
             && endpoints.iter().any(|e| e.username.is_none());
@@ -263,15 +255,7 @@ impl MqttFleet {
 
 impl Fleet for MqttFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        let endpoint = spec.endpoint * 2 + Pair::side(spec);
-        if endpoint >= self.shared.endpoints.len() {
-            return Err(DriverError::new(format!(
-                "client {:?} is for endpoint {}, but there are {}",
-                spec.name,
-                spec.endpoint,
-                self.shared.endpoints.len() / 2
-            )));
-        }
+        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
         if spec.name.len() > 65_535 || spec.name.contains('\0') {
             return Err(DriverError::new(
                 "an MQTT client identifier has at most 65535 bytes and no U+0000",
@@ -288,7 +272,7 @@ impl Fleet for MqttFleet {
             }
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;

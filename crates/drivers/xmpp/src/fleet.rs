@@ -7,6 +7,7 @@ use pubgauge_driver::{
     Refusal, Subscription, TopicId, WireBytes,
 };
 use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::pair;
 use pubgauge_net::socket;
 use pubgauge_net::timers::Timers;
 use pubgauge_net::turns::{Driven, Reports, Turns};
@@ -14,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use crate::client::{Client, Request, State};
 use crate::element::Scratch;
-use crate::endpoint::{Endpoint, Security};
+use crate::endpoint::{self, SCHEME, Security};
 use crate::negotiate;
 use crate::options::Options;
 use crate::protocol::Broken;
@@ -63,17 +64,9 @@ impl XmppFleet {
             })?;
         let target = &config.target;
         let user = target.username.as_deref();
-        let endpoints = target
-            .endpoints
-            .iter()
-            .map(|url| Endpoint::parse(url, user))
-            .collect::<Result<Vec<_>, _>>()?;
-        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
-            return Err(DriverError::with_hint(
-                format!("{} XMPP endpoints", endpoints.len()),
-                "give at least one, xmpp://HOST:PORT",
-            ));
-        }
+        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| {
+            endpoint::parse_pair(url, user)
+        })?;
         let tls = match endpoints.iter().any(|e| e.security != Security::None) {
             true => Some(tls::Setup::new(
                 &target.tls.clone().unwrap_or_default(),
@@ -274,14 +267,7 @@ pub(crate) fn check_subscription(
 
 impl Fleet for XmppFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.endpoint >= self.shared.endpoints.len() {
-            return Err(DriverError::new(format!(
-                "client {:?} is for endpoint {}, but there are {}",
-                spec.name,
-                spec.endpoint,
-                self.shared.endpoints.len()
-            )));
-        }
+        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
         if spec.name.is_empty()
             || spec.name.len() > MAX_RESOURCE
             || spec.name.chars().any(char::is_control)
@@ -300,7 +286,7 @@ impl Fleet for XmppFleet {
             ));
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;

@@ -39,6 +39,7 @@ pub(crate) struct Waiting {
 /// What all clients of a fleet share.
 pub(crate) struct Shared {
     pub options: Options,
+    /// Two for each of the target's: where publishers and where subscribers connect to.
     pub endpoints: Vec<Endpoint>,
     pub password: Option<Secret>,
     pub topics: Vec<Topic>,
