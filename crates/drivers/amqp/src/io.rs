@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use pubgauge_amqp_codec::{HEARTBEAT, PROTOCOL_HEADER};
 use pubgauge_driver::{Change, ClientId, Events};
-use pubgauge_net::out::{OUT_CAP, Written, write_out};
+use pubgauge_net::out::{OUT_CAP, Written, after_write, write_out};
 use pubgauge_net::socket;
 use pubgauge_net::turns::{Driven, Marks, Phase, Reports, Turns};
 use rustix::io::Errno;
@@ -183,16 +183,8 @@ impl AmqpFleet {
             self.fail(id, Broken::told(message));
             return Err(WriteFailed);
         }
-        let tls_waits = client.tls.as_ref().is_some_and(|tls| tls.wants_write());
-        if let Some(out) = &mut client.out {
-            out.stuck = stuck;
-            if out.start == out.bytes.len() && !tls_waits {
-                self.shared.unsettled -= u64::from(out.messages);
-                if let Some(out) = client.out.take() {
-                    self.shared.out_pool.put(out);
-                }
-            }
-        }
+        let (tls, pool) = (client.tls.as_deref(), &mut self.shared.out_pool);
+        self.shared.unsettled -= after_write(&mut client.out, tls, stuck, pool);
         Ok(())
     }
 
