@@ -375,7 +375,7 @@ fn by_subscription<D: Driver + ?Sized>(
 ) -> Answer {
     let Some(filter) = filter else {
         return Answer::unsupported(
-            "subscriptions choose by topic; filter by content in the application",
+            "subscribers choose by topic, not by what a message holds",
         );
     };
     let subscription = Subscription {
