@@ -1,7 +1,7 @@
 //! Checks of limits: rates, windows and queues.
 
 use super::Proof;
-use super::bed::{Bed, PATIENCE};
+use super::bed::{Bed, PATIENCE, Pair};
 use crate::header::Kind;
 use crate::seam::Publish;
 use crate::settings::{Batching, OnFull};
@@ -169,28 +169,54 @@ pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
 /// More bytes than sockets hold: beyond them only a limit of the system's own can hold back.
 const FLOOD: u32 = 30_000;
 
-/// Nobody reads: the limit must be reached, and `what` happen there.
-pub(super) fn queue(bed: &mut Bed<'_>, what: Option<OnFull>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+/// What became of messages that nobody read.
+#[derive(Default)]
+struct Flood {
+    accepted: usize,
+    blocked: u32,
+    dropped: u32,
+}
+
+/// Sends until the limit was reached fifty times, or there is none.
+fn flood(pair: &mut Pair) -> Result<Flood, String> {
     let (client, topic) = pair.senders[0];
-    let (mut accepted, mut blocked, mut dropped) = (0usize, 0u32, 0u32);
+    let mut flood = Flood::default();
     let start = pair.out.clock.now();
-    while accepted < FLOOD as usize
-        && blocked + dropped < 50
+    while flood.accepted < FLOOD as usize
+        && flood.blocked + flood.dropped < 50
         && pair.out.clock.now() - start < 8_000_000_000
     {
         match pair.out.send(client, topic, 0, 2000, Kind::Measured)? {
-            Publish::Accepted => accepted += 1,
+            Publish::Accepted => flood.accepted += 1,
             Publish::Blocked => {
-                blocked += 1;
+                flood.blocked += 1;
                 pair.out.poll(5_000_000)?;
             }
-            Publish::Refused(_) => dropped += 1,
+            Publish::Refused(_) => flood.dropped += 1,
         }
-        if accepted % 64 == 0 {
+        if flood.accepted.is_multiple_of(64) {
             pair.out.poll(0)?;
         }
     }
+    Ok(flood)
+}
+
+/// Nobody reads: the limit must be reached, and `what` happen there.
+pub(super) fn queue(bed: &mut Bed<'_>, what: Option<OnFull>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pause = |paused| {
+        if let Some(server) = bed.server.as_mut() {
+            server.pause(paused);
+        }
+    };
+    pause(true);
+    let flood = flood(&mut pair);
+    pause(false);
+    let Flood {
+        accepted,
+        blocked,
+        dropped,
+    } = flood?;
     // Now somebody reads what is left. What was given up never comes; what a busy server still has
     // may take its time.
     let mut progress = (pair.out.clock.now(), 0);
