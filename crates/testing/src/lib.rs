@@ -3,7 +3,6 @@
 //!
 //! It is for tests alone, and panics where something is not as it has to be.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use pubgauge_driver::*;
@@ -279,9 +278,5 @@ pub fn native(settings: &mut Settings, driver: &str, name: &str, value: serde_js
 /// # Panics
 /// If none is left.
 pub fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    pubgauge_testbed::free_port().expect("a free port")
 }
