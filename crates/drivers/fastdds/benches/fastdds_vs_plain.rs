@@ -2,7 +2,7 @@
 //! one run.
 //!
 //! ```text
-//! cargo bench -p pubgauge-driver-fastdds --features bench-plain --bench fastdds_vs_plain [-- PAIRS [COUNT]]
+//! cargo bench -p pubgauge-driver-fastdds --features bench-plain --bench fastdds_vs_plain [-- PAIRS [COUNT [ROW]]]
 //! ```
 //!
 //! Publisher and subscriber are processes of their own. Both sides send `COUNT` reliable messages
@@ -56,6 +56,15 @@ struct Figures {
     per_subscriber_cpu_second: f64,
 }
 
+impl Figures {
+    fn shown(self) -> String {
+        format!(
+            "{:>7.0}/s ({:>6.0} per publisher CPU-s, {:>6.0} per subscriber CPU-s)",
+            self.per_second, self.per_publisher_cpu_second, self.per_subscriber_cpu_second
+        )
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args()
         .skip(1)
@@ -72,6 +81,7 @@ fn main() {
         _ => compare(
             words.first().map_or(7, |n| parse(n)),
             words.get(1).map_or(200_000, |n| parse(n)),
+            words.get(2).copied().unwrap_or(""),
         ),
     }
 }
@@ -81,20 +91,26 @@ fn parse<T: std::str::FromStr>(text: &str) -> T {
         .unwrap_or_else(|_| panic!("not a number: {text}"))
 }
 
-fn compare(pairs: usize, count: u32) {
+/// Compares in all rows whose title holds `row`.
+fn compare(pairs: usize, count: u32, row: &str) {
     println!(
         "Fast DDS {}, {PAYLOAD} B, {count} messages, reliable, UDP",
         pubgauge_driver_fastdds::library_version().unwrap_or("?")
     );
     for (preset, kinds, together) in [
         ("tuned", ["plain", "driver"], false),
+        ("tuned", ["plain-keyless", "driver"], false),
         ("tuned", ["plain", "driver"], true),
         ("tuned", ["plain-keyless", "driver"], true),
         ("default", ["plain", "driver"], false),
         ("default", ["plain", "driver"], true),
     ] {
         let way = if together { "side by side" } else { "in turn" };
-        println!("\n{preset}, {way}:  a = {}, b = {}", kinds[0], kinds[1]);
+        let title = format!("{preset}, {way}:  a = {}, b = {}", kinds[0], kinds[1]);
+        if !title.contains(row) {
+            continue;
+        }
+        println!("\n{title}");
         let mut ratios: [Vec<f64>; 3] = Default::default();
         let mut all: [Vec<f64>; 2] = Default::default();
         for pair in 0..pairs {
@@ -106,9 +122,9 @@ fn compare(pairs: usize, count: u32) {
                 in_turn(kinds, preset, count, swapped)
             };
             println!(
-                "  a {:>9.0}/s   b {:>9.0}/s   b/a {:.3}",
-                a.per_second,
-                b.per_second,
+                "  a {}   b {}   b/a {:.3}",
+                a.shown(),
+                b.shown(),
                 b.per_second / a.per_second
             );
             all[0].push(a.per_second);

@@ -4,6 +4,7 @@
 
 #include "counting.hpp"
 #include "ids.hpp"
+#include "inbox.hpp"
 #include "message.hpp"
 
 #include <fastdds/dds/core/LoanableSequence.hpp>
@@ -45,6 +46,8 @@ using pubgauge::Shared;
 namespace {
 
 constexpr int GROUP = 64;
+// Samples that the receive thread takes at a time: there is one, unless a gap before it was filled.
+constexpr int PULLED = 8;
 const char *const FLOW = "pubgauge";
 const char *const TOPIC = "pubgauge";
 // Administratively scoped (RFC 2365), like the default of DDSI-RTPS (9.6.1.4.1).
@@ -113,11 +116,62 @@ struct pgf_reader : DataReaderListener {
     // Stands in the list of readers with data; only the first sample after a take costs a lock.
     std::atomic<bool> listed{false};
 
+    // With take_at_once only.
+    pubgauge::Inbox inbox;
+    // Held by whoever moves samples to the inbox, so that they stay in order. The library calls
+    // the listener with the reader locked, so the listener never waits for it.
+    std::mutex pulling;
+    IncomingSeq samples{PULLED}; // guarded by `pulling`, as is `infos`
+    SampleInfoSeq infos{PULLED};
+    // Samples stayed in the history: the inbox was full, or somebody else was pulling.
+    std::atomic<bool> left{false};
+
+    // Moves what is in the history to the inbox; `pulling` is held. False if the library failed.
+    bool pull() {
+        left.store(false, std::memory_order_seq_cst);
+        for (;;) {
+            const int32_t room = int32_t(std::min(inbox.room(), size_t(PULLED)));
+            if (room == 0) {
+                left.store(true, std::memory_order_seq_cst);
+                return true;
+            }
+            samples.length(0);
+            infos.length(0);
+            const ReturnCode_t code = entity->take(samples, infos, room);
+            if (code == ReturnCode_t::RETCODE_NO_DATA) return true;
+            if (code != ReturnCode_t::RETCODE_OK) return false;
+            const int count = infos.length();
+            for (int i = 0; i < count; i++) {
+                if (!infos[i].valid_data) continue;
+                inbox.put(samples[i].data, samples[i].len, infos[i].source_timestamp.to_ns());
+            }
+            // What comes during this is announced by a call of the listener of its own.
+            if (count < room) return true;
+        }
+    }
+
     void on_data_available(DataReader *) override {
-        if (!listed.load(std::memory_order_acquire) &&
-            !listed.exchange(true, std::memory_order_acq_rel)) {
+        if (p->config.take_at_once) {
+            std::unique_lock<std::mutex> guard(pulling, std::try_to_lock);
+            // The fleet's thread meets a failure of the library when it pulls.
+            if (!guard || !pull()) left.store(true, std::memory_order_seq_cst);
+        }
+        if (!listed.load(std::memory_order_seq_cst) &&
+            !listed.exchange(true, std::memory_order_seq_cst)) {
             p->shared->data(number);
         }
+    }
+
+    // Hands over what the inbox holds; -1 if the library failed.
+    int get(pgf_sample *out, int max, int *more) {
+        int count = inbox.get(out, max);
+        if (count == 0 && left.load(std::memory_order_seq_cst)) {
+            std::lock_guard<std::mutex> guard(pulling);
+            if (!pull()) return -1;
+            count = inbox.get(out, max);
+        }
+        *more = left.load(std::memory_order_seq_cst) || !inbox.empty();
+        return count;
     }
 };
 
@@ -182,7 +236,8 @@ DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
     DataWriterQos q;
     q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
     q.reliability().max_blocking_time = Duration_t(0, 0);
-    q.durability().kind = c.transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
+    q.durability().kind =
+        c.writer_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
     q.history().kind = c.writer_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
     if (c.writer_depth > 0) q.history().depth = c.writer_depth;
     auto &limits = q.resource_limits();
@@ -214,7 +269,8 @@ DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
 DataReaderQos reader_qos(const pgf_config &c) {
     DataReaderQos q;
     q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-    q.durability().kind = c.transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
+    q.durability().kind =
+        c.reader_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
     q.history().kind = c.reader_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
     if (c.reader_depth > 0) q.history().depth = c.reader_depth;
     auto &limits = q.resource_limits();
@@ -268,7 +324,6 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         std::unique_ptr<pgf_participant, void (*)(pgf_participant *)> p(new pgf_participant, destroy);
         p->config = *config;
         p->shared = std::make_shared<Shared>();
-        p->shared->fd = config->wake_fd;
         p->id = pubgauge::Ids::instance().take(config->domain, config->peers);
         if (p->id < 0) {
             say(error, error_len, "all participant ids that discovery looks at are taken");
@@ -310,15 +365,17 @@ void pgf_traffic_read(const pgf_participant *p, pgf_traffic *out) {
     out->received_datagrams = s.received.load(std::memory_order_relaxed);
 }
 
-int pgf_sleep(pgf_participant *p, int64_t arrivals) {
+void pgf_sleep(pgf_participant *p, int64_t arrivals, int64_t ns) {
     Shared &s = *p->shared;
-    s.sleeping.store(arrivals >= 0 ? 2 : 1, std::memory_order_seq_cst);
+    const uint32_t how = arrivals >= 0 ? 2 : 1;
+    s.sleeping.store(how, std::memory_order_seq_cst);
     // Whoever comes after the store wakes; whoever came before is seen here.
-    return s.ready_count.load(std::memory_order_seq_cst) != 0 ||
-           (arrivals >= 0 && s.handled.load(std::memory_order_seq_cst) > uint64_t(arrivals));
+    if (s.ready_count.load(std::memory_order_seq_cst) == 0 &&
+        (arrivals < 0 || s.handled.load(std::memory_order_seq_cst) <= uint64_t(arrivals))) {
+        s.sleep(how, ns);
+    }
+    s.sleeping.store(0, std::memory_order_seq_cst);
 }
-
-void pgf_awake(pgf_participant *p) { p->shared->sleeping.store(0, std::memory_order_seq_cst); }
 
 int64_t pgf_arrivals(const pgf_participant *p) {
     return int64_t(p->shared->handled.load(std::memory_order_acquire));
@@ -417,19 +474,20 @@ int pgf_reader_partitions(pgf_reader *r, const char *const *partitions, size_t c
     return r->subscriber->set_qos(qos) == ReturnCode_t::RETCODE_OK ? 0 : 1;
 }
 
-int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *taken) {
+int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *more) {
+    *more = 0;
     // Before the look, so that what comes during it is announced again.
     r->listed.store(false, std::memory_order_seq_cst);
+    if (r->p->config.take_at_once) return r->get(out, max, more);
     auto &samples = r->p->samples;
     auto &infos = r->p->infos;
     samples.length(0);
     infos.length(0);
     const ReturnCode_t code = r->entity->take(samples, infos, max);
-    *taken = 0;
     if (code == ReturnCode_t::RETCODE_NO_DATA) return 0;
     if (code != ReturnCode_t::RETCODE_OK) return -1;
     const int count = infos.length();
-    *taken = count;
+    *more = count == max;
     int filled = 0;
     for (int i = 0; i < count; i++) {
         if (!infos[i].valid_data) continue;
