@@ -2,6 +2,9 @@
 // QoS, after the library's own examples. Its publisher writes and lets the library wait; its
 // subscriber takes sample by sample in the listener. `keyed` gives the driver's data type; without
 // it the type is an octet sequence alone.
+//
+// The writer's durability is the library's own, transient local, as in a program that says nothing
+// of it: in release 2.9.1 a volatile writer's write() that has to wait for room fails.
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/publisher/DataWriter.hpp>

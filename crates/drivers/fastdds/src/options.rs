@@ -433,7 +433,7 @@ impl Answer {
                 (Some(n), _) => format!("reader: resource_limits.max_samples_per_instance {n}"),
                 (None, preset) => format!(
                     "reader: resource_limits.max_samples_per_instance {}, for each publisher; \
-                     fewer, down to {FEWEST}, if payloads could fill more than {} MiB",
+                     fewer, down to {FEWEST}, if payloads could fill more than {} MiB{}",
                     match preset {
                         Preset::Default => LIBRARY_SAMPLES,
                         Preset::Tuned => READER_SAMPLES,
@@ -443,6 +443,11 @@ impl Answer {
                     } else {
                         BEST_EFFORT_READER_BYTES
                     } >> 20,
+                    if reliable {
+                        "; of those of at most 4096 bytes, up to 1024 more wait with the driver"
+                    } else {
+                        ""
+                    },
                 ),
             }),
         });
