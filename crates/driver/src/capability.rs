@@ -374,9 +374,7 @@ fn by_subscription<D: Driver + ?Sized>(
     group: Option<&str>,
 ) -> Answer {
     let Some(filter) = filter else {
-        return Answer::unsupported(
-            "subscriptions choose by topic; filter by content in the application",
-        );
+        return Answer::unsupported("subscribers choose by topic, not by what a message holds");
     };
     let subscription = Subscription {
         filter: filter.to_owned(),

@@ -95,6 +95,12 @@ impl Lifecycle for Server {
         };
         running.restart().map(|_| ()).map_err(|e| e.to_string())
     }
+
+    fn pause(&mut self, paused: bool) {
+        if let Some(running) = &self.0 {
+            running.pause(paused);
+        }
+    }
 }
 
 fn one(
@@ -112,7 +118,10 @@ fn one(
         .start(&chosen.file, variant, scratch)
         .map_err(Ending::not_valid)?;
     let target = running.target.clone();
-    let version = running.version.clone();
+    let version = running
+        .version
+        .clone()
+        .or_else(|| drivers::library_version(driver.name()));
     let killable = matches!(file.kind, Kind::Process | Kind::Builtin);
     let mut server = Server(Some(running));
     let mut lines = Vec::new();

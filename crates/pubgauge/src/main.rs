@@ -47,14 +47,15 @@ fn main() {
             std::process::exit(if asked { FINE } else { BAD_INPUT });
         }
     };
-    std::process::exit(match act(cli) {
+    let code = match act(cli) {
         Ok(code) => code,
         Err(ending) => {
             // Libraries differ in how far they indent their hints.
             eprintln!("error: {}", ending.message.replace("\nhint:", "\n  hint:"));
             ending.code
         }
-    });
+    };
+    std::process::exit(signals::exit_code(code));
 }
 
 fn act(cli: Cli) -> Result<i32, Ending> {

@@ -193,7 +193,8 @@ fn grid(columns: &[Column]) -> String {
     for (n, column) in columns.iter().enumerate() {
         let missing = column.missing.as_ref();
         let missing = missing.map_or(String::new(), |m| format!(": {m}"));
-        out.push_str(&format!("  {} {}{missing}\n", letter(n), column.name));
+        let legend = wrap(&format!("{} {}{missing}", letter(n), column.name), 4);
+        out.push_str(&legend.replacen("    ", "  ", 1));
     }
     out.push_str(LEGEND);
     out.push_str(&wrap(

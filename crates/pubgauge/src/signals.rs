@@ -13,6 +13,12 @@ use signal_hook::iterator::Signals;
 /// over within five seconds.
 const PATIENCE: Duration = Duration::from_millis(3500);
 
+/// The shell's code for a program that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// Whether the process is ending at once.
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
+
 /// Folders to be removed when the process ends at once.
 static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -26,6 +32,15 @@ pub fn scratch() -> std::io::Result<OwnedFolder> {
     let mut folders = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
     folders.push(folder.path().to_owned());
     Ok(folder)
+}
+
+/// The code to exit with, for a program that has come to its end by itself: it may have done so
+/// because its systems were killed by the second signal.
+pub fn exit_code(own: i32) -> i32 {
+    match AT_ONCE.load(Ordering::SeqCst) {
+        true => INTERRUPTED,
+        false => own,
+    }
 }
 
 /// Installs the handlers. The first signal sets the returned flag; the second kills all systems
@@ -42,6 +57,7 @@ pub fn install() -> std::io::Result<Arc<AtomicBool>> {
         .spawn(move || {
             for _ in signals.forever() {
                 if flag.swap(true, Ordering::SeqCst) {
+                    AT_ONCE.store(true, Ordering::SeqCst);
                     pubgauge_testbed::kill_everything();
                     for folder in SCRATCH
                         .lock()
@@ -50,7 +66,8 @@ pub fn install() -> std::io::Result<Arc<AtomicBool>> {
                     {
                         let _ = std::fs::remove_dir_all(folder);
                     }
-                    std::process::exit(130);
+                    // Without the libraries' clean-up, which other threads would be running into.
+                    signal_hook::low_level::exit(INTERRUPTED);
                 }
                 eprintln!("\nending in order; press Ctrl-C again to end at once");
                 // A system that takes its time to end does not get all of it.

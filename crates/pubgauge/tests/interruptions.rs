@@ -130,6 +130,8 @@ fn ctrl_c_twice_ends_at_once() {
     let mut run = place.start(&args);
     run.measures();
     run.signal(libc::SIGINT);
+    // Two signals of a kind that wait together are one.
+    run.until_said("ending in order");
     std::thread::sleep(Duration::from_millis(300));
     run.signal(libc::SIGINT);
     run.ends_within(Duration::from_secs(2)).exits(130);
@@ -145,7 +147,7 @@ fn ctrl_c_twice_while_the_broker_hangs() {
         run.measures();
         kill(run.systems()[0], libc::SIGSTOP);
         run.signal(libc::SIGINT);
-        std::thread::sleep(Duration::from_millis(100));
+        run.until_said("ending in order");
         run.signal(libc::SIGINT);
         let done = run.ends_within(Duration::from_secs(2));
         // In order, if that was faster than the second signal.

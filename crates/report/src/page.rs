@@ -41,7 +41,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     settings(&mut out, &summary);
     unsupported(&mut out, results);
     matrix::section(&mut out, results);
-    trials::table(&mut out, &summary);
+    trials::section(&mut out, &summary);
     machine(&mut out, results);
     out.push_str(READING);
     out.push_str("</main>\n");

@@ -161,7 +161,7 @@ fn figures_equal_the_results() {
     }
     // And what a reader sees in the table of trials.
     let shown = browser.eval(
-        "[...document.querySelectorAll('#trials tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))",
+        "[...document.querySelectorAll('#trials [aria-label^=Trials] tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))",
     );
     assert_eq!(shown.as_array().unwrap().len(), results.trials.len());
     for row in shown.as_array().unwrap() {
@@ -172,6 +172,35 @@ fn figures_equal_the_results() {
         });
         assert!(found, "{row}");
     }
+}
+
+#[test]
+fn flows_stand_below_their_trials() {
+    let (results, logs) = sample::run(1);
+    let mut browser = Browser::start();
+    browser.size(1100, 900, false);
+    browser.open(&page(&results, &logs));
+    let shown = browser.eval(
+        "[...document.querySelectorAll('#trials [aria-label^=Flows] tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))",
+    );
+    let shown = shown.as_array().unwrap();
+    let several = results.trials.iter().filter(|t| t.flows.len() > 1);
+    let mut expected = 0;
+    for trial in several {
+        for flow in &trial.flows {
+            expected += 1;
+            let row = shown
+                .iter()
+                .find(|row| row[0] == json!(trial.system.name) && row[3] == json!(flow.name));
+            let row = row.unwrap_or_else(|| panic!("no row of {}", flow.name));
+            assert_eq!(row[5], json!(flow.published.to_string()));
+            assert_eq!(row[9], json!(flow.delivered.to_string()));
+            assert_eq!(row[10], json!(flow.lost.to_string()));
+        }
+    }
+    // A trial of one flow has nothing to add to its own row.
+    assert!(expected > 0);
+    assert_eq!(shown.len(), expected);
 }
 
 #[test]

@@ -307,11 +307,8 @@ impl Study {
             if unique.contains(name) {
                 wrong(format!("system `{name}` is listed twice"), None);
             } else if !name.contains("://") && !known.is_empty() && !known.contains(name) {
-                let near = nearest(name, known.iter().map(String::as_str));
-                wrong(
-                    format!("there is no system `{name}`{}", did_you_mean(near)),
-                    Some("`pubgauge systems` lists them".into()),
-                );
+                let (message, hint) = no_such_system(name, known);
+                wrong(message, Some(hint));
             }
             unique.push(name.clone());
         }
@@ -541,4 +538,23 @@ fn shown(node: &Node) -> String {
         Value::Text(text) => text.clone(),
         _ => node.to_json().to_string(),
     }
+}
+
+/// What is wrong with a name that no system has, and what to do.
+fn no_such_system(name: &str, known: &[String]) -> (String, String) {
+    let lists = "`pubgauge systems` lists them".to_owned();
+    if let Some((system, variant)) = name.split_once(':')
+        && known.iter().any(|k| k == system)
+    {
+        let own = known.iter().filter_map(|k| k.strip_prefix(system));
+        let own: Vec<_> = own.filter_map(|k| k.strip_prefix(':')).collect();
+        let message = format!("`{system}` has no variant `{variant}`");
+        return match own.is_empty() {
+            true => (format!("{message}: it has none"), lists),
+            false => (message, format!("its variants are `{}`", own.join("`, `"))),
+        };
+    }
+    let near = nearest(name, known.iter().map(String::as_str));
+    let message = format!("there is no system `{name}`{}", did_you_mean(near));
+    (message, lists)
 }

@@ -302,7 +302,9 @@ unsafe fn watch(socket: RawFd, system: i32) -> ! {
                     (5, SIGNAL) => {
                         signal_all(system, lives, value);
                         // A stopped process would take no notice.
-                        signal_all(system, lives, libc::SIGCONT);
+                        if value != libc::SIGSTOP {
+                            signal_all(system, lives, libc::SIGCONT);
+                        }
                     }
                     // Also when pubgauge is gone: `recv` then gives 0 or an error.
                     _ => kill_all(system, lives),

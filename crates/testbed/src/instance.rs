@@ -304,6 +304,12 @@ impl Instance {
         self.guard.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Stops the processes in their tracks, or lets them go on.
+    pub fn pause(&self, paused: bool) {
+        let signal = if paused { libc::SIGSTOP } else { libc::SIGCONT };
+        self.tell(|guard| guard.signal(signal));
+    }
+
     fn tell(&self, what: impl FnOnce(&Guard)) {
         if let Some(guard) = self.shared_guard().as_ref() {
             what(guard);

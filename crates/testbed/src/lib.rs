@@ -36,6 +36,7 @@ pub use limits::{TooFewDescriptors, check_descriptors, max_open_files, raise_nof
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use owned::OwnedFolder;
+pub use ports::free_port;
 pub use probe::probe;
 pub use readiness::ProbeFn;
 pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};

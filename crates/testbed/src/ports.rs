@@ -24,8 +24,7 @@ impl Ports {
         for name in names {
             let mut tries = 0;
             let (listener, port) = loop {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-                let port = listener.local_addr()?.port();
+                let (listener, port) = listen()?;
                 tries += 1;
                 if handed_out.insert(port) {
                     break (listener, port);
@@ -76,6 +75,50 @@ impl Held {
         };
         Held(ports.iter().filter_map(|port| hold(port).ok()).collect())
     }
+}
+
+/// A port of the loopback that nobody listens on, and which no client's connection gets as its own
+/// between now and the moment when somebody does.
+///
+/// # Errors
+/// If there is none.
+pub fn free_port() -> io::Result<u16> {
+    listen().map(|(_, port)| port)
+}
+
+/// The first port that is chosen: those below are for well-known services.
+const FIRST: u16 = 10_000;
+
+/// Listens on a free loopback port: on one below those that the kernel gives to connections, if
+/// there are enough of them. A port among the latter may be taken by any client before its system
+/// binds it; and who connects to it before may be connected with himself.
+fn listen() -> io::Result<(TcpListener, u16)> {
+    let end = first_ephemeral();
+    if end >= FIRST + 1000 {
+        for _ in 0..200 {
+            let port = FIRST + (random() % u64::from(end - FIRST)) as u16;
+            if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                return Ok((listener, port));
+            }
+        }
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+/// The first port that the kernel gives to connections; 0 if it does not say.
+fn first_ephemeral() -> u16 {
+    std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Another number each time, also in another process that starts at the same moment.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
 }
 
 /// Whether nobody listens on a loopback port.
@@ -146,6 +189,19 @@ mod tests {
         let second = Ports::take(&names).unwrap().release();
         let all: BTreeSet<u16> = first.iter().chain(&second).copied().collect();
         assert_eq!(all.len(), 100);
+    }
+
+    #[test]
+    fn ports_are_none_that_connections_get() {
+        let range = match first_ephemeral() {
+            end if end >= FIRST + 1000 => FIRST..end,
+            // Connections get all of them here.
+            end => end..u16::MAX,
+        };
+        for _ in 0..50 {
+            let port = free_port().unwrap();
+            assert!(range.contains(&port), "{port} is not in {range:?}");
+        }
     }
 
     #[test]

@@ -111,6 +111,14 @@ impl Running {
         self.end(Way::Order)
     }
 
+    /// Stops the system's processes in their tracks, or lets them go on: SIGSTOP and SIGCONT to its
+    /// process group and to descendants that left it.
+    pub fn pause(&self, paused: bool) {
+        if let Some(life) = &self.life {
+            life.instance.pause(paused);
+        }
+    }
+
     /// Starts the system again, with the same command, in the same folder, on the same ports, and
     /// waits until it is ready; stops it in order first if it still runs. Tells how long it took
     /// from the start to readiness. The target stays what it was. Where nothing was started there

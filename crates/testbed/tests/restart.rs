@@ -121,6 +121,40 @@ fn a_system_that_is_down_leaves_nothing_either() {
     }
 }
 
+/// Waits until all processes are stopped, or none is.
+fn all_are(pids: &[i32], stopped: bool) {
+    let is_stopped = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    };
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while pids.iter().any(|pid| is_stopped(pid) != stopped) {
+        assert!(std::time::Instant::now() < end, "stopped: not {stopped}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_paused_system_stands_still_goes_on_and_ends() {
+    let scratch = tempfile::tempdir().unwrap();
+    let system = SystemFile::parse(COUNTING, "counting.toml").unwrap();
+    let running = start(&system, None, scratch.path());
+    let folder = running.target.scratch.clone();
+    let daemon = std::fs::read_to_string(folder.join("daemon")).unwrap();
+    let group = [running.pid().unwrap(), daemon.trim().parse().unwrap()];
+    running.pause(true);
+    all_are(&group, true);
+    running.pause(false);
+    all_are(&group, false);
+    // What is never let go on ends all the same.
+    running.pause(true);
+    all_are(&group, true);
+    let pids = running.pids();
+    drop(running);
+    assert!(pids.iter().all(|pid| !alive(*pid)));
+    assert!(is_empty(scratch.path()));
+}
+
 #[test]
 fn a_system_that_does_not_come_back_says_why() {
     let scratch = tempfile::tempdir().unwrap();

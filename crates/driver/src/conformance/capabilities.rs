@@ -73,6 +73,8 @@ pub fn prove<'a>(
                     bed.settings = window;
                 }
             }
+            // Without a limit of its own a fast server would take in everything: it is stopped.
+            bed.server = server.filter(|_| bed.settings.queue_limit.is_none());
             limits::queue(&mut bed, Some(what)).map(shown)
         }
         Capability::Topology(_) => Ok(Proof::Unseen("clients see addresses only")),

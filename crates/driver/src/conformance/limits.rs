@@ -1,7 +1,7 @@
 //! Checks of limits: rates, windows and queues.
 
 use super::Proof;
-use super::bed::{Bed, PATIENCE};
+use super::bed::{Bed, PATIENCE, Pair};
 use crate::header::Kind;
 use crate::seam::Publish;
 use crate::settings::{Batching, OnFull};
@@ -126,7 +126,9 @@ pub(super) fn multicast(bed: &mut Bed<'_>) -> Result<Proof, String> {
 
 /// Many messages in a row, and how many system calls they took.
 pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
-    const COUNT: u32 = 2000;
+    const ROW: u32 = 50;
+    const ROWS: u32 = 40;
+    const COUNT: u32 = ROW * ROWS;
     const LEN: usize = 100;
     let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
     let Some(before) = pair.out.fleet.writes() else {
@@ -135,10 +137,15 @@ pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
         ));
     };
     let bytes = pair.out.fleet.wire_bytes().sent;
-    pair.send_all(0, COUNT, LEN)?;
-    pair.until("2000 messages", |p| {
-        p.into.seen.delivered.len() >= COUNT as usize
-    })?;
+    // In rows that no window of unacknowledged messages divides: a message that waited for an
+    // acknowledgement has none to share a batch with.
+    let first = pair.into.seen.delivered.len();
+    for row in 1..=ROWS {
+        pair.send_all(0, ROW, LEN)?;
+        pair.until("a row of messages", |p| {
+            p.into.seen.delivered.len() >= first + (row * ROW) as usize
+        })?;
+    }
     let writes = pair.out.fleet.writes().unwrap_or(before) - before;
     let bytes = pair.out.fleet.wire_bytes().sent - bytes;
     let fine = match bed.settings.batching {
@@ -162,28 +169,54 @@ pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
 /// More bytes than sockets hold: beyond them only a limit of the system's own can hold back.
 const FLOOD: u32 = 30_000;
 
-/// Nobody reads: the limit must be reached, and `what` happen there.
-pub(super) fn queue(bed: &mut Bed<'_>, what: Option<OnFull>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+/// What became of messages that nobody read.
+#[derive(Default)]
+struct Flood {
+    accepted: usize,
+    blocked: u32,
+    dropped: u32,
+}
+
+/// Sends until the limit was reached fifty times, or there is none.
+fn flood(pair: &mut Pair) -> Result<Flood, String> {
     let (client, topic) = pair.senders[0];
-    let (mut accepted, mut blocked, mut dropped) = (0usize, 0u32, 0u32);
+    let mut flood = Flood::default();
     let start = pair.out.clock.now();
-    while accepted < FLOOD as usize
-        && blocked + dropped < 50
+    while flood.accepted < FLOOD as usize
+        && flood.blocked + flood.dropped < 50
         && pair.out.clock.now() - start < 8_000_000_000
     {
         match pair.out.send(client, topic, 0, 2000, Kind::Measured)? {
-            Publish::Accepted => accepted += 1,
+            Publish::Accepted => flood.accepted += 1,
             Publish::Blocked => {
-                blocked += 1;
+                flood.blocked += 1;
                 pair.out.poll(5_000_000)?;
             }
-            Publish::Refused(_) => dropped += 1,
+            Publish::Refused(_) => flood.dropped += 1,
         }
-        if accepted % 64 == 0 {
+        if flood.accepted.is_multiple_of(64) {
             pair.out.poll(0)?;
         }
     }
+    Ok(flood)
+}
+
+/// Nobody reads: the limit must be reached, and `what` happen there.
+pub(super) fn queue(bed: &mut Bed<'_>, what: Option<OnFull>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pause = |paused| {
+        if let Some(server) = bed.server.as_mut() {
+            server.pause(paused);
+        }
+    };
+    pause(true);
+    let flood = flood(&mut pair);
+    pause(false);
+    let Flood {
+        accepted,
+        blocked,
+        dropped,
+    } = flood?;
     // Now somebody reads what is left. What was given up never comes; what a busy server still has
     // may take its time.
     let mut progress = (pair.out.clock.now(), 0);

@@ -58,6 +58,11 @@ pub trait Lifecycle {
     /// # Errors
     /// Why it did not come back, in words.
     fn restart(&mut self, how: Ending) -> Result<(), String>;
+
+    /// Stops the server's processes in their tracks, or lets them go on (SIGSTOP, SIGCONT):
+    /// whatever is sent meanwhile stays where it is. By default nothing is stopped, and what a
+    /// server takes in then depends on how fast it is.
+    fn pause(&mut self, _paused: bool) {}
 }
 
 type Check = fn(&mut Bed<'_>) -> Result<(), String>;

@@ -40,6 +40,7 @@ mod subscribe;
 mod topics;
 mod window;
 
+use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
     Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Traits,
     Unsupported,
@@ -110,6 +111,15 @@ impl Driver for AmqpDriver {
         match &subscription.group {
             Some(group) => topics::group_queue(group, &key).map(drop),
             None => Ok(()),
+        }
+    }
+
+    fn capability(&self, capability: Capability, target: &Target) -> Answer {
+        match capability {
+            Capability::Filter(Filtering::Content) => Answer::unsupported(
+                "exchanges choose by routing key; a headers exchange chooses by a message's headers, and pubgauge's messages have none",
+            ),
+            _ => capability::derived(self, capability, target),
         }
     }
 

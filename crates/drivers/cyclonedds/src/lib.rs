@@ -33,6 +33,7 @@ mod topic;
 #[cfg(feature = "native")]
 pub use fleet::{CycloneFleet, Statistics};
 
+use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
     Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Topology,
     Traits, Unsupported,
@@ -102,6 +103,15 @@ impl Driver for CycloneddsDriver {
 
     fn topology(&self, _target: &Target) -> Topology {
         Topology::Brokerless
+    }
+
+    fn capability(&self, capability: Capability, target: &Target) -> Answer {
+        match capability {
+            Capability::Filter(Filtering::Content) => Answer::unsupported(
+                "Cyclone DDS 0.10 evaluates no filter expressions: it asks a function of the application at the reader, and pubgauge sets none",
+            ),
+            _ => capability::derived(self, capability, target),
+        }
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -33,6 +33,7 @@ mod native;
 mod options;
 mod topic;
 
+use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
     Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Topology,
     Traits, Unsupported,
@@ -90,6 +91,15 @@ impl Driver for FastddsDriver {
 
     fn topology(&self, _: &Target) -> Topology {
         Topology::Brokerless
+    }
+
+    fn capability(&self, capability: Capability, target: &Target) -> Answer {
+        match capability {
+            Capability::Filter(Filtering::Content) => Answer::unsupported(
+                "a content-filtered topic needs fields to filter by; the type here is an octet sequence whose only field is the device, and none is set up",
+            ),
+            _ => capability::derived(self, capability, target),
+        }
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -110,6 +110,9 @@ impl Driver for XmppDriver {
             Capability::Filter(Filtering::Prefix | Filtering::PerLevel) => Answer::emulated(
                 "nodes that match are looked for every second (XEP-0030) and subscribed to one by one: items of a node that was not found yet are missed",
             ),
+            Capability::Filter(Filtering::Content) => Answer::unsupported(
+                "subscribers choose nodes; XEP-0060 leaves filters over content to the service, and ejabberd has none",
+            ),
             Capability::BinaryPayload => Answer::emulated("as base64 text, a third longer"),
             _ => capability::derived(self, capability, target),
         }

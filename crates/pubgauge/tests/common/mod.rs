@@ -312,6 +312,15 @@ impl Started<'_> {
         }
     }
 
+    /// Waits until this stands in its standard error.
+    #[track_caller]
+    pub fn until_said(&mut self, text: &str) {
+        let file = self.place.folder.path().join("stderr");
+        self.until(text, || {
+            std::fs::read(&file).is_ok_and(|said| String::from_utf8_lossy(&said).contains(text))
+        });
+    }
+
     /// The processes of systems that pubgauge started: those that live here with another command
     /// line than pubgauge itself and its guards, which are forks of it.
     pub fn systems(&self) -> Vec<i32> {

@@ -11,11 +11,7 @@ use std::time::{Duration, Instant};
 
 /// A port of the loopback that nobody listens on at the moment.
 pub fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    pubgauge_testbed::free_port().unwrap()
 }
 
 /// A private mosquitto; killed and waited for when it is dropped.

@@ -1,14 +1,15 @@
-//! The table of all trials with all their figures: what everything else is made of.
+//! The tables of all trials, and of their flows where there are several, with all their figures:
+//! what everything else is made of.
 
 use std::fmt::Write as _;
 
-use pubgauge_results::{Distribution, Trial};
+use pubgauge_results::{Distribution, FlowFigures, Trial};
 
 use super::{badge, escape, system_of};
-use crate::summary::{Summary, percentile};
+use crate::summary::{Cell, Summary, Workload, percentile};
 use crate::units;
 
-type Column = (&'static str, fn(&Trial) -> String);
+type Column<T> = (&'static str, fn(&T) -> String);
 
 fn at(distribution: &Distribution, quantile: f64, value: u64) -> String {
     percentile(distribution.count, quantile, value).map_or("–".into(), units::time)
@@ -22,7 +23,7 @@ fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> S
     percentile(d.count, quantile, value).map_or("–".into(), |ns| units::time(ns * scale))
 }
 
-const COLUMNS: [Column; 36] = [
+const OF_TRIALS: [Column<Trial>; 36] = [
     ("repeat", |t| t.repeat.to_string()),
     ("measured", |t| format!("{:.1} s", t.duration_s)),
     ("offered", |t| t.offered.to_string()),
@@ -87,41 +88,109 @@ const COLUMNS: [Column; 36] = [
     ("noise p99", |t| at(&t.noise_ns, 0.99, t.noise_ns.p99)),
 ];
 
+const OF_FLOWS: [Column<FlowFigures>; 20] = [
+    ("offered", |f| f.offered.to_string()),
+    ("published", |f| f.published.to_string()),
+    ("refused", |f| f.refused.to_string()),
+    ("not sent", |f| f.not_sent.to_string()),
+    ("expected", |f| f.expected.to_string()),
+    ("delivered", |f| f.delivered.to_string()),
+    ("lost", |f| f.lost.to_string()),
+    ("duplicated", |f| f.duplicated.to_string()),
+    ("reordered", |f| f.reordered.to_string()),
+    ("delivered/s", |f| units::rate(f.delivered_msgs_per_s)),
+    ("latency p50", |f| at(&f.latency_ns, 0.5, f.latency_ns.p50)),
+    ("p99", |f| at(&f.latency_ns, 0.99, f.latency_ns.p99)),
+    ("p99.9", |f| at(&f.latency_ns, 0.999, f.latency_ns.p99_9)),
+    ("max", |f| at(&f.latency_ns, 0.0, f.latency_ns.max)),
+    ("from send p50", |f| {
+        at(&f.latency_from_send_ns, 0.5, f.latency_from_send_ns.p50)
+    }),
+    ("p99", |f| {
+        at(&f.latency_from_send_ns, 0.99, f.latency_from_send_ns.p99)
+    }),
+    ("send lag p50", |f| {
+        at(&f.send_lag_ns, 0.5, f.send_lag_ns.p50)
+    }),
+    ("p99", |f| at(&f.send_lag_ns, 0.99, f.send_lag_ns.p99)),
+    ("round trip p50", |f| optional(&f.round_trip_ns, 1.0, 0.5)),
+    ("half of it", |f| optional(&f.round_trip_ns, 0.5, 0.5)),
+];
+
 fn share(running: f64, waiting: f64) -> String {
     format!("{:.0} % / {:.0} %", running * 100.0, waiting * 100.0)
 }
 
 /// Writes the section.
-pub(super) fn table(out: &mut String, summary: &Summary<'_>) {
+pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
     out.push_str("<section id=\"trials\"><h2>Every trial</h2>\n");
     for workload in &summary.workloads {
         let name = escape(&workload.name);
-        let _ = write!(
-            out,
-            "<h3>{name}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Trials of {name}\"><table>\n<thead><tr><th scope=\"col\">system</th><th scope=\"col\">verdict</th>"
-        );
-        for (column, _) in COLUMNS {
-            let _ = write!(out, "<th scope=\"col\">{column}</th>");
+        let _ = writeln!(out, "<h3>{name}</h3>");
+        begin(out, &format!("Trials of {name}"), &[], &OF_TRIALS);
+        for (label, trial) in trials(workload) {
+            row(out, label, trial, &[], &OF_TRIALS, trial);
         }
-        out.push_str("</tr></thead>\n<tbody>\n");
-        for cell in &workload.cells {
-            for trial in &cell.trials {
-                let _ = write!(
-                    out,
-                    "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td>",
-                    escape(&system_of(trial)),
-                    escape(&cell.label),
-                    badge(trial.verdict.status)
-                );
-                for (column, figure) in COLUMNS {
-                    // On paper, where no table is that wide, each figure carries its name.
-                    let figure = escape(&figure(trial));
-                    let _ = write!(out, "<td class=\"n\" data-name=\"{column}\">{figure}</td>");
+        out.push_str(END);
+        if trials(workload).any(|(_, trial)| trial.flows.len() > 1) {
+            let _ = writeln!(out, "<h4>Its flows</h4>");
+            let words = ["repeat", "flow"];
+            begin(out, &format!("Flows of {name}"), &words, &OF_FLOWS);
+            for (label, trial) in trials(workload) {
+                for flow in &trial.flows {
+                    let words = [trial.repeat.to_string(), escape(&flow.name)];
+                    row(out, label, trial, &words, &OF_FLOWS, flow);
                 }
-                out.push_str("</tr>\n");
             }
+            out.push_str(END);
         }
-        out.push_str("</tbody></table></div>\n");
     }
     out.push_str("</section>\n");
+}
+
+/// All trials of a workload, each with its cell's label.
+fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'a str, &'a Trial)> {
+    let of = |cell: &'a Cell<'a>| cell.trials.iter().map(|trial| (&*cell.label, *trial));
+    workload.cells.iter().flat_map(of)
+}
+
+/// The end of a table.
+const END: &str = "</tbody></table></div>\n";
+
+/// The beginning of a table, up to its rows; `words` head the columns before the figures.
+fn begin<T>(out: &mut String, label: &str, words: &[&str], columns: &[Column<T>]) {
+    let _ = write!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<thead><tr><th scope=\"col\">system</th><th scope=\"col\">verdict</th>"
+    );
+    for column in words.iter().chain(columns.iter().map(|(name, _)| name)) {
+        let _ = write!(out, "<th scope=\"col\">{column}</th>");
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+}
+
+fn row<T>(
+    out: &mut String,
+    label: &str,
+    trial: &Trial,
+    words: &[String],
+    columns: &[Column<T>],
+    of: &T,
+) {
+    let _ = write!(
+        out,
+        "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td>",
+        escape(&system_of(trial)),
+        escape(label),
+        badge(trial.verdict.status)
+    );
+    for word in words {
+        let _ = write!(out, "<td>{word}</td>");
+    }
+    for (column, figure) in columns {
+        // On paper, where no table is that wide, each figure carries its name.
+        let figure = escape(&figure(of));
+        let _ = write!(out, "<td class=\"n\" data-name=\"{column}\">{figure}</td>");
+    }
+    out.push_str("</tr>\n");
 }

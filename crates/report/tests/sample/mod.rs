@@ -345,6 +345,18 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             subscribers_running: client.subscribers / duration_s,
             subscribers_waiting: 0.05,
         },
+        flows: match load.publishers {
+            1 => vec![flow("periodic", published, delivered, &latency)],
+            _ => vec![
+                flow("alarms", published / 10, delivered / 10, &lag),
+                flow(
+                    "readings",
+                    published - published / 10,
+                    delivered - delivered / 10,
+                    &latency,
+                ),
+            ],
+        },
         connections: Connections {
             planned: u64::from(load.publishers) + 1,
             made: u64::from(load.publishers) + 1,
@@ -376,6 +388,19 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         histogram: latency,
     };
     (trial, interval)
+}
+
+fn flow(name: &str, published: u64, delivered: u64, latency: &Histogram<u64>) -> FlowFigures {
+    FlowFigures {
+        name: name.into(),
+        offered: published,
+        published,
+        delivered,
+        expected: published,
+        lost: published.saturating_sub(delivered),
+        latency_ns: Distribution::from_histogram(latency),
+        ..Default::default()
+    }
 }
 
 fn histogram(draws: &mut Draws, count: usize, median: f64, spread: f64) -> Histogram<u64> {
