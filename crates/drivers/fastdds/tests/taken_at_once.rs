@@ -4,7 +4,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Rig, SECOND, prove, run, settings, target};
 use pubgauge_driver::{Change, ClientId, Clock, Kind, Publish, TopicId};
@@ -13,6 +13,9 @@ use serde_json::json;
 
 /// The longest payload that the fleets are told of: short enough to be taken at once.
 const SMALL: usize = 100;
+
+/// What may wait between the two threads.
+const INBOX: u32 = 1024;
 
 /// What a reader may hold by itself with the preset `tuned`, and a writer.
 const HISTORIES: u32 = 1000 + 400;
@@ -27,25 +30,28 @@ fn open(scratch: &tempfile::TempDir, json: serde_json::Value, worker: u32) -> Ri
     )
 }
 
-/// Sends from `next` on until nothing is accepted for a while; returns what would be next.
+/// Sends until nothing has been accepted for a while; returns how many were. While not even the
+/// inbox can be full, the while is longer than a heartbeat of the default preset.
 fn fill(out: &mut Rig, client: ClientId, topic: TopicId) -> u32 {
     let mut next = 0;
-    let mut refused = 0;
-    while refused < 50 {
+    let mut accepted_at = Instant::now();
+    loop {
         assert!(next < 100_000, "nothing holds the publisher back");
         match out.try_send(client, topic, next) {
             Publish::Accepted => {
                 next += 1;
-                refused = 0;
+                accepted_at = Instant::now();
             }
             Publish::Blocked => {
-                refused += 1;
+                let patience = if next <= INBOX { 5000 } else { 500 };
+                if accepted_at.elapsed() > Duration::from_millis(patience) {
+                    return next;
+                }
                 out.poll(10_000_000);
             }
             Publish::Refused(why) => panic!("{why:?}"),
         }
     }
-    next
 }
 
 #[test]
@@ -64,8 +70,8 @@ fn a_reader_that_is_not_read_from_holds_its_publisher_back_and_loses_nothing() {
 
         let sent = fill(&mut out, client, topic);
         // More than the histories hold, so that samples waited in each place there is.
-        assert!(sent > 1024, "{json}: {sent}");
-        assert!(sent <= HISTORIES + 2 * 1024, "{json}: {sent}");
+        assert!(sent > INBOX, "{json}: {sent}");
+        assert!(sent <= HISTORIES + 2 * INBOX, "{json}: {sent}");
         run(&mut out, &mut into, 20 * SECOND, |_, into| {
             into.seen.got.len() as u32 >= sent
         });
