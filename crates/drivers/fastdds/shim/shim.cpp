@@ -126,8 +126,9 @@ struct pgf_reader : DataReaderListener {
     // Samples stayed in the history: the inbox was full, or somebody else was pulling.
     std::atomic<bool> left{false};
 
-    // Moves what is in the history to the inbox; `pulling` is held. False if the library failed.
-    bool pull() {
+    // Moves what is in the history of `reader`, which is `entity`, to the inbox; `pulling` is held.
+    // False if the library failed.
+    bool pull(DataReader *reader) {
         left.store(false, std::memory_order_seq_cst);
         for (;;) {
             const int32_t room = int32_t(std::min(inbox.room(), size_t(PULLED)));
@@ -137,7 +138,7 @@ struct pgf_reader : DataReaderListener {
             }
             samples.length(0);
             infos.length(0);
-            const ReturnCode_t code = entity->take(samples, infos, room);
+            const ReturnCode_t code = reader->take(samples, infos, room);
             if (code == ReturnCode_t::RETCODE_NO_DATA) return true;
             if (code != ReturnCode_t::RETCODE_OK) return false;
             const int count = infos.length();
@@ -150,11 +151,13 @@ struct pgf_reader : DataReaderListener {
         }
     }
 
-    void on_data_available(DataReader *) override {
+    // The first samples may come before `entity` is known: the reader is not even created then, as
+    // far as its creator can tell.
+    void on_data_available(DataReader *reader) override {
         if (p->config.take_at_once) {
             std::unique_lock<std::mutex> guard(pulling, std::try_to_lock);
             // The fleet's thread meets a failure of the library when it pulls.
-            if (!guard || !pull()) left.store(true, std::memory_order_seq_cst);
+            if (!guard || !pull(reader)) left.store(true, std::memory_order_seq_cst);
         }
         if (!listed.load(std::memory_order_seq_cst) &&
             !listed.exchange(true, std::memory_order_seq_cst)) {
@@ -167,7 +170,7 @@ struct pgf_reader : DataReaderListener {
         int count = inbox.get(out, max);
         if (count == 0 && left.load(std::memory_order_seq_cst)) {
             std::lock_guard<std::mutex> guard(pulling);
-            if (!pull()) return -1;
+            if (!pull(entity)) return -1;
             count = inbox.get(out, max);
         }
         *more = left.load(std::memory_order_seq_cst) || !inbox.empty();
