@@ -4,7 +4,6 @@
 
 #include "counting.hpp"
 #include "ids.hpp"
-#include "inbox.hpp"
 #include "message.hpp"
 
 #include <fastdds/dds/core/LoanableSequence.hpp>
@@ -46,8 +45,6 @@ using pubgauge::Shared;
 namespace {
 
 constexpr int GROUP = 64;
-// Samples that the receive thread takes at a time: there is one, unless a gap before it was filled.
-constexpr int PULLED = 8;
 const char *const FLOW = "pubgauge";
 const char *const TOPIC = "pubgauge";
 // Administratively scoped (RFC 2365), like the default of DDSI-RTPS (9.6.1.4.1).
@@ -116,65 +113,11 @@ struct pgf_reader : DataReaderListener {
     // Stands in the list of readers with data; only the first sample after a take costs a lock.
     std::atomic<bool> listed{false};
 
-    // With take_at_once only.
-    pubgauge::Inbox inbox;
-    // Held by whoever moves samples to the inbox, so that they stay in order. The library calls
-    // the listener with the reader locked, so the listener never waits for it.
-    std::mutex pulling;
-    IncomingSeq samples{PULLED}; // guarded by `pulling`, as is `infos`
-    SampleInfoSeq infos{PULLED};
-    // Samples stayed in the history: the inbox was full, or somebody else was pulling.
-    std::atomic<bool> left{false};
-
-    // Moves what is in the history of `reader`, which is `entity`, to the inbox; `pulling` is held.
-    // False if the library failed.
-    bool pull(DataReader *reader) {
-        left.store(false, std::memory_order_seq_cst);
-        for (;;) {
-            const int32_t room = int32_t(std::min(inbox.room(), size_t(PULLED)));
-            if (room == 0) {
-                left.store(true, std::memory_order_seq_cst);
-                return true;
-            }
-            samples.length(0);
-            infos.length(0);
-            const ReturnCode_t code = reader->take(samples, infos, room);
-            if (code == ReturnCode_t::RETCODE_NO_DATA) return true;
-            if (code != ReturnCode_t::RETCODE_OK) return false;
-            const int count = infos.length();
-            for (int i = 0; i < count; i++) {
-                if (!infos[i].valid_data) continue;
-                inbox.put(samples[i].data, samples[i].len, infos[i].source_timestamp.to_ns());
-            }
-            // What comes during this is announced by a call of the listener of its own.
-            if (count < room) return true;
-        }
-    }
-
-    // The first samples may come before `entity` is known: the reader is not even created then, as
-    // far as its creator can tell.
-    void on_data_available(DataReader *reader) override {
-        if (p->config.take_at_once) {
-            std::unique_lock<std::mutex> guard(pulling, std::try_to_lock);
-            // The fleet's thread meets a failure of the library when it pulls.
-            if (!guard || !pull(reader)) left.store(true, std::memory_order_seq_cst);
-        }
-        if (!listed.load(std::memory_order_seq_cst) &&
-            !listed.exchange(true, std::memory_order_seq_cst)) {
+    void on_data_available(DataReader *) override {
+        if (!listed.load(std::memory_order_acquire) &&
+            !listed.exchange(true, std::memory_order_acq_rel)) {
             p->shared->data(number);
         }
-    }
-
-    // Hands over what the inbox holds; -1 if the library failed.
-    int get(pgf_sample *out, int max, int *more) {
-        int count = inbox.get(out, max);
-        if (count == 0 && left.load(std::memory_order_seq_cst)) {
-            std::lock_guard<std::mutex> guard(pulling);
-            if (!pull(entity)) return -1;
-            count = inbox.get(out, max);
-        }
-        *more = left.load(std::memory_order_seq_cst) || !inbox.empty();
-        return count;
     }
 };
 
@@ -481,7 +424,6 @@ int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *more) {
     *more = 0;
     // Before the look, so that what comes during it is announced again.
     r->listed.store(false, std::memory_order_seq_cst);
-    if (r->p->config.take_at_once) return r->get(out, max, more);
     auto &samples = r->p->samples;
     auto &infos = r->p->infos;
     samples.length(0);

@@ -24,7 +24,6 @@ typedef struct {
     uint32_t reliable;
     uint32_t reader_transient_local;
     uint32_t writer_transient_local;
-    uint32_t take_at_once;         /* the receive thread takes samples as they come (inbox.hpp) */
     uint32_t asynchronous;
     uint32_t piggyback;
     uint32_t data_sharing;
@@ -41,8 +40,7 @@ typedef struct {
     int32_t flow_scheduler;        /* negative: no flow controller; else FlowControllerSchedulerPolicy */
 } pgf_config;
 
-/* A sample that was taken; the data stays valid until the next pgf_take of the participant (with
- * take_at_once, of the reader). */
+/* A sample that was taken; the data stays valid until the next pgf_take of the participant. */
 typedef struct {
     const uint8_t *data;
     size_t len;

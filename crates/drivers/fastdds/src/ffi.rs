@@ -21,7 +21,6 @@ pub(crate) struct Config {
     pub reliable: u32,
     pub reader_transient_local: u32,
     pub writer_transient_local: u32,
-    pub take_at_once: u32,
     pub asynchronous: u32,
     pub piggyback: u32,
     pub data_sharing: u32,

@@ -23,8 +23,6 @@ const READER_BYTES: usize = 256 << 20;
 const BEST_EFFORT_READER_BYTES: usize = 1 << 30;
 /// The fewest samples even of the largest payloads.
 const FEWEST: i32 = 32;
-/// The largest payloads that the receive thread hands over.
-const SMALL: usize = 4096;
 /// Heartbeats of the preset `tuned`, without and with a flow controller.
 const TUNED_HEARTBEAT_NS: i64 = 1_000_000;
 const TUNED_FLOW_HEARTBEAT_NS: i64 = 20_000_000;
@@ -126,23 +124,6 @@ impl Options {
     /// reliable are ever acknowledged.
     pub(crate) fn writer_transient_local(&self) -> bool {
         self.last_value || self.reliable && self.native.writer_transient_local
-    }
-
-    /// Whether the library's receive thread takes samples of up to `max_payload` bytes as soon as
-    /// they come, and hands them to the fleet's thread. Not where somebody set how many samples
-    /// may wait in the reader, or which of them give way to others: it would empty the history
-    /// before that could matter. Not for large payloads, whose copies would cost more than the
-    /// two threads' waiting for each other does.
-    pub(crate) fn take_at_once(&self, max_payload: usize) -> bool {
-        self.reliable
-            && self.reader_depth() == 0
-            && self.lifespan_ms.is_none()
-            && self
-                .queue_limit
-                .or(self.native.reader_max_samples)
-                .is_none()
-            && !self.native.data_sharing
-            && max_payload <= SMALL
     }
 
     /// Whether a thread of the library sends.
@@ -433,7 +414,7 @@ impl Answer {
                 (Some(n), _) => format!("reader: resource_limits.max_samples_per_instance {n}"),
                 (None, preset) => format!(
                     "reader: resource_limits.max_samples_per_instance {}, for each publisher; \
-                     fewer, down to {FEWEST}, if payloads could fill more than {} MiB{}",
+                     fewer, down to {FEWEST}, if payloads could fill more than {} MiB",
                     match preset {
                         Preset::Default => LIBRARY_SAMPLES,
                         Preset::Tuned => READER_SAMPLES,
@@ -443,11 +424,6 @@ impl Answer {
                     } else {
                         BEST_EFFORT_READER_BYTES
                     } >> 20,
-                    if reliable {
-                        "; of those of at most 4096 bytes, up to 1024 more wait with the driver"
-                    } else {
-                        ""
-                    },
                 ),
             }),
         });

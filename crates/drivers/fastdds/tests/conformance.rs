@@ -1,10 +1,7 @@
 //! The conformance suite over the system's Fast DDS.
 
 use pubgauge_driver::conformance::{Exception, Proof, check, failures, prove};
-use pubgauge_driver::{
-    Capability, Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Support,
-    Target, Topology, Traits, Unsupported,
-};
+use pubgauge_driver::{Capability, Driver, Settings, Support, Target};
 use pubgauge_driver_fastdds::FastddsDriver;
 use serde_json::json;
 
@@ -15,16 +12,7 @@ fn conforms(settings: serde_json::Value, exceptions: &[Exception]) {
         scratch: scratch.path().to_owned(),
         ..Target::default()
     };
-    conforms_with(&FastddsDriver, &target, &settings, exceptions);
-}
-
-fn conforms_with(
-    driver: &dyn Driver,
-    target: &Target,
-    settings: &Settings,
-    exceptions: &[Exception],
-) {
-    let outcomes = check(driver, target, settings, exceptions);
+    let outcomes = check(&FastddsDriver, &target, &settings, exceptions);
     let failures = failures(&outcomes);
     assert!(failures.is_empty(), "{failures:#?}");
 }
@@ -32,62 +20,6 @@ fn conforms_with(
 #[test]
 fn reliable() {
     conforms(json!({"reliability": "reliable"}), &[]);
-}
-
-/// Told of small payloads, the driver has its samples taken by the library's receive thread; the
-/// suite announces 2 MB.
-struct ToldOfSmallPayloads;
-
-impl Driver for ToldOfSmallPayloads {
-    fn name(&self) -> &'static str {
-        FastddsDriver.name()
-    }
-
-    fn resolve(
-        &self,
-        settings: &Settings,
-        target: &Target,
-    ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        FastddsDriver.resolve(settings, target)
-    }
-
-    fn traits(&self, settings: &Settings) -> Traits {
-        FastddsDriver.traits(settings)
-    }
-
-    fn check_subscription(
-        &self,
-        settings: &Settings,
-        target: &Target,
-        asked: &Subscription,
-    ) -> Result<(), DriverError> {
-        FastddsDriver.check_subscription(settings, target, asked)
-    }
-
-    fn topology(&self, target: &Target) -> Topology {
-        FastddsDriver.topology(target)
-    }
-
-    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        FastddsDriver.open(FleetConfig {
-            max_payload: 1000,
-            ..config
-        })
-    }
-}
-
-#[test]
-fn reliable_and_taken_by_the_receive_thread() {
-    for preset in ["tuned", "default"] {
-        let settings = json!({"native": {"fastdds": {"preset": preset}}});
-        let settings: Settings = serde_json::from_value(settings).expect("settings");
-        let scratch = tempfile::tempdir().expect("a folder");
-        let target = Target {
-            scratch: scratch.path().to_owned(),
-            ..Target::default()
-        };
-        conforms_with(&ToldOfSmallPayloads, &target, &settings, &[]);
-    }
 }
 
 #[test]

@@ -31,7 +31,6 @@ pub(super) fn shim_config(
         reliable: u32::from(options.reliable),
         reader_transient_local: u32::from(options.last_value),
         writer_transient_local: u32::from(options.writer_transient_local()),
-        take_at_once: u32::from(options.take_at_once(config.max_payload)),
         asynchronous: u32::from(options.asynchronous()),
         piggyback: u32::from(native.piggyback),
         data_sharing: u32::from(native.data_sharing),

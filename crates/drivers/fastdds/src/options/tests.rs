@@ -129,26 +129,6 @@ fn writers_are_as_durable_as_the_preset_and_the_last_value_say() {
 }
 
 #[test]
-fn samples_are_taken_at_once_unless_that_would_be_noticed() {
-    let at_once = |json| resolved(json).0.take_at_once(64);
-    assert!(at_once(json!({})));
-    assert!(at_once(json!({"last-value": true})));
-    let native = |json: serde_json::Value| json!({"native": { "fastdds": json }});
-    for json in [
-        json!({"reliability": "best-effort"}),
-        json!({"conflate": true}),
-        json!({"lifespan-ms": 5}),
-        json!({"queue-limit": 5}),
-        native(json!({"reader-max-samples": 5})),
-        native(json!({"history-depth": 5})),
-        native(json!({"data-sharing": true})),
-    ] {
-        assert!(!at_once(json.clone()), "{json}");
-    }
-    assert!(!resolved(json!({})).0.take_at_once(10_000));
-}
-
-#[test]
 fn reliability_decides_loss_and_back_pressure() {
     let traits = |json| resolved(json).0.traits();
     for word in ["reliable", "at-least-once", "exactly-once"] {

@@ -84,22 +84,11 @@ impl Rig {
         settings: &Settings,
         worker: u32,
     ) -> Self {
-        Self::open_for(driver, target, settings, worker, LONGEST)
-    }
-
-    /// Announces that no payload is longer than `max_payload`.
-    pub fn open_for(
-        driver: &dyn Driver,
-        target: &Target,
-        settings: &Settings,
-        worker: u32,
-        max_payload: usize,
-    ) -> Self {
         let config = FleetConfig {
             target: target.clone(),
             settings: settings.clone(),
             clock: Clock::Monotonic,
-            max_payload,
+            max_payload: LONGEST,
             clients: 4,
             worker,
         };
