@@ -1,6 +1,6 @@
 //! Endpoints: `mqtt://[user@]host[:port]`, `amqps://...` and the like.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use pubgauge_driver::DriverError;
 
@@ -145,6 +145,24 @@ impl Endpoint {
             path,
         })
     }
+
+    /// The first address that can be reached from `source`.
+    ///
+    /// # Errors
+    /// If none is of its family.
+    pub fn address_for(&self, source: Option<IpAddr>) -> Result<SocketAddr, DriverError> {
+        let same_family = |a: &&SocketAddr| source.is_none_or(|s| s.is_ipv4() == a.is_ipv4());
+        let found = self.addresses.iter().find(same_family).copied();
+        found.ok_or_else(|| {
+            DriverError::with_hint(
+                format!(
+                    "{} has no address of the family of the source address",
+                    self.shown
+                ),
+                "IPv4 goes to IPv4 and IPv6 to IPv6",
+            )
+        })
+    }
 }
 
 fn percent_decode(text: &str) -> Option<String> {
@@ -212,6 +230,22 @@ mod tests {
         assert!(tls.tls);
         assert_eq!(tls.username.as_deref(), Some("a@b"));
         assert!(!tls.shown.contains("a%40b"));
+    }
+
+    #[test]
+    fn an_address_is_of_the_family_of_the_source() {
+        let mut endpoint = Endpoint::parse("mqtt://127.0.0.1:1", &MQTT).unwrap();
+        endpoint.addresses.push("[::1]:2".parse().unwrap());
+        let port = |source: Option<&str>| {
+            let source = source.map(|s| s.parse().unwrap());
+            endpoint.address_for(source).map(|a| a.port())
+        };
+        assert_eq!(port(None).unwrap(), 1);
+        assert_eq!(port(Some("127.0.0.2")).unwrap(), 1);
+        assert_eq!(port(Some("::1")).unwrap(), 2);
+        endpoint.addresses.truncate(1);
+        let error = endpoint.address_for(Some("::1".parse().unwrap()));
+        assert!(error.unwrap_err().hint.is_some());
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What drivers with an epoll loop of their own over TCP have in common: endpoints, non-blocking
-//! sockets, TLS, output buffers, timers. No protocol is known here, and no loop: a driver keeps
-//! its own, because what it does between two system calls is its protocol.
+//! What drivers with an epoll loop over TCP have in common: endpoints, non-blocking sockets, TLS,
+//! output buffers, timers, and the loop itself ([`turns`]). No protocol is known here: what is
+//! written and read between two system calls is the driver's.
 
 pub mod endpoint;
 pub mod out;
@@ -8,3 +8,4 @@ pub mod pair;
 pub mod socket;
 pub mod timers;
 pub mod tls;
+pub mod turns;

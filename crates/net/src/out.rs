@@ -67,6 +67,30 @@ impl OutPool {
     }
 }
 
+/// What a client has to write, after a write of it that got so far: a buffer that is empty goes
+/// back to the pool. Returns the messages in it, which are settled by that.
+#[inline]
+pub fn after_write(
+    out: &mut Option<Box<Out>>,
+    tls: Option<&rustls::ClientConnection>,
+    stuck: bool,
+    pool: &mut OutPool,
+) -> u64 {
+    let Some(written) = out else {
+        return 0;
+    };
+    written.stuck = stuck;
+    let tls_waits = tls.is_some_and(|tls| tls.wants_write());
+    if written.start < written.bytes.len() || tls_waits {
+        return 0;
+    }
+    let messages = u64::from(written.messages);
+    if let Some(out) = out.take() {
+        pool.put(out);
+    }
+    messages
+}
+
 /// What came of writing a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -176,6 +200,24 @@ mod tests {
         out.bytes.push(1);
         let gone = write_out(ours.as_fd(), None, Some(&mut out));
         assert_eq!(gone.failed, Some(Errno::PIPE));
+    }
+
+    #[test]
+    fn an_empty_buffer_goes_back_and_settles_its_messages() {
+        let mut pool = OutPool::default();
+        let mut out = Some(pool.get());
+        let some = out.as_mut().unwrap();
+        some.bytes.extend_from_slice(b"abc");
+        (some.start, some.messages) = (2, 5);
+        assert_eq!(after_write(&mut out, None, true, &mut pool), 0);
+        assert!(out.as_ref().is_some_and(|out| out.stuck));
+        out.as_mut().unwrap().start = 3;
+        assert_eq!(after_write(&mut out, None, false, &mut pool), 5);
+        assert!(out.is_none());
+        assert_eq!(after_write(&mut out, None, false, &mut pool), 0);
+        let again = pool.get();
+        assert_eq!((again.start, again.messages, again.stuck), (0, 0, false));
+        assert!(again.bytes.is_empty() && again.bytes.capacity() > 0);
     }
 
     #[test]

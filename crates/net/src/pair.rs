@@ -11,12 +11,12 @@ use crate::endpoint::{Endpoint, Scheme};
 /// Where the publishers and where the subscribers of one endpoint connect to; the same place
 /// unless its URL names two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct Pair<E = Endpoint> {
     /// For clients that publish, also those that subscribe as well: one connection is to one
     /// place.
-    pub publishers: Endpoint,
+    pub publishers: E,
     /// For clients that only subscribe.
-    pub subscribers: Endpoint,
+    pub subscribers: E,
 }
 
 impl Pair {
@@ -25,13 +25,23 @@ impl Pair {
     /// # Errors
     /// As [`Endpoint::parse`], for either place.
     pub fn parse(url: &str, scheme: &Scheme) -> Result<Pair, DriverError> {
+        Pair::parse_with(url, |url| Endpoint::parse(url, scheme))
+    }
+}
+
+impl<E: Clone> Pair<E> {
+    /// Reads a URL with one place or two, each with `parse`.
+    ///
+    /// # Errors
+    /// Those of `parse`, for either place.
+    pub fn parse_with(
+        url: &str,
+        parse: impl Fn(&str) -> Result<E, DriverError>,
+    ) -> Result<Pair<E>, DriverError> {
         let (publishers, subscribers) = match split(url) {
-            Some((publishers, subscribers)) => (
-                Endpoint::parse(&publishers, scheme)?,
-                Endpoint::parse(&subscribers, scheme)?,
-            ),
+            Some((publishers, subscribers)) => (parse(&publishers)?, parse(&subscribers)?),
             None => {
-                let one = Endpoint::parse(url, scheme)?;
+                let one = parse(url)?;
                 (one.clone(), one)
             }
         };
@@ -42,13 +52,45 @@ impl Pair {
     }
 
     /// Both places, that of the publishers first.
-    pub fn both(self) -> [Endpoint; 2] {
+    pub fn both(self) -> [E; 2] {
         [self.publishers, self.subscribers]
     }
+}
 
-    /// Which of [`Pair::both`] a client connects to.
-    pub fn side(client: &ClientSpec) -> usize {
-        usize::from(client.subscribes && !client.publishes)
+/// All places of a target's endpoints, two of each: those that [`place_of`] counts.
+///
+/// # Errors
+/// Those of `parse`; none, or more than a client's 16 bits can tell apart.
+pub fn places<E: Clone>(
+    urls: &[String],
+    scheme: &Scheme,
+    parse: impl Fn(&str) -> Result<Pair<E>, DriverError>,
+) -> Result<Vec<E>, DriverError> {
+    if urls.is_empty() || urls.len() > usize::from(u16::MAX / 2) {
+        return Err(DriverError::with_hint(
+            format!("{} {} endpoints", urls.len(), scheme.protocol),
+            format!("give at least one, {}://HOST:PORT", scheme.plain[0]),
+        ));
+    }
+    let pairs = urls.iter().map(|url| parse(url).map(Pair::both));
+    Ok(pairs.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Which of so many [`places`] a client connects to.
+///
+/// # Errors
+/// If the target has no such endpoint.
+pub fn place_of(client: &ClientSpec, places: usize) -> Result<u16, DriverError> {
+    let side = usize::from(client.subscribes && !client.publishes);
+    let place = client.endpoint.saturating_mul(2).saturating_add(side);
+    match u16::try_from(place) {
+        Ok(place) if usize::from(place) < places => Ok(place),
+        _ => Err(DriverError::new(format!(
+            "client {:?} is for endpoint {}, but there are {}",
+            client.name,
+            client.endpoint,
+            places / 2
+        ))),
     }
 }
 
@@ -114,14 +156,53 @@ mod tests {
 
     #[test]
     fn who_publishes_connects_to_the_first() {
-        let client = |publishes, subscribes| ClientSpec {
+        let client = |endpoint, publishes, subscribes| ClientSpec {
+            endpoint,
             publishes,
             subscribes,
             ..ClientSpec::default()
         };
-        assert_eq!(Pair::side(&client(true, false)), 0);
-        assert_eq!(Pair::side(&client(true, true)), 0);
-        assert_eq!(Pair::side(&client(false, true)), 1);
-        assert_eq!(Pair::side(&client(false, false)), 0);
+        for (publishes, subscribes, side) in [
+            (true, false, 0),
+            (true, true, 0),
+            (false, true, 1),
+            (false, false, 0),
+        ] {
+            let place = |endpoint| place_of(&client(endpoint, publishes, subscribes), 4);
+            assert_eq!(place(0).unwrap(), side);
+            assert_eq!(place(1).unwrap(), 2 + side);
+            for beyond in [2, usize::MAX] {
+                let error = place(beyond).unwrap_err().to_string();
+                assert!(error.contains("there are 2"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_endpoint_has_two_places() {
+        let scheme = Scheme {
+            protocol: "MQTT",
+            plain: &["mqtt"],
+            secure: &["mqtts"],
+            plain_port: 1,
+            secure_port: 2,
+            path: None,
+        };
+        let read = |urls: &[&str]| {
+            let urls: Vec<_> = urls.iter().map(|url| (*url).to_owned()).collect();
+            places(&urls, &scheme, |url| Pair::parse(url, &scheme))
+        };
+        let ports: Vec<_> = read(&["mqtt://127.0.0.1:7,8", "mqtt://127.0.0.1:9"])
+            .unwrap()
+            .iter()
+            .map(|e| e.addresses[0].port())
+            .collect();
+        assert_eq!(ports, [7, 8, 9, 9]);
+        let none = read(&[]).unwrap_err();
+        assert_eq!(
+            none.hint.as_deref(),
+            Some("give at least one, mqtt://HOST:PORT")
+        );
+        assert!(read(&["mqtt://127.0.0.1:7,x:y"]).is_err());
     }
 }

@@ -29,6 +29,17 @@ pub enum Io {
     Failed(Errno),
 }
 
+/// How it went to read from a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// Bytes; more may be waiting.
+    More,
+    /// All there was for now.
+    Drained,
+    /// The end of the stream.
+    Ended,
+}
+
 impl From<Result<usize, Errno>> for Io {
     #[inline]
     fn from(result: Result<usize, Errno>) -> Io {

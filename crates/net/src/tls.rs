@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pubgauge_driver::{DriverError, Tls};
+use rustix::io::Errno;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -147,6 +148,55 @@ impl io::Write for Wire<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What one read of a connection with TLS brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsRead {
+    /// Bytes; plaintext may be there now.
+    Bytes,
+    /// There was nothing for now.
+    Nothing,
+    /// The end of the stream; plaintext may still be there.
+    Ended,
+}
+
+/// Why a connection with TLS cannot be read from.
+#[derive(Debug)]
+pub enum TlsFailure {
+    /// The socket failed.
+    Socket(Errno),
+    /// What came is no TLS, or not from whom it should be. The server has been told.
+    Protocol(rustls::Error),
+}
+
+/// Reads once from the socket and lets TLS take it in. Bytes are added to `received`.
+///
+/// # Errors
+/// If the connection cannot go on.
+pub fn read(
+    fd: BorrowedFd<'_>,
+    tls: &mut ClientConnection,
+    received: &mut u64,
+) -> Result<TlsRead, TlsFailure> {
+    let mut wire = Wire { fd, moved: 0 };
+    let read = tls.read_tls(&mut wire);
+    *received += wire.moved;
+    let read = match read {
+        Ok(0) => TlsRead::Ended,
+        Ok(_) => TlsRead::Bytes,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(TlsRead::Nothing),
+        Err(error) => {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            return Err(TlsFailure::Socket(errno));
+        }
+    };
+    tls.process_new_packets().map_err(|error| {
+        // rustls has an alert ready that tells the server.
+        let _ = tls.write_tls(&mut wire);
+        TlsFailure::Protocol(error)
+    })?;
+    Ok(read)
 }
 
 /// A connection's TLS state.

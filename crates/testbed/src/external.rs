@@ -9,6 +9,9 @@ use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
 /// The environment variable that holds the password of an external system.
 pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
 
+/// Drivers whose addresses may end in a path: the virtual host of AMQP, the domain of XMPP.
+const WITH_PATH: [&str; 2] = ["amqp", "xmpp"];
+
 /// The schemes of addresses and the drivers that speak them.
 const SCHEMES: [(&str, &str, u16); 7] = [
     ("mqtt", "mqtt", 1883),
@@ -35,7 +38,8 @@ pub struct AddressError {
 /// The description of the system at `address`: `mqtt://host:port`, `mqtts://user@host`,
 /// `mqtt://[::1]:1883`. The port may be left out where the scheme has a usual one. With a comma,
 /// publishers connect to the first place and subscribers to the second:
-/// `mqtt://host:1883,host:1884`, `mqtt://host:1883,1884`.
+/// `mqtt://host:1883,host:1884`, `mqtt://host:1883,1884`. AMQP and XMPP have a path:
+/// `amqp://host/virtual-host`, `xmpp://host:5222,5223/domain`.
 ///
 /// # Errors
 /// For anything else, above all for a password in the address: command lines and results are
@@ -76,10 +80,13 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
         return Err(error("the user name before `@` is empty", example()));
     }
     let place = place.strip_suffix('/').unwrap_or(place);
-    if let Some(odd) = place
-        .chars()
-        .find(|c| "/?#@".contains(*c) || c.is_whitespace())
-    {
+    let (place, path) = match place.find('/') {
+        Some(at) if WITH_PATH.contains(&driver) => place.split_at(at),
+        _ => (place, ""),
+    };
+    let odd = |c: char| "?#@".contains(c) || c.is_whitespace();
+    let odd_path = path.chars().find(|c| odd(*c) || *c == ',');
+    if let Some(odd) = place.chars().find(|c| odd(*c) || *c == '/').or(odd_path) {
         return Err(error(&format!("`{odd}` has no meaning here"), example()));
     }
     let whole = |place: &str| whole(place, usual_port).map_err(|(what, hint)| error(&what, hint));
@@ -98,7 +105,7 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
             format!("{publishers},{subscribers}")
         }
     };
-    Ok(external(format!("{scheme}://{place}"), driver, user))
+    Ok(external(format!("{scheme}://{place}{path}"), driver, user))
 }
 
 /// Puts together what a list with commas between systems has torn apart: an address with two places,
@@ -106,7 +113,8 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
 pub fn join_addresses(pieces: &[String]) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     for piece in pieces {
-        let port = piece.rsplit_once(':').map_or(&**piece, |(_, port)| port);
+        let place = piece.split_once('/').map_or(&**piece, |(place, _)| place);
+        let port = place.rsplit_once(':').map_or(place, |(_, port)| port);
         let is_place =
             !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && !piece.contains("://");
         match joined.last_mut() {
@@ -222,6 +230,16 @@ mod tests {
             ("mqtt://[::1]", "mqtt", "mqtt://[::1]:1883", None),
             ("mqtt://[::1]:99/", "mqtt", "mqtt://[::1]:99", None),
             ("amqp://h", "amqp", "amqp://h:5672", None),
+            ("amqp://h/", "amqp", "amqp://h:5672", None),
+            ("amqp://h/%2ftest", "amqp", "amqp://h:5672/%2ftest", None),
+            ("amqp://h:1,2/v", "amqp", "amqp://h:1,h:2/v", None),
+            ("xmpps://a,b/c.d", "xmpp", "xmpps://a:5223,b:5223/c.d", None),
+            (
+                "xmpp://u@d.org@h,1",
+                "xmpp",
+                "xmpp://h:5222,h:1",
+                Some("u@d.org"),
+            ),
             ("mqtt://h,1884", "mqtt", "mqtt://h:1883,h:1884", None),
             ("mqtt://u@a:1,b", "mqtt", "mqtt://a:1,b:1883", Some("u")),
             ("mqtt://[::1]:1,2", "mqtt", "mqtt://[::1]:1,[::1]:2", None),
@@ -250,6 +268,9 @@ mod tests {
             ("mqtt://h:0", "is no port"),
             ("mqtt://h:70000", "is no port"),
             ("mqtt://h:1883/x", "`/` has no meaning here"),
+            ("amqp://h/a b", "` ` has no meaning here"),
+            ("xmpp://h/a,b", "`,` has no meaning here"),
+            ("xmpp:///d", "is no host"),
             ("mqtt://::1:1883", "in brackets"),
             ("mqtt://h:1,", "is no host"),
             ("mqtt://h:1,2,3", "is no"),
@@ -270,6 +291,10 @@ mod tests {
                 vec!["mqtt://h:1,b:2", "mqtt://h"],
             ),
             ("mqtt://h,nats,3", vec!["mqtt://h", "nats", "3"]),
+            (
+                "xmpp://h:1,2/d.org,ejabberd",
+                vec!["xmpp://h:1,2/d.org", "ejabberd"],
+            ),
             (
                 "zmq-forwarder+tcp://h:1,2",
                 vec!["zmq-forwarder+tcp://h:1,2"],

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod command;
+mod domain;
 mod external;
 pub mod file;
 mod find;

@@ -116,7 +116,7 @@ fn first_ephemeral() -> u16 {
 }
 
 /// Another number each time, also in another process that starts at the same moment.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::Target;
 use tempfile::TempDir;
 
+use crate::domain::Domain;
 use crate::file::When;
 use crate::instance::{Instance, Plan, Stopped, Way, run_hooks};
 use crate::ports::Held;
@@ -26,6 +27,9 @@ pub struct Running {
     pub(crate) life: Option<Life>,
     /// Keeps the folder of a system without a process.
     pub(crate) folder: Option<TempDir>,
+    /// Keeps the DDS domain from others.
+    #[expect(dead_code, reason = "claims it by being there")]
+    pub(crate) domain: Option<Domain>,
 }
 
 /// A started process and what is needed to start it again.

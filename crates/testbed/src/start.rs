@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use pubgauge_driver::{Secret, Target};
 
+use crate::domain::Domain;
 use crate::file::{Kind, SystemFile, UnknownVariant, When};
 use crate::find::{self, Found};
 use crate::instance::{Instance, Plan, private_folder, run_hooks};
@@ -17,7 +18,7 @@ use crate::readiness::{NotReady, ProbeFn, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::running::{Life, Record, Running};
 use crate::start_error::StartError;
-use crate::template::fill;
+use crate::template::{DOMAIN, fill, names};
 
 /// How often a start is tried again when another program took a port first.
 const PORT_TRIES: usize = 5;
@@ -124,12 +125,26 @@ impl Testbed {
             .map_err(|error| folder_error(system, scratch, error))?;
         let mut values = found.values.clone();
         values.insert("dir".into(), folder.path().display().to_string());
+        let mut domain = None;
+        if system
+            .endpoints
+            .iter()
+            .any(|e| names(e).any(|name| name == DOMAIN))
+        {
+            let taken = Domain::take().map_err(|error| StartError::Port {
+                system: system.name.clone(),
+                error,
+            })?;
+            values.insert(DOMAIN.into(), taken.number().to_string());
+            domain = Some(taken);
+        }
         Ok(Running {
             target: self.target(system, &values, folder.path()),
             version: None,
             record: record(system),
             life: None,
             folder: Some(folder),
+            domain,
         })
     }
 
@@ -232,6 +247,7 @@ impl Testbed {
                 held: None,
             }),
             folder: None,
+            domain: None,
         };
         running.ready(0).map_err(|failure| match failure {
             NotReady::Ended(what) if ports_taken(&what, &numbers, &instance) => {

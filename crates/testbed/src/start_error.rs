@@ -29,7 +29,7 @@ pub enum StartError {
         error: std::io::Error,
     },
     /// No free port.
-    #[error("no free loopback port for {system}: {error}")]
+    #[error("no free loopback port or DDS domain for {system}: {error}")]
     Port {
         /// The system.
         system: String,

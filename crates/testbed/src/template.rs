@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// pubgauge runs as, the folder in which downloaded systems are kept, and pubgauge's own program.
 pub const ALWAYS: [&str; 5] = ["exe", "dir", "user", "cache", "pubgauge"];
 
+/// The placeholder of a library: a DDS domain of its own.
+pub const DOMAIN: &str = "dds-domain";
+
 /// Fills in a template. A name without a value stays as it is: [`names`] finds those earlier.
 pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     let mut out = String::with_capacity(template.len());

@@ -38,6 +38,8 @@ pub(super) struct Rig {
     pub fleet: Box<dyn Fleet>,
     pub clock: Clock,
     pub seen: Seen,
+    /// Where its publishers can be reached, in brokerless systems.
+    pub addresses: Vec<String>,
     filler: Filler,
     next: HashMap<u32, u32>,
 }
@@ -150,6 +152,7 @@ impl Bed<'_> {
             fleet,
             clock,
             seen,
+            addresses: Vec::new(),
             filler,
             next: HashMap::new(),
         })
@@ -371,7 +374,10 @@ impl Rig {
     pub fn connect(&mut self, spec: ClientSpec) -> Result<(ClientId, Option<String>), String> {
         let client = self.fleet.connect(&spec).map_err(|e| e.to_string())?;
         match self.await_change(client, "connect", |c| matches!(c, Change::Connected { .. }))? {
-            Change::Connected { address, .. } => Ok((client, address)),
+            Change::Connected { address, .. } => {
+                self.addresses.extend(address.clone());
+                Ok((client, address))
+            }
             _ => Err("connect: another change than asked for".into()),
         }
     }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use pubgauge_driver::ClientSpec;
 use pubgauge_net::out::{OUT_CAP, Out, OutPool};
+use pubgauge_net::turns::{Marks, Phase};
 
 use crate::window::Window;
 
@@ -39,6 +40,23 @@ pub(crate) enum State {
     Connected,
     /// connection.close was sent; connection.close-ok has not come.
     Closing,
+}
+
+impl State {
+    /// What the loop must know of it.
+    #[inline]
+    pub fn phase(self) -> Phase {
+        match self {
+            State::Down => Phase::Down,
+            State::Connecting => Phase::Connecting,
+            State::Greeting
+            | State::LoggingIn
+            | State::Entering
+            | State::Opening
+            | State::Connected
+            | State::Closing => Phase::Up,
+        }
+    }
 }
 
 /// An answer that a channel waits for.
@@ -125,10 +143,8 @@ pub(crate) struct Client {
     pub state: State,
     /// Stands in the list of clients with bytes to write.
     pub dirty: bool,
-    /// Stands in the list of clients with bytes to read.
-    pub ready: bool,
-    /// The server has ended its side, or the connection has an error that a read will tell.
-    pub hung_up: bool,
+    /// What the loop notes of it.
+    pub marks: Marks,
     /// Reading is paused until the answers are written.
     pub paused: bool,
     /// A publish was blocked and [`pubgauge_driver::Change::Writable`] is owed.
@@ -174,8 +190,7 @@ impl Client {
             fd: None,
             state: State::Down,
             dirty: false,
-            ready: false,
-            hung_up: false,
+            marks: Marks::default(),
             paused: false,
             owes_writable: false,
             blocked: false,
@@ -230,7 +245,7 @@ impl Client {
     pub fn drop_connection(&mut self, pool: &mut OutPool) -> u64 {
         self.fd = None; // Closes it, which also takes it out of the epoll set.
         self.state = State::Down;
-        self.hung_up = false;
+        self.marks.hung_up = false;
         self.paused = false;
         self.owes_writable = false;
         self.blocked = false;

@@ -1,22 +1,21 @@
 //! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
 
-use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pubgauge_amqp_codec::Method;
 use pubgauge_amqp_codec::method::{ConnectionClose, TxCommit};
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
-    Publish, Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
+    Refusal, Subscription, TopicId, WireBytes,
 };
 use pubgauge_net::endpoint::{Endpoint, Scheme};
 use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::pair::{self, Pair};
 use pubgauge_net::socket::SocketOptions;
 use pubgauge_net::timers::Timers;
+use pubgauge_net::turns::{Driven, Reports, Turns};
 use pubgauge_net::{socket, tls};
-use rustix::event::epoll;
 use rustls::pki_types::ServerName;
 
 use crate::client::{Client, PUBLISHING, State};
@@ -51,19 +50,15 @@ const SCHEME: Scheme = Scheme {
 pub(crate) struct AmqpFleet {
     pub clients: Vec<Client>,
     pub shared: Shared,
-    pub epoll: OwnedFd,
+    pub turns: Turns,
     /// Every connection is read into this and decoded in place.
     pub buf: Box<[u8]>,
-    /// Clients that may have bytes to read.
-    pub ready: VecDeque<u32>,
-    pub clock: Clock,
-    opened: Nanos,
     tls: Option<TlsSetup>,
 }
 
 struct TlsSetup {
     config: Arc<rustls::ClientConfig>,
-    /// For each endpoint; none for those without TLS.
+    /// For each of the shared endpoints; none for those without TLS.
     names: Vec<Option<ServerName<'static>>>,
 }
 
@@ -80,17 +75,7 @@ impl AmqpFleet {
             ))
         })?;
         let target = &config.target;
-        let endpoints = target
-            .endpoints
-            .iter()
-            .map(|url| Endpoint::parse(url, &SCHEME))
-            .collect::<Result<Vec<_>, _>>()?;
-        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
-            return Err(DriverError::with_hint(
-                format!("{} AMQP endpoints", endpoints.len()),
-                "give at least one, amqp://HOST:PORT",
-            ));
-        }
+        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| Pair::parse(url, &SCHEME))?;
         let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);
         if endpoints.iter().any(|e| path(e) > 255) {
             return Err(DriverError::new(
@@ -110,13 +95,6 @@ impl AmqpFleet {
         } else {
             None
         };
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
-            DriverError::with_hint(
-                format!("cannot make an epoll descriptor: {errno}"),
-                "raise the limit on file descriptors (ulimit -n)",
-            )
-        })?;
-        let opened = config.clock.now();
         Ok(AmqpFleet {
             clients: Vec::with_capacity(config.clients),
             shared: Shared {
@@ -132,34 +110,17 @@ impl AmqpFleet {
                 topic: String::new(),
                 timers: Timers::default(),
                 dirty: Vec::new(),
-                owed: Vec::new(),
+                reports: Reports::default(),
                 unsettled: 0,
                 wire: WireBytes::default(),
                 writes: 0,
                 max_in: config.max_payload,
                 now_ms: 0,
-                reported: false,
             },
-            epoll,
+            turns: Turns::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
-            ready: VecDeque::new(),
-            clock: config.clock,
-            opened,
             tls,
         })
-    }
-
-    /// Looks at the clock.
-    pub fn look_at_clock(&mut self) -> Nanos {
-        let now = self.clock.now();
-        let ms = now.saturating_sub(self.opened) / 1_000_000;
-        self.shared.now_ms = u32::try_from(ms).unwrap_or(u32::MAX);
-        now
-    }
-
-    /// A point of the fleet's timers on its clock.
-    pub fn at_ms(&self, ms: u32) -> Nanos {
-        self.opened + Nanos::from(ms) * 1_000_000
     }
 
     fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
@@ -174,20 +135,7 @@ impl AmqpFleet {
         let client = &mut self.clients[id.0 as usize];
         let index = usize::from(client.endpoint);
         let endpoint = &self.shared.endpoints[index];
-        let same_family = |a: &&std::net::SocketAddr| {
-            client
-                .source
-                .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
-        };
-        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
-            return Err(DriverError::with_hint(
-                format!(
-                    "{} has no address of the family of the source address",
-                    endpoint.shown
-                ),
-                "IPv4 goes to IPv4 and IPv6 to IPv6",
-            ));
-        };
+        let address = endpoint.address_for(client.source)?;
         let secure = match self.tls.as_ref().map(|t| (&t.config, &t.names[index])) {
             Some((config, Some(name))) => {
                 Some(tls::connect(config, name.clone()).map_err(|error| {
@@ -204,17 +152,10 @@ impl AmqpFleet {
         let (fd, begun) = socket::begin_connect(address, client.source, &options)?;
         if let Err(errno) = begun {
             let message = socket::explain(errno, &endpoint.shown, true);
-            self.shared.owed.push((id, Change::Failed(message)));
+            self.shared.reports.owe(id, Change::Failed(message));
             return Ok(());
         }
-        // Edge-triggered and never changed: one system call for the whole life of a connection.
-        let flags = epoll::EventFlags::IN
-            | epoll::EventFlags::OUT
-            | epoll::EventFlags::RDHUP
-            | epoll::EventFlags::ET;
-        let data = epoll::EventData::new_u64(u64::from(id.0));
-        epoll::add(&self.epoll, &fd, data, flags)
-            .map_err(|errno| DriverError::new(format!("cannot watch a socket: {errno}")))?;
+        self.turns.watch(&fd, id)?;
         client.fd = Some(fd);
         client.tls = secure;
         client.state = State::Connecting;
@@ -237,7 +178,7 @@ impl AmqpFleet {
             return;
         }
         let closing = client.state == State::Closing;
-        if client.out.as_ref().is_some_and(|out| !out.stuck) && !client.hung_up {
+        if client.out.as_ref().is_some_and(|out| !out.stuck) && !client.marks.hung_up {
             // The server is told that its close was heard, if nothing stands in the way.
             self.write(id);
         }
@@ -247,7 +188,7 @@ impl AmqpFleet {
             true => Change::Closed,
             false => Change::Failed(broken.message),
         };
-        self.shared.owed.push((id, change));
+        self.shared.reports.owe(id, change);
     }
 
     /// The answer to a publish for which there is no room.
@@ -274,14 +215,7 @@ impl AmqpFleet {
 
 impl Fleet for AmqpFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.endpoint >= self.shared.endpoints.len() {
-            return Err(DriverError::new(format!(
-                "client {:?} is for endpoint {}, but there are {}",
-                spec.name,
-                spec.endpoint,
-                self.shared.endpoints.len()
-            )));
-        }
+        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
         if spec.name.len() > 255 - SESSION_PREFIX.len() {
             return Err(DriverError::new(format!(
                 "a client's name has at most {} bytes, since its queue is named after it",
@@ -298,7 +232,7 @@ impl Fleet for AmqpFleet {
             ));
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;
@@ -435,8 +369,8 @@ impl Fleet for AmqpFleet {
             }
             _ => {
                 self.drop_connection(id);
-                self.shared.owed.retain(|(owed, _)| *owed != id);
-                self.shared.owed.push((id, Change::Closed));
+                self.shared.reports.forget(id);
+                self.shared.reports.owe(id, Change::Closed);
             }
         }
     }
@@ -444,7 +378,7 @@ impl Fleet for AmqpFleet {
     fn abort(&mut self, id: ClientId) {
         if self.client(id).is_ok() {
             self.drop_connection(id);
-            self.shared.owed.retain(|(owed, _)| *owed != id);
+            self.shared.reports.forget(id);
         }
     }
 
@@ -468,21 +402,12 @@ impl Fleet for AmqpFleet {
     }
 
     fn close(&mut self, until: Nanos) {
-        struct Nobody;
-        impl Events for Nobody {
-            fn arrived(&mut self) {}
-            fn delivered(&mut self, _: ClientId, _: pubgauge_driver::Delivery<'_>) {}
-            fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
-            fn changed(&mut self, _: ClientId, _: Change) {}
-        }
         for id in 0..self.clients.len() as u32 {
             self.disconnect(ClientId(id));
         }
-        while self.clients.iter().any(|c| c.state != State::Down) && self.clock.now() < until {
-            if self.run(until, &mut Nobody).is_err() {
-                break;
-            }
-        }
+        self.run_unheard(until, |fleet| {
+            fleet.clients.iter().all(|c| c.state == State::Down)
+        });
         for id in 0..self.clients.len() as u32 {
             self.drop_connection(ClientId(id));
         }

@@ -1,13 +1,13 @@
-//! The loop: write what waits, sleep in epoll, have read what came ([`crate::read`]), keep the
-//! timers.
+//! What the loop ([`pubgauge_net::turns`]) has done between two sleeps: write what waits, keep the
+//! timers, read what came ([`crate::read`]).
 
 use std::os::fd::AsFd;
 
 use pubgauge_amqp_codec::{HEARTBEAT, PROTOCOL_HEADER};
-use pubgauge_driver::{Change, ClientId, DriverError, Events, Nanos};
-use pubgauge_net::out::{OUT_CAP, Written, write_out};
+use pubgauge_driver::{Change, ClientId, Events};
+use pubgauge_net::out::{OUT_CAP, Written, after_write, write_out};
 use pubgauge_net::socket;
-use rustix::event::{Timespec, epoll};
+use pubgauge_net::turns::{Driven, Marks, Phase, Reports, Turns};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
@@ -16,109 +16,68 @@ use crate::fleet::AmqpFleet;
 use crate::options::Answers;
 use crate::protocol::Broken;
 
-/// Events taken from epoll at once.
-const EVENTS: usize = 256;
-
 /// A client could not be written to. It has been failed already.
 pub(crate) struct WriteFailed;
 
-impl AmqpFleet {
-    /// [`pubgauge_driver::Fleet::poll`].
-    pub fn run(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
-        self.shared.reported = false;
-        let mut now = self.look_at_clock();
-        loop {
-            self.flush_dirty();
-            self.keep_timers();
-            self.report_owed(events);
-            let wait = if self.shared.reported || !self.ready.is_empty() {
-                0
-            } else {
-                let timer = self
-                    .shared
-                    .timers
-                    .first_ms()
-                    .map_or(until, |ms| self.at_ms(ms));
-                until.min(timer).saturating_sub(now)
-            };
-            self.wait(wait)?;
-            now = self.look_at_clock();
-            // Each client gets one read of the shared buffer, then it is the next one's turn.
-            for _ in 0..self.ready.len() {
-                let Some(id) = self.ready.pop_front() else {
-                    break;
-                };
-                self.clients[id as usize].ready = false;
-                self.serve(ClientId(id), events);
-            }
-            self.report_owed(events);
-            if self.shared.reported || now >= until {
-                return Ok(());
-            }
+impl Driven for AmqpFleet {
+    #[inline]
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    #[inline]
+    fn turns_mut(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+
+    #[inline]
+    fn reports(&mut self) -> &mut Reports {
+        &mut self.shared.reports
+    }
+
+    #[inline]
+    fn marks(&mut self, id: ClientId) -> Option<(Phase, &mut Marks)> {
+        let client = self.clients.get_mut(id.0 as usize)?;
+        Some((client.state.phase(), &mut client.marks))
+    }
+
+    #[inline]
+    fn note_time(&mut self, now_ms: u32) {
+        self.shared.now_ms = now_ms;
+    }
+
+    #[inline]
+    fn next_timer_ms(&self) -> Option<u32> {
+        self.shared.timers.first_ms()
+    }
+
+    fn prepare(&mut self) {
+        self.flush_dirty();
+        self.keep_timers();
+    }
+
+    fn greet(&mut self, id: ClientId, failed: bool) {
+        if let Err(broken) = self.connected(id, failed) {
+            self.fail(id, broken);
         }
     }
 
-    /// Sleeps up to `wait` nanoseconds and takes note of which sockets can go on.
-    fn wait(&mut self, wait: Nanos) -> Result<(), DriverError> {
-        let mut list = [epoll::Event {
-            flags: epoll::EventFlags::empty(),
-            data: epoll::EventData::new_u64(0),
-        }; EVENTS];
-        let timeout = Timespec {
-            tv_sec: (wait / 1_000_000_000) as i64,
-            tv_nsec: (wait % 1_000_000_000) as i64,
-        };
-        let n = match epoll::wait(&self.epoll, &mut list, Some(&timeout)) {
-            Ok(n) => n,
-            Err(Errno::INTR) => 0,
-            Err(errno) => return Err(DriverError::new(format!("epoll failed: {errno}"))),
-        };
-        for event in &list[..n] {
-            // Copied out of the packed structure before use.
-            let (flags, data) = (event.flags, event.data);
-            self.woken(ClientId(data.u64() as u32), flags);
-        }
-        Ok(())
-    }
-
-    fn woken(&mut self, id: ClientId, flags: epoll::EventFlags) {
-        use epoll::EventFlags as F;
-        let Some(client) = self.clients.get_mut(id.0 as usize) else {
-            return;
-        };
-        if flags.intersects(F::HUP | F::RDHUP | F::ERR) {
-            client.hung_up = true;
-        }
-        match client.state {
-            State::Down => return,
-            State::Connecting => {
-                if !flags.intersects(F::OUT | F::ERR | F::HUP) {
-                    return;
-                }
-                let failed = flags.intersects(F::ERR | F::HUP);
-                if let Err(broken) = self.connected(id, failed) {
-                    return self.fail(id, broken);
-                }
-            }
-            _ => {
-                if flags.contains(F::OUT) {
-                    self.writable(id);
-                }
-            }
-        }
-        if flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR) {
-            self.mark_ready(id);
-        }
-    }
-
-    pub fn mark_ready(&mut self, id: ClientId) {
+    fn writable(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
-        if !client.ready && client.state != State::Down {
-            client.ready = true;
-            self.ready.push_back(id.0);
+        if let Some(out) = &mut client.out {
+            out.stuck = false;
+        }
+        if self.flush(id).is_ok() {
+            self.settle_debts(id);
         }
     }
 
+    fn read_once(&mut self, id: ClientId, events: &mut dyn Events) {
+        self.serve(id, events);
+    }
+}
+
+impl AmqpFleet {
     /// TCP has connected, or `failed`.
     fn connected(&mut self, id: ClientId, failed: bool) -> Result<(), Broken> {
         let client = &mut self.clients[id.0 as usize];
@@ -142,17 +101,6 @@ impl AmqpFleet {
         Ok(())
     }
 
-    /// The socket takes bytes again.
-    fn writable(&mut self, id: ClientId) {
-        let client = &mut self.clients[id.0 as usize];
-        if let Some(out) = &mut client.out {
-            out.stuck = false;
-        }
-        if self.flush(id).is_ok() {
-            self.settle_debts(id);
-        }
-    }
-
     /// What a client is owed once its buffer has room: [`Change::Writable`], and to be read from.
     pub fn settle_debts(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
@@ -164,7 +112,7 @@ impl AmqpFleet {
             && !client.is_held(self.shared.options.in_flight)
         {
             client.owes_writable = false;
-            self.shared.owed.push((id, Change::Writable));
+            self.shared.reports.owe(id, Change::Writable);
         }
         if client.paused {
             client.paused = false;
@@ -226,8 +174,8 @@ impl AmqpFleet {
                 out.stuck = true;
             }
             // The server may have said why before it closed: read that first, if it is there.
-            if matches!(errno, Errno::PIPE | Errno::CONNRESET) && !client.hung_up {
-                client.hung_up = true;
+            if matches!(errno, Errno::PIPE | Errno::CONNRESET) && !client.marks.hung_up {
+                client.marks.hung_up = true;
                 self.mark_ready(id);
                 return Ok(());
             }
@@ -235,16 +183,8 @@ impl AmqpFleet {
             self.fail(id, Broken::told(message));
             return Err(WriteFailed);
         }
-        let tls_waits = client.tls.as_ref().is_some_and(|tls| tls.wants_write());
-        if let Some(out) = &mut client.out {
-            out.stuck = stuck;
-            if out.start == out.bytes.len() && !tls_waits {
-                self.shared.unsettled -= u64::from(out.messages);
-                if let Some(out) = client.out.take() {
-                    self.shared.out_pool.put(out);
-                }
-            }
-        }
+        let (tls, pool) = (client.tls.as_deref(), &mut self.shared.out_pool);
+        self.shared.unsettled -= after_write(&mut client.out, tls, stuck, pool);
         Ok(())
     }
 
@@ -264,7 +204,7 @@ impl AmqpFleet {
                 }
                 State::Closing => {
                     self.drop_connection(id);
-                    self.shared.owed.push((id, Change::Closed));
+                    self.shared.reports.owe(id, Change::Closed);
                     continue;
                 }
                 State::Connecting => "no TCP connection",
@@ -303,19 +243,6 @@ impl AmqpFleet {
             out.bytes.extend_from_slice(&HEARTBEAT);
             // A failure to write has failed the client already.
             let _ = self.flush(id);
-        }
-    }
-
-    fn report_owed(&mut self, events: &mut dyn Events) {
-        if self.shared.owed.is_empty() {
-            return;
-        }
-        let mut owed = std::mem::take(&mut self.shared.owed);
-        for (id, change) in owed.drain(..) {
-            self.shared.report(events, id, change);
-        }
-        if self.shared.owed.is_empty() {
-            self.shared.owed = owed; // Keeps its capacity.
         }
     }
 }

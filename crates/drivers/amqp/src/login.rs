@@ -210,7 +210,7 @@ pub(crate) fn finish(
     }
     client.last_received_ms = shared.now_ms;
     let session_present = client.session_present;
-    shared.report(
+    shared.reports.report(
         events,
         id,
         Change::Connected {

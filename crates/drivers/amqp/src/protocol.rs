@@ -74,7 +74,7 @@ pub(crate) fn receive(
                 return Err(too_large(client, shared, delivered.body.len() as u64));
             }
             arrived(client, shared, delivered.channel, delivered.delivery_tag)?;
-            shared.reported = true;
+            shared.reports.reported = true;
             let exchange = shared.options.exchange;
             events.delivered(
                 id,
@@ -294,7 +294,7 @@ fn complete(
             arrived(client, shared, partial.channel, partial.delivery_tag)?;
             // After our connection.close nothing is reported, nor acknowledged.
             if client.state == State::Connected {
-                shared.reported = true;
+                shared.reports.reported = true;
                 let exchange = shared.options.exchange;
                 let topic = topic_of(&partial.routing_key, exchange, &mut shared.topic);
                 events.delivered(
@@ -446,7 +446,7 @@ fn settle(
     match settled {
         Ok(n) => {
             shared.unsettled -= n;
-            shared.reported = true;
+            shared.reports.reported = true;
             Ok(())
         }
         Err(_) => Err(Broken::protocol(
@@ -513,7 +513,7 @@ fn consuming(
             client.consumer = None;
             for _ in 0..pending {
                 let refused = Change::SubscriptionRefused(broken.message.clone());
-                shared.report(events, id, refused);
+                shared.reports.report(events, id, refused);
             }
             Ok(())
         }
@@ -531,7 +531,7 @@ fn consuming(
                 consumer.established += 1;
             }
             if awaits.subscribed {
-                shared.report(events, id, Change::Subscribed);
+                shared.reports.report(events, id, Change::Subscribed);
             }
             login::finish(client, shared, id, events);
             Ok(())

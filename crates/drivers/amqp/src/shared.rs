@@ -1,10 +1,11 @@
 //! What all clients of a fleet share, apart from the sockets.
 
 use pubgauge_amqp_codec::Method;
-use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
+use pubgauge_driver::{ClientId, Secret, WireBytes};
 use pubgauge_net::endpoint::Endpoint;
 use pubgauge_net::out::OutPool;
 use pubgauge_net::timers::Timers;
+use pubgauge_net::turns::Reports;
 
 use crate::client::{Client, Partial};
 use crate::options::Options;
@@ -13,6 +14,7 @@ use crate::topics::Topics;
 /// What all clients of a fleet share.
 pub(crate) struct Shared {
     pub options: Options,
+    /// Two for each of the target's: where publishers and where subscribers connect to.
     pub endpoints: Vec<Endpoint>,
     pub username: Option<String>,
     pub password: Option<Secret>,
@@ -30,8 +32,8 @@ pub(crate) struct Shared {
     pub timers: Timers,
     /// Clients with bytes to write.
     pub dirty: Vec<u32>,
-    /// Changes that happened outside a poll.
-    pub owed: Vec<(ClientId, Change)>,
+    /// What is to be told, and whether this poll has told anything.
+    pub reports: Reports,
     /// Messages accepted and not settled.
     pub unsettled: u64,
     pub wire: WireBytes,
@@ -41,17 +43,9 @@ pub(crate) struct Shared {
     pub max_in: usize,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.
     pub now_ms: u32,
-    /// Something was reported during this poll.
-    pub reported: bool,
 }
 
 impl Shared {
-    #[inline]
-    pub fn report(&mut self, events: &mut dyn Events, id: ClientId, change: Change) {
-        self.reported = true;
-        events.changed(id, change);
-    }
-
     /// Sees to it that the next flush looks at this client.
     #[inline]
     pub fn mark_dirty(&mut self, client: &mut Client, id: ClientId) {

@@ -65,7 +65,7 @@ fn publishing_with_confirms_allocates_nothing() {
         }
         peer.until_closed();
     });
-    let mut bench = Bench::on(port, reliable());
+    let mut bench = on(port, reliable());
     bench.seen.acknowledged.reserve(4 * MESSAGES as usize);
     bench.seen.writable.reserve(4 * MESSAGES as usize);
     let client = bench.named_publisher("p");
@@ -118,7 +118,7 @@ fn consuming_allocates_nothing() {
         }
         peer.until_closed();
     });
-    let mut bench = Bench::on(port, reliable());
+    let mut bench = on(port, reliable());
     bench.seen.count_only = true;
     let client = bench.client(&ClientSpec {
         name: "c".into(),

@@ -64,7 +64,7 @@ fn a_blocked_connection_holds_the_publisher_until_it_is_unblocked() {
         peer.send(1, confirm(3, false));
         peer.until_closed();
     });
-    let mut bench = Bench::on(port, reliable());
+    let mut bench = on(port, reliable());
     let client = bench.client(&spec(true));
     let topic = bench.fleet.advertise(client, "a/b").unwrap();
     bench.publish(client, topic, 1, 64);
@@ -130,7 +130,7 @@ fn confirms_rejections_and_returns_find_their_messages() {
         peer.send(1, confirm(6, false));
         peer.until_closed();
     });
-    let mut bench = Bench::on(port, native(reliable(), "mandatory", true.into()));
+    let mut bench = on(port, native(reliable(), "mandatory", true.into()));
     let client = bench.client(&spec(true));
     let topic = bench.fleet.advertise(client, "a/b").unwrap();
     for n in 1..=6 {
@@ -200,7 +200,7 @@ fn deliveries_are_put_together_wherever_they_are_cut() {
         }
         peer.until_closed();
     });
-    let mut bench = Bench::on(port, reliable());
+    let mut bench = on(port, reliable());
     let client = bench.client(&spec(false));
     bench.subscribe(client, "a/+");
     bench.until("all", |s| s.messages.len() == 4 * cuts);
@@ -232,7 +232,7 @@ fn a_silent_server_is_given_up_and_a_silent_client_gives_signs() {
         }
         assert!((2..=8).contains(&signs), "{signs} in two seconds");
     });
-    let mut bench = Bench::on(port, Settings::default());
+    let mut bench = on(port, Settings::default());
     bench.client(&spec(false));
     let begin = clock::monotonic_now();
     bench.until("given up", |s| !s.failed.is_empty());
@@ -257,7 +257,7 @@ fn a_server_that_gives_signs_is_kept() {
         }
         peer.until_closed();
     });
-    let mut bench = Bench::on(port, Settings::default());
+    let mut bench = on(port, Settings::default());
     bench.client(&spec(false));
     bench.poll_for(Duration::from_millis(3200));
     assert!(bench.seen.failed.is_empty(), "{:?}", bench.seen.failed);
@@ -289,7 +289,7 @@ fn failure(stage: u8, answer: impl FnOnce(&mut Peer) + Send + 'static) -> String
         // Keeps the connection open until the client has had enough of it.
         let _ = peer.stream.read(&mut [0; 4096]);
     });
-    let mut bench = Bench::on(port, reliable());
+    let mut bench = on(port, reliable());
     let client = bench.fleet.connect(&spec(stage == 2)).unwrap();
     if stage > 2 {
         bench.until("connected", |s| !s.connected.is_empty());
@@ -455,7 +455,7 @@ fn unconfirmed_messages_are_forgotten_with_their_connection() {
             }
         }
     });
-    let mut bench = Bench::on(port, reliable());
+    let mut bench = on(port, reliable());
     let client = bench.client(&spec(true));
     let topic = bench.fleet.advertise(client, "a").unwrap();
     bench.publish(client, topic, 1, 64);
@@ -482,7 +482,7 @@ fn the_window_bounds_what_is_unconfirmed() {
         peer.send(1, confirm(3, true));
         peer.until_closed();
     });
-    let mut bench = Bench::on(
+    let mut bench = on(
         port,
         Settings {
             in_flight: Some(3),
@@ -539,7 +539,7 @@ fn written_unasked(batching: Option<Batching>, messages: u64) -> usize {
             came += peer.stream.read(&mut chunk).unwrap();
         }
     });
-    let mut bench = Bench::on(
+    let mut bench = on(
         port,
         Settings {
             batching,

@@ -12,7 +12,7 @@ use rcgen::{
 
 /// Why a client cannot connect.
 fn failure(target: Target, settings: Settings) -> String {
-    let mut bench = Bench::open(target, settings);
+    let mut bench = open(target, settings);
     bench.fleet.connect(&Bench::spec("c")).unwrap();
     bench.until("failed", |s| !s.failed.is_empty());
     bench.seen.failed.remove(0).1
@@ -31,17 +31,17 @@ fn user_name_password_and_virtual_host_are_checked() {
         password: password.map(Secret::new),
         ..rabbit.target.clone()
     };
-    Bench::open(login(Some("meter"), Some("right")), Settings::default()).named("c");
+    open(login(Some("meter"), Some("right")), Settings::default()).named("c");
     // User name and virtual host may stand in the URL.
     let mut in_url = login(None, Some("right"));
     in_url.endpoints = vec![format!("amqp://meter@127.0.0.1:{}/site%2F7", rabbit.port())];
-    let mut bench = Bench::open(in_url, Settings::default());
+    let mut bench = open(in_url, Settings::default());
     let client = bench.named("in-url");
     bench.subscribe(client, "a");
     let connections = rabbit.ctl(&["list_connections", "-q", "user", "vhost"]);
     assert!(connections.contains("meter\tsite/7"), "{connections}");
     let host = native(Settings::default(), "virtual-host", "site/7".into());
-    Bench::open(login(Some("meter"), Some("right")), host.clone()).named("c");
+    open(login(Some("meter"), Some("right")), host.clone()).named("c");
 
     let why = failure(login(Some("meter"), Some("wrong")), Settings::default());
     assert!(
@@ -147,7 +147,7 @@ fn tls_and_client_certificates() {
             reliability: Some(reliability),
             ..Settings::default()
         };
-        let mut bench = Bench::open(secure(Some(tls)), settings);
+        let mut bench = open(secure(Some(tls)), settings);
         let client = bench.named("secure");
         bench.subscribe(client, "s/#");
         let topic = bench.fleet.advertise(client, "s/a").unwrap();
@@ -175,7 +175,7 @@ fn tls_and_client_certificates() {
         "{why}"
     );
     let plain = native(Settings::default(), "sasl", "plain".into());
-    Bench::open(secure(Some(tls.clone())), plain).named("c");
+    open(secure(Some(tls.clone())), plain).named("c");
 
     // An authority that did not sign, and a name that the certificate is not for.
     let other = tempfile::tempdir().unwrap();

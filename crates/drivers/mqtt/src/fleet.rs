@@ -1,23 +1,21 @@
 //! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
 
-use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
-    Publish, Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
+    Refusal, Subscription, TopicId, WireBytes,
 };
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, QoS, Subscribe, SubscribeOptions, Version, topic,
 };
-use pubgauge_net::endpoint::{Endpoint, Scheme};
+use pubgauge_net::endpoint::Scheme;
 use pubgauge_net::out::{OUT_CAP, OutPool};
-use pubgauge_net::pair::Pair;
+use pubgauge_net::pair::{self, Pair};
 use pubgauge_net::socket::SocketOptions;
 use pubgauge_net::timers::Timers;
+use pubgauge_net::turns::{Driven, Reports, Turns};
 use pubgauge_net::{socket, tls};
-use rustix::event::epoll;
 use rustls::pki_types::ServerName;
 
 use crate::client::{Client, State};
@@ -50,13 +48,9 @@ pub(crate) const SCHEME: Scheme = Scheme {
 pub(crate) struct MqttFleet {
     pub clients: Vec<Client>,
     pub shared: Shared,
-    pub epoll: OwnedFd,
+    pub turns: Turns,
     /// Every connection is read into this and decoded in place.
     pub buf: Box<[u8]>,
-    /// Clients that may have bytes to read.
-    pub ready: VecDeque<u32>,
-    pub clock: Clock,
-    opened: Nanos,
     tls: Option<TlsSetup>,
 }
 
@@ -80,15 +74,7 @@ impl MqttFleet {
                 ))
             })?;
         let target = &config.target;
-        if target.endpoints.is_empty() || target.endpoints.len() > usize::from(u16::MAX / 2) {
-            return Err(DriverError::with_hint(
-                format!("{} MQTT endpoints", target.endpoints.len()),
-                "give at least one, mqtt://HOST:PORT",
-            ));
-        }
-        let pairs = target.endpoints.iter();
-        let pairs = pairs.map(|url| Pair::parse(url, &SCHEME).map(Pair::both));
-        let endpoints: Vec<Endpoint> = pairs.collect::<Result<Vec<_>, _>>()?.concat();
+        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| Pair::parse(url, &SCHEME))?;
         let password_alone = target.password.is_some()
             && target.username.is_none()
             && endpoints.iter().any(|e| e.username.is_none());
@@ -111,13 +97,6 @@ impl MqttFleet {
         } else {
             None
         };
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
-            DriverError::with_hint(
-                format!("cannot make an epoll descriptor: {errno}"),
-                "raise the limit on file descriptors (ulimit -n)",
-            )
-        })?;
-        let opened = config.clock.now();
         Ok(MqttFleet {
             clients: Vec::with_capacity(config.clients),
             shared: Shared {
@@ -130,35 +109,18 @@ impl MqttFleet {
                 bitmap_pool: Vec::new(),
                 timers: Timers::default(),
                 dirty: Vec::new(),
-                owed: Vec::new(),
+                reports: Reports::default(),
                 unsettled: 0,
                 wire: WireBytes::default(),
                 writes: 0,
                 // Room for the longest topic, and as much again for properties.
                 max_in: config.max_payload.saturating_add(128 << 10),
                 now_ms: 0,
-                reported: false,
             },
-            epoll,
+            turns: Turns::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
-            ready: VecDeque::new(),
-            clock: config.clock,
-            opened,
             tls,
         })
-    }
-
-    /// Looks at the clock.
-    pub fn look_at_clock(&mut self) -> Nanos {
-        let now = self.clock.now();
-        let ms = now.saturating_sub(self.opened) / 1_000_000;
-        self.shared.now_ms = u32::try_from(ms).unwrap_or(u32::MAX);
-        now
-    }
-
-    /// A point of the fleet's timers on its clock.
-    pub fn at_ms(&self, ms: u32) -> Nanos {
-        self.opened + Nanos::from(ms) * 1_000_000
     }
 
     fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
@@ -173,20 +135,7 @@ impl MqttFleet {
         let client = &mut self.clients[id.0 as usize];
         let index = usize::from(client.endpoint);
         let endpoint = &self.shared.endpoints[index];
-        let same_family = |a: &&std::net::SocketAddr| {
-            client
-                .source
-                .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
-        };
-        let Some(address) = endpoint.addresses.iter().find(same_family).copied() else {
-            return Err(DriverError::with_hint(
-                format!(
-                    "{} has no address of the family of the source address",
-                    endpoint.shown
-                ),
-                "IPv4 goes to IPv4 and IPv6 to IPv6",
-            ));
-        };
+        let address = endpoint.address_for(client.source)?;
         let secure = match &self.tls {
             Some(TlsSetup { config, names }) => match &names[index] {
                 Some(name) => Some(tls::connect(config, name.clone()).map_err(|error| {
@@ -204,17 +153,10 @@ impl MqttFleet {
         let (fd, begun) = socket::begin_connect(address, client.source, &options)?;
         if let Err(errno) = begun {
             let message = socket::explain(errno, &endpoint.shown, true);
-            self.shared.owed.push((id, Change::Failed(message)));
+            self.shared.reports.owe(id, Change::Failed(message));
             return Ok(());
         }
-        // Edge-triggered and never changed: one system call for the whole life of a connection.
-        let flags = epoll::EventFlags::IN
-            | epoll::EventFlags::OUT
-            | epoll::EventFlags::RDHUP
-            | epoll::EventFlags::ET;
-        let data = epoll::EventData::new_u64(u64::from(id.0));
-        epoll::add(&self.epoll, &fd, data, flags)
-            .map_err(|errno| DriverError::new(format!("cannot watch a socket: {errno}")))?;
+        self.turns.watch(&fd, id)?;
         client.fd = Some(fd);
         client.tls = secure;
         client.state = State::Connecting;
@@ -269,7 +211,7 @@ impl MqttFleet {
             true => Change::Closed,
             false => Change::Failed(broken.message),
         };
-        self.shared.owed.push((id, change));
+        self.shared.reports.owe(id, change);
     }
 
     /// Takes a QoS 1 or 2 message on its way, if the window has room.
@@ -313,15 +255,7 @@ impl MqttFleet {
 
 impl Fleet for MqttFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        let endpoint = spec.endpoint * 2 + Pair::side(spec);
-        if endpoint >= self.shared.endpoints.len() {
-            return Err(DriverError::new(format!(
-                "client {:?} is for endpoint {}, but there are {}",
-                spec.name,
-                spec.endpoint,
-                self.shared.endpoints.len() / 2
-            )));
-        }
+        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
         if spec.name.len() > 65_535 || spec.name.contains('\0') {
             return Err(DriverError::new(
                 "an MQTT client identifier has at most 65535 bytes and no U+0000",
@@ -338,7 +272,7 @@ impl Fleet for MqttFleet {
             }
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;
@@ -520,8 +454,8 @@ impl Fleet for MqttFleet {
             }
             State::Down | State::Connecting | State::Greeting => {
                 self.drop_connection(id);
-                self.shared.owed.retain(|(owed, _)| *owed != id);
-                self.shared.owed.push((id, Change::Closed));
+                self.shared.reports.forget(id);
+                self.shared.reports.owe(id, Change::Closed);
             }
         }
     }
@@ -529,7 +463,7 @@ impl Fleet for MqttFleet {
     fn abort(&mut self, id: ClientId) {
         if self.client(id).is_ok() {
             self.drop_connection(id);
-            self.shared.owed.retain(|(owed, _)| *owed != id);
+            self.shared.reports.forget(id);
         }
     }
 
@@ -553,21 +487,12 @@ impl Fleet for MqttFleet {
     }
 
     fn close(&mut self, until: Nanos) {
-        struct Nobody;
-        impl Events for Nobody {
-            fn arrived(&mut self) {}
-            fn delivered(&mut self, _: ClientId, _: pubgauge_driver::Delivery<'_>) {}
-            fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
-            fn changed(&mut self, _: ClientId, _: Change) {}
-        }
         for id in 0..self.clients.len() as u32 {
             self.disconnect(ClientId(id));
         }
-        while self.clients.iter().any(|c| c.state != State::Down) && self.clock.now() < until {
-            if self.run(until, &mut Nobody).is_err() {
-                break;
-            }
-        }
+        self.run_unheard(until, |fleet| {
+            fleet.clients.iter().all(|c| c.state == State::Down)
+        });
         for id in 0..self.clients.len() as u32 {
             self.drop_connection(ClientId(id));
         }

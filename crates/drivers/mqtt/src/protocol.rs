@@ -234,7 +234,7 @@ fn accepted(
         s => shared.set_timer(client, id, u32::from(s) * 1000),
     }
     let session_present = connack.session_present;
-    shared.report(
+    shared.reports.report(
         events,
         id,
         Change::Connected {
@@ -371,7 +371,7 @@ fn message(
         }
     };
     if new {
-        shared.reported = true;
+        shared.reports.reported = true;
         events.delivered(
             id,
             Delivery {
@@ -490,7 +490,7 @@ fn settle(
     };
     let tag = session.settle(packet_id);
     shared.unsettled -= 1;
-    shared.reported = true;
+    shared.reports.reported = true;
     events.acknowledged(id, tag, answer);
 }
 
@@ -597,6 +597,6 @@ fn subscribed(
             ))
         }
     };
-    shared.report(events, id, change);
+    shared.reports.report(events, id, change);
     Ok(())
 }

@@ -56,13 +56,12 @@ fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
         bitmap_pool: Vec::new(),
         timers: Timers::default(),
         dirty: Vec::new(),
-        owed: Vec::new(),
+        reports: Default::default(),
         unsettled: 0,
         wire: WireBytes::default(),
         writes: 0,
         max_in: 1 << 20,
         now_ms: 0,
-        reported: false,
     }
 }
 

@@ -1,13 +1,14 @@
 //! Reading: into the one buffer of the fleet, decoded in place; only beginnings of packets are
 //! kept with their client.
 
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::os::fd::AsFd;
 
 use pubgauge_driver::{ClientId, Events};
 use pubgauge_mqtt_codec::packet_len;
-use pubgauge_net::socket::{self, Io};
-use pubgauge_net::tls::Wire;
+use pubgauge_net::socket::{self, Arrived, Io};
+use pubgauge_net::tls::{self, TlsFailure, TlsRead};
+use pubgauge_net::turns::Driven;
 use rustix::io::Errno;
 
 use crate::client::{READ_PAUSE, State};
@@ -21,16 +22,6 @@ const GROWTH: usize = 1 << 20;
 /// Reads of one TLS connection in a row before others get their turn.
 const TLS_READS: usize = 16;
 
-/// How a read went.
-enum Arrived {
-    /// Bytes; more may be waiting.
-    More,
-    /// All there was for now.
-    Drained,
-    /// The end of the stream.
-    Ended,
-}
-
 impl MqttFleet {
     /// Reads once from a client and reports what came.
     pub fn serve(&mut self, id: ClientId, events: &mut dyn Events) {
@@ -39,7 +30,7 @@ impl MqttFleet {
             return;
         }
         // One that has hung up will not read our answers any more: its last words are read.
-        if client.pending() > READ_PAUSE && !client.hung_up {
+        if client.pending() > READ_PAUSE && !client.marks.hung_up {
             client.paused = true;
             return;
         }
@@ -56,7 +47,7 @@ impl MqttFleet {
             }
             Ok(Arrived::More) => self.mark_ready(id),
             // The end of the stream comes without another edge.
-            Ok(Arrived::Drained) if client.hung_up => self.mark_ready(id),
+            Ok(Arrived::Drained) if client.marks.hung_up => self.mark_ready(id),
             Ok(Arrived::Drained) => {}
         }
         // Answers go out with one write for all that came with one read.
@@ -192,35 +183,25 @@ impl MqttFleet {
             let (Some(fd), Some(tls)) = (&client.fd, &mut client.tls) else {
                 return Ok(Arrived::Drained);
             };
-            let mut wire = Wire {
-                fd: fd.as_fd(),
-                moved: 0,
-            };
-            let read = tls.read_tls(&mut wire);
-            self.shared.wire.received += wire.moved;
-            let mut ended = false;
-            match read {
-                Ok(0) => ended = true,
-                Ok(_) => client.awaits_pong = false,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Arrived::Drained),
-                Err(error) => {
-                    let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                    return Err(self.read_failed(id, errno));
+            let read = match tls::read(fd.as_fd(), tls, &mut self.shared.wire.received) {
+                Ok(TlsRead::Nothing) => return Ok(Arrived::Drained),
+                Ok(read) => read,
+                Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
+                Err(TlsFailure::Protocol(error)) => {
+                    return Err(Broken {
+                        message: format!(
+                            "{}: TLS failed: {error}\n  hint: check the CA certificate, the name it is for, and the client certificate",
+                            self.shared.endpoint(client)
+                        ),
+                        reason: None,
+                    });
                 }
-            }
-            if let Err(error) = tls.process_new_packets() {
-                // rustls has an alert ready that tells the server.
-                let _ = tls.write_tls(&mut wire);
-                return Err(Broken {
-                    message: format!(
-                        "{}: TLS failed: {error}\n  hint: check the CA certificate, the name it is for, and the client certificate",
-                        self.shared.endpoint(client)
-                    ),
-                    reason: None,
-                });
+            };
+            if read == TlsRead::Bytes {
+                client.awaits_pong = false;
             }
             self.drain_tls(id, events)?;
-            if ended {
+            if read == TlsRead::Ended {
                 return Ok(Arrived::Ended);
             }
             // The handshake, and answers that waited for it.

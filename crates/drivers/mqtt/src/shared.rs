@@ -1,9 +1,10 @@
 //! What all clients of a fleet share, apart from the sockets.
 
-use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
+use pubgauge_driver::{ClientId, Secret, WireBytes};
 use pubgauge_net::endpoint::Endpoint;
 use pubgauge_net::out::OutPool;
 use pubgauge_net::timers::Timers;
+use pubgauge_net::turns::Reports;
 
 use crate::client::Client;
 use crate::options::Options;
@@ -23,8 +24,8 @@ pub(crate) struct Shared {
     pub timers: Timers,
     /// Clients with bytes to write.
     pub dirty: Vec<u32>,
-    /// Changes that happened outside a poll.
-    pub owed: Vec<(ClientId, Change)>,
+    /// What is to be told, and whether this poll has told anything.
+    pub reports: Reports,
     /// Messages accepted and not settled.
     pub unsettled: u64,
     pub wire: WireBytes,
@@ -34,17 +35,9 @@ pub(crate) struct Shared {
     pub max_in: usize,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.
     pub now_ms: u32,
-    /// Something was reported during this poll.
-    pub reported: bool,
 }
 
 impl Shared {
-    #[inline]
-    pub fn report(&mut self, events: &mut dyn Events, id: ClientId, change: Change) {
-        self.reported = true;
-        events.changed(id, change);
-    }
-
     /// Sees to it that the next flush looks at this client.
     #[inline]
     pub fn mark_dirty(&mut self, client: &mut Client, id: ClientId) {

@@ -20,12 +20,12 @@ const COUNT: u64 = 3000;
 fn exchange(port: u16, settings: Settings) {
     let count = COUNT;
     let reliability = settings.reliability.unwrap();
-    let mut subscribers = Bench::on(port, settings.clone());
+    let mut subscribers = on(port, settings.clone());
     let a = subscribers.named("a");
     let b = subscribers.named("b");
     subscribers.subscribe(a, "count/+");
     subscribers.subscribe(b, "#");
-    let mut publishers = Bench::on(port, settings);
+    let mut publishers = on(port, settings);
     let p = publishers.named("p");
     let topic = publishers.fleet.advertise(p, "count/1").unwrap();
     assert_eq!(publishers.fleet.advertise(p, "count/1").unwrap(), topic);

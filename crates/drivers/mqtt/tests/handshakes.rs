@@ -66,7 +66,7 @@ fn answers_of_mqtt_5_are_told_apart() {
             }
             peer.next(|p| assert!(matches!(p, Packet::Disconnect(_)), "{p:?}"));
         });
-        let mut bench = Bench::on(port, reliable("5", reliability));
+        let mut bench = on(port, reliable("5", reliability));
         let c = bench.named("c");
         let topic = bench.fleet.advertise(c, "t").unwrap();
         assert_eq!(try_publish(&mut bench, c, topic, 42), Publish::Accepted);
@@ -98,7 +98,7 @@ fn the_servers_receive_maximum_is_obeyed() {
         peer.send(Packet::PubAck(ack(first)));
         assert_eq!(peer.publish().1, 2);
     });
-    let mut bench = Bench::on(port, reliable("5", Reliability::AtLeastOnce));
+    let mut bench = on(port, reliable("5", Reliability::AtLeastOnce));
     let c = bench.named("c");
     let topic = bench.fleet.advertise(c, "t").unwrap();
     assert_eq!(try_publish(&mut bench, c, topic, 0), Publish::Accepted);
@@ -161,7 +161,7 @@ fn a_resumed_session_sends_again_in_order_with_dup() {
             "a new message after the old ones"
         );
     });
-    let mut bench = Bench::on(port, durable("5", Reliability::ExactlyOnce));
+    let mut bench = on(port, durable("5", Reliability::ExactlyOnce));
     let c = bench.named("c");
     let topic = bench.fleet.advertise(c, "t").unwrap();
     for n in 0..4 {
@@ -198,7 +198,7 @@ fn without_its_session_what_was_under_way_is_forgotten() {
             peer.welcome(false, &[]);
             assert_eq!(peer.publish().1, 1, "only the new one");
         });
-        let mut bench = Bench::on(port, settings);
+        let mut bench = on(port, settings);
         let c = bench.named("c");
         let topic = bench.fleet.advertise(c, "t").unwrap();
         bench.publish(c, topic, 0, 16);
@@ -246,7 +246,7 @@ fn exactly_once_is_delivered_once_also_across_connections() {
         peer.send(message(false, 5));
         peer.next(|p| assert_eq!(p, Packet::PubRec(ack(5))));
     });
-    let mut bench = Bench::on(port, durable("3.1.1", Reliability::ExactlyOnce));
+    let mut bench = on(port, durable("3.1.1", Reliability::ExactlyOnce));
     let c = bench.named("c");
     bench.until("failed", |s| s.failed.len() == 1);
     assert_eq!(bench.seen.delivered, 1);
@@ -286,7 +286,7 @@ fn topic_aliases_are_introduced_on_each_connection_and_kept_within_the_servers_l
     });
     let mut settings = common::version("5");
     native(&mut settings, "topic-alias", 10.into());
-    let mut bench = Bench::on(port, settings);
+    let mut bench = on(port, settings);
     let c = bench.named("c");
     let one = bench.fleet.advertise(c, "one").unwrap();
     let two = bench.fleet.advertise(c, "two").unwrap();
@@ -390,7 +390,7 @@ fn a_connect_says_what_the_settings_say() {
         password: Some(Secret::new("secret")),
         ..common::target(port)
     };
-    let mut bench = Bench::open(target, settings);
+    let mut bench = open(target, settings);
     let will = Will {
         topic: "gone".into(),
         payload: b"bye".to_vec(),
@@ -452,7 +452,7 @@ fn a_message_above_the_servers_limit_is_refused() {
         peer.welcome(false, &[Property::MaximumPacketSize(40)]);
         peer.publish();
     });
-    let mut bench = Bench::on(port, common::version("5"));
+    let mut bench = on(port, common::version("5"));
     let c = bench.named("c");
     let topic = bench.fleet.advertise(c, "t").unwrap();
     let (head, body) = (head(0), [0; 40]);

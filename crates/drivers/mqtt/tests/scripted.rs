@@ -20,7 +20,7 @@ fn failure(version: &str, answer: Vec<u8>) -> String {
         // Keeps the connection open until the client has had enough of it.
         let _ = peer.stream.read(&mut [0; 4096]);
     });
-    let mut bench = Bench::on(port, common::version(version));
+    let mut bench = on(port, common::version(version));
     bench.fleet.connect(&Bench::spec("c")).unwrap();
     bench.until("failed", |s| !s.failed.is_empty());
     server.join().unwrap();
@@ -111,7 +111,7 @@ fn refusals_are_told_in_words_with_advice() {
 
 #[test]
 fn nobody_there_is_told_with_advice() {
-    let mut bench = Bench::on(free_port(), Settings::default());
+    let mut bench = on(free_port(), Settings::default());
     let id = bench.fleet.connect(&Bench::spec("c")).unwrap();
     bench.until("failed", |s| !s.failed.is_empty());
     assert!(
@@ -143,7 +143,7 @@ fn a_server_that_closes_is_told_from_one_that_refuses() {
         let mut peer = Peer::accept(&listener, Version::V5);
         peer.welcome(false, &[]);
     });
-    let mut bench = Bench::on(port, Settings::default());
+    let mut bench = on(port, Settings::default());
     let id = bench.fleet.connect(&Bench::spec("c")).unwrap();
     bench.until("failed", |s| s.failed.len() == 1);
     bench.fleet.reconnect(id).unwrap();
@@ -193,7 +193,7 @@ fn wrong_packets_on_a_connection_in_use_end_it() {
             peer.raw(&sent);
             peer.until_closed();
         });
-        let mut bench = Bench::on(port, Settings::default());
+        let mut bench = on(port, Settings::default());
         bench.fleet.connect(&Bench::spec("c")).unwrap();
         bench.until("failed", |s| !s.failed.is_empty());
         assert!(
@@ -240,7 +240,7 @@ fn silence_is_noticed_and_the_server_may_set_the_interval() {
             peer.next(|p| assert_eq!(p, Packet::PingReq));
             peer.until_closed();
         });
-        let mut bench = Bench::on(port, settings);
+        let mut bench = on(port, settings);
         bench.named("c");
         bench.until("failed", |s| !s.failed.is_empty());
         assert!(
@@ -266,7 +266,7 @@ fn a_server_that_does_not_read_holds_the_publisher_back_or_has_it_drop() {
             on_full: Some(on_full),
             ..common::version("5")
         };
-        let mut bench = Bench::on(port, settings);
+        let mut bench = on(port, settings);
         let c = bench.named("c");
         let topic = bench.fleet.advertise(c, "t").unwrap();
         let (head, body) = (head(0), vec![0; 1000]);
@@ -342,7 +342,7 @@ fn a_server_that_only_talks_is_not_listened_to_for_ever() {
             assert!(written < 1 << 30, "the client stops reading at some point");
         }
     });
-    let mut bench = Bench::on(port, common::version("3.1.1"));
+    let mut bench = on(port, common::version("3.1.1"));
     bench.seen.count_only = true;
     bench.named("c");
     bench.until("the server has given up", |_| server.is_finished());
@@ -360,7 +360,7 @@ fn an_orderly_end_says_so() {
             assert_eq!(peer.try_next(|_| ()), None, "and nothing after it");
         });
         let name = if version == Version::V5 { "5" } else { "3.1.1" };
-        let mut bench = Bench::on(port, common::version(name));
+        let mut bench = on(port, common::version(name));
         let c = bench.named("c");
         let topic = bench.fleet.advertise(c, "t").unwrap();
         bench.publish(c, topic, 0, 16);
@@ -401,7 +401,7 @@ fn packets_cut_anywhere_are_put_together() {
         }
         peer.until_closed();
     });
-    let mut bench = Bench::on(port, common::version("5"));
+    let mut bench = on(port, common::version("5"));
     let c = bench.named("c");
     bench.until("all delivered", |s| s.delivered == 200);
     assert!(bench.sequences(c).into_iter().eq(0..200));

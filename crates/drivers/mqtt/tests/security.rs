@@ -35,7 +35,7 @@ fn user_name_and_password_are_checked() {
             password: password.map(Secret::new),
             ..target(broker.port)
         };
-        let mut bench = Bench::open(
+        let mut bench = open(
             login(Some("meter"), Some("right")),
             common::version(version),
         );
@@ -43,9 +43,9 @@ fn user_name_and_password_are_checked() {
         // The user name may stand in the URL.
         let mut in_url = login(None, Some("right"));
         in_url.endpoints = vec![format!("mqtt://meter@127.0.0.1:{}", broker.port)];
-        Bench::open(in_url, common::version(version)).named("c");
+        open(in_url, common::version(version)).named("c");
         for wrong in [login(Some("meter"), Some("wrong")), login(None, None)] {
-            let mut bench = Bench::open(wrong, common::version(version));
+            let mut bench = open(wrong, common::version(version));
             bench.fleet.connect(&Bench::spec("c")).unwrap();
             bench.until("failed", |s| !s.failed.is_empty());
             let why = &bench.seen.failed[0].1;
@@ -116,7 +116,7 @@ fn tls_with_client_certificates() {
     };
     for (version, host) in [("3.1.1", "127.0.0.1"), ("5", "localhost")] {
         let settings = with(version, Reliability::AtLeastOnce);
-        let mut bench = Bench::open(secure(full.clone(), host), settings);
+        let mut bench = open(secure(full.clone(), host), settings);
         let s = bench.named("s");
         bench.subscribe(s, "secret");
         let p = bench.named("p");
@@ -136,7 +136,7 @@ fn tls_with_client_certificates() {
     }
     // No client certificate; no trust; not TLS at all: told apart, and none of them hangs.
     let failure = |target: Target| {
-        let mut bench = Bench::open(target, Settings::default());
+        let mut bench = open(target, Settings::default());
         bench.fleet.connect(&Bench::spec("c")).unwrap();
         bench.until("failed", |s| !s.failed.is_empty());
         bench.seen.failed.remove(0).1

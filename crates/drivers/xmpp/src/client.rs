@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use pubgauge_driver::{Change, ClientSpec};
 use pubgauge_net::out::{OUT_CAP, Out, OutPool};
+use pubgauge_net::turns::{Marks, Phase};
 use rustc_hash::FxHashMap;
 
 use crate::frame::Framer;
@@ -29,6 +30,18 @@ pub(crate) enum State {
     Connected,
     /// Our end of the stream is on its way, or sent and the server's end is awaited.
     Closing,
+}
+
+impl State {
+    /// What the loop must know of it.
+    #[inline]
+    pub fn phase(self) -> Phase {
+        match self {
+            State::Down => Phase::Down,
+            State::Connecting => Phase::Connecting,
+            State::Negotiating | State::Connected | State::Closing => Phase::Up,
+        }
+    }
 }
 
 /// How far the negotiation of a stream has got (RFC 6120 §4.3).
@@ -148,10 +161,8 @@ pub(crate) struct Client {
     pub state: State,
     /// Stands in the list of clients with bytes to write.
     pub dirty: bool,
-    /// Stands in the list of clients with bytes to read.
-    pub ready: bool,
-    /// The server has ended its side, or the connection has an error that a read will tell.
-    pub hung_up: bool,
+    /// What the loop notes of it.
+    pub marks: Marks,
     /// Reading is paused until the answers are written.
     pub paused: bool,
     /// A publish was blocked and [`Change::Writable`] is owed.
@@ -188,8 +199,7 @@ impl Client {
             fd: None,
             state: State::Down,
             dirty: false,
-            ready: false,
-            hung_up: false,
+            marks: Marks::default(),
             paused: false,
             owes_writable: false,
             awaits_pong: false,
@@ -225,7 +235,7 @@ impl Client {
     pub fn drop_connection(&mut self, pool: &mut OutPool) -> u64 {
         self.fd = None; // Closes it, which also takes it out of the epoll set.
         self.state = State::Down;
-        self.hung_up = false;
+        self.marks.hung_up = false;
         self.paused = false;
         self.owes_writable = false;
         self.awaits_pong = false;

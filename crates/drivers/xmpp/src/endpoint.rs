@@ -1,9 +1,12 @@
-//! Endpoints: `xmpp://[user@]host[:port][/domain]`, `xmpp+starttls://...` and `xmpps://...`.
+//! Endpoints: `xmpp://[user@]host[:port][/domain]`, `xmpp+starttls://...` and `xmpps://...`; with
+//! places for publishers and subscribers, `xmpp://host:port,port/domain`.
 
 use pubgauge_driver::DriverError;
 use pubgauge_net::endpoint::{Endpoint as Net, Scheme};
+use pubgauge_net::pair::Pair;
 
-const SCHEME: Scheme = Scheme {
+/// How XMPP endpoints are written.
+pub(crate) const SCHEME: Scheme = Scheme {
     protocol: "XMPP",
     plain: &["xmpp", "xmpp+starttls"],
     secure: &["xmpps"],
@@ -80,6 +83,28 @@ impl Endpoint {
     }
 }
 
+/// Reads the URL of one place, or of one for publishers and one for subscribers.
+///
+/// Both are of one domain: there the nodes of the one are those of the other, and so are the
+/// addresses of clients.
+pub(crate) fn parse_pair(
+    url: &str,
+    default_user: Option<&str>,
+) -> Result<Pair<Endpoint>, DriverError> {
+    let pair = Pair::parse_with(url, |url| Endpoint::parse(url, default_user))?;
+    let (publishers, subscribers) = (&pair.publishers, &pair.subscribers);
+    if publishers.domain == subscribers.domain {
+        return Ok(pair);
+    }
+    Err(DriverError::with_hint(
+        format!(
+            "{} would be of the XMPP domain {:?}, but {} of {:?}",
+            publishers.net.shown, publishers.domain, subscribers.net.shown, subscribers.domain
+        ),
+        "publishers and subscribers are of one domain, whichever of its servers they connect to: name it, xmpp://HOST:PORT,HOST:PORT/DOMAIN",
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +133,26 @@ mod tests {
             (start.username.as_deref(), start.domain.as_str()),
             (Some("u"), "c.org")
         );
+    }
+
+    #[test]
+    fn two_places_are_of_one_domain() {
+        let ports = |url| {
+            parse_pair(url, Some("u@d.org"))
+                .unwrap()
+                .both()
+                .map(|e| (e.net.addresses[0].port(), e.domain))
+        };
+        let of = |domain: &str, ports: [u16; 2]| ports.map(|port| (port, domain.to_owned()));
+        assert_eq!(ports("xmpp://127.0.0.1:1,2/c.org"), of("c.org", [1, 2]));
+        assert_eq!(ports("xmpp://127.0.0.1:1,[::1]:2"), of("d.org", [1, 2]));
+        assert_eq!(ports("xmpps://127.0.0.1"), of("d.org", [5223, 5223]));
+        let error = parse_pair("xmpp://127.0.0.1:1,127.0.0.2:1", None).unwrap_err();
+        assert!(error.to_string().contains("127.0.0.2"), "{error}");
+        assert!(error.hint.unwrap().contains("/DOMAIN"));
+        assert!(parse_pair("xmpp://127.0.0.1:1,127.0.0.2:1/d", None).is_ok());
+        // The host is the domain where no other is named.
+        assert!(parse_pair("xmpp://127.0.0.1:1,2", None).is_ok());
     }
 
     #[test]

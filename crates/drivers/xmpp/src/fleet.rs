@@ -1,21 +1,21 @@
 //! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
-    Publish, Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
+    Refusal, Subscription, TopicId, WireBytes,
 };
 use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::pair;
 use pubgauge_net::socket;
 use pubgauge_net::timers::Timers;
+use pubgauge_net::turns::{Driven, Reports, Turns};
 use rustc_hash::FxHashMap;
-use rustix::event::epoll;
 
 use crate::client::{Client, Request, State};
 use crate::element::Scratch;
-use crate::endpoint::{Endpoint, Security};
+use crate::endpoint::{self, SCHEME, Security};
 use crate::negotiate;
 use crate::options::Options;
 use crate::protocol::Broken;
@@ -44,13 +44,9 @@ const MAX_RESOURCE: usize = 1023;
 pub(crate) struct XmppFleet {
     pub clients: Vec<Client>,
     pub shared: Shared,
-    pub epoll: OwnedFd,
+    pub turns: Turns,
     /// Every connection is read into this and decoded in place.
     pub buf: Box<[u8]>,
-    /// Clients that may have bytes to read.
-    pub ready: VecDeque<u32>,
-    pub clock: Clock,
-    opened: Nanos,
 }
 
 impl XmppFleet {
@@ -68,17 +64,9 @@ impl XmppFleet {
             })?;
         let target = &config.target;
         let user = target.username.as_deref();
-        let endpoints = target
-            .endpoints
-            .iter()
-            .map(|url| Endpoint::parse(url, user))
-            .collect::<Result<Vec<_>, _>>()?;
-        if endpoints.is_empty() || endpoints.len() > usize::from(u16::MAX) {
-            return Err(DriverError::with_hint(
-                format!("{} XMPP endpoints", endpoints.len()),
-                "give at least one, xmpp://HOST:PORT",
-            ));
-        }
+        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| {
+            endpoint::parse_pair(url, user)
+        })?;
         let tls = match endpoints.iter().any(|e| e.security != Security::None) {
             true => Some(tls::Setup::new(
                 &target.tls.clone().unwrap_or_default(),
@@ -86,13 +74,6 @@ impl XmppFleet {
             )?),
             false => None,
         };
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
-            DriverError::with_hint(
-                format!("cannot make an epoll descriptor: {errno}"),
-                "raise the limit on file descriptors (ulimit -n)",
-            )
-        })?;
-        let opened = config.clock.now();
         Ok(XmppFleet {
             clients: Vec::with_capacity(config.clients),
             shared: Shared {
@@ -107,7 +88,7 @@ impl XmppFleet {
                 out_pool: OutPool::default(),
                 timers: Timers::default(),
                 dirty: Vec::new(),
-                owed: Vec::new(),
+                reports: Reports::default(),
                 unsettled: 0,
                 wire: WireBytes::default(),
                 writes: 0,
@@ -116,31 +97,14 @@ impl XmppFleet {
                     .saturating_mul(4)
                     .saturating_add(STANZA_OVERHEAD),
                 now_ms: 0,
-                reported: false,
                 scratch: Scratch::default(),
                 settled: Vec::new(),
                 decoded: Vec::new(),
                 tls,
             },
-            epoll,
+            turns: Turns::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
-            ready: VecDeque::new(),
-            clock: config.clock,
-            opened,
         })
-    }
-
-    /// Looks at the clock.
-    pub fn look_at_clock(&mut self) -> Nanos {
-        let now = self.clock.now();
-        let ms = now.saturating_sub(self.opened) / 1_000_000;
-        self.shared.now_ms = u32::try_from(ms).unwrap_or(u32::MAX);
-        now
-    }
-
-    /// A point of the fleet's timers on its clock.
-    pub fn at_ms(&self, ms: u32) -> Nanos {
-        self.opened + Nanos::from(ms) * 1_000_000
     }
 
     fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
@@ -154,20 +118,7 @@ impl XmppFleet {
         self.look_at_clock();
         let client = &mut self.clients[id.0 as usize];
         let endpoint = &self.shared.endpoints[usize::from(client.endpoint)];
-        let same_family = |a: &&std::net::SocketAddr| {
-            client
-                .source
-                .is_none_or(|source| source.is_ipv4() == a.is_ipv4())
-        };
-        let Some(address) = endpoint.net.addresses.iter().find(same_family).copied() else {
-            return Err(DriverError::with_hint(
-                format!(
-                    "{} has no address of the family of the source address",
-                    endpoint.net.shown
-                ),
-                "IPv4 goes to IPv4 and IPv6 to IPv6",
-            ));
-        };
+        let address = endpoint.net.address_for(client.source)?;
         let secure =
             match endpoint.security {
                 Security::Direct => Some(self.shared.tls_connection(client).map_err(|error| {
@@ -179,17 +130,10 @@ impl XmppFleet {
             socket::begin_connect(address, client.source, &self.shared.options.socket)?;
         if let Err(errno) = begun {
             let message = socket::explain(errno, &endpoint.net.shown, true);
-            self.shared.owed.push((id, Change::Failed(message)));
+            self.shared.reports.owe(id, Change::Failed(message));
             return Ok(());
         }
-        // Edge-triggered and never changed: one system call for the whole life of a connection.
-        let flags = epoll::EventFlags::IN
-            | epoll::EventFlags::OUT
-            | epoll::EventFlags::RDHUP
-            | epoll::EventFlags::ET;
-        let data = epoll::EventData::new_u64(u64::from(id.0));
-        epoll::add(&self.epoll, &fd, data, flags)
-            .map_err(|errno| DriverError::new(format!("cannot watch a socket: {errno}")))?;
+        self.turns.watch(&fd, id)?;
         client.fd = Some(fd);
         client.tls = secure;
         client.state = State::Connecting;
@@ -220,10 +164,10 @@ impl XmppFleet {
         };
         // What the server did settle has been said before.
         while let Some(change) = client.session.outcome() {
-            self.shared.owed.push((id, change));
+            self.shared.reports.owe(id, change);
         }
         self.drop_connection(id);
-        self.shared.owed.push((id, change));
+        self.shared.reports.owe(id, change);
     }
 
     /// The answer to a publish for which there is no room.
@@ -323,14 +267,7 @@ pub(crate) fn check_subscription(
 
 impl Fleet for XmppFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.endpoint >= self.shared.endpoints.len() {
-            return Err(DriverError::new(format!(
-                "client {:?} is for endpoint {}, but there are {}",
-                spec.name,
-                spec.endpoint,
-                self.shared.endpoints.len()
-            )));
-        }
+        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
         if spec.name.is_empty()
             || spec.name.len() > MAX_RESOURCE
             || spec.name.chars().any(char::is_control)
@@ -349,7 +286,7 @@ impl Fleet for XmppFleet {
             ));
         }
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, spec.endpoint as u16));
+        self.clients.push(Client::new(spec, endpoint));
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;
@@ -503,8 +440,8 @@ impl Fleet for XmppFleet {
             }
             State::Down | State::Connecting | State::Negotiating => {
                 self.drop_connection(id);
-                self.shared.owed.retain(|(owed, _)| *owed != id);
-                self.shared.owed.push((id, Change::Closed));
+                self.shared.reports.forget(id);
+                self.shared.reports.owe(id, Change::Closed);
             }
         }
     }
@@ -512,7 +449,7 @@ impl Fleet for XmppFleet {
     fn abort(&mut self, id: ClientId) {
         if self.client(id).is_ok() {
             self.drop_connection(id);
-            self.shared.owed.retain(|(owed, _)| *owed != id);
+            self.shared.reports.forget(id);
         }
     }
 
@@ -536,21 +473,12 @@ impl Fleet for XmppFleet {
     }
 
     fn close(&mut self, until: Nanos) {
-        struct Nobody;
-        impl Events for Nobody {
-            fn arrived(&mut self) {}
-            fn delivered(&mut self, _: ClientId, _: pubgauge_driver::Delivery<'_>) {}
-            fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
-            fn changed(&mut self, _: ClientId, _: Change) {}
-        }
         for id in 0..self.clients.len() as u32 {
             self.disconnect(ClientId(id));
         }
-        while self.clients.iter().any(|c| c.state != State::Down) && self.clock.now() < until {
-            if self.run(until, &mut Nobody).is_err() {
-                break;
-            }
-        }
+        self.run_unheard(until, |fleet| {
+            fleet.clients.iter().all(|c| c.state == State::Down)
+        });
         for id in 0..self.clients.len() as u32 {
             self.drop_connection(ClientId(id));
         }

@@ -173,7 +173,7 @@ pub(crate) fn connected(client: &mut Client, shared: &mut Shared, id: ClientId) 
         session_present: false,
         address: None,
     };
-    shared.owed.push((id, change));
+    shared.reports.owe(id, change);
     for n in 0..client.topics.len() {
         make_sure(client, shared, id, client.topics[n]);
     }

@@ -154,7 +154,7 @@ fn act(
         Stanza::Items { delayed } => {
             for body in &scratch.bodies {
                 decode(&mut shared.decoded, text, scratch, body);
-                shared.reported = true;
+                shared.reports.reported = true;
                 let delivery = Delivery {
                     payload: &shared.decoded,
                     topic: Some(&scratch.name),
@@ -167,7 +167,7 @@ fn act(
         }
         Stanza::Direct(body) => {
             decode(&mut shared.decoded, text, scratch, &body);
-            shared.reported = true;
+            shared.reports.reported = true;
             let jid = client.session.jid.as_deref();
             let delivery = Delivery {
                 payload: &shared.decoded,
@@ -184,7 +184,7 @@ fn act(
                 (Some(&write::PUBLISH), Some(number)) => {
                     if let Some(tag) = client.session.window.settle(number) {
                         shared.unsettled -= 1;
-                        shared.reported = true;
+                        shared.reports.reported = true;
                         let answer = match answer {
                             Ok(_) => Acknowledgement::Taken,
                             Err(failure) => Acknowledgement::Rejected(failure.code()),

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use pubgauge_driver::{Change, ClientId, Events, Secret, WireBytes};
+use pubgauge_driver::{ClientId, Secret, WireBytes};
 use pubgauge_net::out::OutPool;
 use pubgauge_net::timers::Timers;
+use pubgauge_net::turns::Reports;
 
 use rustc_hash::FxHashMap;
 
@@ -38,6 +39,7 @@ pub(crate) struct Waiting {
 /// What all clients of a fleet share.
 pub(crate) struct Shared {
     pub options: Options,
+    /// Two for each of the target's: where publishers and where subscribers connect to.
     pub endpoints: Vec<Endpoint>,
     pub password: Option<Secret>,
     pub topics: Vec<Topic>,
@@ -51,8 +53,8 @@ pub(crate) struct Shared {
     pub timers: Timers,
     /// Clients with bytes to write.
     pub dirty: Vec<u32>,
-    /// Changes that happened outside a poll.
-    pub owed: Vec<(ClientId, Change)>,
+    /// What is to be told, and whether this poll has told anything.
+    pub reports: Reports,
     /// Messages accepted and not settled.
     pub unsettled: u64,
     pub wire: WireBytes,
@@ -62,8 +64,6 @@ pub(crate) struct Shared {
     pub max_in: usize,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.
     pub now_ms: u32,
-    /// Something was reported during this poll.
-    pub reported: bool,
     pub scratch: Scratch,
     /// Clients with outcomes of subscriptions to report.
     pub settled: Vec<u32>,
@@ -73,12 +73,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    #[inline]
-    pub fn report(&mut self, events: &mut dyn Events, id: ClientId, change: Change) {
-        self.reported = true;
-        events.changed(id, change);
-    }
-
     /// Sees to it that the next flush looks at this client.
     #[inline]
     pub fn mark_dirty(&mut self, client: &mut Client, id: ClientId) {

@@ -11,7 +11,7 @@ use crate::endpoint::{Endpoint, Security};
 
 /// What connections with TLS need.
 pub(crate) struct Setup {
-    /// For each endpoint; none for those without TLS.
+    /// For each of the shared endpoints; none for those without TLS.
     endpoints: Vec<Option<(Arc<ClientConfig>, ServerName<'static>)>>,
 }
 

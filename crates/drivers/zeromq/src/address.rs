@@ -141,6 +141,16 @@ pub(crate) fn ipc_path(scratch: &Path, worker: u32, client: u32) -> Result<PathB
     Ok(path)
 }
 
+/// The socket file of the `n`-th queue of a worker.
+///
+/// # Errors
+/// When `scratch` is too long a path.
+pub(crate) fn ipc_queue_path(scratch: &Path, worker: u32, n: u32) -> Result<PathBuf, DriverError> {
+    let path = scratch.join(format!("z{worker}-q{n}"));
+    check_ipc_path(&path)?;
+    Ok(path)
+}
+
 fn check_ipc_path(path: &Path) -> Result<(), DriverError> {
     let len = path.as_os_str().len();
     if len > MAX_IPC_PATH {

@@ -2,6 +2,7 @@
 
 mod connecting;
 mod polling;
+mod queues;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -16,6 +17,7 @@ use rustix::event::epoll;
 
 use self::connecting::deadline;
 use self::polling::HURRIED_MAX;
+use self::queues::Source;
 use crate::address::ForwarderAddress;
 use crate::inbox::{Inbox, on_the_wire};
 use crate::options::{Framing, Options, Queue};
@@ -34,6 +36,10 @@ pub(crate) struct ZeromqFleet {
     clients: Vec<Client>,
     topics: Vec<Box<[u8]>>,
     topic_ids: HashMap<(ClientId, String), TopicId>,
+    /// Beside `topics`, under point-to-point only.
+    queues: Vec<queues::Queue>,
+    /// Local queues so far.
+    queues_opened: u32,
     inbox: Inbox,
     wire: WireBytes,
     /// Subscribers that may have messages left.
@@ -62,6 +68,14 @@ struct Client {
     phase: Phase,
     publisher: Option<Port>,
     subscriber: Option<Port>,
+    /// Where its messages come in under point-to-point; otherwise the subscriber has them.
+    receiver: Option<Port>,
+    /// Whom the receiver takes from.
+    sources: Vec<Source>,
+    /// The subscriber may hold announcements of queues that nobody wakes us for.
+    untold: bool,
+    /// Its topics, under point-to-point.
+    topics: Vec<TopicId>,
     /// Where subscribers reach it, once known; kept over reconnects. Direct topology only.
     address: Option<String>,
     /// All its filters, and whether one of them must be checked at the receiver.
@@ -96,7 +110,11 @@ impl ZeromqFleet {
     pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
         let forwarders = forwarders(&config.target.endpoints, options.transport)?;
         // Per client: two data sockets, and two ends of a monitor for each. A slot costs 8 bytes.
-        let sockets = config.clients.saturating_mul(6).max(MIN_SOCKETS);
+        // Under point-to-point also a receiver with its monitor, and a queue for each topic.
+        let sockets = match options.point_to_point {
+            false => config.clients.saturating_mul(6).max(MIN_SOCKETS),
+            true => config.clients.saturating_mul(32).max(8 * MIN_SOCKETS),
+        };
         let context = Context::start(options.io_threads, sockets)
             .map_err(|e| failed("cannot start libzmq", &e))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
@@ -105,6 +123,8 @@ impl ZeromqFleet {
             clients: Vec::with_capacity(config.clients),
             topics: Vec::new(),
             topic_ids: HashMap::new(),
+            queues: Vec::new(),
+            queues_opened: 0,
             inbox: Inbox::new(options.framing),
             wire: WireBytes::default(),
             flooded: Vec::with_capacity(config.clients),
@@ -148,6 +168,10 @@ impl Fleet for ZeromqFleet {
             phase: Phase::Down,
             publisher: None,
             subscriber: None,
+            receiver: None,
+            sources: Vec::new(),
+            untold: false,
+            topics: Vec::new(),
             address: None,
             filters: Vec::new(),
             checked: false,
@@ -189,9 +213,10 @@ impl Fleet for ZeromqFleet {
         let Some(port) = &mut client.subscriber else {
             return Ok(());
         };
-        if port.peers.iter().any(|p| p.is_up() && p.address == address) {
+        if port.is_up(address) {
             return Ok(());
         }
+        client.untold = true;
         port.connect(context, &self.epoll, id.0, address)
             .map_err(|e| failed(&format!("cannot connect to {address}"), &e))?;
         if port.peers.iter().filter(|p| !p.is_up()).count() == 1 {
@@ -217,7 +242,12 @@ impl Fleet for ZeromqFleet {
             .clients
             .get_mut(id.0 as usize)
             .ok_or_else(|| unknown(id))?;
-        let filter = accept(subscription, self.options.plus_at_receiver)?;
+        let options = &self.options;
+        let filter = accept(
+            subscription,
+            options.plus_at_receiver,
+            options.point_to_point,
+        )?;
         let Some(port) = &client.subscriber else {
             return Err(DriverError::new(format!(
                 "client {} is not connected as a subscriber",
@@ -256,8 +286,16 @@ impl Fleet for ZeromqFleet {
         }
         let wire = wire_topic(topic)?;
         let id = TopicId(self.topics.len() as u32);
+        if self.options.point_to_point {
+            self.add_queue(client)?;
+        }
         self.topics.push(wire);
         self.topic_ids.insert(key, id);
+        if self.options.point_to_point {
+            self.announce(id)
+                .and_then(|()| self.answer_subscriptions(client))
+                .map_err(|e| failed("libzmq failed", &e))?;
+        }
         Ok(id)
     }
 
@@ -272,7 +310,13 @@ impl Fleet for ZeromqFleet {
         let Some(client) = self.clients.get_mut(client.0 as usize) else {
             return Publish::Refused(Refusal::NotConnected);
         };
-        let (Phase::Up, Some(port)) = (client.phase, &mut client.publisher) else {
+        let port = if self.options.point_to_point {
+            let queue = self.queues.get_mut(topic.0 as usize);
+            queue.and_then(|q| q.open.as_mut()).map(|q| &mut q.port)
+        } else {
+            client.publisher.as_mut()
+        };
+        let (Phase::Up, Some(port)) = (client.phase, port) else {
             return Publish::Refused(Refusal::NotConnected);
         };
         let topic = &self.topics[topic.0 as usize];
@@ -430,6 +474,13 @@ fn failed(what: &str, error: &io::Error) -> DriverError {
              -n) or use fewer clients per process",
         ),
         _ => DriverError::new(text),
+    }
+}
+
+fn host(ip: std::net::IpAddr) -> String {
+    match ip {
+        std::net::IpAddr::V4(ip) => ip.to_string(),
+        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
     }
 }
 

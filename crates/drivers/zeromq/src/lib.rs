@@ -4,6 +4,9 @@
 //! the subscribers connect to it, and through a *forwarder*, the XSUB/XPUB proxy of the ZeroMQ
 //! guide ([`forwarder`]).
 //!
+//! Point-to-point is PUSH/PULL, direct only: a queue for each topic of a publisher
+//! (src/fleet/queues.rs).
+//!
 //! What ZeroMQ has no notion of, this driver refuses rather than imitates: acknowledgements,
 //! sessions, last values, expiry, shared subscriptions, `+` in filters (unless asked to filter
 //! at the receiver). Topics become prefixes, each level ended by `/` and the whole by a zero
@@ -85,7 +88,12 @@ impl Driver for ZeromqDriver {
     ) -> Result<(), DriverError> {
         let (options, _) =
             options::resolve(settings, Topology::Direct).map_err(options::refusal)?;
-        topic::accept(subscription, options.plus_at_receiver).map(|_| ())
+        topic::accept(
+            subscription,
+            options.plus_at_receiver,
+            options.point_to_point,
+        )
+        .map(|_| ())
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -55,6 +55,8 @@ pub(crate) enum Queue {
 /// Settings in libzmq's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
+    /// PUSH/PULL in place of PUB/SUB.
+    pub(crate) point_to_point: bool,
     pub(crate) queue: Queue,
     pub(crate) framing: Framing,
     pub(crate) transport: Option<Transport>,
@@ -101,26 +103,37 @@ pub(crate) fn resolve(
     let native = Natives::read(settings, &mut answer);
     let queue = answer.queue(settings, &native);
 
-    answer.neutral("pattern", settings.pattern, |p| match p {
-        None | Some(Pattern::PublishSubscribe) => Ok("PUB/SUB sockets".into()),
-        Some(Pattern::PointToPoint) => Err("this driver speaks PUB/SUB; ZeroMQ's PUSH/PULL and \
-                                            ROUTER/DEALER are not built in: use publish-subscribe \
-                                            with a topic for each receiver"
-            .into()),
-        Some(Pattern::RequestReply) => Err("this driver speaks PUB/SUB, REQ/REP is not built in; \
-                                            use a ping-pong workload, which asks and answers on \
-                                            two topics"
+    let point_to_point = settings.pattern == Some(Pattern::PointToPoint);
+    let sockets = match point_to_point {
+        false => "PUB/SUB",
+        true => "PUSH/PULL",
+    };
+    answer.neutral("pattern", settings.pattern, |p| match (p, topology) {
+        (None | Some(Pattern::PublishSubscribe), _) => Ok("PUB/SUB sockets".into()),
+        (Some(Pattern::PointToPoint), Topology::Direct) => Ok(
+            "a PUSH socket for each topic of a publisher, whose receivers' PULL sockets share it \
+             in turn; a subscription on the publisher's XPUB socket tells them where it is"
+                .into(),
+        ),
+        (Some(Pattern::PointToPoint), Topology::Forwarder) => Err(
+            "a forwarder of PUSH/PULL (ZMQ_STREAMER) has one queue for all topics, so that \
+             receivers would take what others are to get; use ZeroMQ without a forwarder \
+             (zeromq-direct)"
+                .into(),
+        ),
+        (Some(Pattern::RequestReply), _) => Err("this driver speaks PUB/SUB and PUSH/PULL, \
+                                                 REQ/REP is not built in; use a ping-pong \
+                                                 workload, which asks and answers on two topics"
             .into()),
     });
     answer.neutral("reliability", settings.reliability, |r| match r {
-        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
-            Ok("no acknowledgement and no resending (all that ZeroMQ PUB/SUB has)".into())
-        }
-        Some(_) => Err(
-            "ZeroMQ PUB/SUB has no acknowledgements; use at-most-once, with \
-                        on-full = \"block\" if nothing may be lost while connections stay up"
-                .into(),
-        ),
+        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => Ok(format!(
+            "no acknowledgement and no resending (all that ZeroMQ {sockets} has)"
+        )),
+        Some(_) => Err(format!(
+            "ZeroMQ {sockets} has no acknowledgements; use at-most-once, with on-full = \"block\" \
+             if nothing may be lost while connections stay up"
+        )),
     });
     answer.neutral("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) => Ok("messages live in memory".into()),
@@ -150,10 +163,17 @@ pub(crate) fn resolve(
         "in-flight",
         settings.in_flight,
         "nothing is acknowledged",
-        "ZeroMQ PUB/SUB has no acknowledgements, hence no window; queue-limit bounds the queues",
+        &format!(
+            "ZeroMQ {sockets} has no acknowledgements, hence no window; queue-limit bounds the \
+             queues"
+        ),
     );
     let (send_hwm, receive_hwm) = answer.high_water_marks(settings, &native, queue);
-    answer.on_full(settings, queue, send_hwm);
+    if point_to_point {
+        answer.on_full_of_push(settings, send_hwm);
+    } else {
+        answer.on_full(settings, queue, send_hwm);
+    }
     answer.neutral("batching", settings.batching, |b| match b {
         None | Some(Batching::Adaptive) => {
             Ok("libzmq's own: what is waiting goes out together, up to 8192 bytes".into())
@@ -170,6 +190,7 @@ pub(crate) fn resolve(
     });
     let type_of_service = answer.priority(settings, &native);
     answer.neutral("multicast", settings.multicast, |m| match m {
+        None | Some(false) if point_to_point => Ok("one transmission, to one receiver".into()),
         None | Some(false) => Ok("one transmission per subscriber".into()),
         Some(true) => Err(
             "needs libzmq's pgm transport, which the bundled build does not \
@@ -210,12 +231,20 @@ pub(crate) fn resolve(
         ),
         _ => answer.map("user-properties", "default", "none"),
     }
+    if point_to_point && native.plus_at_receiver {
+        answer.unsupported(
+            "native.zeromq.plus-wildcard",
+            "filter-at-receiver",
+            "under point-to-point a receiver names its topic; leave it out",
+        );
+    }
     native.show(&mut answer);
 
     if !answer.unsupported.is_empty() {
         return Err(answer.unsupported);
     }
     let options = Options {
+        point_to_point,
         queue,
         framing: native.framing,
         transport: settings.transport,
@@ -373,6 +402,16 @@ impl Answer {
         });
     }
 
+    fn on_full_of_push(&mut self, settings: &Settings, send_hwm: i32) {
+        self.neutral("on-full", settings.on_full, |asked| match asked {
+            Some(OnFull::Drop) => Err("PUSH never drops; use block".into()),
+            _ if send_hwm == 0 => Ok("PUSH; blocks only while nobody receives".into()),
+            _ => Ok(
+                "PUSH: the publisher is held back by full queues, and while nobody receives".into(),
+            ),
+        });
+    }
+
     fn priority(&mut self, settings: &Settings, native: &Native) -> i32 {
         let ipc = settings.transport == Some(Transport::Ipc);
         let asked = settings.priority;
@@ -408,6 +447,9 @@ impl Answer {
     fn conflate(&mut self, settings: &Settings, native: &Native, topology: Topology) {
         self.neutral("conflate", settings.conflate, |c| match (c, topology) {
             (None | Some(false), _) => Ok("no".into()),
+            (Some(true), _) if settings.pattern == Some(Pattern::PointToPoint) => Err(
+                "a message for one receiver is not replaced by a newer one; leave it out".into(),
+            ),
             (Some(true), _) if native.framing == Framing::Multipart => {
                 Err("ZMQ_CONFLATE works on messages of one frame only; use \
                      native.zeromq.framing = \"single-frame\""
@@ -435,125 +477,5 @@ pub(crate) fn shown<T: serde::Serialize>(value: Option<T>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn settings(json: serde_json::Value) -> Settings {
-        serde_json::from_value(json).unwrap()
-    }
-
-    fn refused(json: serde_json::Value) -> Vec<String> {
-        resolve(&settings(json), Topology::Direct)
-            .unwrap_err()
-            .into_iter()
-            .map(|u| u.setting)
-            .collect()
-    }
-
-    #[test]
-    fn every_neutral_setting_is_answered_in_order() {
-        for topology in [Topology::Direct, Topology::Forwarder] {
-            let (_, mappings) = resolve(&Settings::default(), topology).unwrap();
-            let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
-            assert_eq!(names, Settings::NAMES);
-            assert!(
-                mappings
-                    .iter()
-                    .all(|m| m.value == "default" && !m.native.is_empty())
-            );
-        }
-    }
-
-    #[test]
-    fn what_zeromq_cannot_do_is_refused_by_name() {
-        for (key, value) in [
-            ("reliability", serde_json::json!("at-least-once")),
-            ("reliability", serde_json::json!("exactly-once")),
-            ("durability", serde_json::json!("disk")),
-            ("session", serde_json::json!("durable")),
-            ("session-expiry-s", serde_json::json!(1)),
-            ("last-value", serde_json::json!(true)),
-            ("lifespan-ms", serde_json::json!(1)),
-            ("in-flight", serde_json::json!(1)),
-            ("queue-limit", serde_json::json!(4_000_000_000u32)),
-            ("batching", serde_json::json!("off")),
-            ("batching", serde_json::json!({"bytes": 1})),
-            ("priority", serde_json::json!(11)),
-            ("multicast", serde_json::json!(true)),
-            ("rate-limit-bytes-per-s", serde_json::json!(1)),
-            ("transport", serde_json::json!("udp")),
-            ("transport", serde_json::json!("shared-memory")),
-            ("user-properties", serde_json::json!({"a": "b"})),
-        ] {
-            assert_eq!(refused(serde_json::json!({ key: value })), [key]);
-        }
-    }
-
-    #[test]
-    fn contradictions_are_refused() {
-        let both = serde_json::json!({"conflate": true, "on-full": "block"});
-        assert_eq!(refused(both), ["on-full"]);
-        let limit = serde_json::json!({"conflate": true, "queue-limit": 5});
-        assert_eq!(refused(limit), ["queue-limit"]);
-        let ipc = serde_json::json!({"transport": "ipc", "priority": 5});
-        assert_eq!(refused(ipc), ["priority"]);
-        let frames = serde_json::json!(
-            {"conflate": true, "native": {"zeromq": {"framing": "multipart"}}});
-        assert_eq!(refused(frames), ["conflate"]);
-    }
-
-    #[test]
-    fn all_that_is_wrong_is_said_at_once() {
-        let two = serde_json::json!({"last-value": true, "in-flight": 3});
-        assert_eq!(refused(two), ["last-value", "in-flight"]);
-    }
-
-    #[test]
-    fn dropping_shows_in_the_traits() {
-        let traits = |json| {
-            resolve(&settings(json), Topology::Direct)
-                .unwrap()
-                .0
-                .traits()
-        };
-        let block = traits(serde_json::json!({}));
-        assert!(block.lossless && block.back_pressure && block.publishers_first);
-        for lossy in [
-            serde_json::json!({"on-full": "drop"}),
-            serde_json::json!({"conflate": true}),
-        ] {
-            let traits = traits(lossy);
-            assert!(!traits.lossless && !traits.back_pressure);
-        }
-        let unlimited = traits(serde_json::json!({"queue-limit": 0}));
-        assert!(unlimited.lossless && !unlimited.back_pressure);
-    }
-
-    #[test]
-    fn queue_limit_sets_both_marks_and_native_sets_them_apart() {
-        let json = serde_json::json!(
-            {"queue-limit": 5, "native": {"zeromq": {"receive-hwm": 7}}});
-        let (options, mappings) = resolve(&settings(json), Topology::Direct).unwrap();
-        assert_eq!((options.send_hwm, options.receive_hwm), (5, 7));
-        let row = mappings
-            .iter()
-            .find(|m| m.setting == "queue-limit")
-            .unwrap();
-        assert_eq!(
-            row.native,
-            "ZMQ_SNDHWM 5, ZMQ_RCVHWM 7 messages per connection"
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn the_mark_never_falls_as_priority_rises(a in -10i32..=10, b in -10i32..=10) {
-            let (low, high) = (a.min(b), a.max(b));
-            // CS1 stands below no mark at all in spite of its larger number (RFC 3662).
-            let rank = |p| match type_of_service(p) { 0x20 => -1, tos => tos };
-            prop_assert!(rank(low) <= rank(high));
-            prop_assert!(type_of_service(a) <= 0xa0 && type_of_service(a) & 0x1f == 0);
-        }
-    }
-}
+#[path = "options_tests.rs"]
+mod tests;

@@ -16,14 +16,30 @@ const NEVER_MS: i32 = 1_000_000_000;
 /// What a port is for; also the low bits of its key in the epoll set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
+    /// PUB or XPUB; under point-to-point the XPUB that tells where a topic's queue is.
     Publisher = 0,
+    /// SUB; under point-to-point it only hears where queues are.
     Subscriber = 1,
+    /// PUSH: the queue of one topic of one publisher.
+    Queue = 2,
+    /// PULL.
+    Receiver = 3,
+}
+
+impl Role {
+    const ALL: [Role; 4] = [
+        Role::Publisher,
+        Role::Subscriber,
+        Role::Queue,
+        Role::Receiver,
+    ];
 }
 
 /// What an entry of the epoll set stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub(crate) client: u32,
+    /// Number of the client; of a [`Role::Queue`], number of the topic.
+    pub(crate) owner: u32,
     pub(crate) role: Role,
     /// The port's monitor, not its socket.
     pub(crate) monitor: bool,
@@ -31,18 +47,14 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn to_u64(self) -> u64 {
-        u64::from(self.client) << 2 | u64::from(self.monitor) << 1 | self.role as u64
+        u64::from(self.owner) << 3 | u64::from(self.monitor) << 2 | self.role as u64
     }
 
     pub(crate) fn of_u64(key: u64) -> Self {
         Key {
-            client: (key >> 2) as u32,
-            role: if key & 1 == 0 {
-                Role::Publisher
-            } else {
-                Role::Subscriber
-            },
-            monitor: key & 2 != 0,
+            owner: (key >> 3) as u32,
+            role: Role::ALL[(key & 3) as usize],
+            monitor: key & 4 != 0,
         }
     }
 }
@@ -73,7 +85,7 @@ pub(crate) struct Port {
     pub(crate) role: Role,
     /// Whom it connects to; empty for a publisher that binds.
     pub(crate) peers: Vec<Peer>,
-    /// Publishers: the last message was not taken.
+    /// Publishers and queues: the last message was not taken.
     pub(crate) blocked: bool,
     monitor: Option<Monitor>,
 }
@@ -84,24 +96,35 @@ impl Port {
         context: &Context,
         options: &Options,
         epoll: &OwnedFd,
-        client: u32,
+        owner: u32,
         role: Role,
     ) -> io::Result<Self> {
         let kind = match (role, options.queue) {
             (Role::Subscriber, _) => SocketType::Sub,
             (Role::Publisher, Queue::Block) => SocketType::Xpub,
             (Role::Publisher, Queue::Drop | Queue::Conflate) => SocketType::Pub,
+            (Role::Queue, _) => SocketType::Push,
+            (Role::Receiver, _) => SocketType::Pull,
         };
         let socket = context.socket(kind)?;
         configure(&socket, options)?;
         socket.set(IntOption::ReconnectMs, NEVER_MS)?;
         match (role, options.queue) {
+            (Role::Publisher | Role::Subscriber, _) if options.point_to_point => {
+                // They carry few words, each of which must arrive.
+                socket.set(IntOption::SendHwm, 0)?;
+                socket.set(IntOption::ReceiveHwm, 0)?;
+                if role == Role::Publisher {
+                    // Whoever subscribes wants to be told, also if others have been already.
+                    socket.set(IntOption::XpubVerbose, 1)?;
+                }
+            }
             (Role::Publisher, Queue::Block) => socket.set(IntOption::XpubNoDrop, 1)?,
             (_, Queue::Conflate) => socket.set(IntOption::Conflate, 1)?,
             _ => {}
         }
         let key = Key {
-            client,
+            owner,
             role,
             monitor: false,
         };
@@ -130,7 +153,7 @@ impl Port {
     ) -> io::Result<()> {
         if self.monitor.is_none() {
             let key = Key {
-                client,
+                owner: client,
                 role: self.role,
                 monitor: true,
             };
@@ -174,7 +197,9 @@ impl Port {
         while let Some((link, address)) = monitor.next()? {
             let found = self.peers.iter().position(|p| p.address == address);
             // A name that libzmq has resolved reads differently; one peer needs no name.
-            let found = found.or((self.peers.len() == 1).then_some(0));
+            // (Addresses of queues are numbers, and a receiver's peers come and go.)
+            let alone = self.peers.len() == 1 && self.role != Role::Receiver;
+            let found = found.or(alone.then_some(0));
             let Some(index) = found else { continue };
             let peer = &mut self.peers[index];
             let before = peer.state;
@@ -188,6 +213,27 @@ impl Port {
             }
         }
         Ok(None)
+    }
+
+    /// Gives up the connection to `address`, with what of it has not been received, and the peer
+    /// itself.
+    pub(crate) fn forget(&mut self, address: &str) {
+        // The connection may be gone already.
+        let _ = self.socket.disconnect(address);
+        self.peers.retain(|p| p.address != address);
+    }
+
+    /// Gives up the connection to `address`, if it stands, and takes it for lost.
+    pub(crate) fn lose(&mut self, address: &str) {
+        if let Some(peer) = self.peers.iter_mut().find(|p| p.address == address) {
+            peer.state = PeerState::Down;
+            let _ = self.socket.disconnect(address);
+        }
+    }
+
+    /// Whether the connection to `address` stands.
+    pub(crate) fn is_up(&self, address: &str) -> bool {
+        self.peers.iter().any(|p| p.is_up() && p.address == address)
     }
 
     /// Whether all connections stand.
@@ -210,9 +256,15 @@ impl Port {
         let _ = epoll::delete(epoll, self.socket.fd());
         // A subscriber has only subscriptions to send. libzmq would linger in full for them once
         // the publisher is gone.
-        if self.role == Role::Publisher {
+        if matches!(self.role, Role::Publisher | Role::Queue) {
             let _ = self.socket.set(IntOption::LingerMs, linger_ms);
         }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.socket.unmonitor();
     }
 }
 
@@ -248,11 +300,11 @@ mod tests {
 
     #[test]
     fn keys_are_kept() {
-        for client in [0, 1, u32::MAX] {
-            for role in [Role::Publisher, Role::Subscriber] {
+        for owner in [0, 1, u32::MAX] {
+            for role in Role::ALL {
                 for monitor in [false, true] {
                     let key = Key {
-                        client,
+                        owner,
                         role,
                         monitor,
                     };

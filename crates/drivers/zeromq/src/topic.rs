@@ -41,6 +41,23 @@ pub(crate) fn wire_topic(topic: &str) -> Result<Box<[u8]>, DriverError> {
     Ok(wire.into())
 }
 
+/// What tells receivers where the queue of a topic is: the topic as it stands before payloads,
+/// the publisher's address, a zero byte, and the queue's address.
+pub(crate) fn announcement(wire_topic: &[u8], publisher: &str, queue: &str) -> Vec<u8> {
+    [wire_topic, publisher.as_bytes(), &[END], queue.as_bytes()].concat()
+}
+
+/// Cuts an [`announcement`] into topic, publisher's address, and queue's address; `None` if it is
+/// none.
+pub(crate) fn split_announcement(message: &[u8]) -> Option<(&str, &str, &str)> {
+    let (topic, addresses) = split(message)?;
+    let (publisher, queue) = std::str::from_utf8(addresses)
+        .ok()?
+        .split_once(char::from(END))?;
+    let is_address = |a: &str| a.contains("://") && !a.contains(char::from(END));
+    (is_address(publisher) && is_address(queue)).then_some((topic, publisher, queue))
+}
+
 /// Cuts a message into topic and payload; `None` if it is not one of ours.
 #[inline]
 pub(crate) fn split(message: &[u8]) -> Option<(&str, &[u8])> {
@@ -61,11 +78,27 @@ pub(crate) struct Filter {
 /// Translates a subscription.
 ///
 /// # Errors
-/// A group, which PUB/SUB does not know; what [`translate`] refuses.
+/// A group, which PUB/SUB does not know; a wildcard under `point_to_point`; what [`translate`]
+/// refuses.
 pub(crate) fn accept(
     subscription: &Subscription,
     plus_at_receiver: bool,
+    point_to_point: bool,
 ) -> Result<Filter, DriverError> {
+    if point_to_point {
+        // The receivers of a topic share it whether or not they call themselves a group.
+        if subscription.filter.contains(['+', '#']) {
+            return Err(DriverError::with_hint(
+                format!(
+                    "the filter {:?}: under point-to-point a receiver names its topic, whose \
+                     queue it then takes from",
+                    subscription.filter
+                ),
+                "name one topic (several subscriptions are fine), or use publish-subscribe",
+            ));
+        }
+        return translate(&subscription.filter, false);
+    }
     if let Some(group) = &subscription.group {
         return Err(DriverError::with_hint(
             format!("the group {group:?}: ZeroMQ PUB/SUB has no shared subscriptions"),
@@ -249,6 +282,24 @@ mod tests {
             let passes = wire.starts_with(&translated.prefix)
                 && translated.check.as_deref().is_none_or(|f| matches(f, &topic));
             prop_assert_eq!(passes, matches(&filter, &topic));
+        }
+
+        #[test]
+        fn what_is_announced_is_understood(
+            topic in topics(), publisher in "[a-z]{1,3}://[^\0]{0,20}", queue in "ipc://[^\0]{0,20}",
+        ) {
+            let message = announcement(&wire_topic(&topic).unwrap(), &publisher, &queue);
+            let parts = Some((topic.as_str(), publisher.as_str(), queue.as_str()));
+            prop_assert_eq!(split_announcement(&message), parts);
+        }
+
+        #[test]
+        fn what_is_no_announcement_is_none(
+            message in "(a/\0)?[ab]{0,2}(://)?\0{0,2}[ab]{0,2}\0?", noise: Vec<u8>,
+        ) {
+            let understood = split_announcement(message.as_bytes());
+            prop_assert_eq!(understood, None);
+            let _ = split_announcement(&noise);
         }
 
         #[test]

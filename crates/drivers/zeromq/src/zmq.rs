@@ -21,6 +21,8 @@ pub(crate) enum SocketType {
     Xpub,
     Xsub,
     Pair,
+    Push,
+    Pull,
 }
 
 impl SocketType {
@@ -31,6 +33,8 @@ impl SocketType {
             SocketType::Xpub => ffi::ZMQ_XPUB,
             SocketType::Xsub => ffi::ZMQ_XSUB,
             SocketType::Pair => ffi::ZMQ_PAIR,
+            SocketType::Push => ffi::ZMQ_PUSH,
+            SocketType::Pull => ffi::ZMQ_PULL,
         }
     }
 }
@@ -43,6 +47,7 @@ pub(crate) enum IntOption {
     LingerMs,
     Conflate,
     XpubNoDrop,
+    XpubVerbose,
     SendBufferBytes,
     ReceiveBufferBytes,
     Immediate,
@@ -61,6 +66,7 @@ impl IntOption {
             IntOption::LingerMs => ffi::ZMQ_LINGER,
             IntOption::Conflate => ffi::ZMQ_CONFLATE,
             IntOption::XpubNoDrop => ffi::ZMQ_XPUB_NODROP,
+            IntOption::XpubVerbose => ffi::ZMQ_XPUB_VERBOSE,
             IntOption::SendBufferBytes => ffi::ZMQ_SNDBUF,
             IntOption::ReceiveBufferBytes => ffi::ZMQ_RCVBUF,
             IntOption::Immediate => ffi::ZMQ_IMMEDIATE,
@@ -72,6 +78,9 @@ impl IntOption {
         }
     }
 }
+
+/// Bit of [`Socket::process_commands`]: a message would be taken (ZMQ_POLLOUT).
+pub(crate) const WRITABLE: c_int = ffi::ZMQ_POLLOUT as c_int;
 
 /// The version of the libzmq that is linked in.
 pub(crate) fn version() -> (i32, i32, i32) {
@@ -278,6 +287,18 @@ impl Socket {
             .map(drop)
     }
 
+    /// Ends all reporting of connection events, if there is any.
+    ///
+    /// To be called before the other end of the reports, the [`Monitor`], is closed: libzmq
+    /// writes them from the I/O thread, with a blocking zmq_msg_send that waits for a reader for
+    /// ever (socket_base.cpp, monitor_event), while closing a socket takes effect some time later.
+    /// A connection lost in between would stop every byte of the context.
+    pub(crate) fn unmonitor(&self) {
+        // SAFETY: a live socket; a null address ends monitoring (zmq_socket_monitor(3)). Fails
+        // only for a context that is terminated, which cannot be while it has a socket.
+        unsafe { ffi::zmq_socket_monitor(self.raw, std::ptr::null(), 0) };
+    }
+
     /// Hands a new message over without waiting; it is freed if it was not taken.
     #[inline]
     pub(crate) fn send_new(&self, mut message: Message, more: bool) -> io::Result<()> {
@@ -302,7 +323,9 @@ impl Socket {
     pub(crate) fn send(&self, message: &mut Message, more: bool) -> io::Result<()> {
         let flags = ffi::ZMQ_DONTWAIT | if more { ffi::ZMQ_SNDMORE } else { 0 };
         // SAFETY: a live socket and an initialised message.
-        check(unsafe { ffi::zmq_msg_send(&mut message.0, self.raw, flags as c_int) }).map(drop)
+        check(unsafe { ffi::zmq_msg_send(&mut message.raw, self.raw, flags as c_int) })?;
+        message.len = 0;
+        Ok(())
     }
 
     /// Takes the next frame without waiting and gives its length; `None` if there is none. What
@@ -311,11 +334,12 @@ impl Socket {
     pub(crate) fn receive(&self, message: &mut Message) -> io::Result<Option<usize>> {
         // SAFETY: a live socket and an initialised message.
         let code =
-            unsafe { ffi::zmq_msg_recv(&mut message.0, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
-        if let Ok(len) = usize::try_from(code) {
-            // The C int that comes back is cut off for frames of 2 GiB and more (zmq.cpp,
-            // s_recvmsg); those report INT_MAX, and nobody sends them here.
-            return Ok(Some(len));
+            unsafe { ffi::zmq_msg_recv(&mut message.raw, self.raw, ffi::ZMQ_DONTWAIT as c_int) };
+        // What comes back is never more than the frame has: frames of 2 GiB and more report
+        // INT_MAX (zmq.cpp, s_recvmsg), and nobody sends them here.
+        message.len = usize::try_from(code).unwrap_or(0);
+        if code >= 0 {
+            return Ok(Some(message.len));
         }
         match last_error() {
             error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -338,7 +362,11 @@ pub(crate) fn would_block(error: &io::Error) -> bool {
 }
 
 /// One frame, in libzmq's own memory.
-pub(crate) struct Message(ffi::zmq_msg_t);
+pub(crate) struct Message {
+    raw: ffi::zmq_msg_t,
+    /// Not more than zmq_msg_size(3) would say: a call for each message saved.
+    len: usize,
+}
 
 impl Message {
     /// A frame of no bytes.
@@ -347,7 +375,10 @@ impl Message {
         // SAFETY: zmq_msg_init writes the whole message and never fails (zmq_msg_init(3)).
         unsafe {
             ffi::zmq_msg_init(raw.as_mut_ptr());
-            Message(raw.assume_init())
+            Message {
+                raw: raw.assume_init(),
+                len: 0,
+            }
         }
     }
 
@@ -371,7 +402,7 @@ impl Message {
             to.cast::<[u8; HEADER_LEN]>().write_unaligned(*head);
             let to = to.add(HEADER_LEN);
             std::ptr::copy_nonoverlapping(after.as_ptr(), to, after.len());
-            Ok(Message(raw))
+            Ok(Message { raw, len })
         }
     }
 
@@ -388,7 +419,8 @@ impl Message {
             let mut raw = raw.assume_init();
             let to = ffi::zmq_msg_data(&mut raw).cast::<u8>();
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-            Ok(Message(raw))
+            let len = bytes.len();
+            Ok(Message { raw, len })
         }
     }
 
@@ -407,11 +439,11 @@ impl Message {
     /// The frame's bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: data and size of an initialised message stay valid while it is borrowed;
-        // zmq_msg_data takes a mutable pointer but changes nothing.
+        // SAFETY: the data of an initialised message, `len` bytes at least, stay valid while it is
+        // borrowed; zmq_msg_data takes a mutable pointer but changes nothing.
         unsafe {
-            let data = ffi::zmq_msg_data((&raw const self.0).cast_mut());
-            std::slice::from_raw_parts(data.cast::<u8>(), ffi::zmq_msg_size(&self.0))
+            let data = ffi::zmq_msg_data((&raw const self.raw).cast_mut());
+            std::slice::from_raw_parts(data.cast::<u8>(), self.len)
         }
     }
 
@@ -419,7 +451,7 @@ impl Message {
     #[inline]
     pub(crate) fn more(&self) -> bool {
         // SAFETY: an initialised message.
-        unsafe { ffi::zmq_msg_more(&self.0) != 0 }
+        unsafe { ffi::zmq_msg_more(&self.raw) != 0 }
     }
 }
 
@@ -427,7 +459,7 @@ impl Drop for Message {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: an initialised message, not used afterwards.
-        unsafe { ffi::zmq_msg_close(&mut self.0) };
+        unsafe { ffi::zmq_msg_close(&mut self.raw) };
     }
 }
 
@@ -456,12 +488,19 @@ impl Monitor {
         | ffi::ZMQ_EVENT_DISCONNECTED
         | ffi::ZMQ_EVENT_CONNECT_RETRIED;
 
-    /// Watches `socket`; `name` must be unique within the context.
+    /// Watches `socket`; `name` must be unique within the context. Dropped only after
+    /// [`Socket::unmonitor`].
     pub(crate) fn of(socket: &Socket, context: &Context, name: &str) -> io::Result<Self> {
         let address = format!("inproc://{name}");
-        socket.monitor(&address, Self::EVENTS)?;
         let pair = context.socket(SocketType::Pair)?;
-        pair.connect(&address)?;
+        // No limit: with one, the I/O thread would wait for whoever reads here, who in turn waits
+        // for it in `unmonitor`. There are a few short events for each connection.
+        pair.set(IntOption::ReceiveHwm, 0)?;
+        socket.monitor(&address, Self::EVENTS)?;
+        if let Err(error) = pair.connect(&address) {
+            socket.unmonitor();
+            return Err(error);
+        }
         let mut message = Message::empty();
         // libzmq wakes a reader only after it has once found nothing (pipe.cpp, check_read).
         pair.receive(&mut message)?;

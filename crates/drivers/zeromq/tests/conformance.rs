@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use pubgauge_driver::conformance::{check, failures};
-use pubgauge_driver::{Settings, Target};
+use pubgauge_driver::conformance::{Exception, Proof, check, failures, prove};
+use pubgauge_driver::{Capability, Pattern, Settings, Target};
 use pubgauge_driver_zeromq::ZeromqDriver;
 use serde_json::json;
 
@@ -44,4 +44,44 @@ fn through_a_forwarder_over_ipc() {
     let settings = settings(json!({"transport": "ipc"}));
     let running = RunningForwarder::ipc(&scratch, &settings);
     conforms(&running.target(), &settings);
+}
+
+/// A receiver names its topic, and these checks subscribe to wildcards.
+fn point_to_point_conforms(target: &Target, settings: &Settings) {
+    let exceptions = ["many-to-one-and-one-to-many", "closes-in-time"].map(|check| Exception {
+        check,
+        reason: "under point-to-point a receiver names its topic",
+    });
+    let outcomes = check(&ZeromqDriver, target, settings, &exceptions);
+    assert_eq!(failures(&outcomes), Vec::<String>::new());
+}
+
+#[test]
+fn point_to_point_over_tcp() {
+    let scratch = scratch();
+    let settings = settings(json!({"pattern": "point-to-point"}));
+    point_to_point_conforms(&direct(&scratch), &settings);
+    let shown = prove(
+        &ZeromqDriver,
+        &direct(&scratch),
+        Capability::Pattern(Pattern::PointToPoint),
+        None,
+    );
+    assert_eq!(shown, Ok(Proof::Shown));
+}
+
+#[test]
+fn point_to_point_over_ipc() {
+    let scratch = scratch();
+    let settings = settings(json!({"pattern": "point-to-point", "transport": "ipc"}));
+    point_to_point_conforms(&direct(&scratch), &settings);
+}
+
+#[test]
+fn point_to_point_in_two_frames() {
+    let scratch = scratch();
+    let settings = settings(json!(
+        {"pattern": "point-to-point", "native": {"zeromq": {"framing": "multipart"}}}
+    ));
+    point_to_point_conforms(&direct(&scratch), &settings);
 }

@@ -471,3 +471,25 @@ fn two_clients_that_publish_and_subscribe_hear_each_other_directly() {
     }
     panic!("{:?}", bench.seen.seen);
 }
+
+/// libzmq reports a connection's end from the thread that moves all bytes of a fleet, and that
+/// thread waits for as long as nobody takes the report. A client that is dropped just when its
+/// publisher goes must not leave it waiting: nobody in the fleet would hear anything any more.
+#[test]
+fn clients_dropped_along_with_their_publisher_leave_the_fleet_working() {
+    let scratch = scratch();
+    let open = |worker| Bench::open(ZeromqDriver, Settings::default(), direct(&scratch), worker);
+    let (mut publishing, mut subscribing) = (open(0), open(1));
+    for round in 0..10 {
+        let (from, address) = publishing.connect(&publisher("p"));
+        let spec = subscriber("s", &[address.expect("direct")]);
+        let ids: Vec<_> = (0..40).map(|_| subscribing.connect(&spec).0).collect();
+        for id in ids {
+            subscribing.fleet.abort(id);
+        }
+        publishing.fleet.abort(from);
+        let (_, address) = publishing.connect(&publisher("next"));
+        let (to, _) = subscribing.connect(&subscriber("next", &[address.expect("direct")]));
+        assert_eq!(subscribing.seen.failure(to), None, "round {round}");
+    }
+}

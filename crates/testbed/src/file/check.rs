@@ -164,6 +164,9 @@ impl SystemFile {
         if self.kind == Kind::External && self.find.variable.is_some() {
             known.push("address");
         }
+        if self.kind == Kind::Library {
+            known.push(template::DOMAIN);
+        }
         let named = (self.run.ports.iter())
             .chain(&self.run.folders)
             .chain(self.find.paths.keys())

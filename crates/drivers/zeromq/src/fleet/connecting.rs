@@ -4,7 +4,8 @@ use std::io;
 
 use pubgauge_driver::{Change, ClientId, Clock, DriverError, Nanos, Transport};
 
-use super::{Client, Lost, Phase, ZeromqFleet, closed, failed, unknown};
+use super::queues::remove_socket_file;
+use super::{Client, Lost, Phase, ZeromqFleet, closed, failed, host, unknown};
 use crate::address::ipc_path;
 use crate::options::Options;
 use crate::port::{Port, Role, allow_ipv6};
@@ -21,6 +22,13 @@ impl ZeromqFleet {
     /// Opens the client's sockets and begins to bind and connect them. Those that are there stay
     /// with the connections that stand.
     pub(super) fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+        if self
+            .clients
+            .get(id.0 as usize)
+            .is_some_and(|c| c.spec.publishes)
+        {
+            self.open_queues(id)?;
+        }
         let context = self.context.as_ref().ok_or_else(closed)?;
         let client = self
             .clients
@@ -62,13 +70,17 @@ impl ZeromqFleet {
                 let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Subscriber);
                 client.subscriber = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
             }
+            if self.options.point_to_point && client.receiver.is_none() {
+                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Receiver);
+                client.receiver = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+            }
             let addresses = match self.forwarders.get(client.spec.endpoint) {
                 Some(forwarder) => vec![forwarder.for_subscribers()],
                 None => client.spec.peers.clone(),
             };
             if let Some(port) = &mut client.subscriber {
                 for address in addresses {
-                    if port.peers.iter().any(|p| p.is_up() && p.address == address) {
+                    if port.is_up(&address) {
                         continue;
                     }
                     port.connect(context, &self.epoll, id.0, &address)
@@ -76,6 +88,7 @@ impl ZeromqFleet {
                 }
             }
             // Connecting handles commands, which may have announced messages.
+            client.untold = true;
             if !client.flooded {
                 client.flooded = true;
                 self.flooded.push(id.0);
@@ -191,6 +204,10 @@ impl ZeromqFleet {
                 return Ok(());
             };
             let address = port.peers[peer].address.clone();
+            if role == Role::Receiver {
+                self.queue_changed(id, &address, link);
+                continue;
+            }
             match (link, client.phase) {
                 (Link::Up, _) => self.advance(id),
                 (Link::Down, Phase::Up) => {
@@ -200,7 +217,7 @@ impl ZeromqFleet {
                     );
                     match role {
                         Role::Publisher => self.fail(id, why),
-                        Role::Subscriber => self.fail_once_drained(id, why),
+                        _ => self.fail_once_drained(id, why),
                     }
                 }
                 (Link::Refused, Phase::Up) | (_, Phase::Connecting { .. }) => {
@@ -221,27 +238,31 @@ impl ZeromqFleet {
     pub(super) fn peer_name(&self, role: Role) -> &'static str {
         match role {
             _ if !self.forwarders.is_empty() => "forwarder",
-            Role::Subscriber => "publisher",
             Role::Publisher => "subscriber",
+            _ => "publisher",
         }
     }
     /// Closes the client's sockets.
     pub(super) fn drop_ports(&mut self, id: ClientId, linger_ms: i32) {
         let client = &mut self.clients[id.0 as usize];
-        for port in [client.publisher.take(), client.subscriber.take()]
-            .into_iter()
-            .flatten()
-        {
+        let ports = [
+            &mut client.publisher,
+            &mut client.subscriber,
+            &mut client.receiver,
+        ];
+        for port in ports.into_iter().filter_map(Option::take) {
             port.close(&self.epoll, linger_ms);
         }
-        if let Some(path) = client
-            .address
-            .as_ref()
-            .and_then(|a| a.strip_prefix("ipc://"))
-        {
-            // libzmq leaves the file behind. If it is not there, so much the better.
-            let _ = std::fs::remove_file(path);
+        for topic in &client.topics {
+            if let Some(open) = self.queues[topic.0 as usize].open.take() {
+                open.close(&self.epoll, linger_ms);
+            }
         }
+        if let Some(address) = &client.address {
+            remove_socket_file(address);
+        }
+        client.sources.clear();
+        client.untold = false;
         client.phase = Phase::Down;
         client.filters.clear();
         client.checked = false;
@@ -258,6 +279,9 @@ impl Client {
         match role {
             Role::Publisher => self.publisher.as_mut(),
             Role::Subscriber => self.subscriber.as_mut(),
+            Role::Receiver => self.receiver.as_mut(),
+            // Belongs to a topic.
+            Role::Queue => None,
         }
     }
 
@@ -280,11 +304,4 @@ impl Client {
 /// When a client that begins to connect now has failed to.
 pub(super) fn deadline(clock: &Clock, options: &Options) -> Nanos {
     clock.now() + Nanos::from(options.connect_timeout_ms) * 1_000_000
-}
-
-fn host(ip: std::net::IpAddr) -> String {
-    match ip {
-        std::net::IpAddr::V4(ip) => ip.to_string(),
-        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
-    }
 }

@@ -30,8 +30,16 @@ impl ZeromqFleet {
     /// A turn at one subscriber's socket. Returns whether anything came.
     #[inline]
     pub(super) fn take_from(&mut self, id: u32, events: &mut dyn Events) -> io::Result<bool> {
+        if self.clients[id as usize].untold && self.options.point_to_point {
+            self.hear_announcements(ClientId(id))?;
+            self.report(events);
+        }
         let client = &mut self.clients[id as usize];
-        let Some(port) = &client.subscriber else {
+        let port = match self.options.point_to_point {
+            false => &client.subscriber,
+            true => &client.receiver,
+        };
+        let Some(port) = port else {
             client.flooded = false;
             return Ok(false);
         };
@@ -60,10 +68,18 @@ impl ZeromqFleet {
             let id = self.flooded[index];
             any |= self.take_from(id, events)?;
             let client = &mut self.clients[id as usize];
+            if let Some(lost) = &client.lost
+                && !client.flooded
+                && client.awaits_queues()
+                && self.clock.now() < lost.at_last
+            {
+                client.flooded = true;
+            }
             let drained = !client.flooded;
             if let Some(lost) = &client.lost {
                 let others = client.subscriber.as_ref().is_some_and(Port::any_up);
                 if drained || (others && lost.at_last <= self.clock.now()) {
+                    client.forget_sources();
                     let why = std::mem::take(&mut client.lost).map_or_else(String::new, |l| l.why);
                     self.fail(ClientId(id), why);
                     any |= self.report(events);
@@ -80,25 +96,34 @@ impl ZeromqFleet {
 
     /// Handles one entry of the epoll set. Returns whether anything was reported.
     pub(super) fn handle(&mut self, key: Key, events: &mut dyn Events) -> io::Result<bool> {
-        let id = ClientId(key.client);
+        let id = ClientId(key.owner);
         if key.monitor {
             self.read_monitor(id, key.role)?;
             return Ok(self.report(events));
         }
         match key.role {
-            Role::Subscriber => {
-                let client = &self.clients[key.client as usize];
+            Role::Queue => self.handle_queue(key.owner, events),
+            Role::Subscriber if self.options.point_to_point => {
+                self.hear_announcements(id)?;
+                Ok(self.report(events))
+            }
+            Role::Publisher if self.options.point_to_point => {
+                self.answer_subscriptions(id)?;
+                Ok(false)
+            }
+            Role::Subscriber | Role::Receiver => {
+                let client = &self.clients[key.owner as usize];
                 if client.flooded {
                     return Ok(false); // Has had its turn.
                 }
-                let any = self.take_from(key.client, events)?;
-                if self.clients[key.client as usize].flooded {
-                    self.flooded.push(key.client);
+                let any = self.take_from(key.owner, events)?;
+                if self.clients[key.owner as usize].flooded {
+                    self.flooded.push(key.owner);
                 }
                 Ok(any)
             }
             Role::Publisher => {
-                let client = &mut self.clients[key.client as usize];
+                let client = &mut self.clients[key.owner as usize];
                 let Some(port) = &mut client.publisher else {
                     return Ok(false);
                 };

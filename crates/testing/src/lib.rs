@@ -1,0 +1,282 @@
+//! What the tests of drivers share: a fleet with a note-book that is polled until something has
+//! happened, free ports, and who is connected where.
+//!
+//! It is for tests alone, and panics where something is not as it has to be.
+
+use std::time::Duration;
+
+use pubgauge_driver::*;
+
+mod places;
+
+pub use places::{connections_to, separate_places};
+
+/// One second in nanoseconds.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// A delivered message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Who got it.
+    pub client: u32,
+    /// Its topic; empty if the system does not tell.
+    pub topic: String,
+    /// All of it.
+    pub payload: Vec<u8>,
+    /// Marked as a last value.
+    pub retained: bool,
+    /// Marked as delivered before, perhaps.
+    pub redelivered: bool,
+}
+
+/// All that a fleet reported.
+#[derive(Default)]
+pub struct Seen {
+    /// Calls of [`Events::arrived`].
+    pub arrivals: usize,
+    /// What was delivered, in its order.
+    pub messages: Vec<Message>,
+    /// Keep only the count of messages.
+    pub count_only: bool,
+    /// How many that were.
+    pub delivered: usize,
+    /// Client, tag and answer of each.
+    pub acknowledged: Vec<(u32, u64, Acknowledgement)>,
+    /// Who has connected, and whether the server still had the session.
+    pub connected: Vec<(u32, bool)>,
+    /// Whose connection has failed, and why.
+    pub failed: Vec<(u32, String)>,
+    /// Whose subscriptions stand.
+    pub subscribed: Vec<u32>,
+    /// Whose subscriptions were refused, and why.
+    pub refused: Vec<(u32, String)>,
+    /// Who may publish again.
+    pub writable: Vec<u32>,
+    /// Who has closed as was asked for.
+    pub closed: Vec<u32>,
+}
+
+impl Events for Seen {
+    fn arrived(&mut self) {
+        self.arrivals += 1;
+    }
+    fn delivered(&mut self, client: ClientId, d: Delivery<'_>) {
+        assert!(self.arrivals > 0, "arrived() comes before the messages");
+        self.delivered += 1;
+        if !self.count_only {
+            self.messages.push(Message {
+                client: client.0,
+                topic: d.topic.unwrap_or_default().to_owned(),
+                payload: d.payload.to_vec(),
+                retained: d.retained,
+                redelivered: d.redelivered,
+            });
+        }
+    }
+    fn acknowledged(&mut self, client: ClientId, tag: u64, answer: Acknowledgement) {
+        self.acknowledged.push((client.0, tag, answer));
+    }
+    fn changed(&mut self, client: ClientId, change: Change) {
+        match change {
+            Change::Connected {
+                session_present, ..
+            } => self.connected.push((client.0, session_present)),
+            Change::Subscribed => self.subscribed.push(client.0),
+            Change::SubscriptionRefused(why) => self.refused.push((client.0, why)),
+            Change::Writable => self.writable.push(client.0),
+            Change::Failed(why) => self.failed.push((client.0, why)),
+            Change::Closed => self.closed.push(client.0),
+        }
+    }
+}
+
+/// A fleet and what it reported.
+pub struct Bench {
+    /// The fleet.
+    pub fleet: Box<dyn Fleet>,
+    /// What it reported.
+    pub seen: Seen,
+}
+
+/// For up to four clients and messages of up to 4 MiB.
+pub fn config(target: Target, settings: Settings) -> FleetConfig {
+    FleetConfig {
+        target,
+        settings,
+        clock: Clock::Monotonic,
+        max_payload: 4 << 20,
+        clients: 4,
+        worker: 0,
+    }
+}
+
+impl Bench {
+    /// A fleet of up to four clients.
+    ///
+    /// # Panics
+    /// If the driver refuses.
+    #[track_caller]
+    pub fn open(driver: &dyn Driver, target: Target, settings: Settings) -> Bench {
+        Bench {
+            fleet: driver.open(config(target, settings)).unwrap(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Polls for so long, whatever happens.
+    ///
+    /// # Panics
+    /// If the fleet cannot be polled.
+    pub fn poll_for(&mut self, time: Duration) {
+        let until = clock::monotonic_now() + time.as_nanos() as u64;
+        while clock::monotonic_now() < until {
+            self.fleet.poll(until, &mut self.seen).unwrap();
+        }
+    }
+
+    /// Polls until the condition holds.
+    ///
+    /// # Panics
+    /// After 20 s, saying what was waited for.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Seen) -> bool) {
+        let end = clock::monotonic_now() + 20 * SECOND;
+        while !holds(&self.seen) {
+            let now = clock::monotonic_now();
+            assert!(
+                now < end,
+                "waited in vain for: {what}; connected {:?}, failed {:?}, refused {:?}, {} delivered, {} acknowledged",
+                self.seen.connected,
+                self.seen.failed,
+                self.seen.refused,
+                self.seen.delivered,
+                self.seen.acknowledged.len()
+            );
+            self.fleet.poll(now + 50_000_000, &mut self.seen).unwrap();
+        }
+    }
+
+    /// A client that publishes and subscribes.
+    pub fn spec(name: &str) -> ClientSpec {
+        ClientSpec {
+            name: name.to_owned(),
+            publishes: true,
+            subscribes: true,
+            ..ClientSpec::default()
+        }
+    }
+
+    /// Connects a client and waits until it is.
+    ///
+    /// # Panics
+    /// If it does not come to be.
+    #[track_caller]
+    pub fn client(&mut self, spec: &ClientSpec) -> ClientId {
+        let before = self.seen.connected.len();
+        let id = self.fleet.connect(spec).unwrap();
+        self.until("connected", |s| s.connected.len() > before);
+        id
+    }
+
+    /// A client that publishes only, connected.
+    #[track_caller]
+    pub fn named_publisher(&mut self, name: &str) -> ClientId {
+        self.client(&ClientSpec {
+            subscribes: false,
+            ..Bench::spec(name)
+        })
+    }
+
+    /// A client that publishes and subscribes, connected.
+    #[track_caller]
+    pub fn named(&mut self, name: &str) -> ClientId {
+        self.client(&Bench::spec(name))
+    }
+
+    /// Subscribes and waits until that stands.
+    #[track_caller]
+    pub fn subscribe(&mut self, client: ClientId, filter: &str) {
+        self.subscribe_shared(client, filter, None);
+    }
+
+    /// The same, in a group.
+    ///
+    /// # Panics
+    /// If it does not come to stand.
+    #[track_caller]
+    pub fn subscribe_shared(&mut self, client: ClientId, filter: &str, group: Option<&str>) {
+        let before = self.seen.subscribed.len();
+        let subscription = Subscription {
+            filter: filter.to_owned(),
+            group: group.map(str::to_owned),
+        };
+        self.fleet.subscribe(client, &subscription).unwrap();
+        self.until("subscribed", |s| s.subscribed.len() > before);
+    }
+
+    /// Publishes `len` bytes with `sequence` as their number and tag, polling while it is blocked.
+    ///
+    /// # Panics
+    /// If it is refused, or blocked for 20 s.
+    #[track_caller]
+    pub fn publish(&mut self, client: ClientId, topic: TopicId, sequence: u64, len: usize) {
+        let head = head(sequence);
+        let body = vec![sequence as u8; len - header::HEADER_LEN];
+        let payload = Payload {
+            head: &head,
+            body: &body,
+        };
+        let end = clock::monotonic_now() + 20 * SECOND;
+        loop {
+            match self.fleet.publish(client, topic, payload, sequence) {
+                Publish::Accepted => return,
+                Publish::Blocked => {
+                    let now = clock::monotonic_now();
+                    assert!(now < end, "blocked for good; failed {:?}", self.seen.failed);
+                    self.fleet.poll(now + 50_000_000, &mut self.seen).unwrap();
+                }
+                Publish::Refused(why) => panic!("refused: {why:?}; failed {:?}", self.seen.failed),
+            }
+        }
+    }
+
+    /// The sequence numbers delivered to a client, in their order.
+    pub fn sequences(&self, client: ClientId) -> Vec<u64> {
+        let of = |m: &&Message| m.client == client.0;
+        self.seen
+            .messages
+            .iter()
+            .filter(of)
+            .map(|m| sequence(&m.payload))
+            .collect()
+    }
+}
+
+/// Sixteen bytes with a number in them.
+pub fn head(sequence: u64) -> [u8; header::HEADER_LEN] {
+    let mut head = [0x5a; header::HEADER_LEN];
+    head[..8].copy_from_slice(&sequence.to_le_bytes());
+    head
+}
+
+/// The number in a payload.
+///
+/// # Panics
+/// If it is shorter than eight bytes.
+pub fn sequence(payload: &[u8]) -> u64 {
+    u64::from_le_bytes(payload[..8].try_into().unwrap())
+}
+
+/// Adds a setting of the driver's own.
+pub fn native(settings: &mut Settings, driver: &str, name: &str, value: serde_json::Value) {
+    let own = settings.native.entry(driver.to_owned()).or_default();
+    own.insert(name.to_owned(), value);
+}
+
+/// A port of the loopback that nobody listens on at the moment.
+///
+/// # Panics
+/// If none is left.
+pub fn free_port() -> u16 {
+    pubgauge_testbed::free_port().expect("a free port")
+}

@@ -1,0 +1,60 @@
+//! Where clients are connected to, as the kernel sees it.
+
+use pubgauge_driver::{ClientSpec, Clock, Driver, Settings, Target};
+
+use crate::Bench;
+
+/// How many sockets of this host are connected to this port of 127.0.0.1.
+///
+/// # Panics
+/// Where the kernel does not tell.
+pub fn connections_to(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    // "sl: local-address rem-address state ..."; 01 is ESTABLISHED.
+    let there = format!("0100007F:{port:04X}");
+    let connected = |line: &&str| {
+        let mut fields = line.split_ascii_whitespace().skip(2);
+        fields.next() == Some(&*there) && fields.next() == Some("01")
+    };
+    table.lines().filter(connected).count()
+}
+
+/// Clients that only subscribe connect to the second port, all others to the first, and what is
+/// published at the one is delivered at the other. Nobody else may be connected to the two.
+///
+/// # Panics
+/// If it is otherwise.
+#[track_caller]
+pub fn separate_places(driver: &dyn Driver, target: Target, settings: Settings, ports: [u16; 2]) {
+    let mut bench = Bench::open(driver, target, settings);
+    let spec = |name: &str, publishes, subscribes| ClientSpec {
+        publishes,
+        subscribes,
+        ..Bench::spec(name)
+    };
+    let connected = || ports.map(connections_to);
+    let subscriber = bench.client(&spec("subscriber", false, true));
+    assert_eq!(connected(), [0, 1]);
+    let publisher = bench.client(&spec("publisher", true, false));
+    assert_eq!(connected(), [1, 1]);
+    // One connection is to one place.
+    let both = bench.client(&spec("both", true, true));
+    assert_eq!(connected(), [2, 1]);
+    let beyond = ClientSpec {
+        endpoint: 1,
+        ..spec("beyond", true, false)
+    };
+    let error = bench.fleet.connect(&beyond).unwrap_err();
+    assert!(error.to_string().contains("there are 1"), "{error}");
+
+    bench.subscribe(subscriber, "places/of/their/own");
+    for (sequence, client) in [publisher, both].into_iter().enumerate() {
+        let topic = bench.fleet.advertise(client, "places/of/their/own");
+        bench.publish(client, topic.unwrap(), sequence as u64, 64);
+        bench.until("a message", |seen| seen.messages.len() > sequence);
+    }
+    assert_eq!(bench.sequences(subscriber), [0, 1]);
+    let until = Clock::Monotonic.now() + 5 * crate::SECOND;
+    bench.fleet.close(until);
+    assert_eq!(connected(), [0, 0]);
+}
