@@ -9,6 +9,12 @@
 //! with 64 bytes of payload over UDP on the loopback interface. The driver's subscriber does what
 //! the engine does: checks header and sequence, stamps, and adds to a histogram. What counts is
 //! the median of the ratios of pairs. The bar: 95 % of the plain program's messages per second.
+//!
+//! With the preset `default` the two differ in what they lose, not in what they do per message: 400
+//! datagrams at once do not fit into the kernel's default receive buffer when its reader is late,
+//! and each one lost costs two delays of 5 ms. A subscriber that hands over to another thread is
+//! late more often than one that does everything in the listener (UDP's RcvbufErrors per 100 000
+//! messages: thousands, against up to a few hundred).
 
 use std::ffi::{c_double, c_int, c_long};
 use std::io::{BufRead, BufReader, Write};

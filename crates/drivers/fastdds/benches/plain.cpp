@@ -4,7 +4,7 @@
 // it the type is an octet sequence alone.
 //
 // The writer's durability is the library's own, transient local, as in a program that says nothing
-// of it: in release 2.9.1 a volatile writer's write() that has to wait for room fails.
+// of it: in release 2.9.1 a volatile writer's write() was seen to fail long before the time it may wait.
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/publisher/DataWriter.hpp>
