@@ -10,11 +10,11 @@
 //! the engine does: checks header and sequence, stamps, and adds to a histogram. What counts is
 //! the median of the ratios of pairs. The bar: 95 % of the plain program's messages per second.
 //!
-//! With the preset `default` the two differ in what they lose, not in what they do per message: 400
-//! datagrams at once do not fit into the kernel's default receive buffer when its reader is late,
-//! and each one lost costs two delays of 5 ms. A subscriber that hands over to another thread is
-//! late more often than one that does everything in the listener (UDP's RcvbufErrors per 100 000
-//! messages: thousands, against up to a few hundred).
+//! With the preset `default` they also differ in what they lose: 400 datagrams at once do not fit
+//! into the kernel's default receive buffer when its reader is late, and what is lost is sent again
+//! after two delays of 5 ms. Per 100 000 messages on a quiet machine of two cores, UDP's RcvbufErrors
+//! were 2000 to 6500 with the driver's subscriber, which hands over to another thread, and 0 to 2700
+//! with the plain one, which does everything in the listener.
 
 use std::ffi::{c_double, c_int, c_long};
 use std::io::{BufRead, BufReader, Write};
