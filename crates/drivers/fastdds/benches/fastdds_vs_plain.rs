@@ -10,6 +10,10 @@
 //! the engine does: checks header and sequence, stamps, and adds to a histogram. What counts is
 //! the median of the ratios of pairs. The bar: 95 % of the plain program's messages per second.
 //!
+//! Measured on a quiet machine of two cores, in turn, 5 pairs of 150 000 messages, medians of b/a:
+//! `tuned` 1.12 messages per second (1.10 per publisher CPU-second, 1.28 per subscriber's); `default`
+//! 0.88 (0.66, 0.58): below the bar.
+//!
 //! With the preset `default` they also differ in what they lose: 400 datagrams at once do not fit
 //! into the kernel's default receive buffer when its reader is late, and what is lost is sent again
 //! after two delays of 5 ms. Per 100 000 messages on a quiet machine of two cores, UDP's RcvbufErrors
