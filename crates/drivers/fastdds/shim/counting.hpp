@@ -11,7 +11,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
+#include <linux/futex.h>
 #include <mutex>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
@@ -26,9 +29,10 @@ struct Shared {
     // Datagrams that the library is done with.
     std::atomic<uint64_t> handled{0};
 
-    int fd = -1;
-    // 0 awake, 1 asleep, 2 asleep and interested in every arrival.
+    // What the fleet's thread sleeps on, a futex: 0 awake, 1 asleep, 2 asleep and interested in
+    // every arrival.
     std::atomic<uint32_t> sleeping{0};
+    static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);
     std::mutex mutex;
     std::vector<uint32_t> ready; // guarded by `mutex`
     std::atomic<uint32_t> ready_count{0};
@@ -36,10 +40,15 @@ struct Shared {
     void wake() {
         if (sleeping.load(std::memory_order_seq_cst) != 0 &&
             sleeping.exchange(0, std::memory_order_seq_cst) != 0) {
-            const uint64_t one = 1;
-            // An eventfd takes 2^64 - 2 of these before it refuses.
-            [[maybe_unused]] ssize_t written = write(fd, &one, sizeof one);
+            syscall(SYS_futex, &sleeping, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
         }
+    }
+
+    // Until woken, or for so long, or until a signal. Returns at once if somebody has woken since
+    // `how` was stored in `sleeping`.
+    void sleep(uint32_t how, int64_t ns) {
+        const timespec time{time_t(ns / 1000000000), long(ns % 1000000000)};
+        syscall(SYS_futex, &sleeping, FUTEX_WAIT_PRIVATE, how, &time, nullptr, 0);
     }
 
     void data(uint32_t reader) {

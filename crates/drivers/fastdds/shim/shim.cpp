@@ -182,7 +182,8 @@ DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
     DataWriterQos q;
     q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
     q.reliability().max_blocking_time = Duration_t(0, 0);
-    q.durability().kind = c.transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
+    q.durability().kind =
+        c.writer_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
     q.history().kind = c.writer_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
     if (c.writer_depth > 0) q.history().depth = c.writer_depth;
     auto &limits = q.resource_limits();
@@ -214,7 +215,8 @@ DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
 DataReaderQos reader_qos(const pgf_config &c) {
     DataReaderQos q;
     q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-    q.durability().kind = c.transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
+    q.durability().kind =
+        c.reader_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
     q.history().kind = c.reader_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
     if (c.reader_depth > 0) q.history().depth = c.reader_depth;
     auto &limits = q.resource_limits();
@@ -268,7 +270,6 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         std::unique_ptr<pgf_participant, void (*)(pgf_participant *)> p(new pgf_participant, destroy);
         p->config = *config;
         p->shared = std::make_shared<Shared>();
-        p->shared->fd = config->wake_fd;
         p->id = pubgauge::Ids::instance().take(config->domain, config->peers);
         if (p->id < 0) {
             say(error, error_len, "all participant ids that discovery looks at are taken");
@@ -310,15 +311,17 @@ void pgf_traffic_read(const pgf_participant *p, pgf_traffic *out) {
     out->received_datagrams = s.received.load(std::memory_order_relaxed);
 }
 
-int pgf_sleep(pgf_participant *p, int64_t arrivals) {
+void pgf_sleep(pgf_participant *p, int64_t arrivals, int64_t ns) {
     Shared &s = *p->shared;
-    s.sleeping.store(arrivals >= 0 ? 2 : 1, std::memory_order_seq_cst);
+    const uint32_t how = arrivals >= 0 ? 2 : 1;
+    s.sleeping.store(how, std::memory_order_seq_cst);
     // Whoever comes after the store wakes; whoever came before is seen here.
-    return s.ready_count.load(std::memory_order_seq_cst) != 0 ||
-           (arrivals >= 0 && s.handled.load(std::memory_order_seq_cst) > uint64_t(arrivals));
+    if (s.ready_count.load(std::memory_order_seq_cst) == 0 &&
+        (arrivals < 0 || s.handled.load(std::memory_order_seq_cst) <= uint64_t(arrivals))) {
+        s.sleep(how, ns);
+    }
+    s.sleeping.store(0, std::memory_order_seq_cst);
 }
-
-void pgf_awake(pgf_participant *p) { p->shared->sleeping.store(0, std::memory_order_seq_cst); }
 
 int64_t pgf_arrivals(const pgf_participant *p) {
     return int64_t(p->shared->handled.load(std::memory_order_acquire));
@@ -417,7 +420,8 @@ int pgf_reader_partitions(pgf_reader *r, const char *const *partitions, size_t c
     return r->subscriber->set_qos(qos) == ReturnCode_t::RETCODE_OK ? 0 : 1;
 }
 
-int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *taken) {
+int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *more) {
+    *more = 0;
     // Before the look, so that what comes during it is announced again.
     r->listed.store(false, std::memory_order_seq_cst);
     auto &samples = r->p->samples;
@@ -425,11 +429,10 @@ int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *taken) {
     samples.length(0);
     infos.length(0);
     const ReturnCode_t code = r->entity->take(samples, infos, max);
-    *taken = 0;
     if (code == ReturnCode_t::RETCODE_NO_DATA) return 0;
     if (code != ReturnCode_t::RETCODE_OK) return -1;
     const int count = infos.length();
-    *taken = count;
+    *more = count == max;
     int filled = 0;
     for (int i = 0; i < count; i++) {
         if (!infos[i].valid_data) continue;

@@ -1,5 +1,5 @@
-/* The C face of the Fast DDS shim: what src/ffi.rs sees. No call but pgf_close and
- * pgf_writer_delete waits. All calls on one participant come from one thread. */
+/* The C face of the Fast DDS shim: what src/ffi.rs sees. No call but pgf_close,
+ * pgf_writer_delete and pgf_sleep waits. All calls on one participant come from one thread. */
 #ifndef PUBGAUGE_FASTDDS_SHIM_H
 #define PUBGAUGE_FASTDDS_SHIM_H
 
@@ -22,7 +22,8 @@ typedef struct {
     int32_t receive_buffer_bytes;  /* negative: default */
     int32_t max_message_bytes;     /* largest RTPS message; negative: default */
     uint32_t reliable;
-    uint32_t transient_local;
+    uint32_t reader_transient_local;
+    uint32_t writer_transient_local;
     uint32_t asynchronous;
     uint32_t piggyback;
     uint32_t data_sharing;
@@ -37,7 +38,6 @@ typedef struct {
     uint32_t flow_bytes_per_period; /* 0: no limit */
     uint32_t flow_period_ms;
     int32_t flow_scheduler;        /* negative: no flow controller; else FlowControllerSchedulerPolicy */
-    int32_t wake_fd;               /* an eventfd */
 } pgf_config;
 
 /* A sample that was taken; the data stays valid until the next pgf_take of the participant. */
@@ -60,12 +60,10 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
 void pgf_close(pgf_participant *p);
 void pgf_traffic_read(const pgf_participant *p, pgf_traffic *out);
 
-/* Before sleeping on `wake_fd`: it is written when a reader gets data and, if `arrivals` is not
- * negative, when more datagrams than so many have arrived, because one may hold the
- * acknowledgement that makes room. Returns 1 if that has happened already: sleeping is wrong. */
-int pgf_sleep(pgf_participant *p, int64_t arrivals);
-/* After sleeping: `wake_fd` is left alone. */
-void pgf_awake(pgf_participant *p);
+/* Sleeps for at most `ns`, until a reader gets data and, if `arrivals` is not negative, until more
+ * datagrams than so many have arrived, because one may hold the acknowledgement that makes room.
+ * Returns at once if that has happened already, and early after a signal. */
+void pgf_sleep(pgf_participant *p, int64_t arrivals, int64_t ns);
 /* Datagrams that have arrived and been handled, for pgf_sleep. */
 int64_t pgf_arrivals(const pgf_participant *p);
 
@@ -87,9 +85,9 @@ pgf_reader *pgf_reader_create(pgf_participant *p, uint32_t number, const char *c
                               size_t count, char *error, size_t error_len);
 /* 0 on success. */
 int pgf_reader_partitions(pgf_reader *r, const char *const *partitions, size_t count);
-/* Takes up to `max` (64 at most) samples; returns how many, or -1. *taken counts also those
- * without data. */
-int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *taken);
+/* Takes up to `max` (64 at most) samples; returns how many have data, or -1. *more: whether there
+ * may be others; if not, pgf_ready will name the reader when one comes. */
+int pgf_take(pgf_reader *r, pgf_sample *out, int max, int *more);
 void pgf_reader_delete(pgf_reader *r);
 
 #ifdef __cplusplus

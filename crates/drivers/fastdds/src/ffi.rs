@@ -19,7 +19,8 @@ pub(crate) struct Config {
     pub receive_buffer_bytes: i32,
     pub max_message_bytes: i32,
     pub reliable: u32,
-    pub transient_local: u32,
+    pub reader_transient_local: u32,
+    pub writer_transient_local: u32,
     pub asynchronous: u32,
     pub piggyback: u32,
     pub data_sharing: u32,
@@ -34,7 +35,6 @@ pub(crate) struct Config {
     pub flow_bytes_per_period: u32,
     pub flow_period_ms: u32,
     pub flow_scheduler: i32,
-    pub wake_fd: i32,
 }
 
 /// `pgf_sample`.
@@ -74,8 +74,7 @@ unsafe extern "C" {
     fn pgf_open(config: *const Config, error: *mut c_char, len: usize) -> *mut RawParticipant;
     fn pgf_close(p: *mut RawParticipant);
     fn pgf_traffic_read(p: *const RawParticipant, out: *mut Traffic);
-    fn pgf_sleep(p: *mut RawParticipant, arrivals: i64) -> c_int;
-    fn pgf_awake(p: *mut RawParticipant);
+    fn pgf_sleep(p: *mut RawParticipant, arrivals: i64, ns: i64);
     fn pgf_arrivals(p: *const RawParticipant) -> i64;
     fn pgf_ready(p: *mut RawParticipant, out: *mut u32, len: usize) -> usize;
     fn pgf_writer_create(
@@ -108,7 +107,7 @@ unsafe extern "C" {
         partitions: *const *const c_char,
         count: usize,
     ) -> c_int;
-    fn pgf_take(r: *mut RawReader, out: *mut RawSample, max: c_int, taken: *mut c_int) -> c_int;
+    fn pgf_take(r: *mut RawReader, out: *mut RawSample, max: c_int, more: *mut c_int) -> c_int;
     fn pgf_reader_delete(r: *mut RawReader);
 }
 
@@ -176,16 +175,11 @@ impl Participant {
         traffic
     }
 
-    /// Whether it is right to sleep on the wake descriptor now. With `arrivals`, also datagrams
-    /// that come after so many wake.
-    pub(crate) fn may_sleep(&self, arrivals: Option<i64>) -> bool {
+    /// Sleeps for at most `ns`, or until a reader gets data, or a signal comes; with `arrivals`, also
+    /// until more than so many datagrams have come.
+    pub(crate) fn sleep(&self, arrivals: Option<i64>, ns: i64) {
         // SAFETY: a live participant.
-        unsafe { pgf_sleep(self.0.as_ptr(), arrivals.unwrap_or(-1)) == 0 }
-    }
-
-    pub(crate) fn awake(&self) {
-        // SAFETY: a live participant.
-        unsafe { pgf_awake(self.0.as_ptr()) }
+        unsafe { pgf_sleep(self.0.as_ptr(), arrivals.unwrap_or(-1), ns) }
     }
 
     /// Datagrams that have come and been handled.
@@ -312,17 +306,17 @@ impl Reader {
         }
     }
 
-    /// Takes up to `out.len()` samples. Returns how many have data, and how many were taken in
-    /// all (the others tell of writers that came or went); `None` if the library failed.
+    /// Takes up to `out.len()` samples. Returns how many have data, and whether there may be more;
+    /// `None` if the library failed.
     #[inline]
-    pub(crate) fn take(&mut self, out: &mut [RawSample]) -> Option<(usize, usize)> {
+    pub(crate) fn take(&mut self, out: &mut [RawSample]) -> Option<(usize, bool)> {
         let max = out.len().min(GROUP) as c_int;
-        let mut taken = 0;
+        let mut more = 0;
         // SAFETY: a live reader and room for `max` samples.
-        let filled = unsafe { pgf_take(self.0.as_ptr(), out.as_mut_ptr(), max, &mut taken) };
+        let filled = unsafe { pgf_take(self.0.as_ptr(), out.as_mut_ptr(), max, &mut more) };
         usize::try_from(filled)
             .ok()
-            .map(|filled| (filled, taken as usize))
+            .map(|filled| (filled, more != 0))
     }
 }
 

@@ -8,7 +8,6 @@ mod receiving;
 mod setup;
 
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
@@ -53,7 +52,6 @@ pub(crate) struct FastddsFleet {
     participant: Option<Participant>,
     /// Where the library keeps files; dismissed after the participant.
     janitor: Option<Janitor>,
-    wake: OwnedFd,
 }
 
 struct Client {
@@ -89,25 +87,12 @@ impl FastddsFleet {
         options: Options,
         domain: u32,
     ) -> Result<Self, DriverError> {
-        // SAFETY: plain flags; the descriptor is owned from here on.
-        let wake = unsafe {
-            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
-            if fd < 0 {
-                let error = std::io::Error::last_os_error();
-                return Err(DriverError::with_hint(
-                    format!("cannot create an eventfd: {error}"),
-                    "raise the limit of open files (ulimit -n)",
-                ));
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
         let janitor = if options.shared_memory || options.native.data_sharing {
             Some(Janitor::engage()?)
         } else {
             None
         };
-        let participant =
-            Participant::open(&shim_config(config, &options, domain, wake.as_raw_fd())?)?;
+        let participant = Participant::open(&shim_config(config, &options, domain)?)?;
         Ok(FastddsFleet {
             clients: Vec::with_capacity(config.clients),
             topics: Vec::new(),
@@ -126,7 +111,6 @@ impl FastddsFleet {
             worker: config.worker,
             participant: Some(participant),
             janitor,
-            wake,
         })
     }
 
@@ -286,34 +270,9 @@ impl FastddsFleet {
         if !self.closing.is_empty() {
             until = until.min(now + LINGER_LOOK);
         }
-        if until > now && participant.may_sleep(arrivals) {
-            wait(&self.wake, until - now);
-        }
-        participant.awake();
-    }
-}
-
-/// Sleeps until the descriptor is written to, or for so long.
-fn wait(wake: &OwnedFd, nanos: Nanos) {
-    let mut entry = libc::pollfd {
-        fd: wake.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let time = libc::timespec {
-        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
-        tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: one entry, a valid time, no signal mask; the read takes the eight bytes of an
-    // eventfd into a u64. A signal ends the sleep early, which the caller's loop allows for.
-    unsafe {
-        if libc::ppoll(&mut entry, 1, &time, std::ptr::null()) > 0 {
-            let mut count = 0u64;
-            libc::read(
-                wake.as_raw_fd(),
-                std::ptr::from_mut(&mut count).cast(),
-                size_of::<u64>(),
-            );
+        if until > now {
+            let nanos = i64::try_from(until - now).unwrap_or(i64::MAX);
+            participant.sleep(arrivals, nanos);
         }
     }
 }

@@ -7,13 +7,14 @@ use crate::domain::MAX_DOMAIN;
 use crate::options::{Answer, NAME, shown};
 
 /// Their names; shown where a name is not known. What each means: `docs/settings.md`.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "preset",
     "publish-mode",
     "heartbeat-period-ms",
     "nack-response-delay-ms",
     "heartbeat-response-delay-ms",
     "piggyback",
+    "writer-durability",
     "history-depth",
     "max-samples",
     "reader-max-samples",
@@ -66,6 +67,8 @@ pub(crate) struct Native {
     pub(crate) nack_response_ns: Option<i64>,
     pub(crate) heartbeat_response_ns: Option<i64>,
     pub(crate) piggyback: bool,
+    /// Writers keep what is acknowledged until room is needed, though readers want nothing of it.
+    pub(crate) writer_transient_local: bool,
     pub(crate) history_depth: Option<i32>,
     pub(crate) max_samples: Option<i32>,
     pub(crate) reader_max_samples: Option<i32>,
@@ -93,6 +96,7 @@ impl Native {
             nack_response_ns: None,
             heartbeat_response_ns: None,
             piggyback: true,
+            writer_transient_local: true,
             history_depth: None,
             max_samples: None,
             reader_max_samples: None,
@@ -113,6 +117,7 @@ impl Native {
             Preset::Tuned => Native {
                 nack_response_ns: Some(0),
                 heartbeat_response_ns: Some(0),
+                writer_transient_local: false,
                 send_buffer_bytes: Some(4 << 20),
                 receive_buffer_bytes: Some(4 << 20),
                 ..library
@@ -200,6 +205,20 @@ impl Native {
             "piggyback" => {
                 self.piggyback = boolean(value)?;
                 format!("disable_heartbeat_piggyback {}", !self.piggyback)
+            }
+            "writer-durability" => {
+                self.writer_transient_local = match value.as_str() {
+                    Some("transient-local") => true,
+                    Some("volatile") => false,
+                    _ => return Err("expected \"volatile\" or \"transient-local\"".into()),
+                };
+                if self.writer_transient_local {
+                    "writers TRANSIENT_LOCAL_DURABILITY_QOS: what is acknowledged goes when room is \
+                     needed; readers are VOLATILE_DURABILITY_QOS and get nothing of it"
+                } else {
+                    "writers VOLATILE_DURABILITY_QOS: what is acknowledged goes at once"
+                }
+                .into()
             }
             "history-depth" => {
                 self.history_depth = Some(whole(value, 1, max)?);
@@ -293,11 +312,12 @@ fn preset_words(preset: Preset) -> String {
     match preset {
         Preset::Default => {
             "default: the library's own values (heartbeat every 3 s, heartbeat response 5 ms, nack \
-             response 5 ms, 400 samples per writer, the kernel's socket buffers)"
+             response 5 ms, 400 samples per writer, which keeps acknowledged ones until it needs \
+             their room, the kernel's socket buffers)"
         }
         Preset::Tuned => {
             "tuned: heartbeat every 1 ms (20 ms behind a flow controller), heartbeats and nacks \
-             answered at once, 4 MiB socket buffers"
+             answered at once, acknowledged samples forgotten at once, 4 MiB socket buffers"
         }
     }
     .to_owned()
@@ -381,6 +401,7 @@ mod tests {
                 "preset" => "default".into(),
                 "publish-mode" => "async".into(),
                 "flow-controller" => "fifo".into(),
+                "writer-durability" => "volatile".into(),
                 "piggyback" | "data-sharing" | "intraprocess" => true.into(),
                 "heartbeat-period-ms" => 0.5.into(),
                 "send-buffer-bytes" | "receive-buffer-bytes" | "max-message-bytes" => 65_000.into(),
@@ -409,6 +430,7 @@ mod tests {
         assert!(reason("publish-mode", "later".into()).contains("async"));
         assert!(reason("preset", "fast".into()).contains("tuned"));
         assert!(reason("flow-controller", 1.into()).contains("round-robin"));
+        assert!(reason("writer-durability", true.into()).contains("transient-local"));
     }
 
     #[test]

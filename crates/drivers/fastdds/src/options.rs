@@ -119,6 +119,13 @@ impl Options {
         self.native.heartbeat_ns.or(usual)
     }
 
+    /// Whether writers are TRANSIENT_LOCAL. Unless last values are asked for, readers are VOLATILE
+    /// and nobody gets what was before: it decides only when acknowledged samples go. Only the
+    /// reliable are ever acknowledged.
+    pub(crate) fn writer_transient_local(&self) -> bool {
+        self.last_value || self.reliable && self.native.writer_transient_local
+    }
+
     /// Whether a thread of the library sends.
     pub(crate) fn asynchronous(&self) -> bool {
         self.scheduler().is_some() || self.native.asynchronous == Some(true)
@@ -187,10 +194,13 @@ pub(crate) fn resolve(
     });
     answer.neutral("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) => Ok(if settings.last_value == Some(true) {
-            "TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer".into()
+            "TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer"
+        } else if reliable && native.writer_transient_local {
+            "readers VOLATILE_DURABILITY_QOS, writers TRANSIENT_LOCAL_DURABILITY_QOS"
         } else {
-            "VOLATILE_DURABILITY_QOS".to_owned()
-        }),
+            "VOLATILE_DURABILITY_QOS"
+        }
+        .to_owned()),
         Some(_) => Err(
             "samples live in the writer's memory; the library's persistence plug-in \
                         (SQLite, for PERSISTENT durability) is not built in: use memory"
@@ -514,6 +524,22 @@ impl Answer {
                 "samples that lie in shared files pass by the flow controller (rate limit, \
                  priority)",
             );
+        }
+        let durability = settings.native(NAME, "writer-durability");
+        if let Some(value) = durability {
+            if settings.last_value == Some(true) {
+                self.unsupported(
+                    &full("writer-durability"),
+                    &shown(Some(value)),
+                    "last-value decides it; leave one of them out",
+                );
+            } else if best_effort(settings) {
+                self.unsupported(
+                    &full("writer-durability"),
+                    &shown(Some(value)),
+                    "best-effort samples are never acknowledged, and go at once; use reliable",
+                );
+            }
         }
         let receive_buffer = settings.native(NAME, "receive-buffer-bytes");
         if shared_memory && receive_buffer.is_some() {

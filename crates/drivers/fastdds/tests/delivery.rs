@@ -35,16 +35,19 @@ fn a_late_subscriber_gets_the_last_value_and_nothing_older() {
 
 #[test]
 fn without_last_value_a_late_subscriber_gets_nothing_old() {
-    let scratch = tempfile::tempdir().expect("a folder");
-    let settings = settings(json!({}));
-    let mut out = Rig::open(&target(&scratch), &settings, 1);
-    let (client, topic) = out.publisher("kept/a");
-    out.send(client, topic, 0);
-    let mut into = Rig::open(&target(&scratch), &settings, 2);
-    into.subscriber("kept/a");
-    common::prove(&mut out, &mut into, client, topic);
-    assert!(!into.seen.got.contains(&0), "{:?}", into.seen.got);
-    assert_eq!(into.seen.retained, 0);
+    // Whether its writer keeps it or not.
+    for durability in ["volatile", "transient-local"] {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let settings = settings(json!({"native": {"fastdds": {"writer-durability": durability}}}));
+        let mut out = Rig::open(&target(&scratch), &settings, 1);
+        let (client, topic) = out.publisher("kept/a");
+        out.send(client, topic, 0);
+        let mut into = Rig::open(&target(&scratch), &settings, 2);
+        into.subscriber("kept/a");
+        common::prove(&mut out, &mut into, client, topic);
+        assert!(!into.seen.got.contains(&0), "{:?}", into.seen.got);
+        assert_eq!(into.seen.retained, 0);
+    }
 }
 
 /// How many of 10 messages arrive at a subscriber that looks 600 ms after they were sent.

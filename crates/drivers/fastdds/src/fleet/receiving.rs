@@ -8,6 +8,7 @@ use crate::ffi::{GROUP, RawSample, Reader};
 const TURN: usize = 256;
 /// Payloads longer than this on average are taken one by one, so that each has its own stamp.
 const LARGE: usize = 4096;
+
 /// What a turn at one reader came to.
 pub(super) struct Turn {
     pub(super) messages: usize,
@@ -27,7 +28,7 @@ pub(super) fn take_turn(
     let mut group = 1;
     let mut messages = 0;
     loop {
-        let Some((filled, taken)) = reader.take(&mut samples[..group]) else {
+        let Some((filled, more)) = reader.take(&mut samples[..group]) else {
             return Err(DriverError::new("Fast DDS failed to hand over samples"));
         };
         let mut bytes = 0;
@@ -49,7 +50,6 @@ pub(super) fn take_turn(
             }
             messages += filled;
         }
-        let more = taken == group;
         if !more || messages >= TURN {
             return Ok(Turn { messages, more });
         }

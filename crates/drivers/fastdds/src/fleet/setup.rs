@@ -10,7 +10,6 @@ pub(super) fn shim_config(
     config: &FleetConfig,
     options: &Options,
     domain: u32,
-    wake_fd: i32,
 ) -> Result<Config, DriverError> {
     let max_payload = u32::try_from(config.max_payload)
         .ok()
@@ -30,7 +29,8 @@ pub(super) fn shim_config(
         receive_buffer_bytes: or_default(native.receive_buffer_bytes),
         max_message_bytes: or_default(native.max_message_bytes),
         reliable: u32::from(options.reliable),
-        transient_local: u32::from(options.last_value),
+        reader_transient_local: u32::from(options.last_value),
+        writer_transient_local: u32::from(options.writer_transient_local()),
         asynchronous: u32::from(options.asynchronous()),
         piggyback: u32::from(native.piggyback),
         data_sharing: u32::from(native.data_sharing),
@@ -47,6 +47,5 @@ pub(super) fn shim_config(
         flow_bytes_per_period: options.flow_bytes,
         flow_period_ms: native.flow_period_ms(),
         flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
-        wake_fd,
     })
 }

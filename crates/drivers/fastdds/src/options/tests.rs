@@ -95,9 +95,37 @@ fn contradictions_are_refused() {
             json!({"multicast": true, "native": native(json!({"data-sharing": true}))}),
             vec!["native.fastdds.data-sharing"],
         ),
+        (
+            json!({"last-value": true, "native": native(json!({"writer-durability": "volatile"}))}),
+            vec!["native.fastdds.writer-durability"],
+        ),
+        (
+            json!({"reliability": "best-effort", "native": native(json!({"writer-durability": "volatile"}))}),
+            vec!["native.fastdds.writer-durability"],
+        ),
     ] {
         assert_eq!(refused(json.clone()), names, "{json}");
     }
+}
+
+#[test]
+fn writers_are_as_durable_as_the_preset_and_the_last_value_say() {
+    let native = |json: serde_json::Value| json!({"native": { "fastdds": json }});
+    let writers = |json| resolved(json).0.writer_transient_local();
+    assert!(!writers(json!({})));
+    assert!(writers(json!({"last-value": true})));
+    assert!(writers(native(json!({"preset": "default"}))));
+    assert!(writers(native(
+        json!({"writer-durability": "transient-local"})
+    )));
+    let both = json!({"preset": "default", "writer-durability": "volatile"});
+    assert!(!writers(native(both)));
+    let mut best_effort = native(json!({"preset": "default"}));
+    best_effort["reliability"] = json!("best-effort");
+    assert!(!writers(best_effort));
+    let (_, mappings) = resolved(native(json!({"preset": "default"})));
+    let durability = mappings.iter().find(|m| m.setting == "durability");
+    assert!(durability.unwrap().native.contains("writers TRANSIENT"));
 }
 
 #[test]
