@@ -15,8 +15,8 @@ mod fleet;
 use std::collections::HashMap;
 
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Nanos, Settings, Subscription, Target,
-    Topology, Traits, Unsupported,
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Nanos, OnFull, Settings, Subscription,
+    Target, Topology, Traits, Unsupported,
 };
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_fastdds::FastddsDriver;
@@ -123,6 +123,17 @@ impl Driver for Mixed {
                         .into(),
             });
         }
+        if self.swapped && settings.on_full == Some(OnFull::Drop) {
+            refused.push(Unsupported {
+                setting: "on-full".into(),
+                value: "drop".into(),
+                reason:
+                    "Fast DDS 2.9.1 now and then ends the process by an assertion in a reader's \
+                         history when a writer of another implementation has replaced messages \
+                         (measured); use block"
+                        .into(),
+            });
+        }
         if refused.is_empty() {
             Ok(rows)
         } else {
@@ -211,6 +222,19 @@ mod tests {
             refused[0].reason.starts_with("Cyclone DDS: "),
             "{refused:?}"
         );
+    }
+
+    #[test]
+    fn what_ends_the_process_is_refused() {
+        let drop = Settings {
+            on_full: Some(OnFull::Drop),
+            ..Settings::default()
+        };
+        let target = Target::default();
+        let refused = Mixed::SWAPPED.resolve(&drop, &target).unwrap_err();
+        assert_eq!(refused.len(), 1);
+        assert_eq!(refused[0].setting, "on-full");
+        assert!(Mixed::FAST_TO_CYCLONE.resolve(&drop, &target).is_ok());
     }
 
     #[test]
