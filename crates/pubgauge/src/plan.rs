@@ -11,6 +11,7 @@ use crate::convert::{arrival_words, describe, size_words};
 use crate::drivers;
 use crate::exit::{Ending, FINE, print};
 use crate::prepare::{Prepared, prepare};
+use crate::progress::so_many_trials;
 use crate::systems::wrap;
 
 /// A plan for machines.
@@ -117,8 +118,8 @@ fn words(prepared: &Prepared) -> String {
         out.push_str(&wrap(question, 2));
     }
     out.push_str(&format!(
-        "{} trials, about {:.0} s in all; order and draws from seed {}\n\nworkloads\n",
-        plan.trials.len(),
+        "{}, about {:.0} s in all; order and draws from seed {}\n\nworkloads\n",
+        so_many_trials(plan.trials.len() as u64),
         seconds(plan.duration_estimate()).ceil(),
         plan.seed
     ));

@@ -7,6 +7,11 @@ use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 
+/// So many trials, in words.
+pub fn so_many_trials(count: u64) -> String {
+    format!("{count} trial{}", if count == 1 { "" } else { "s" })
+}
+
 /// Shows how far a run is.
 pub struct Progress {
     bar: Option<ProgressBar>,

@@ -19,7 +19,7 @@ use crate::args::{Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
 use crate::prepare::{Prepared, prepare};
-use crate::progress::Progress;
+use crate::progress::{Progress, so_many_trials};
 use crate::report::{show, write_page};
 use crate::signals;
 use crate::trial::{Bench, Job, perform};
@@ -99,7 +99,8 @@ fn trials(
     let count = plan.trials.len() as u64;
     let mut progress = Progress::new(count, args.quiet);
     progress.say(&format!(
-        "{count} trials, about {:.0} s",
+        "{}, about {:.0} s",
+        so_many_trials(count),
         plan.duration_estimate() as f64 / 1e9
     ));
     for trial in &plan.trials {
