@@ -140,6 +140,9 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         .clone()
         .or_else(|| drivers::library_version(job.driver.name()));
     let mut trial = convert::trial(asked(version), &record, &observed);
+    if job.system.kind == Kind::Library {
+        trial.set_system_in_client();
+    }
     trial.verdict = verdict(
         &trial,
         &circumstances(job, &record, observed.died, bench.cores),

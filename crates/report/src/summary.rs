@@ -466,12 +466,12 @@ impl fmt::Display for Answer {
         let what = self.metric.superlative();
         let show = |estimate: &Estimate| self.metric.show_estimate(estimate);
         let Some(best) = self.winners.first() else {
-            return write!(f, "{what}: no valid trial to compare");
+            return write!(f, "{what}: no valid figure to compare");
         };
         if self.compared == 1 {
             write!(
                 f,
-                "{what}: {} {}, the only valid one",
+                "{what}: {} {}, the only valid figure",
                 best.label,
                 show(&best.estimate)
             )?;

@@ -142,7 +142,7 @@ fn no_valid_trial_no_winner() {
     assert!(said.winners.is_empty());
     assert_eq!(
         said.to_string(),
-        "most delivered: no valid trial to compare"
+        "most delivered: no valid figure to compare"
     );
 }
 
