@@ -16,7 +16,7 @@ pub mod sim;
 
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
-pub use header::{Header, Kind};
+pub use header::{Header, Kind, Mark};
 pub use payload::{Filler, Payload};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Fleet,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pubgauge_driver::Nanos;
+use pubgauge_driver::{Mark, Nanos};
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
 use pubgauge_workload::trace::Trace;
 use pubgauge_workload::{Arrivals, Audience, Exchange, Flow, Sizes, Workload};
@@ -27,8 +27,8 @@ pub struct Assignment {
     pub role: Role,
     /// Its devices, as indices into the workload's.
     pub devices: Vec<u32>,
-    /// Low six bits mark the trial's messages.
-    pub nonce: u8,
+    /// Marks the trial's messages.
+    pub mark: Mark,
     /// Measured messages this worker may send where the measurement ends by count.
     pub measured_limit: Option<u64>,
     /// Bound on flat-out messages under way, per flow, where the system has no back-pressure of
@@ -181,7 +181,7 @@ impl Brief {
 pub fn divide(
     brief: &Brief,
     workers: Workers,
-    nonce: u8,
+    mark: Mark,
     default_window: Option<u32>,
 ) -> Vec<Assignment> {
     let devices = brief.workload.devices.len();
@@ -222,7 +222,7 @@ pub fn divide(
                 worker: assignments.len() as u32,
                 role,
                 devices,
-                nonce,
+                mark,
                 measured_limit: None,
                 default_window,
                 realtime: None,
@@ -244,6 +244,49 @@ pub struct Timetable {
     pub end: Nanos,
     /// Length of the intervals of the series: see [`interval_of`].
     pub interval: Nanos,
+}
+
+impl Timetable {
+    /// When a flow's schedule begins: with the warm-up, or, where the flow has a place of its own in
+    /// time, so much after the start of the measurement.
+    pub fn origin(&self, flow: &Flow) -> Nanos {
+        if flow.start_offset > 0 || flow.active_for.is_some() {
+            self.measure + flow.start_offset
+        } else {
+            self.warm_up
+        }
+    }
+
+    /// When a flow's schedule begins and when it ends.
+    pub fn span(&self, flow: &Flow) -> (Nanos, Nanos) {
+        let origin = self.origin(flow);
+        let end = flow.active_for.map(|span| origin.saturating_add(span));
+        (origin, end.map_or(self.end, |end| end.min(self.end)))
+    }
+}
+
+/// For each stream, the workers with parties that hear it.
+pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
+    let mut spread = vec![0u16; brief.stream_count() as usize];
+    for assignment in assignments {
+        // By the ends of ranges: parties are many, and most hear long ranges.
+        let mut steps = vec![0i64; spread.len() + 1];
+        let links = assignment.devices.iter().flat_map(|d| brief.links(*d));
+        for link in links.filter(|link| link.subscribes) {
+            let party = brief.audience.party_of(link.flow, link.index);
+            let streams = &brief.audience.parties[party as usize].streams;
+            for range in streams.iter() {
+                steps[range.start as usize] += 1;
+                steps[range.end as usize] -= 1;
+            }
+        }
+        let mut parties = 0;
+        for (workers, step) in spread.iter_mut().zip(steps) {
+            parties += step;
+            *workers += u16::from(parties > 0);
+        }
+    }
+    spread.into()
 }
 
 /// Length of the intervals of a series over a measurement of `length`: 1 s, or a tenth of a

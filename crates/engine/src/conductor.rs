@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use pubgauge_driver::{Clock, Driver, Filler, Nanos, Settings, Target};
+use pubgauge_driver::{Clock, Driver, Filler, Mark, Nanos, Settings, Target};
 use pubgauge_workload::Until;
 
-use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of};
+use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
 use crate::live::Live;
-pub use crate::record::{EncodedInterval, IntervalLatency, Moment, Outcome, TrialRecord};
+pub use crate::record::{
+    Drain, DrainEnd, EncodedInterval, IntervalLatency, Moment, Outcome, TrialRecord,
+};
 use crate::recording::{FlowRecording, Recording};
+use crate::series::{Cuts, Totals, add_up};
 use crate::times::{Interval, Measure, histogram};
 use crate::worker::{Command, Context, Report, Worker};
 
@@ -38,8 +41,8 @@ pub struct TrialSpec {
     pub clock: Clock,
     /// How many threads.
     pub workers: Workers,
-    /// Marks the trial's messages; its low six bits count.
-    pub nonce: u8,
+    /// Marks the trial's messages.
+    pub mark: Mark,
     /// Real-time priority for the workers' threads, 1 to 99.
     pub realtime: Option<u8>,
     /// Processors for the workers' threads, in turn; empty: the scheduler chooses.
@@ -117,7 +120,7 @@ struct Conductor<'a> {
     times: BTreeMap<(u32, Measure), Histogram<u64>>,
     intervals: Vec<EncodedInterval>,
     by_interval: BTreeMap<u32, Histogram<u64>>,
-    moments: Vec<Moment>,
+    drain: Drain,
     table: Option<Timetable>,
     phase: Phase,
     connect_span: Nanos,
@@ -129,6 +132,7 @@ impl<'a> Conductor<'a> {
         let epoch = spec.clock.now();
         let live = Arc::new(Live::new(spec.brief.workload.flows.len()));
         let (intervals, filled) = channel();
+        let assignments = assignments(spec);
         let context = Context {
             brief: spec.brief.clone(),
             driver: spec.driver.clone(),
@@ -139,6 +143,7 @@ impl<'a> Conductor<'a> {
             live: live.clone(),
             filler: Arc::new(Filler::new(spec.brief.max_payload)),
             intervals,
+            spread: spread(&spec.brief, &assignments),
         };
         let mut conductor = Conductor {
             spec,
@@ -152,13 +157,13 @@ impl<'a> Conductor<'a> {
             times: BTreeMap::new(),
             intervals: Vec::new(),
             by_interval: BTreeMap::new(),
-            moments: Vec::new(),
+            drain: Drain::default(),
             table: None,
             phase: Phase::Connect,
             connect_span: 0,
             prove_span: 0,
         };
-        for assignment in assignments(spec) {
+        for assignment in assignments {
             conductor.engage(assignment, &context);
         }
         conductor
@@ -294,15 +299,9 @@ impl<'a> Conductor<'a> {
         }
 
         self.enter(Phase::Measure, observer);
-        self.note_moment(table.measure);
-        let mut next = table.measure + table.interval;
         let by_count = matches!(phases.measure, Until::Count(..));
         loop {
             let now = self.spec.clock.now();
-            if now >= next.min(table.end) && now < table.end {
-                self.note_moment(table.measure);
-                next += table.interval;
-            }
             if now >= table.end {
                 break;
             }
@@ -318,44 +317,73 @@ impl<'a> Conductor<'a> {
                 table.end = self.spec.clock.now().min(table.end).max(table.measure + 1);
                 self.table = Some(table);
                 self.tell(None, &Command::Stop(table.end));
-                self.note_moment(table.measure);
                 self.drain(observer, stop, SECOND);
                 return Err(outcome);
             }
         }
         self.tell(None, &Command::Stop(table.end));
-        self.note_moment(table.measure);
         self.enter(Phase::Drain, observer);
         self.drain(observer, stop, phases.drain_within);
         Ok(())
     }
 
-    /// Waits until everything has come, or nothing more comes.
+    /// Waits until everything has come or is known to be lost, `within` at most.
+    ///
+    /// What is missing is lost if something later of its stream has come to the party, be it a
+    /// sentinel that was sent after it; or if nothing has come for longer than the trial has ever
+    /// been silent. What is missing otherwise when the time is over is still under way.
     fn drain(&mut self, observer: &mut dyn Observer, stop: &AtomicBool, within: Nanos) {
-        let quiet = self.spec.brief.workload.phases.drain_quiet;
-        let until = self.spec.clock.now() + within;
-        // Deliveries of any kind: messages of the warm-up may still stand before the measured ones.
-        let mut last = (0, self.spec.clock.now());
+        let phases = &self.spec.brief.workload.phases;
+        let (quiet, began) = (phases.drain_quiet, self.spec.clock.now());
+        // Deliveries of any kind: repeated ones are waited for, and messages of the warm-up may still
+        // stand before the measured ones.
+        let mut last = (self.live.received.load(Relaxed), began);
         // The workers' last counters must be on show before they are believed.
-        let settle = self.spec.clock.now() + 25_000_000;
-        loop {
-            let (now, totals) = (self.spec.clock.now(), self.live.totals());
+        let settle = began + SETTLE;
+        let mut closing = None;
+        let may_repeat = self.spec.driver.traits(&self.spec.settings).may_duplicate;
+        let ended = loop {
+            let (now, missing) = (self.spec.clock.now(), self.live.missing());
             let received = self.live.received.load(Relaxed);
             if received != last.0 {
                 last = (received, now);
             }
-            let all_here = totals.unique >= totals.expected && now > settle;
-            if all_here
-                || now - last.1 > quiet
-                || now > until
-                || self.pass_time(observer, stop).is_err()
-            {
-                break;
+            let silent = now - last.1;
+            let silence = self.live.silence.load(Relaxed);
+            if now > settle && missing.under_way == 0 {
+                // Late ones: messages that were passed over, repeated ones where there are such.
+                let repeats = may_repeat || self.live.repeated.load(Relaxed) > 0;
+                let late = missing.passed_over > 0 || repeats;
+                if !late || silent > quiet.max(2 * silence) {
+                    break DrainEnd::Complete;
+                }
             }
-        }
-        if let Some(table) = self.table {
-            self.note_moment(table.measure);
-        }
+            // With every stream closed that can be closed, only groups can have something missing.
+            let closed = closing.is_some_and(|since| now > since + SETTLE)
+                && self.live.unproven.load(Relaxed) == 0;
+            if closed && silent > quiet.max(2 * silence) {
+                break DrainEnd::Silent;
+            }
+            if now > began + within {
+                break if silent > quiet.max(silence) {
+                    DrainEnd::Silent
+                } else {
+                    DrainEnd::CutShort
+                };
+            }
+            let close_after = CLOSE_AFTER.max(2 * silence).min(quiet);
+            if closing.is_none() && missing.under_way > 0 && silent > close_after {
+                closing = Some(now);
+                self.tell(None, &Command::CloseStreams(now));
+            }
+            if self.pass_time(observer, stop).is_err() {
+                break DrainEnd::CutShort;
+            }
+        };
+        self.drain = Drain {
+            ended,
+            span: self.spec.clock.now() - began,
+        };
     }
 
     fn connect(&mut self, role: Option<Role>) {
@@ -439,6 +467,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn hear(&mut self) {
+        let mut given_up = Vec::new();
         for hand in &mut self.hands {
             loop {
                 match hand.reports.try_recv() {
@@ -450,6 +479,7 @@ impl<'a> Conductor<'a> {
                         self.failure.get_or_insert(why);
                     }
                     Ok(Report::Done(at)) => hand.done = Some(at),
+                    Ok(Report::Stuck(positions)) => given_up.push(positions),
                     Ok(Report::Closing) => hand.closing = true,
                     Ok(Report::Recording(recording)) => hand.recording = Some(*recording),
                     Err(std::sync::mpsc::TryRecvError::Empty) => break,
@@ -465,6 +495,9 @@ impl<'a> Conductor<'a> {
                     }
                 }
             }
+        }
+        for positions in given_up {
+            self.tell(None, &Command::GiveUp(positions));
         }
     }
 
@@ -508,14 +541,6 @@ impl<'a> Conductor<'a> {
         let _ = give_back.send(values);
     }
 
-    fn note_moment(&mut self, start: Nanos) {
-        let at = self.spec.clock.now().saturating_sub(start);
-        self.moments.push(Moment {
-            at,
-            totals: self.live.totals(),
-        });
-    }
-
     fn close(mut self, outcome: Outcome, observer: &mut dyn Observer) -> TrialRecord {
         self.enter(Phase::Close, observer);
         let now = self.spec.clock.now();
@@ -548,11 +573,19 @@ impl<'a> Conductor<'a> {
         }
         self.collect_rest();
         let mut flows = vec![FlowRecording::default(); self.spec.brief.workload.flows.len()];
+        let mut series = vec![Vec::new(); flows.len()];
         for recording in &recordings {
             for (sum, part) in flows.iter_mut().zip(&recording.flows) {
                 sum.add(part);
             }
+            for (sum, part) in series.iter_mut().zip(&recording.series) {
+                add_up(sum, part);
+            }
         }
+        if self.drain.ended == DrainEnd::CutShort {
+            flows.iter_mut().for_each(FlowRecording::cut_short);
+        }
+        let series = self.moments(series, now);
         let latency_by_interval = self
             .by_interval
             .iter()
@@ -575,13 +608,35 @@ impl<'a> Conductor<'a> {
             times: std::mem::take(&mut self.times),
             intervals: std::mem::take(&mut self.intervals),
             latency_by_interval,
-            moments: std::mem::take(&mut self.moments),
+            series,
+            drain: self.drain,
             table: self.table,
             epoch: self.epoch,
             planned: self.spec.brief.workload.devices.len() as u64,
             connect_span: self.connect_span,
             prove_span: self.prove_span,
         }
+    }
+
+    /// The series with its times; the last moment is `closed_at`.
+    fn moments(&self, series: Vec<Vec<Totals>>, closed_at: Nanos) -> Vec<Moment> {
+        let Some(table) = self.table else {
+            return Vec::new();
+        };
+        let cuts = Cuts::new(table, &self.spec.brief.workload);
+        let count = series.iter().map(Vec::len).max().unwrap_or(0);
+        let moment = |n: usize| {
+            let at = match n + 1 == count {
+                true => closed_at,
+                false => cuts.at(n as u32),
+            };
+            let last = |totals: &Vec<Totals>| totals.get(n).or(totals.last()).copied();
+            Moment {
+                at: at.saturating_sub(table.measure),
+                flows: series.iter().map(|f| last(f).unwrap_or_default()).collect(),
+            }
+        };
+        (0..count).map(moment).collect()
     }
 
     /// Waits until something holds of every worker that is not gone, for so long at most.
@@ -609,6 +664,10 @@ impl<'a> Conductor<'a> {
 }
 
 const SECOND: Nanos = 1_000_000_000;
+/// How soon the counters of workers are on show at the latest.
+const SETTLE: Nanos = 25_000_000;
+/// How long nothing must have come before streams are closed by sentinels, at least.
+const CLOSE_AFTER: Nanos = 250_000_000;
 
 /// The assignments of a trial: one for all with simulated time, else as asked.
 fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
@@ -619,13 +678,13 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             worker: 0,
             role: Role::Publishers,
             devices: (0..spec.brief.workload.devices.len() as u32).collect(),
-            nonce: spec.nonce,
+            mark: spec.mark,
             measured_limit: None,
             default_window: window,
             realtime: None,
             pin_to: None,
         }],
-        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.nonce, window),
+        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.mark, window),
     };
     for (index, assignment) in assignments.iter_mut().enumerate() {
         assignment.realtime = spec.realtime;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use pubgauge_driver::ClientId;
+use pubgauge_driver::{ClientId, Kind};
 use rustc_hash::FxHashMap;
 
 /// What a delivery was, as seen from its stream.
@@ -20,21 +20,36 @@ pub enum Arrival {
     Foreign,
 }
 
+/// What the ledger says of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// What it was.
+    pub arrival: Arrival,
+    /// Messages before it that have not come and that it is the first to pass over. Always 0 for
+    /// groups, whose members overtake each other.
+    pub skipped: u32,
+    /// It had been passed over itself.
+    pub filled: bool,
+    /// The account, for [`Ledger::entry`]; meaningless if foreign.
+    pub entry: u32,
+}
+
 /// Which sequence numbers of one stream have been seen: all below `base`, and above it those
-/// with a bit in `beyond`. In order and without loss `beyond` stays empty; a lost message costs
-/// one bit for each one that follows it.
+/// with a bit in `beyond`. In order and without loss `beyond` is empty; a lost message costs one
+/// bit for each one that follows it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    base: u64,
-    beyond: VecDeque<u64>,
-    unique: u64,
+    base: u32,
+    unique: u32,
+    beyond: Option<Box<VecDeque<u64>>>,
 }
 
 impl Seen {
     /// Notes a sequence number; false if it had been seen.
     #[inline]
-    pub fn note(&mut self, sequence: u64) -> bool {
-        if sequence == self.base && self.beyond.is_empty() {
+    pub fn note(&mut self, sequence: u32) -> bool {
+        // All below `base` were seen: as many as were seen at all means none beyond.
+        if sequence == self.base && self.unique == self.base {
             self.base += 1;
             self.unique += 1;
             return true;
@@ -42,102 +57,236 @@ impl Seen {
         self.note_beyond(sequence)
     }
 
-    fn note_beyond(&mut self, sequence: u64) -> bool {
+    fn note_beyond(&mut self, sequence: u32) -> bool {
         let Some(offset) = sequence.checked_sub(self.base) else {
             return false;
         };
         let (word, bit) = ((offset / 64) as usize, 1u64 << (offset % 64));
-        if word >= self.beyond.len() {
-            self.beyond.resize(word + 1, 0);
+        let beyond = self.beyond.get_or_insert_default();
+        if word >= beyond.len() {
+            beyond.resize(word + 1, 0);
         }
-        if self.beyond[word] & bit != 0 {
+        if beyond[word] & bit != 0 {
             return false;
         }
-        self.beyond[word] |= bit;
+        beyond[word] |= bit;
         self.unique += 1;
-        while self.beyond.front() == Some(&u64::MAX) {
-            self.beyond.pop_front();
+        while beyond.front() == Some(&u64::MAX) {
+            beyond.pop_front();
             self.base += 64;
         }
         // Back to the cheap path once the last gap of a short run is closed.
-        if let [only] = self.beyond.make_contiguous()
-            && (*only & only.wrapping_add(1)) == 0
-        {
-            self.base += u64::from(only.trailing_ones());
-            self.beyond.clear();
+        if beyond.len() <= 1 {
+            let only = beyond.front().copied().unwrap_or(0);
+            if only & only.wrapping_add(1) == 0 {
+                self.base += only.trailing_ones();
+                // Kept, because the next gap would need it again.
+                beyond.clear();
+            }
         }
         true
     }
 
     /// Distinct sequence numbers seen.
-    pub fn unique(&self) -> u64 {
+    pub fn unique(&self) -> u32 {
         self.unique
+    }
+
+    /// Sequence numbers below `end` that were not seen.
+    fn missing_below(&self, end: u32) -> u32 {
+        let Some(offset) = end.checked_sub(self.base) else {
+            return 0;
+        };
+        let whole = (offset / 64) as usize;
+        let words = self.beyond.iter().flat_map(|beyond| beyond.iter());
+        let seen: u32 = words
+            .enumerate()
+            .take(whole + 1)
+            .map(|(n, word)| match n.cmp(&whole) {
+                std::cmp::Ordering::Less => word.count_ones(),
+                _ => (word & ((1u64 << (offset % 64)) - 1)).count_ones(),
+            })
+            .sum();
+        offset - seen
     }
 }
 
-/// Everything one worker's subscribers have got of measured messages.
+/// Everything one worker's subscribers have got.
 #[derive(Default)]
 pub struct Ledger {
     index: FxHashMap<u64, u32>,
     entries: Vec<Entry>,
-    highest: FxHashMap<u64, u64>,
+    /// For members of groups: one past the highest sequence number that each has got.
+    highest: FxHashMap<u64, u32>,
     last_key: u64,
     last_entry: u32,
 }
 
-struct Entry {
+/// The account of one party with the messages of one kind of one stream.
+#[derive(Debug, Default)]
+pub struct Entry {
     seen: Seen,
-    /// Next sequence number if nothing is overtaken; for groups kept per member instead.
-    next: u64,
+    /// One past the highest sequence number seen; 0 for groups.
+    next: u32,
+    /// All sequence numbers below it count as passed over if they have not come; for groups, whose
+    /// members overtake each other, they only count as given up for the flow's window.
+    pub closed: u32,
+    /// Messages that no longer count as under way, for flows with a window.
+    pub passed: u32,
+}
+
+impl Entry {
+    /// Messages below it that have not come count as passed over.
+    fn position(&self) -> u32 {
+        self.next.max(self.closed)
+    }
+}
+
+/// An account's key: a party, and the messages of one kind of one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The party.
+    pub party: u32,
+    /// The stream.
+    pub stream: u32,
+    /// Warm-up or measured.
+    pub kind: Kind,
+}
+
+impl Account {
+    #[inline]
+    fn key(self) -> u64 {
+        u64::from(self.party) << 32 | (self.kind as u64) << 24 | u64::from(self.stream)
+    }
+
+    fn of(key: u64) -> Self {
+        Account {
+            party: (key >> 32) as u32,
+            stream: key as u32 & 0xff_ffff,
+            kind: if key >> 24 & 3 == Kind::Measured as u64 {
+                Kind::Measured
+            } else {
+                Kind::WarmUp
+            },
+        }
+    }
 }
 
 impl Ledger {
-    /// Notes a delivery of message `sequence` of `stream` to `party` through `member` (`None`
-    /// unless the party is a group: order is promised to a member, not to a group). `entitled`
-    /// is asked once, at the first message of a stream.
+    /// Notes a delivery of message `sequence` to `account` through `member` (`None` unless the
+    /// party is a group: order is promised to a member, not to a group). `entitled` is asked once,
+    /// at the first message of an account.
     #[inline]
     pub fn note(
         &mut self,
-        party: u32,
+        account: Account,
         member: Option<ClientId>,
-        stream: u32,
         sequence: u32,
         entitled: impl FnOnce() -> bool,
-    ) -> Arrival {
-        let key = u64::from(party) << 32 | u64::from(stream);
+    ) -> Noted {
+        let mut noted = Noted {
+            arrival: Arrival::Foreign,
+            skipped: 0,
+            filled: false,
+            entry: 0,
+        };
+        let Some(number) = self.open(account, entitled) else {
+            return noted;
+        };
+        noted.entry = number;
+        let entry = &mut self.entries[number as usize];
+        if !entry.seen.note(sequence) {
+            noted.arrival = Arrival::Duplicate;
+            return noted;
+        }
+        let after = sequence.wrapping_add(1);
+        noted.arrival = Arrival::InOrder;
+        if let Some(client) = member {
+            let key = Account {
+                party: client.0,
+                ..account
+            };
+            let next = self.highest.entry(key.key()).or_insert(0);
+            if sequence < *next {
+                noted.arrival = Arrival::Reordered;
+            } else {
+                *next = after;
+            }
+            return noted;
+        }
+        match sequence.checked_sub(entry.position()) {
+            Some(skipped) => noted.skipped = skipped,
+            None => noted.filled = true,
+        }
+        if sequence < entry.next {
+            noted.arrival = Arrival::Reordered;
+        } else {
+            entry.next = after;
+        }
+        noted
+    }
+
+    /// The number of an account, which is opened if it is new and the party entitled.
+    #[inline]
+    pub fn open(&mut self, account: Account, entitled: impl FnOnce() -> bool) -> Option<u32> {
+        let key = account.key();
         if key != self.last_key || self.entries.is_empty() {
             self.last_entry = match self.index.get(&key) {
                 Some(entry) => *entry,
                 None if entitled() => {
                     let next = self.entries.len() as u32;
                     self.index.insert(key, next);
-                    self.entries.push(Entry {
-                        seen: Seen::default(),
-                        next: 0,
-                    });
+                    self.entries.push(Entry::default());
                     next
                 }
-                None => return Arrival::Foreign,
+                None => return None,
             };
             self.last_key = key;
         }
-        let entry = &mut self.entries[self.last_entry as usize];
-        let sequence = u64::from(sequence);
-        if !entry.seen.note(sequence) {
-            return Arrival::Duplicate;
-        }
-        let next = match member {
-            None => &mut entry.next,
-            Some(client) => self
-                .highest
-                .entry(u64::from(client.0) << 32 | u64::from(stream))
-                .or_insert(0),
+        Some(self.last_entry)
+    }
+
+    /// An account by its number.
+    #[inline]
+    pub fn entry(&mut self, number: u32) -> &mut Entry {
+        &mut self.entries[number as usize]
+    }
+
+    /// Notes that whatever of the first `count` messages of `account` has not come is passed over:
+    /// how many that were not so before. Not for groups.
+    pub fn close(&mut self, account: Account, count: u32, entitled: impl FnOnce() -> bool) -> u32 {
+        let Some(number) = self.open(account, entitled) else {
+            return 0;
         };
-        if sequence < *next {
-            return Arrival::Reordered;
-        }
-        *next = sequence + 1;
-        Arrival::InOrder
+        let entry = &mut self.entries[number as usize];
+        let before = entry.position();
+        entry.closed = entry.closed.max(count);
+        entry.position() - before
+    }
+
+    /// Every account with its distinct messages.
+    pub fn unique(&self) -> impl Iterator<Item = (Account, u32)> + '_ {
+        let entry = |(key, number): (&u64, &u32)| {
+            let entry = &self.entries[*number as usize];
+            (Account::of(*key), entry.seen.unique())
+        };
+        self.index.iter().map(entry)
+    }
+
+    /// Messages of a group's account that have come to no member although something later has come
+    /// to each of `members`.
+    pub fn passed_over_by_all(&self, account: Account, members: &[ClientId]) -> u32 {
+        let next = |client: &ClientId| {
+            let key = Account {
+                party: client.0,
+                ..account
+            };
+            self.highest.get(&key.key()).copied().unwrap_or(0)
+        };
+        let lowest = members.iter().map(next).min().unwrap_or(0);
+        self.index.get(&account.key()).map_or(0, |number| {
+            self.entries[*number as usize].seen.missing_below(lowest)
+        })
     }
 }
 
@@ -147,13 +296,24 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
+    fn account(party: u32, stream: u32) -> Account {
+        Account {
+            party,
+            stream,
+            kind: Kind::Measured,
+        }
+    }
+
     proptest! {
         /// Against the plainest possible book-keeping.
         #[test]
-        fn agrees_with_a_set(sequences in prop::collection::vec((0u32..3, 0u32..300), 0..600)) {
+        fn agrees_with_a_set(
+            sequences in prop::collection::vec((0u32..3, 0u32..300), 0..600), end in 0u32..320,
+        ) {
             let mut ledger = Ledger::default();
             let mut sets: Vec<HashSet<u32>> = vec![HashSet::new(); 3];
             let mut highest = [None::<u32>; 3];
+            let mut passed_over = [0i64; 3];
             for (stream, sequence) in sequences {
                 let s = stream as usize;
                 let expected = if !sets[s].insert(sequence) {
@@ -164,10 +324,24 @@ mod tests {
                     Arrival::InOrder
                 };
                 highest[s] = highest[s].max(Some(sequence));
-                prop_assert_eq!(ledger.note(0, None, stream, sequence, || true), expected);
+                let noted = ledger.note(account(0, stream), None, sequence, || true);
+                prop_assert_eq!(noted.arrival, expected);
+                passed_over[s] += i64::from(noted.skipped) - i64::from(noted.filled);
+                let below = highest[s].map_or(0, |h| i64::from(h) + 1);
+                prop_assert_eq!(passed_over[s], below - sets[s].len() as i64);
             }
-            let unique: u64 = ledger.entries.iter().map(|e| e.seen.unique()).sum();
-            prop_assert_eq!(unique, sets.iter().map(|s| s.len() as u64).sum::<u64>());
+            for (account, unique) in ledger.unique() {
+                prop_assert_eq!(unique as usize, sets[account.stream as usize].len());
+            }
+            for entry in &ledger.entries {
+                let all: u32 = entry.seen.missing_below(300) + entry.seen.unique();
+                prop_assert_eq!(all, 300);
+            }
+            for (s, set) in sets.iter().enumerate() {
+                let Some(number) = ledger.index.get(&account(0, s as u32).key()) else { continue };
+                let missing = (0..end).filter(|n| !set.contains(n)).count() as u32;
+                prop_assert_eq!(ledger.entries[*number as usize].seen.missing_below(end), missing);
+            }
         }
     }
 
@@ -175,18 +349,53 @@ mod tests {
     fn order_is_per_member_of_a_group() {
         let mut ledger = Ledger::default();
         let (a, b) = (Some(ClientId(0)), Some(ClientId(1)));
-        assert_eq!(ledger.note(7, a, 1, 1, || true), Arrival::InOrder);
-        assert_eq!(ledger.note(7, b, 1, 0, || true), Arrival::InOrder);
-        assert_eq!(ledger.note(7, b, 1, 1, || true), Arrival::Duplicate);
-        assert_eq!(ledger.note(7, a, 1, 3, || true), Arrival::InOrder);
-        assert_eq!(ledger.note(7, a, 1, 2, || true), Arrival::Reordered);
+        let mut note = |member, sequence| {
+            let noted = ledger.note(account(7, 1), member, sequence, || true);
+            (noted.arrival, noted.skipped)
+        };
+        assert_eq!(note(a, 1), (Arrival::InOrder, 0));
+        assert_eq!(note(b, 0), (Arrival::InOrder, 0));
+        assert_eq!(note(b, 1), (Arrival::Duplicate, 0));
+        assert_eq!(note(a, 4), (Arrival::InOrder, 0));
+        assert_eq!(note(a, 2), (Arrival::Reordered, 0));
+        let members = [ClientId(0), ClientId(1)];
+        // Message 3 may still be on its way to b, who has seen nothing after it.
+        assert_eq!(ledger.passed_over_by_all(account(7, 1), &members), 0);
+        ledger.note(account(7, 1), b, 6, || true);
+        assert_eq!(ledger.passed_over_by_all(account(7, 1), &members), 1);
     }
 
     #[test]
     fn a_stream_without_entitlement_is_foreign() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.note(0, None, 1, 0, || false), Arrival::Foreign);
-        assert_eq!(ledger.note(0, None, 1, 0, || true), Arrival::InOrder);
+        let mut note = |entitled| ledger.note(account(0, 1), None, 0, || entitled).arrival;
+        assert_eq!(note(false), Arrival::Foreign);
+        assert_eq!(note(true), Arrival::InOrder);
+    }
+
+    #[test]
+    fn kinds_of_messages_have_accounts_of_their_own() {
+        let mut ledger = Ledger::default();
+        for kind in [Kind::WarmUp, Kind::Measured] {
+            let account = Account {
+                kind,
+                ..account(3, 5)
+            };
+            assert_eq!(ledger.note(account, None, 0, || true).arrival, Arrival::InOrder);
+            assert!(ledger.unique().any(|(known, _)| known == account));
+        }
+    }
+
+    #[test]
+    fn what_is_closed_is_passed_over_until_it_comes() {
+        let mut ledger = Ledger::default();
+        ledger.note(account(0, 0), None, 0, || true);
+        assert_eq!(ledger.close(account(0, 0), 4, || true), 3);
+        assert_eq!(ledger.close(account(0, 0), 4, || true), 0);
+        let late = ledger.note(account(0, 0), None, 2, || true);
+        assert_eq!((late.arrival, late.filled), (Arrival::InOrder, true));
+        let last = ledger.note(account(0, 0), None, 5, || true);
+        assert_eq!((last.arrival, last.skipped), (Arrival::InOrder, 1));
     }
 
     #[test]
@@ -195,7 +404,7 @@ mod tests {
         for s in [0, 2, 3, 1, 4] {
             assert!(seen.note(s));
         }
-        assert!(seen.beyond.is_empty());
+        assert!(seen.beyond.as_ref().is_some_and(|b| b.is_empty()));
         assert_eq!((seen.base, seen.unique()), (5, 5));
     }
 }

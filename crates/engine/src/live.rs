@@ -1,9 +1,10 @@
-//! Counters that workers show while they run: written once per loop turn, never per message.
+//! Counters that workers show while they run: written once per turn of the loop, never per message.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::assignment::Role;
+use crate::window::Window;
 
 /// The counters of a whole trial, shared by its workers and the conductor.
 #[derive(Debug)]
@@ -20,6 +21,10 @@ pub struct Live {
     pub sent: AtomicU64,
     /// Deliveries of any kind.
     pub received: AtomicU64,
+    /// Deliveries of what the party had.
+    pub repeated: AtomicU64,
+    /// Longest time for which a worker got nothing although something was under way to it, ns.
+    pub silence: AtomicU64,
     /// Threads that work for each side, library threads included: (side, thread id).
     pub threads: Mutex<Vec<(Role, u32)>>,
 }
@@ -27,20 +32,14 @@ pub struct Live {
 /// The counters of one flow.
 #[derive(Debug, Default)]
 pub struct FlowLive {
-    /// Measured messages accepted.
-    pub published: AtomicU64,
     /// Deliveries that the measured messages should cause.
     pub expected: AtomicU64,
     /// First deliveries of measured messages.
     pub unique: AtomicU64,
-    /// Deliveries of measured messages.
-    pub delivered: AtomicU64,
-    /// Deliveries that warm-up and measured messages should cause; for windows.
-    pub all_expected: AtomicU64,
-    /// Deliveries of warm-up and measured messages; for windows.
-    pub all_delivered: AtomicU64,
-    /// Due but waiting because the system takes no more.
-    pub waiting: AtomicU64,
+    /// Deliveries of measured messages that were passed over, and have not come since.
+    pub passed_over: AtomicU64,
+    /// Messages under way, where the flow bounds them.
+    pub window: Window,
 }
 
 impl Live {
@@ -53,37 +52,35 @@ impl Live {
             unproven: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
+            silence: AtomicU64::new(0),
             threads: Mutex::new(Vec::new()),
         }
     }
 
-    /// Sums over flows: (published, expected, unique, delivered, waiting).
-    pub fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
+    /// What is missing of the measured messages.
+    pub fn missing(&self) -> Missing {
+        let (mut unique, mut passed_over, mut expected) = (0, 0, 0);
         for flow in &self.flows {
             // Deliveries first: read the other way round, a message that arrives in between
             // would look like one delivered before it was published.
-            totals.unique += flow.unique.load(Relaxed);
-            totals.delivered += flow.delivered.load(Relaxed);
-            totals.expected += flow.expected.load(Relaxed);
-            totals.published += flow.published.load(Relaxed);
-            totals.waiting += flow.waiting.load(Relaxed);
+            unique += flow.unique.load(Relaxed);
+            passed_over += flow.passed_over.load(Relaxed);
+            expected += flow.expected.load(Relaxed);
         }
-        totals
+        let all = expected.saturating_sub(unique);
+        Missing {
+            under_way: all.saturating_sub(passed_over),
+            passed_over: passed_over.min(all),
+        }
     }
 }
 
-/// Sums of [`FlowLive`] over all flows, measured messages only.
+/// Deliveries of measured messages that have not come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Messages accepted.
-    pub published: u64,
-    /// Deliveries that should come.
-    pub expected: u64,
-    /// First deliveries.
-    pub unique: u64,
-    /// Deliveries.
-    pub delivered: u64,
-    /// Due but not yet accepted.
-    pub waiting: u64,
+pub struct Missing {
+    /// Nothing later of their stream has come to the party either.
+    pub under_way: u64,
+    /// Something later has come.
+    pub passed_over: u64,
 }

@@ -1,22 +1,24 @@
 //! The receiving half of a worker: what comes out of a fleet is stamped, checked and counted.
 
+mod events;
+mod under_way;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
 
 use hdrhistogram::Histogram;
-use pubgauge_driver::header::HEADER_LEN;
-use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, Clock, Delivery, Events, Filler, Header, Kind, Nanos,
-};
+use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos};
 use pubgauge_workload::Exchange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::assignment::{Brief, Timetable};
-use crate::ledger::{Arrival, Ledger};
+use crate::ledger::{Account, Ledger};
 use crate::live::Live;
 use crate::recording::FlowRecording;
+use crate::series::{Cuts, Totals};
 use crate::times::{Interval, Measure, Times};
+use crate::window::Progress;
 
 /// Where filled histograms go.
 pub type Intervals = Sender<(Interval, Sender<Histogram<u64>>)>;
@@ -65,16 +67,30 @@ pub struct Receiving {
     live: Arc<Live>,
     clock: Clock,
     epoch: Nanos,
-    nonce: u8,
+    mark: Mark,
     filler: Arc<Filler>,
     seats: Vec<Seat>,
+    /// Parties with members on this worker.
+    parties: Vec<Member>,
     ledger: Ledger,
+    progress: Progress,
     /// Arrival time of what is being reported, since the epoch.
     now: Nanos,
-    window: (Nanos, Nanos),
+    /// How long before that something arrived.
+    gap: Nanos,
+    silence: Nanos,
+    measured_silence: Nanos,
+    cuts: Cuts,
+    series: Vec<Vec<Totals>>,
     flows: Vec<FlowIn>,
     /// (party, stream) pairs of this worker that no sentinel has reached yet.
     pub unproven: FxHashSet<u64>,
+    /// The sentinels awaited now were sent at or after this time, since the epoch.
+    sentinels_from: Nanos,
+    /// They close their streams.
+    closing: bool,
+    /// When the measurement begins, since the epoch.
+    measure_from: Nanos,
     /// What happened to clients since it was last taken.
     pub changes: Vec<(ClientId, Change)>,
     /// Answers owed since they were last taken.
@@ -88,18 +104,55 @@ pub struct Receiving {
     /// Deliveries marked as repeated.
     pub redelivered: u64,
     received: u64,
+    repeated: u64,
+}
+
+/// A party with members on this worker.
+struct Member {
+    party: u32,
+    grouped: bool,
 }
 
 /// One flow's incoming side.
+#[derive(Default)]
 struct FlowIn {
     counts: FlowRecording,
     times: Option<FlowTimes>,
-    /// (unique, delivered, all delivered) as last shown.
-    shown: (u64, u64, u64),
-    /// Messages that the driver had accepted and the system rejected, and the deliveries that
-    /// were therefore expected in vain.
+    /// (unique, passed over) as last shown.
+    shown: (u64, u64),
+    /// Bounds the messages under way.
+    windowed: bool,
+    /// Messages no longer under way on this worker, not yet shown.
+    done: u64,
+    /// Measured messages that the driver had accepted and the system rejected, and the deliveries
+    /// that were therefore expected in vain.
     rejected: u64,
     rejected_deliveries: u64,
+    /// Deliveries that warm-up messages were expected to cause in vain.
+    warm_up_rejected_deliveries: u64,
+}
+
+impl FlowIn {
+    fn totals(&self) -> Totals {
+        let c = &self.counts;
+        let (unique, delivered) = (c.unique + c.warm_up_unique, c.delivered + c.warm_up_delivered);
+        Totals {
+            rejected: self.rejected_deliveries + self.warm_up_rejected_deliveries,
+            unique,
+            repeated: delivered - unique,
+            passed_over: c.passed_over + c.warm_up_passed_over,
+            ..Totals::default()
+        }
+    }
+
+    fn each_time(&mut self, mut each: impl FnMut(&mut Times)) {
+        if let Some(times) = &mut self.times {
+            let always = [&mut times.latency, &mut times.from_send];
+            let sometimes = [&mut times.acknowledgement, &mut times.round_trip];
+            let all = always.into_iter().chain(sometimes.into_iter().flatten());
+            all.for_each(&mut each);
+        }
+    }
 }
 
 struct FlowTimes {
@@ -126,7 +179,7 @@ impl Receiving {
         live: Arc<Live>,
         clock: Clock,
         epoch: Nanos,
-        nonce: u8,
+        mark: Mark,
         filler: Arc<Filler>,
         devices: &[u32],
     ) -> Self {
@@ -156,43 +209,38 @@ impl Receiving {
                 responds: responders.contains(device),
             })
             .collect();
-        let mut unproven = FxHashSet::default();
-        for (party, _) in seats.iter().flat_map(|s| &s.parties) {
-            for stream in brief.audience.parties[*party as usize]
-                .streams
-                .iter()
-                .cloned()
-                .flatten()
-            {
-                unproven.insert(key(*party, stream));
-            }
-        }
-        live.unproven.fetch_add(unproven.len() as u64, Relaxed);
-        let flows = brief
-            .workload
-            .flows
-            .iter()
-            .map(|_| FlowIn {
-                counts: FlowRecording::default(),
-                times: None,
-                shown: (0, 0, 0),
-                rejected: 0,
-                rejected_deliveries: 0,
+        let mut known = FxHashSet::default();
+        let parties = seats.iter().flat_map(|s| &s.parties);
+        let parties = parties
+            .filter(|(party, _)| known.insert(*party))
+            .map(|(party, grouped)| Member {
+                party: *party,
+                grouped: *grouped,
             })
             .collect();
-        Receiving {
+        let flows = brief.workload.flows.len();
+        let mut receiving = Receiving {
             brief,
             live,
             clock,
             epoch,
-            nonce,
+            mark,
             filler,
             seats,
+            parties,
             ledger: Ledger::default(),
+            progress: Progress::default(),
             now: 0,
-            window: (Nanos::MAX, Nanos::MAX),
-            flows,
-            unproven,
+            gap: 0,
+            silence: 0,
+            measured_silence: 0,
+            cuts: Cuts::none(),
+            series: vec![Vec::new(); flows],
+            flows: (0..flows).map(|_| FlowIn::default()).collect(),
+            unproven: FxHashSet::default(),
+            sentinels_from: 0,
+            closing: false,
+            measure_from: Nanos::MAX,
             changes: Vec::new(),
             replies: Vec::new(),
             answered: Vec::new(),
@@ -200,22 +248,52 @@ impl Receiving {
             retained: 0,
             redelivered: 0,
             received: 0,
-        }
+            repeated: 0,
+        };
+        receiving.await_sentinels(0, |_| true);
+        receiving
     }
 
-    /// Sets the measurement's window and makes room for its times.
+    /// Awaits a sentinel on each stream of each party for which `wanted` holds, sent at `from`
+    /// (since the epoch) or later.
+    fn await_sentinels(&mut self, from: Nanos, wanted: impl Fn(&Member) -> bool) {
+        self.sentinels_from = from;
+        self.live.unproven.fetch_sub(self.unproven.len() as u64, Relaxed);
+        self.unproven.clear();
+        for member in self.parties.iter().filter(|member| wanted(member)) {
+            let streams = &self.brief.audience.parties[member.party as usize].streams;
+            for stream in streams.iter().cloned().flatten() {
+                self.unproven.insert(key(member.party, stream));
+            }
+        }
+        self.live.unproven.fetch_add(self.unproven.len() as u64, Relaxed);
+    }
+
+    /// Sentinels that are sent at `from` (clock time) or later close streams: whatever was published
+    /// before one of them and has not come when it comes is passed over. Groups are left out, whose
+    /// members overtake each other.
+    pub fn close_streams(&mut self, from: Nanos) {
+        let from = from.saturating_sub(self.epoch);
+        self.closing = true;
+        self.await_sentinels(from, |member| !member.grouped);
+    }
+
+    /// Makes room for the times of the measurement. `windowed` tells for each flow whether it bounds
+    /// the messages under way.
     pub fn start(
         &mut self,
-        table: &Timetable,
+        table: Timetable,
         out: &Intervals,
         acknowledges: bool,
-        receives: bool,
+        windowed: &[bool],
     ) {
-        self.window = (table.measure - self.epoch, table.end - self.epoch);
-        let start = self.window.0;
+        self.cuts = Cuts::new(table, &self.brief.workload);
+        self.measure_from = table.measure - self.epoch;
+        let receives = self.receives();
         for (f, flow) in self.flows.iter_mut().enumerate() {
+            flow.windowed = windowed[f];
             let ping_pong = self.brief.is_ping_pong(f);
-            let new = |measure| Times::new(f as u32, measure, start, table.interval, out.clone());
+            let new = |measure| Times::new(f as u32, measure, out.clone());
             if receives || acknowledges || ping_pong {
                 flow.times = Some(FlowTimes {
                     latency: new(Measure::Latency),
@@ -228,207 +306,126 @@ impl Receiving {
     }
 
     /// The measurement ended earlier than planned.
-    pub fn end_window(&mut self, end: Nanos) {
-        self.window.1 = self.window.1.min(end.saturating_sub(self.epoch));
+    pub fn end_at(&mut self, end: Nanos) {
+        self.cuts.end_at(end);
+    }
+
+    /// Closes the accounts of every record that ended by `now` (clock time).
+    #[inline]
+    pub fn keep_time(&mut self, now: Nanos) {
+        if self.cuts.is_due(now) {
+            self.cut(now);
+        }
+    }
+
+    #[cold]
+    fn cut(&mut self, now: Nanos) {
+        while self.cuts.is_due(now) {
+            let ended = self.cuts.pass();
+            for (flow, series) in self.flows.iter_mut().zip(&mut self.series) {
+                series.push(flow.totals());
+                if let Some(record) = ended {
+                    flow.each_time(|times| times.cut(record));
+                }
+            }
+        }
     }
 
     /// Whether any client of this worker subscribes.
     pub fn receives(&self) -> bool {
-        self.seats.iter().any(|s| !s.parties.is_empty())
+        !self.parties.is_empty()
     }
 
     /// Shows the counters.
     pub fn show(&mut self) {
         for (flow, live) in self.flows.iter_mut().zip(&self.live.flows) {
-            let c = &flow.counts;
-            let all = c.delivered + c.warm_up_delivered;
-            if all != flow.shown.2 {
-                live.unique.fetch_add(c.unique - flow.shown.0, Relaxed);
-                live.delivered
-                    .fetch_add(c.delivered - flow.shown.1, Relaxed);
-                live.all_delivered.fetch_add(all - flow.shown.2, Relaxed);
-                flow.shown = (c.unique, c.delivered, all);
+            let now = (flow.counts.unique, flow.counts.passed_over);
+            if now != flow.shown {
+                live.unique.fetch_add(now.0 - flow.shown.0, Relaxed);
+                // Wraps round to subtract: what was passed over may come all the same.
+                let passed_over = now.1.wrapping_sub(flow.shown.1);
+                live.passed_over.fetch_add(passed_over, Relaxed);
+                flow.shown = now;
+            }
+            if flow.done > 0 {
+                live.window.give_back(std::mem::take(&mut flow.done));
             }
         }
         if self.received > 0 {
-            self.live
-                .received
+            let live = &self.live;
+            live.received
                 .fetch_add(std::mem::take(&mut self.received), Relaxed);
+            live.repeated
+                .fetch_add(std::mem::take(&mut self.repeated), Relaxed);
+            live.silence.fetch_max(self.silence, Relaxed);
         }
     }
 
-    /// Ends the times and adds the counts to those of the sending half.
-    pub fn finish(&mut self, sent: &mut [FlowRecording]) {
-        for (mut flow, sent) in self.flows.drain(..).zip(sent) {
-            if let Some(t) = flow.times {
-                flow.counts.overflowed += t.latency.finish() + t.from_send.finish();
-                flow.counts.overflowed += t.acknowledgement.map_or(0, Times::finish);
-                flow.counts.overflowed += t.round_trip.map_or(0, Times::finish);
+    /// Longest time, from the start of the measurement on, for which nothing came although something
+    /// was under way, ns.
+    pub fn silence(&self) -> Nanos {
+        self.measured_silence
+    }
+
+    /// Ends the times, adds the counts to those of the sending half, and gives the series.
+    pub fn finish(&mut self, sent: &mut [FlowRecording]) -> Vec<Vec<Totals>> {
+        self.count_groups();
+        for (account, unique) in self.ledger.unique() {
+            if let (Kind::Measured, Some(flow)) = (account.kind, self.brief.flow_of(account.stream))
+            {
+                self.flows[flow].counts.distinct += u64::from(unique);
+            }
+        }
+        let record = self.cuts.record();
+        for ((mut flow, sent), series) in self.flows.drain(..).zip(sent).zip(&mut self.series) {
+            series.push(flow.totals());
+            if let Some(t) = flow.times.take() {
+                let always = [t.latency, t.from_send].into_iter();
+                let all = always.chain(t.acknowledgement).chain(t.round_trip);
+                flow.counts.overflowed += all.map(|times| times.finish(record)).sum::<u64>();
             }
             sent.add(&flow.counts);
             sent.refused += flow.rejected;
             sent.published -= flow.rejected;
             sent.expected -= flow.rejected_deliveries;
+            sent.warm_up_expected -= flow.warm_up_rejected_deliveries;
         }
+        std::mem::take(&mut self.series)
     }
 
-    #[inline]
-    fn in_window(&self) -> bool {
-        (self.window.0..self.window.1).contains(&self.now)
-    }
-
-    #[inline]
-    fn measured(&mut self, client: ClientId, flow: usize, header: Header, payload: &[u8]) {
-        let Some((party, grouped)) =
-            self.seats[client.0 as usize].party(&self.brief, header.stream)
-        else {
-            self.foreign += 1;
-            return;
-        };
-        let parties = &self.brief.audience.parties;
-        let arrival = self.ledger.note(
-            party,
-            grouped.then_some(client),
-            header.stream,
-            header.sequence,
-            || parties[party as usize].is_entitled(header.stream),
-        );
-        if arrival == Arrival::Foreign {
-            self.foreign += 1;
-            return;
-        }
-        let in_window = self.in_window();
-        let (now, state) = (self.now, &mut self.flows[flow]);
-        state.counts.delivered += 1;
-        state.counts.arrived_in_window += u64::from(in_window);
-        if self.brief.checked[flow]
-            && !self
-                .filler
-                .matches(header.stream, header.sequence, &payload[HEADER_LEN..])
-        {
-            state.counts.corrupt += 1;
-        }
-        match arrival {
-            Arrival::Duplicate => {
-                state.counts.duplicated += 1;
-                return;
+    /// Counts what members of groups have passed over, which is only known when all is over.
+    fn count_groups(&mut self) {
+        for member in self.parties.iter().filter(|member| member.grouped) {
+            let is_member = |seat: &Seat| seat.parties.contains(&(member.party, true));
+            let seats = self.seats.iter().enumerate();
+            let members: Vec<ClientId> = seats
+                .filter(|(_, seat)| is_member(seat))
+                .map(|(index, _)| ClientId(index as u32))
+                .collect();
+            let streams = &self.brief.audience.parties[member.party as usize].streams;
+            for stream in streams.iter().cloned().flatten() {
+                let Some(flow) = self.brief.flow_of(stream) else {
+                    continue;
+                };
+                let missing = |kind| {
+                    let account = Account {
+                        party: member.party,
+                        stream,
+                        kind,
+                    };
+                    u64::from(self.ledger.passed_over_by_all(account, &members))
+                };
+                let counts = &mut self.flows[flow].counts;
+                counts.passed_over += missing(Kind::Measured);
+                counts.warm_up_passed_over += missing(Kind::WarmUp);
             }
-            Arrival::Reordered => state.counts.reordered += 1,
-            _ => {}
-        }
-        state.counts.unique += 1;
-        if now < header.intended {
-            state.counts.negative += 1;
-        }
-        if let Some(times) = &mut state.times {
-            let latency = now.saturating_sub(header.intended);
-            times.latency.add(now, latency);
-            times.from_send.add(now, latency.saturating_sub(header.lag));
         }
     }
+
 }
 
 /// A (party, stream) pair in one word.
 #[inline]
 fn key(party: u32, stream: u32) -> u64 {
     u64::from(party) << 32 | u64::from(stream)
-}
-
-impl Events for Receiving {
-    #[inline]
-    fn arrived(&mut self) {
-        self.now = self.clock.now().saturating_sub(self.epoch);
-    }
-
-    #[inline]
-    fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
-        self.received += 1;
-        if delivery.retained {
-            self.retained += 1;
-            return;
-        }
-        self.redelivered += u64::from(delivery.redelivered);
-        let header = Header::decode(delivery.payload, self.nonce);
-        let Some((header, flow)) = header.and_then(|h| Some((h, self.brief.flow_of(h.stream)?)))
-        else {
-            self.foreign += 1;
-            return;
-        };
-        match header.kind {
-            Kind::Measured => self.measured(client, flow, header, delivery.payload),
-            Kind::WarmUp => {
-                let in_window = self.in_window();
-                let counts = &mut self.flows[flow].counts;
-                counts.warm_up_delivered += 1;
-                counts.arrived_in_window += u64::from(in_window);
-            }
-            Kind::Sentinel => {
-                let party = self.seats[client.0 as usize].party(&self.brief, header.stream);
-                if let Some((party, _)) = party
-                    && self.unproven.remove(&key(party, header.stream))
-                {
-                    self.live.unproven.fetch_sub(1, Relaxed);
-                }
-                return;
-            }
-            Kind::Reply => {
-                let info = self.brief.audience.streams[header.stream as usize];
-                let asker = &self.brief.workload.flows[flow].publishers[info.publisher as usize];
-                if self.seats[client.0 as usize].device != asker.device {
-                    // A wildcard subscriber overhears the answers; they are not for it.
-                    return;
-                }
-                self.answered.push(header.stream);
-                let (now, start) = (self.now, self.window.0);
-                if header.intended >= start
-                    && let Some(round_trip) = self.flows[flow]
-                        .times
-                        .as_mut()
-                        .and_then(|t| t.round_trip.as_mut())
-                {
-                    round_trip.add(now, now.saturating_sub(header.intended));
-                }
-                return;
-            }
-        }
-        if self.seats[client.0 as usize].responds && self.brief.is_ping_pong(flow) {
-            self.replies.push(Reply {
-                client,
-                header,
-                len: delivery.payload.len(),
-            });
-        }
-    }
-
-    #[inline]
-    fn acknowledged(&mut self, _: ClientId, tag: u64, answer: Acknowledgement) {
-        let kind_bits = tag >> TAG_TIME_BITS & 3;
-        if kind_bits != Kind::Measured as u64 {
-            return;
-        }
-        let stream = (tag >> 40) as u32;
-        let Some(flow) = self.brief.flow_of(stream) else {
-            return;
-        };
-        let now = self.now;
-        let state = &mut self.flows[flow];
-        if let Acknowledgement::Rejected(_) = answer {
-            state.rejected += 1;
-            state.rejected_deliveries += u64::from(self.brief.audience.fan_out(stream));
-            return;
-        }
-        let mask = (1u64 << TAG_TIME_BITS) - 1;
-        let elapsed = (now >> 2).wrapping_sub(tag & mask) & mask;
-        if let Some(times) = state
-            .times
-            .as_mut()
-            .and_then(|t| t.acknowledgement.as_mut())
-        {
-            times.add(now, elapsed << 2);
-        }
-    }
-
-    fn changed(&mut self, client: ClientId, change: Change) {
-        self.changes.push((client, change));
-    }
 }

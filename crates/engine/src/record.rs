@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 use pubgauge_driver::Nanos;
 
 use crate::assignment::Timetable;
-use crate::live::Totals;
 use crate::recording::{FlowRecording, Recording};
+use crate::series::Totals;
 use crate::times::{Measure, histogram};
 
 /// How a trial ended.
@@ -37,12 +37,42 @@ pub struct EncodedInterval {
 }
 
 /// A moment of a trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moment {
     /// Nanoseconds since the start of the measurement.
     pub at: Nanos,
-    /// The counters.
-    pub totals: Totals,
+    /// What had happened by then since the first warm-up message, flow by flow.
+    pub flows: Vec<Totals>,
+}
+
+impl Moment {
+    /// Sums over the flows.
+    pub fn sum(&self) -> Totals {
+        let mut sum = Totals::default();
+        self.flows.iter().for_each(|flow| sum.add(flow));
+        sum
+    }
+}
+
+/// How the drain ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DrainEnd {
+    /// Every message has come, or something later of its stream has come instead.
+    Complete,
+    /// Nothing has come for so long that what was missing is lost.
+    Silent,
+    /// Messages were still coming, or might be, when its time was over.
+    #[default]
+    CutShort,
+}
+
+/// The drain of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drain {
+    /// How it ended.
+    pub ended: DrainEnd,
+    /// How long it took, ns.
+    pub span: Nanos,
 }
 
 /// Latencies of one interval over all flows, for the series.
@@ -71,9 +101,11 @@ pub struct TrialRecord {
     pub intervals: Vec<EncodedInterval>,
     /// Latency over all flows, interval by interval.
     pub latency_by_interval: BTreeMap<u32, IntervalLatency>,
-    /// The counters at the start and the end of the measurement, at the end of every interval between, and at
-    /// the end of the drain.
-    pub moments: Vec<Moment>,
+    /// The series: what had happened by each cut (see [`crate::series::Cuts`]), and by the end of the
+    /// drain.
+    pub series: Vec<Moment>,
+    /// The drain.
+    pub drain: Drain,
     /// The timetable; `end` is the real end.
     pub table: Option<Timetable>,
     /// Origin of the times in headers.
@@ -96,7 +128,8 @@ impl TrialRecord {
             times: BTreeMap::new(),
             intervals: Vec::new(),
             latency_by_interval: BTreeMap::new(),
-            moments: Vec::new(),
+            series: Vec::new(),
+            drain: Drain::default(),
             table: None,
             epoch: 0,
             planned: 0,

@@ -4,6 +4,7 @@ use pubgauge_driver::{Nanos, WireBytes};
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
+use crate::series::Totals;
 
 /// What one worker saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +15,8 @@ pub struct Recording {
     pub role: Role,
     /// Flow by flow, all flows of the workload.
     pub flows: Vec<FlowRecording>,
+    /// Flow by flow, what had happened by each cut, and by the end of the drain.
+    pub series: Vec<Vec<Totals>>,
     /// Sentinels published.
     pub sentinels: u64,
     /// Deliveries that were none of this trial's, or not for that subscriber.
@@ -22,6 +25,9 @@ pub struct Recording {
     pub retained: u64,
     /// Deliveries marked as possibly a second one.
     pub redelivered: u64,
+    /// Longest time, from the start of the measurement on, for which nothing came to the worker
+    /// although something was under way to it, ns.
+    pub silence: Nanos,
     /// The worker's use of processors during the measurement, library threads included.
     pub usage: Usage,
     /// The same from the first connect to the last.
@@ -68,12 +74,16 @@ pub struct FlowRecording {
     pub unique: u64,
     /// Deliveries of messages that the party had.
     pub duplicated: u64,
+    /// First deliveries, by the ledger's own count of distinct sequence numbers.
+    pub distinct: u64,
     /// First deliveries that were overtaken.
     pub reordered: u64,
-    /// Deliveries (warm-up traffic included) that arrived during the measurement.
-    pub arrived_in_window: u64,
-    /// Messages accepted during the measurement, by time of acceptance.
-    pub accepted_in_window: u64,
+    /// Deliveries that have not come although something later of their stream has come to the
+    /// party (for a group: to each of its members).
+    pub passed_over: u64,
+    /// Of the deliveries that have not come, those that were still under way when the drain was cut
+    /// short; the conductor's to say.
+    pub under_way: u64,
     /// Deliveries with a damaged body.
     pub corrupt: u64,
     /// Arrivals before the intended send time.
@@ -84,8 +94,12 @@ pub struct FlowRecording {
     pub warm_up_published: u64,
     /// Deliveries that the warm-up messages should cause.
     pub warm_up_expected: u64,
-    /// Warm-up messages delivered.
+    /// Deliveries of warm-up messages.
     pub warm_up_delivered: u64,
+    /// Of these, first deliveries.
+    pub warm_up_unique: u64,
+    /// As [`FlowRecording::passed_over`], of warm-up messages.
+    pub warm_up_passed_over: u64,
     /// Ping-pong: answers published.
     pub replies: u64,
     /// Ping-pong: questions given up after a second without an answer.
@@ -104,15 +118,18 @@ impl FlowRecording {
             delivered,
             unique,
             duplicated,
+            distinct,
             reordered,
-            arrived_in_window,
-            accepted_in_window,
+            passed_over,
+            under_way,
             corrupt,
             negative,
             overflowed,
             warm_up_published,
             warm_up_expected,
             warm_up_delivered,
+            warm_up_unique,
+            warm_up_passed_over,
             replies,
             unanswered,
         } = other;
@@ -124,22 +141,36 @@ impl FlowRecording {
         self.delivered += delivered;
         self.unique += unique;
         self.duplicated += duplicated;
+        self.distinct += distinct;
         self.reordered += reordered;
-        self.arrived_in_window += arrived_in_window;
-        self.accepted_in_window += accepted_in_window;
+        self.passed_over += passed_over;
+        self.under_way += under_way;
         self.corrupt += corrupt;
         self.negative += negative;
         self.overflowed += overflowed;
         self.warm_up_published += warm_up_published;
         self.warm_up_expected += warm_up_expected;
         self.warm_up_delivered += warm_up_delivered;
+        self.warm_up_unique += warm_up_unique;
+        self.warm_up_passed_over += warm_up_passed_over;
         self.replies += replies;
         self.unanswered += unanswered;
     }
 
-    /// Expected deliveries that never came.
-    pub fn lost(&self) -> u64 {
+    /// Expected deliveries that have not come.
+    pub fn missing(&self) -> u64 {
         self.expected.saturating_sub(self.unique)
+    }
+
+    /// Expected deliveries that never come.
+    pub fn lost(&self) -> u64 {
+        self.missing().saturating_sub(self.under_way)
+    }
+
+    /// Notes which of the missing deliveries were still under way when a drain was cut short: those
+    /// that were not passed over.
+    pub fn cut_short(&mut self) {
+        self.under_way = self.missing().saturating_sub(self.passed_over);
     }
 }
 
@@ -154,6 +185,11 @@ pub struct Usage {
     pub own_running: Nanos,
     /// The worker's own thread was ready but waited for a processor, ns.
     pub own_waiting: Nanos,
+    /// The worker's own thread neither ran nor waited for a processor, though its sleep was over:
+    /// the process or the machine stood still. Times below 5 ms are not counted, ns.
+    pub own_stalled: Nanos,
+    /// The longest such time, ns.
+    pub longest_stall: Nanos,
     /// The thread went to sleep.
     pub voluntary_switches: u64,
     /// The thread was pushed off its processor.

@@ -1,6 +1,7 @@
 //! The sending half of a worker: what is due, what is blocked, what was taken.
 
 mod paces;
+mod sentinels;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
-    ClientId, Clock, Filler, Fleet, Header, Kind, Nanos, Payload, Publish, TopicId,
+    ClientId, Clock, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish, TopicId,
 };
 use pubgauge_workload::{Due, Exchange, Flow, Schedule};
 use rustc_hash::FxHashMap;
@@ -18,7 +19,9 @@ use crate::assignment::{Brief, Timetable};
 use crate::live::Live;
 use crate::receiving::{Intervals, tag};
 use crate::recording::FlowRecording;
+use crate::series::{Cuts, Totals};
 use crate::times::{Measure, Times};
+use crate::worker::Positions;
 
 /// Flat-out messages between two polls.
 const PER_TURN: u32 = 256;
@@ -41,8 +44,8 @@ struct Local {
 /// A stream's way out.
 struct Outlet {
     topic: TopicId,
-    /// Next sequence number of measured, warm-up and sentinel messages.
-    next: [u32; 3],
+    /// Next sequence number of measured and of warm-up messages.
+    next: [u32; 2],
 }
 
 /// What a flow's share on this worker sends, and how.
@@ -56,8 +59,6 @@ struct Sender {
     /// When the schedule's time 0 is, and when sending ends.
     origin: Nanos,
     end: Nanos,
-    /// The flow has a place of its own in time, counted from the start of the measurement.
-    own_time: bool,
 }
 
 enum Pace {
@@ -67,9 +68,7 @@ enum Pace {
     FlatOut {
         ready: Vec<u32>,
         at: usize,
-        window: Option<u64>,
-        stuck: Option<(u64, Nanos)>,
-        forgiven: u64,
+        window: Option<Bound>,
         /// Size of a message that was held back: it is the next to go, or back-pressure would
         /// choose among the sizes.
         held: Option<u32>,
@@ -81,23 +80,38 @@ enum Pace {
     },
 }
 
+/// How many messages of a flow may be under way.
+struct Bound {
+    messages: u64,
+    /// Tokens that one message takes at most, see [`crate::window`].
+    tokens: u64,
+    /// Since when nothing has been given back though the window is full, and what had been then.
+    stuck: Option<(u64, Nanos)>,
+}
+
 /// The sending half of a worker.
 pub struct Sending {
     brief: Arc<Brief>,
     live: Arc<Live>,
     clock: Clock,
     epoch: Nanos,
-    nonce: u8,
+    mark: Mark,
     filler: Arc<Filler>,
     locals: Vec<Local>,
     outlets: Vec<Outlet>,
     by_client: FxHashMap<u32, Vec<u32>>,
     waiting: FxHashMap<u32, VecDeque<(Nanos, Due)>>,
     waiting_count: u64,
-    shown_waiting: u64,
     senders: Vec<Sender>,
     flows: Vec<FlowRecording>,
-    shown: Vec<(u64, u64, u64)>,
+    /// Deliveries of messages that wait, flow by flow.
+    waiting_deliveries: Vec<u64>,
+    /// Expected deliveries as last shown, flow by flow.
+    shown: Vec<u64>,
+    cuts: Cuts,
+    series: Vec<Vec<Totals>>,
+    /// Workers on which each stream's messages will be under way.
+    spread: Arc<[u16]>,
     lag: Vec<Option<Times>>,
     table: Option<Timetable>,
     measured_limit: Option<u64>,
@@ -106,9 +120,9 @@ pub struct Sending {
     pub done_at: Option<Nanos>,
     /// Sentinels published.
     pub sentinels: u64,
-    sentinel_at: usize,
-    sentinel_next: Nanos,
-    sentinel_pause: Nanos,
+    round: sentinels::Round,
+    /// What was sent of flows whose window has been full for long without anything coming back.
+    pub stuck: Vec<Positions>,
     reply_topics: FxHashMap<u32, TopicId>,
     sent: u64,
 }
@@ -120,9 +134,10 @@ impl Sending {
         live: Arc<Live>,
         clock: Clock,
         epoch: Nanos,
-        nonce: u8,
+        mark: Mark,
         filler: Arc<Filler>,
         measured_limit: Option<u64>,
+        spread: Arc<[u16]>,
     ) -> Self {
         let flows = brief.workload.flows.len();
         Sending {
@@ -130,26 +145,28 @@ impl Sending {
             live,
             clock,
             epoch,
-            nonce,
+            mark,
             filler,
             locals: Vec::new(),
             outlets: Vec::new(),
             by_client: FxHashMap::default(),
             waiting: FxHashMap::default(),
             waiting_count: 0,
-            shown_waiting: 0,
             senders: Vec::new(),
             flows: vec![FlowRecording::default(); flows],
-            shown: vec![(0, 0, 0); flows],
+            waiting_deliveries: vec![0; flows],
+            shown: vec![0; flows],
+            cuts: Cuts::none(),
+            series: vec![Vec::new(); flows],
+            spread,
             lag: (0..flows).map(|_| None).collect(),
             table: None,
             measured_limit,
             measured: 0,
             done_at: None,
             sentinels: 0,
-            sentinel_at: 0,
-            sentinel_next: 0,
-            sentinel_pause: 50_000_000,
+            round: sentinels::Round::default(),
+            stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
             sent: 0,
         }
@@ -185,7 +202,7 @@ impl Sending {
                     let topic = fleet.advertise(*client, topic).map_err(|e| e.to_string())?;
                     self.outlets.push(Outlet {
                         topic,
-                        next: [0; 3],
+                        next: [0; 2],
                     });
                 }
             }
@@ -213,45 +230,6 @@ impl Sending {
         !self.locals.is_empty()
     }
 
-    /// Sends sentinels, some at a time, in rounds with growing pauses; when to go on.
-    pub fn send_sentinels(&mut self, fleet: &mut dyn Fleet) -> Nanos {
-        let mut now = self.clock.now();
-        if now < self.sentinel_next {
-            return self.sentinel_next;
-        }
-        let brief = self.brief.clone();
-        for _ in 0..PER_TURN {
-            let Some(local) = self.locals.get(self.sentinel_at) else {
-                self.sentinel_at = 0;
-                self.sentinel_next = now + self.sentinel_pause;
-                self.sentinel_pause = (self.sentinel_pause * 2).min(1_000_000_000);
-                return self.sentinel_next;
-            };
-            let (topics, first) = (local.topics, local.first_stream);
-            for topic in 0..topics {
-                if brief.audience.fan_out(first + topic) == 0 {
-                    continue;
-                }
-                now = self.clock.now();
-                if self.hand_over(
-                    fleet,
-                    self.sentinel_at as u32,
-                    topic,
-                    Kind::Sentinel,
-                    now,
-                    now,
-                    HEADER_LEN as u32,
-                    None,
-                ) == Publish::Accepted
-                {
-                    self.sentinels += 1;
-                }
-            }
-            self.sentinel_at += 1;
-        }
-        now
-    }
-
     /// Prepares for the timetable.
     ///
     /// # Errors
@@ -263,18 +241,12 @@ impl Sending {
         out: &Intervals,
     ) -> Result<(), String> {
         let brief = self.brief.clone();
+        self.cuts = Cuts::new(table, &brief.workload);
         if self.table.replace(table).is_some() {
             // The warm-up ended by count: the measurement begins earlier than first planned.
             for sender in &mut self.senders {
                 let flow = &brief.workload.flows[sender.flow as usize];
-                (sender.origin, sender.end) = span(flow, sender.own_time, table);
-                self.lag[sender.flow as usize] = Some(Times::new(
-                    sender.flow,
-                    Measure::SendLag,
-                    table.measure - self.epoch,
-                    table.interval,
-                    out.clone(),
-                ));
+                (sender.origin, sender.end) = table.span(flow);
             }
             return Ok(());
         }
@@ -301,15 +273,8 @@ impl Sending {
             at += len;
         }
         for sender in &self.senders {
-            self.lag[sender.flow as usize].get_or_insert_with(|| {
-                Times::new(
-                    sender.flow,
-                    Measure::SendLag,
-                    table.measure - self.epoch,
-                    table.interval,
-                    out.clone(),
-                )
-            });
+            self.lag[sender.flow as usize]
+                .get_or_insert_with(|| Times::new(sender.flow, Measure::SendLag, out.clone()));
         }
         Ok(())
     }
@@ -333,9 +298,7 @@ impl Sending {
             self.brief.workload.seed ^ (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut schedule = Schedule::try_new(flow, first_publisher..first_publisher + len, seed)
             .map_err(|e| format!("flow `{}`: {e}", flow.name))?;
-        // A flow with a place of its own in time has no warm-up.
-        let own_time = flow.start_offset > 0 || flow.active_for.is_some();
-        let (origin, end) = span(flow, own_time, table);
+        let (origin, end) = table.span(flow);
         let everyone: Vec<u32> = (first_local..first_local + len).collect();
         let pace = match (flow.arrivals.is_flat_out(), flow.exchange) {
             (true, Exchange::PingPong) => Pace::PingPong {
@@ -345,9 +308,7 @@ impl Sending {
             (true, Exchange::OneWay) => Pace::FlatOut {
                 ready: everyone,
                 at: 0,
-                window: flow.window.or(default_window).map(u64::from),
-                stuck: None,
-                forgiven: 0,
+                window: self.bound(number, flow.window.or(default_window)),
                 held: None,
             },
             (false, _) => Pace::Due(schedule.next()),
@@ -360,9 +321,51 @@ impl Sending {
             shard_start: first_publisher,
             origin,
             end,
-            own_time,
         });
         Ok(())
+    }
+
+    /// The bound on messages under way of a flow; none if nobody hears it.
+    fn bound(&self, flow: u32, window: Option<u32>) -> Option<Bound> {
+        let streams = self.brief.streams_of(flow as usize);
+        let tokens = streams.map(|stream| self.spread[stream as usize]).max()?;
+        window.filter(|_| tokens > 0).map(|messages| Bound {
+            messages: u64::from(messages),
+            tokens: u64::from(tokens),
+            stuck: None,
+        })
+    }
+
+    /// Closes the accounts of every record that ended by `now`.
+    #[inline]
+    pub fn keep_time(&mut self, now: Nanos) {
+        if self.cuts.is_due(now) {
+            self.cut(now);
+        }
+    }
+
+    #[cold]
+    fn cut(&mut self, now: Nanos) {
+        while self.cuts.is_due(now) {
+            let ended = self.cuts.pass();
+            for flow in 0..self.flows.len() {
+                let totals = self.totals(flow);
+                self.series[flow].push(totals);
+                if let (Some(record), Some(lag)) = (ended, &mut self.lag[flow]) {
+                    lag.cut(record);
+                }
+            }
+        }
+    }
+
+    fn totals(&self, flow: usize) -> Totals {
+        let counts = &self.flows[flow];
+        Totals {
+            published: counts.published + counts.warm_up_published,
+            due: counts.expected + counts.warm_up_expected,
+            waiting: self.waiting_deliveries[flow],
+            ..Totals::default()
+        }
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -378,10 +381,16 @@ impl Sending {
         size: u32,
         content: Option<&[u8]>,
     ) -> Publish {
+        self.keep_time(now);
         let state = &self.locals[local as usize];
         let stream = state.first_stream + topic;
         let outlet = &mut self.outlets[(state.first_outlet + topic) as usize];
-        let sequence = outlet.next[kind as usize];
+        // A sentinel carries how many measured messages were published before it.
+        let counted = match kind {
+            Kind::WarmUp => kind,
+            _ => Kind::Measured,
+        };
+        let sequence = outlet.next[counted as usize];
         let lag = now.saturating_sub(intended);
         let header = Header {
             kind,
@@ -390,7 +399,7 @@ impl Sending {
             stream,
             sequence,
         }
-        .encode(self.nonce);
+        .encode(self.mark);
         let body = match content {
             Some(content) => content.get(HEADER_LEN..).unwrap_or_default(),
             None => self.filler.body(stream, sequence, size as usize),
@@ -408,27 +417,22 @@ impl Sending {
         let counts = &mut self.flows[state.flow as usize];
         match outcome {
             Publish::Accepted => {
-                outlet.next[kind as usize] = sequence.wrapping_add(1);
                 self.sent += 1;
                 match kind {
                     Kind::Measured => {
+                        outlet.next[0] = sequence.wrapping_add(1);
                         counts.published += 1;
                         counts.expected += u64::from(self.brief.audience.fan_out(stream));
                         if let Some(times) = &mut self.lag[state.flow as usize] {
-                            times.add(sent, lag);
+                            times.add(lag);
                         }
                     }
                     Kind::WarmUp => {
+                        outlet.next[1] = sequence.wrapping_add(1);
                         counts.warm_up_published += 1;
                         counts.warm_up_expected += u64::from(self.brief.audience.fan_out(stream));
                     }
                     _ => {}
-                }
-                if self
-                    .table
-                    .is_some_and(|t| (t.measure..t.end).contains(&now))
-                {
-                    counts.accepted_in_window += 1;
                 }
             }
             Publish::Refused(_) if kind == Kind::Measured => counts.refused += 1,
@@ -437,29 +441,12 @@ impl Sending {
         outcome
     }
 
-    fn all_expected(&self, flow: usize) -> u64 {
-        self.flows[flow].expected + self.flows[flow].warm_up_expected
-    }
-
-    fn mean_fan_out(&self, flow: u32) -> u32 {
-        let streams = self.brief.streams_of(flow as usize);
-        self.brief
-            .audience
-            .streams
-            .get(streams.start as usize)
-            .map_or(0, |_| self.brief.audience.fan_out(streams.start))
-    }
-
     /// Shows the counters.
     pub fn show(&mut self) {
-        for f in 0..self.flows.len() {
-            let all = self.all_expected(f);
-            let (flow, live, shown) = (&self.flows[f], &self.live.flows[f], &mut self.shown[f]);
-            if all != shown.2 || flow.published != shown.0 {
-                live.published.fetch_add(flow.published - shown.0, Relaxed);
-                live.expected.fetch_add(flow.expected - shown.1, Relaxed);
-                live.all_expected.fetch_add(all - shown.2, Relaxed);
-                *shown = (flow.published, flow.expected, all);
+        for ((flow, live), shown) in self.flows.iter().zip(&self.live.flows).zip(&mut self.shown) {
+            if flow.expected != *shown {
+                live.expected.fetch_add(flow.expected - *shown, Relaxed);
+                *shown = flow.expected;
             }
         }
         if self.sent > 0 {
@@ -467,52 +454,58 @@ impl Sending {
                 .sent
                 .fetch_add(std::mem::take(&mut self.sent), Relaxed);
         }
-        if self.waiting_count != self.shown_waiting
-            && let Some(first) = self.live.flows.first()
-        {
-            // One figure for the whole worker: the conductor only looks at the sum. Wraps round
-            // to subtract.
-            first
-                .waiting
-                .fetch_add(self.waiting_count.wrapping_sub(self.shown_waiting), Relaxed);
-            self.shown_waiting = self.waiting_count;
-        }
     }
 
-    /// The measurement is over: what is still waiting was not sent, and nothing else will be.
-    pub fn stop(&mut self) {
-        self.senders.clear();
-        let Some(table) = self.table else { return };
+    /// The measurement ended at `end`: what is still waiting was not sent, nor was what the schedule
+    /// had due by then and nobody looked at; nothing else will be.
+    pub fn stop(&mut self, end: Nanos) {
+        self.cuts.end_at(end);
+        let Some(table) = self.table else {
+            self.senders.clear();
+            return;
+        };
+        for mut sender in std::mem::take(&mut self.senders) {
+            let Pace::Due(mut ahead) = sender.pace else {
+                continue;
+            };
+            let counts = &mut self.flows[sender.flow as usize];
+            while let Some(due) = ahead {
+                let intended = sender.origin.saturating_add(due.at);
+                let limited = self.measured_limit.is_some_and(|limit| self.measured >= limit);
+                if intended >= sender.end.min(end) || limited {
+                    break;
+                }
+                if intended >= table.measure {
+                    counts.offered += 1;
+                    counts.not_sent += 1;
+                    self.measured += 1;
+                }
+                ahead = sender.schedule.next();
+            }
+        }
         for (local, queue) in self.waiting.drain() {
             let flow = self.locals[local as usize].flow as usize;
             self.flows[flow].not_sent +=
                 queue.iter().filter(|(at, _)| *at >= table.measure).count() as u64;
         }
         self.waiting_count = 0;
+        self.waiting_deliveries.fill(0);
     }
 
-    /// Ends the times and gives the counts.
-    pub fn finish(&mut self) -> Vec<FlowRecording> {
-        for (flow, lag) in self.flows.iter_mut().zip(self.lag.drain(..)) {
-            flow.overflowed += lag.map_or(0, Times::finish);
+    /// Ends the times and gives the counts and the series.
+    pub fn finish(&mut self) -> (Vec<FlowRecording>, Vec<Vec<Totals>>) {
+        let record = self.cuts.record();
+        for flow in 0..self.flows.len() {
+            let totals = self.totals(flow);
+            self.series[flow].push(totals);
+            let overflowed = self.lag[flow].take().map_or(0, |lag| lag.finish(record));
+            self.flows[flow].overflowed += overflowed;
         }
-        std::mem::take(&mut self.flows)
+        (
+            std::mem::take(&mut self.flows),
+            std::mem::take(&mut self.series),
+        )
     }
-}
-
-/// When a flow's schedule begins and when it ends. A flow with a place of its own in time is
-/// placed from the start of the measurement and has no warm-up.
-fn span(flow: &Flow, own_time: bool, table: Timetable) -> (Nanos, Nanos) {
-    let origin = if own_time {
-        table.measure + flow.start_offset
-    } else {
-        table.warm_up
-    };
-    (
-        origin,
-        flow.active_for
-            .map_or(table.end, |span| table.end.min(origin.saturating_add(span))),
-    )
 }
 
 /// Where a responder answers messages of `topic`.

@@ -34,7 +34,7 @@ pub struct Interval {
     pub flow: u32,
     /// What it is of.
     pub measure: Measure,
-    /// Which interval of the measurement, from 0.
+    /// Which record of the series, from 0.
     pub number: u32,
     /// The values.
     pub values: Histogram<u64>,
@@ -46,9 +46,6 @@ pub struct Interval {
 pub struct Times {
     flow: u32,
     measure: Measure,
-    number: u32,
-    length: Nanos,
-    ends: Nanos,
     current: Histogram<u64>,
     spares: Receiver<Histogram<u64>>,
     give_back: Sender<Histogram<u64>>,
@@ -57,21 +54,16 @@ pub struct Times {
 }
 
 impl Times {
-    /// A series of intervals of `length`, the first of which begins at `start`.
+    /// A series of histograms that go to `out`.
     pub fn new(
         flow: u32,
         measure: Measure,
-        start: Nanos,
-        length: Nanos,
         out: Sender<(Interval, Sender<Histogram<u64>>)>,
     ) -> Self {
         let (give_back, spares) = channel();
         Times {
             flow,
             measure,
-            number: 0,
-            length,
-            ends: start + length,
             current: histogram(),
             spares,
             give_back,
@@ -80,28 +72,18 @@ impl Times {
         }
     }
 
-    /// Adds a value that belongs to time `at`. Times above [`LONGEST`] are kept as [`LONGEST`]
-    /// and counted; 0 is kept as 1, the histogram's smallest.
+    /// Adds a value. Times above [`LONGEST`] are kept as [`LONGEST`] and counted; 0 is kept as 1,
+    /// the histogram's smallest.
     #[inline]
-    pub fn add(&mut self, at: Nanos, value: Nanos) {
-        if at >= self.ends {
-            self.turn(at);
-        }
+    pub fn add(&mut self, value: Nanos) {
         if value > LONGEST {
             self.overflowed += 1;
         }
         self.current.saturating_record(value.max(1));
     }
 
-    #[cold]
-    fn turn(&mut self, at: Nanos) {
-        self.hand_on();
-        let passed = (at - self.ends) / self.length + 1;
-        self.number += passed as u32;
-        self.ends += passed * self.length;
-    }
-
-    fn hand_on(&mut self) {
+    /// Hands on what came in record `number`, which ends here.
+    pub fn cut(&mut self, number: u32) {
         if self.current.is_empty() {
             return;
         }
@@ -110,16 +92,16 @@ impl Times {
         let interval = Interval {
             flow: self.flow,
             measure: self.measure,
-            number: self.number,
+            number,
             values,
         };
         // A conductor that is gone wants no more values.
         let _ = self.out.send((interval, self.give_back.clone()));
     }
 
-    /// Hands on what is left; the number of values that were above [`LONGEST`].
-    pub fn finish(mut self) -> u64 {
-        self.hand_on();
+    /// Hands on what is left, in record `number`; how many values were above [`LONGEST`].
+    pub fn finish(mut self, number: u32) -> u64 {
+        self.cut(number);
         self.overflowed
     }
 }
@@ -128,17 +110,19 @@ impl Times {
 mod tests {
     use super::*;
 
-    const SECOND: Nanos = 1_000_000_000;
-
     #[test]
     fn intervals_add_up_to_the_whole() {
         let (out, collected) = channel();
-        let mut times = Times::new(3, Measure::Latency, 10 * SECOND, SECOND, out);
-        for i in 0..5_000u64 {
-            times.add(10 * SECOND + i * 1_000_000, 1 + i);
+        let mut times = Times::new(3, Measure::Latency, out);
+        for number in 0..5 {
+            for i in 0..1_000 {
+                times.add(number * 1_000 + i);
+            }
+            times.cut(number as u32);
         }
-        times.add(20 * SECOND, LONGEST + 1);
-        assert_eq!(times.finish(), 1);
+        times.cut(5);
+        times.add(LONGEST + 1);
+        assert_eq!(times.finish(10), 1);
         let intervals: Vec<_> = collected
             .iter()
             .map(|(i, _)| (i.number, i.values.len()))

@@ -20,21 +20,16 @@ pub struct Reading {
 impl Reading {
     /// Reads the calling thread's accounts and those of the library threads `helpers`.
     pub fn take(now: Nanos, helpers: &[u32]) -> Self {
-        let mut ts = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: both calls write to valid local structures.
-        let (own, usage) = unsafe {
-            libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts);
+        // SAFETY: the call writes to a valid local structure.
+        let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-            (ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64, usage)
+            usage
         };
         Reading {
             at: now,
-            own,
-            waiting: schedstat("/proc/thread-self/schedstat").map_or(0, |(_, waiting)| waiting),
+            own: running(),
+            waiting: waiting(),
             helpers: helpers
                 .iter()
                 .filter_map(|tid| schedstat(&format!("/proc/self/task/{tid}/schedstat")))
@@ -53,10 +48,29 @@ impl Reading {
             running: own + self.helpers.saturating_sub(earlier.helpers),
             own_running: own,
             own_waiting: self.waiting.saturating_sub(earlier.waiting),
+            // The worker's pulse adds these.
+            own_stalled: 0,
+            longest_stall: 0,
             voluntary_switches: self.voluntary.saturating_sub(earlier.voluntary),
             involuntary_switches: self.involuntary.saturating_sub(earlier.involuntary),
         }
     }
+}
+
+/// Nanoseconds for which the calling thread ran.
+pub fn running() -> Nanos {
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the call writes to a valid local structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
+    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// Nanoseconds for which the calling thread was ready but waited for a processor.
+pub fn waiting() -> Nanos {
+    schedstat("/proc/thread-self/schedstat").map_or(0, |(_, waiting)| waiting)
 }
 
 /// Nanoseconds a thread ran, and nanoseconds it was ready but waited for a processor

@@ -15,13 +15,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::{Assignment, Brief, Timetable};
 use crate::live::Live;
+use crate::pulse::Pulse;
 use crate::receiving::{Intervals, Receiving};
 use crate::recording::{Recording, Usage};
 use crate::sending::Sending;
+use crate::series::add_up;
 use crate::usage::{Reading, threads};
 
 /// Longest sleep, so that commands are seen soon.
 const NAP: Nanos = 10_000_000;
+/// What was due before the end of the measurement is still sent if the worker hears of the end
+/// within this time: so long it may have slept.
+const GRACE: Nanos = 2 * NAP;
+
+/// How much was sent of some streams: (stream, [measured messages, warm-up messages]).
+pub type Positions = Vec<(u32, [u32; 2])>;
 
 /// What the conductor tells a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +46,10 @@ pub enum Command {
     Run(Timetable),
     /// The measurement ended: send nothing more.
     Stop(Nanos),
+    /// Send sentinels from this time on, which close their streams.
+    CloseStreams(Nanos),
+    /// What was sent of these streams so far no longer counts as under way.
+    GiveUp(Positions),
     /// Connections are about to be closed: from the answer on, one that ends is no loss.
     Closing,
     /// Give the recording; end all connections by this time.
@@ -54,6 +66,8 @@ pub enum Report {
     Failed(String),
     /// The measured messages it was allowed are all handed over.
     Done(Nanos),
+    /// A flow's window has been full for long without anything coming back. What was sent of it.
+    Stuck(Positions),
     /// It knows that connections are about to be closed.
     Closing,
     /// Everything it saw.
@@ -81,6 +95,8 @@ pub struct Context {
     pub filler: Arc<Filler>,
     /// Where filled histograms go.
     pub intervals: Intervals,
+    /// For each stream, the workers with parties that hear it.
+    pub spread: Arc<[u16]>,
 }
 
 /// Threads that appear while a fleet is opened belong to its library; one fleet at a time.
@@ -94,6 +110,7 @@ enum Phase {
     Proving,
     Running,
     Draining,
+    ClosingStreams,
     Over,
 }
 
@@ -132,6 +149,7 @@ pub struct Worker {
     table: Option<Timetable>,
     start_reading: Option<Reading>,
     usage: Option<Usage>,
+    pulse: Pulse,
     reconnects: VecDeque<(Nanos, ClientId)>,
     made: u64,
     lost: u64,
@@ -190,20 +208,22 @@ impl Worker {
             c.live.clone(),
             c.clock.clone(),
             c.epoch,
-            assignment.nonce,
+            assignment.mark,
             c.filler.clone(),
             assignment.measured_limit,
+            c.spread.clone(),
         );
         let receiving = Receiving::new(
             c.brief.clone(),
             c.live.clone(),
             c.clock.clone(),
             c.epoch,
-            assignment.nonce,
+            assignment.mark,
             c.filler.clone(),
             &assignment.devices,
         );
         Ok(Worker {
+            pulse: Pulse::new(&context.clock),
             clients: vec![ClientState::New; assignment.devices.len()],
             assignment,
             context,
@@ -241,13 +261,20 @@ impl Worker {
 
     /// One turn of the loop; false once the recording is given.
     pub fn step(&mut self) -> bool {
+        // Before the commands: the end of the measurement may be among them.
+        let measurement = self.table.map_or(0..0, |table| table.measure..table.end);
+        self.pulse.beat(self.context.clock.now(), &measurement);
         self.take_commands();
         let now = self.context.clock.now();
+        self.sending.keep_time(now);
+        self.receiving.keep_time(now);
         let mut until = now + NAP;
         match self.phase {
             Phase::Over => return false,
             Phase::Connecting => until = until.min(self.connect_some(now)),
-            Phase::Proving => until = until.min(self.sending.send_sentinels(&mut *self.fleet)),
+            Phase::Proving | Phase::ClosingStreams => {
+                until = until.min(self.sending.send_sentinels(&mut *self.fleet));
+            }
             Phase::Running => until = until.min(self.run(now)),
             _ => {}
         }
@@ -263,6 +290,7 @@ impl Worker {
         }
         // Before the messages go out: nobody may count a delivery that was not yet published.
         self.sending.show();
+        self.pulse.sleeps(until);
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
             self.fail(error.to_string());
             return true;
@@ -281,6 +309,9 @@ impl Worker {
             self.receiving.answered = answered;
         }
         self.receiving.show();
+        for positions in self.sending.stuck.drain(..) {
+            let _ = self.reports.send(Report::Stuck(positions));
+        }
         true
     }
 
@@ -297,26 +328,42 @@ impl Worker {
                     self.hear_late_peers(&known);
                 }
                 Ok(Command::Prove) => {
+                    self.sending.begin_sentinels();
                     self.phase = Phase::Proving;
                 }
                 Ok(Command::Run(table)) => {
                     self.table = Some(table);
+                    let window = self.assignment.default_window;
+                    let flows = self.context.brief.workload.flows.iter();
+                    let windowed: Vec<bool> = flows
+                        .map(|flow| flow.arrivals.is_flat_out() && flow.window.or(window).is_some())
+                        .collect();
                     self.receiving.start(
-                        &table,
+                        table,
                         &self.context.intervals,
                         self.traits.acknowledges && self.sending.publishes(),
-                        self.receiving.receives(),
+                        &windowed,
                     );
-                    let window = self.assignment.default_window;
                     if let Err(error) = self.sending.start(table, window, &self.context.intervals) {
                         self.fail(error);
                     }
                     self.phase = Phase::Running;
                 }
                 Ok(Command::Stop(end)) => {
+                    if self.phase == Phase::Running && self.context.clock.now() < end + GRACE {
+                        self.sending.send_due(&mut *self.fleet);
+                    }
                     self.close_window(end);
+                    self.sending.stop(end);
+                    self.receiving.end_at(end);
                     self.phase = Phase::Draining;
                 }
+                Ok(Command::CloseStreams(from)) => {
+                    self.receiving.close_streams(from);
+                    self.sending.begin_sentinels();
+                    self.phase = Phase::ClosingStreams;
+                }
+                Ok(Command::GiveUp(positions)) => self.receiving.give_up(&positions),
                 Ok(Command::Closing) => {
                     self.closing = true;
                     self.reconnects.clear();
@@ -334,14 +381,20 @@ impl Worker {
         }
     }
 
-    /// Ends the accounts of the measurement.
+    /// Ends the accounts of the measurement's processor time.
     fn close_window(&mut self, end: Nanos) {
-        self.receiving.end_window(end);
-        self.sending.stop();
+        if let Some(table) = &mut self.table {
+            table.end = table.end.min(end);
+        }
         if self.usage.is_none()
             && let Some(start) = &self.start_reading
         {
-            self.usage = Some(Reading::take(self.context.clock.now(), &self.helpers).since(start));
+            let now = self.context.clock.now();
+            self.usage = Some(Usage {
+                own_stalled: self.pulse.stalled,
+                longest_stall: self.pulse.longest,
+                ..Reading::take(now, &self.helpers).since(start)
+            });
         }
     }
 
@@ -384,19 +437,26 @@ impl Worker {
 
     fn finish(&mut self, until: Nanos) {
         if self.phase == Phase::Running {
-            self.close_window(self.context.clock.now());
+            let now = self.context.clock.now();
+            self.close_window(now);
+            self.sending.stop(now);
         }
         let unsettled = self.fleet.unsettled();
         let wire = self.fleet.wire_bytes();
         self.receiving.show();
         self.sending.show();
         self.fleet.close(until);
-        let mut flows = self.sending.finish();
-        self.receiving.finish(&mut flows);
+        let (mut flows, mut series) = self.sending.finish();
+        let received = self.receiving.finish(&mut flows);
+        for (sum, part) in series.iter_mut().zip(&received) {
+            add_up(sum, part);
+        }
         let recording = Recording {
             worker: self.assignment.worker,
             role: self.assignment.role,
             flows,
+            series,
+            silence: self.receiving.silence(),
             sentinels: self.sending.sentinels,
             foreign: self.receiving.foreign,
             retained: self.receiving.retained,

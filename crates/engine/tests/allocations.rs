@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use pubgauge_driver::{Clock, Reliability, Settings, Target};
+use pubgauge_driver::{Clock, Mark, Reliability, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
@@ -115,7 +115,7 @@ fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> u
         settings,
         clock: Clock::Monotonic,
         workers: Workers::default(),
-        nonce: 3,
+        mark: Mark::from_seed(3),
         realtime: None,
         pin_to: Vec::new(),
         prepare_thread: |_| {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Lifecycle;
 use crate::clock::{Clock, Nanos};
-use crate::header::{Header, Kind};
+use crate::header::{Header, Kind, Mark};
 use crate::payload::{Filler, Payload};
 use crate::seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Fleet, FleetConfig,
@@ -17,7 +17,7 @@ use crate::settings::Settings;
 pub(super) const PATIENCE: Nanos = 10_000_000_000;
 /// How long nothing must come before it counts as nothing, ns.
 const SILENCE: Nanos = 300_000_000;
-const NONCE: u8 = 42;
+const MARK: Mark = Mark::from_seed(42);
 /// The longest message, in bytes.
 pub(super) const LARGEST: usize = 2 * 1024 * 1024;
 
@@ -73,7 +73,7 @@ impl Events for Seen {
 
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.before_read |= self.reads == 0;
-        let Some(header) = Header::decode(delivery.payload, NONCE) else {
+        let Some(header) = Header::decode(delivery.payload, MARK) else {
             self.damaged.push(format!(
                 "{} bytes without our header",
                 delivery.payload.len()
@@ -419,7 +419,7 @@ impl Rig {
             stream,
             sequence: *next,
         }
-        .encode(NONCE);
+        .encode(MARK);
         let payload = Payload {
             head: &head,
             body: self.filler.body(stream, *next, len),

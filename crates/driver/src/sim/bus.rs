@@ -10,7 +10,7 @@ use rand_distr::{Distribution, LogNormal};
 
 use super::Behaviour;
 use crate::clock::{Clock, Nanos};
-use crate::header::Header;
+use crate::header::{Header, Mark};
 
 /// One delivery as it really happened, or a loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +21,10 @@ pub struct TruthRecord {
     pub header: Option<Header>,
     /// When it was handed over by the publisher, clock time.
     pub published_at: Nanos,
-    /// When it was delivered, clock time; `None`: lost.
+    /// When it was delivered, clock time; `None`: lost, or still under way.
     pub delivered_at: Option<Nanos>,
+    /// It never comes.
+    pub lost: bool,
     /// Its place in the order of all deliveries.
     pub turn: u64,
 }
@@ -34,7 +36,7 @@ pub struct Bus {
     pub(super) arrived: Condvar,
     pub(super) clock: Clock,
     pub(super) born: Nanos,
-    nonce: u8,
+    mark: Mark,
 }
 
 pub(super) struct Inner {
@@ -58,6 +60,9 @@ struct Subscribed {
     filter: String,
     group: Option<String>,
     hears_from: Nanos,
+    /// Time it takes for one delivery, and when it is done with those so far.
+    takes_ns: Nanos,
+    busy_until: Nanos,
 }
 
 /// Something on its way to a fleet.
@@ -95,8 +100,8 @@ impl Ord for Parcel {
 }
 
 impl Bus {
-    /// A fresh system. `nonce` is the trial's, so that the record can read the headers.
-    pub fn new(behaviour: Behaviour, clock: Clock, nonce: u8) -> Self {
+    /// A fresh system. `mark` is the trial's, so that the record can read the headers.
+    pub fn new(behaviour: Behaviour, clock: Clock, mark: Mark) -> Self {
         let rng = StdRng::seed_from_u64(behaviour.seed);
         let born = clock.now();
         Bus {
@@ -116,7 +121,7 @@ impl Bus {
             arrived: Condvar::new(),
             clock,
             born,
-            nonce,
+            mark,
         }
     }
 
@@ -150,6 +155,8 @@ impl Bus {
     ) {
         let mut inner = self.lock();
         let hears_from = self.clock.now() + inner.behaviour.deaf_for_ns;
+        let slow = &inner.behaviour.slow_subscribers;
+        let takes_ns = slow.iter().find(|(slow, _)| slow == name).map_or(0, |(_, ns)| *ns);
         inner.subscriptions.push(Subscribed {
             fleet,
             client,
@@ -157,6 +164,8 @@ impl Bus {
             filter: filter.to_owned(),
             group: group.map(str::to_owned),
             hears_from,
+            takes_ns,
+            busy_until: 0,
         });
     }
 
@@ -182,7 +191,7 @@ impl Bus {
     ) {
         let now = self.clock.now();
         let mut inner = self.lock();
-        let header = Header::decode(payload, self.nonce);
+        let header = Header::decode(payload, self.mark);
         let inner = &mut *inner;
         let mut start = now;
         if inner.behaviour.service_ns > 0 {
@@ -225,6 +234,7 @@ impl Bus {
                     header,
                     published_at: now,
                     delivered_at: None,
+                    lost: true,
                     turn: 0,
                 });
                 continue;
@@ -232,7 +242,12 @@ impl Bus {
             for copy in 0..copies {
                 let mut due = start + draw_delay(&mut inner.rng, b);
                 if copy > 0 {
-                    due += b.delay_median_ns;
+                    due += b.repeated_after_ns.unwrap_or(b.delay_median_ns);
+                }
+                let subscriber = &mut inner.subscriptions[index];
+                if subscriber.takes_ns > 0 {
+                    due = due.max(subscriber.busy_until) + subscriber.takes_ns;
+                    subscriber.busy_until = due;
                 }
                 if chance(&mut inner.rng, b.reordering) {
                     due += b.hold_back_ns;
@@ -258,6 +273,7 @@ impl Bus {
                     header,
                     published_at: now,
                     delivered_at: None,
+                    lost: false,
                     turn: 0,
                 });
                 let truth = inner.truth.len() - 1;

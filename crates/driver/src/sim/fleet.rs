@@ -82,6 +82,15 @@ impl SimulatedFleet {
         }
     }
 
+    /// Time jumps to the end of the client's sleep that it has reached, if any.
+    fn sleep_through(&self, clock: &Clock) {
+        let since = clock.now().saturating_sub(self.bus.born);
+        let sleeps = &self.behaviour.client_sleeps;
+        if let Some((_, to)) = sleeps.iter().find(|(from, to)| (*from..*to).contains(&since)) {
+            clock.advance_to(self.bus.born + to);
+        }
+    }
+
     fn next_fall(&self) -> Option<Nanos> {
         self.clients
             .iter()
@@ -236,6 +245,7 @@ impl Fleet for SimulatedFleet {
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
         let clock = self.bus.clock.clone();
         loop {
+            self.sleep_through(&clock);
             let now = clock.now();
             if self.report(now, events) || now >= until {
                 return Ok(());

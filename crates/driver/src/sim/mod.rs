@@ -1,7 +1,7 @@
 //! The simulated system: a real seam over a system whose truth is known.
 //!
-//! Its delay distribution, loss, duplication, reordering, stalls, limits and disconnects are set
-//! by the caller, and everything it did is on record ([`Bus::truth`]), so that what the engine
+//! Its delay distribution, loss, duplication, reordering, stalls, limits and disconnects, and the
+//! sleeps of the client itself, are set by the caller, and everything it did is on record ([`Bus::truth`]), so that what the engine
 //! reports of it can be held against what really happened.
 
 mod bus;
@@ -33,15 +33,22 @@ pub struct Behaviour {
     pub ordered: bool,
     /// Probability that one delivery is lost.
     pub loss: f64,
-    /// Probability that one delivery happens twice.
+    /// Probability that one delivery happens twice; 1: every one.
     pub duplication: f64,
+    /// How much later than the first the second of a repeated delivery comes, nanoseconds; absent:
+    /// [`Behaviour::delay_median_ns`].
+    pub repeated_after_ns: Option<Nanos>,
     /// Probability that one delivery is held back by [`Behaviour::hold_back_ns`], against
     /// `ordered`.
     pub reordering: f64,
     /// How long a reordered delivery is held back.
     pub hold_back_ns: Nanos,
-    /// Time the system's only processor spends on one message; 0: unlimited capacity.
+    /// Time the system's only processor spends on one message, so that it takes exactly one in this
+    /// time and the others queue, nanoseconds; 0: unlimited capacity.
     pub service_ns: Nanos,
+    /// Subscribers that take only one delivery in so many nanoseconds, the others queueing for
+    /// them: (client name, nanoseconds).
+    pub slow_subscribers: Vec<(String, Nanos)>,
     /// Messages that may be inside the system before publishers are blocked; 0: no limit.
     pub capacity: usize,
     /// Intervals, in nanoseconds since the bus was made, in which nothing moves.
@@ -54,6 +61,9 @@ pub struct Behaviour {
     pub deaf_for_ns: Nanos,
     /// Time that handing over one message takes, for virtual clocks only.
     pub publish_cost_ns: Nanos,
+    /// Intervals, in nanoseconds since the bus was made, in which the client is not run: it neither
+    /// sends nor looks at what came. For virtual clocks only, whose time jumps over them.
+    pub client_sleeps: Vec<(Nanos, Nanos)>,
     /// Bytes of damaged payload per delivery probability.
     pub corruption: f64,
     /// Seed of all draws.
@@ -68,15 +78,18 @@ impl Default for Behaviour {
             ordered: true,
             loss: 0.0,
             duplication: 0.0,
+            repeated_after_ns: None,
             reordering: 0.0,
             hold_back_ns: 10_000_000,
             service_ns: 0,
+            slow_subscribers: Vec::new(),
             capacity: 0,
             stalls: Vec::new(),
             disconnects: Vec::new(),
             refuses: Vec::new(),
             deaf_for_ns: 0,
             publish_cost_ns: 0,
+            client_sleeps: Vec::new(),
             corruption: 0.0,
             seed: 1,
         }

@@ -13,8 +13,10 @@ pub struct Truth {
     pub delivered: u64,
     /// First deliveries.
     pub unique: u64,
-    /// Messages that a subscriber was to get and never got.
+    /// Messages that a subscriber was to get and never gets.
     pub lost: u64,
+    /// Messages that were still on their way to a subscriber when the record was taken.
+    pub under_way: u64,
     /// Deliveries of what the subscriber had.
     pub duplicated: u64,
     /// First deliveries after that of a later message of the stream (RFC 4737).
@@ -28,6 +30,7 @@ impl Truth {
     pub fn of(records: &[TruthRecord], epoch: Nanos) -> Self {
         let mut truth = Truth::default();
         let mut entitled = HashSet::new();
+        let mut coming = HashSet::new();
         let mut seen = HashSet::new();
         let mut highest: HashMap<(&str, u32), u32> = HashMap::new();
         let mut deliveries = Vec::new();
@@ -35,9 +38,12 @@ impl Truth {
             let Some(header) = record.header.filter(|h| h.kind == Kind::Measured) else {
                 continue;
             };
-            entitled.insert((&*record.subscriber, header.stream, header.sequence));
+            let message = (&*record.subscriber, header.stream, header.sequence);
+            entitled.insert(message);
             if let Some(at) = record.delivered_at {
                 deliveries.push((record.turn, at, &*record.subscriber, header));
+            } else if !record.lost {
+                coming.insert(message);
             }
         }
         deliveries.sort_unstable_by_key(|(turn, ..)| *turn);
@@ -59,7 +65,8 @@ impl Truth {
                 .push(at.saturating_sub(epoch + header.intended));
         }
         truth.unique = seen.len() as u64;
-        truth.lost = (entitled.len() - seen.len()) as u64;
+        truth.under_way = coming.difference(&seen).count() as u64;
+        truth.lost = (entitled.len() - seen.len()) as u64 - truth.under_way;
         truth.latencies.sort_unstable();
         truth
     }

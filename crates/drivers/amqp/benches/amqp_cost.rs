@@ -32,7 +32,7 @@ const BAR: f64 = 10.0;
 /// Unconfirmed messages of a publisher, and unacknowledged ones of a consumer, where the mode has
 /// them.
 const WINDOW: u16 = 1000;
-const NONCE: u8 = 3;
+const MARK: Mark = Mark::from_seed(3);
 
 /// What is asked of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -303,7 +303,7 @@ impl Events for Sink {
     fn arrived(&mut self) {}
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
         self.delivered += 1;
-        match Header::decode(delivery.payload, NONCE) {
+        match Header::decode(delivery.payload, MARK) {
             Some(header) if header.sequence == self.next => self.next += 1,
             _ => self.foreign += 1,
         }
@@ -371,7 +371,7 @@ fn publish(mode: Mode, endpoint: &str, topic: &str, count: u64) {
             stream: 0,
             sequence: sent as u32,
         }
-        .encode(NONCE);
+        .encode(MARK);
         let payload = Payload {
             head: &head,
             body: filler.body(0, sent as u32, PAYLOAD),

@@ -31,12 +31,13 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet, FleetConfig,
-    Header, Kind, Payload, Publish, Settings, Subscription, Target,
+    Header, Kind, Mark, Payload, Publish, Settings, Subscription, Target,
 };
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use serde_json::json;
 
 const SECOND: u64 = 1_000_000_000;
+const MARK: Mark = Mark::from_seed(1);
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -351,7 +352,7 @@ impl Events for Seen {
     fn arrived(&mut self) {}
 
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
-        if Header::decode(delivery.payload, 0).is_some() {
+        if Header::decode(delivery.payload, MARK).is_some() {
             self.count += 1;
         }
     }
@@ -414,7 +415,7 @@ impl Client {
             stream: 0,
             sequence,
         }
-        .encode(0);
+        .encode(MARK);
         let body = self.filler.body(0, sequence, self.payload);
         let payload = Payload { head: &head, body };
         self.fleet.publish(self.id, topic, payload, 0)

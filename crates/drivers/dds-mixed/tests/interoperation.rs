@@ -4,10 +4,12 @@
 use pubgauge_driver::conformance::{Exception, check, failures, prove};
 use pubgauge_driver::{
     Acknowledgement, Capability, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events,
-    Filler, FleetConfig, Header, Kind, Payload, Publish, Settings, Subscription, Support, Target,
+    Filler, FleetConfig, Header, Kind, Mark, Payload, Publish, Settings, Subscription, Support, Target,
 };
 use pubgauge_driver_dds_mixed::Mixed;
 use serde_json::json;
+
+const MARK: Mark = Mark::from_seed(7);
 
 fn conforms(driver: &dyn Driver, settings: serde_json::Value, exceptions: &[Exception<'_>]) {
     let settings: Settings = serde_json::from_value(settings).expect("settings");
@@ -74,7 +76,7 @@ impl Events for Seen {
     fn arrived(&mut self) {}
 
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
-        let header = Header::decode(delivery.payload, 7).expect("a header of ours");
+        let header = Header::decode(delivery.payload, MARK).expect("a header of ours");
         self.got.push(header.sequence);
     }
 
@@ -129,7 +131,7 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
             sequence,
         };
         let payload = Payload {
-            head: &head.encode(7),
+            head: &head.encode(MARK),
             body: filler.body(0, sequence, 64),
         };
         if fleet.publish(client, topic, payload, 0) == Publish::Accepted {

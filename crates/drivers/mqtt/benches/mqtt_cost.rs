@@ -22,6 +22,7 @@ const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
 const IDLE_CONNECTIONS: usize = 15_000;
 const PAYLOAD: usize = 64;
+const MARK: Mark = Mark::from_seed(1);
 /// Source addresses that the connections are spread over. From one alone the kernel finds the
 /// first 14,000 ports quickly (every other one of the range) and searches long for each further.
 const SOURCES: usize = 4;
@@ -77,7 +78,7 @@ struct Sink {
 impl Events for Sink {
     fn arrived(&mut self) {}
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
-        match Header::decode(delivery.payload, 1) {
+        match Header::decode(delivery.payload, MARK) {
             Some(header) => {
                 self.delivered += 1;
                 self.checksum = self.checksum.wrapping_add(u64::from(header.sequence));
@@ -215,7 +216,7 @@ fn publish_by_fleet(port: u16, version: &str) -> f64 {
                 stream: 0,
                 sequence,
             };
-            let head = header.encode(1);
+            let head = header.encode(MARK);
             let body = filler.body(0, sequence, PAYLOAD);
             match fleet.publish(client, topic, Payload { head: &head, body }, 0) {
                 Publish::Accepted => sequence = sequence.wrapping_add(1),
@@ -323,7 +324,7 @@ fn receive(name: &'static str, version: Version) -> f64 {
                 stream: 0,
                 sequence,
             };
-            template.append(&mut batch, 0, &header.encode(1), &[7; PAYLOAD - 16]);
+            template.append(&mut batch, 0, &header.encode(MARK), &[7; PAYLOAD - 16]);
         }
         let start = Instant::now();
         // The receiver ends the connection.

@@ -18,12 +18,12 @@ use std::process::{Child, Command, Stdio};
 use hdrhistogram::Histogram;
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Nanos, Payload, Publish, Settings, Subscription, Target,
+    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
 };
 use pubgauge_driver_zeromq::ZeromqDriver;
 
 const PAYLOAD: usize = 64;
-const NONCE: u8 = 9;
+const MARK: Mark = Mark::from_seed(9);
 const TOPIC: &str = "bench/0";
 /// Time for the subscription to reach the publisher.
 const SETTLE: std::time::Duration = std::time::Duration::from_millis(150);
@@ -370,7 +370,7 @@ fn publish_with_driver(kind: &str, count: u32, hwm: i32) {
                 sequence,
             };
             let payload = Payload {
-                head: &header.encode(NONCE),
+                head: &header.encode(MARK),
                 body: filler.body(0, sequence, PAYLOAD),
             };
             match fleet.publish(client, topic, payload, 0) {
@@ -466,7 +466,7 @@ impl Events for Sink {
     }
 
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
-        let header = Header::decode(delivery.payload, NONCE).expect("a header of ours");
+        let header = Header::decode(delivery.payload, MARK).expect("a header of ours");
         assert_eq!(header.sequence, self.received, "lost, or out of order");
         assert!(
             self.filler

@@ -9,8 +9,9 @@ use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish};
 use pubgauge_workload::{Arrivals, Due, Gate};
 use rustc_hash::FxHashMap;
 
-use super::{PER_TURN, Pace, Sending};
+use super::{Bound, PER_TURN, Pace, Sending};
 use crate::receiving::Reply;
+use crate::worker::Positions;
 
 /// Flat-out messages that share one reading of the clock.
 const PER_STAMP: u32 = 64;
@@ -18,8 +19,12 @@ const PER_STAMP: u32 = 64;
 const DUE_PER_TURN: u32 = 1024;
 /// A ping-pong question without an answer is given up after this long.
 const ANSWER_WITHIN: Nanos = 1_000_000_000;
-/// A window is believed to be full of lost messages when nothing arrived for this long.
-const WINDOW_PATIENCE: Nanos = 200_000_000;
+/// A full window is believed to be full of lost messages when nothing came for this long, or for
+/// [`PATIENCE_FACTOR`] times the longest silence of the trial if that is more.
+const WINDOW_PATIENCE: Nanos = 1_000_000_000;
+const PATIENCE_FACTOR: Nanos = 3;
+/// How soon a full window is looked at again.
+const WINDOW_AGAIN: Nanos = 50_000;
 
 impl Sending {
     /// Hands over what is due; when the next message is due ([`Nanos::MAX`]: none is, or all
@@ -90,6 +95,7 @@ impl Sending {
             let queued = self.locals[local as usize].blocked && self.waiting.contains_key(&local);
             if queued || !self.try_scheduled(fleet, local, intended, &due, now) {
                 self.locals[local as usize].blocked = true;
+                self.waiting_deliveries[flow as usize] += self.deliveries(local, due.topic);
                 self.waiting
                     .entry(local)
                     .or_default()
@@ -152,8 +158,6 @@ impl Sending {
             ready,
             at,
             window,
-            stuck,
-            forgiven,
             held,
         } = pace
         else {
@@ -175,48 +179,41 @@ impl Sending {
             if let Gate::Shut(until) = arrivals.flat_out_at(now - origin) {
                 return origin.saturating_add(until);
             }
-            if let Some(window) = window {
-                let live = &self.live.flows[flow as usize];
-                let delivered = live.all_delivered.load(Relaxed);
-                let mine = self.all_expected(flow as usize) - self.shown[flow as usize].2;
-                let under_way =
-                    (live.all_expected.load(Relaxed) + mine).saturating_sub(delivered + *forgiven);
-                let most = *window * u64::from(self.mean_fan_out(flow));
-                if most > 0 && under_way >= most {
-                    let (seen, since) = *stuck.get_or_insert((delivered, now));
-                    if seen != delivered {
-                        *stuck = Some((delivered, now));
-                    } else if now - since > WINDOW_PATIENCE {
-                        *forgiven += under_way;
-                        *stuck = None;
-                    }
-                    return now + 50_000;
-                }
+            let granted = match window {
+                None => PER_STAMP,
+                Some(bound) => self.take(flow, bound, now),
+            };
+            if granted == 0 {
+                return now + WINDOW_AGAIN;
             }
+            let mut tokens = 0;
             let kind = if now >= table.measure {
                 Kind::Measured
             } else {
                 Kind::WarmUp
             };
-            for _ in 0..PER_STAMP {
+            let mut ended = false;
+            for _ in 0..granted {
                 if ready.is_empty() {
-                    return Nanos::MAX;
+                    ended = true;
+                    break;
                 }
                 if *at >= ready.len() {
                     *at = 0;
                 }
                 let local = ready[*at];
-                let size = match held.take() {
+                let size = match held.take().or_else(|| Some(self.senders[index].schedule.next()?.size)) {
                     Some(size) => size,
-                    None => match self.senders[index].schedule.next() {
-                        Some(due) => due.size,
-                        None => return Nanos::MAX,
-                    },
+                    None => {
+                        ended = true;
+                        break;
+                    }
                 };
                 let turn = self.locals[local as usize].turn;
                 match self.hand_over(fleet, local, turn, kind, now, now, size, None) {
                     Publish::Accepted => {
                         let state = &mut self.locals[local as usize];
+                        tokens += u64::from(self.spread[(state.first_stream + turn) as usize]);
                         state.turn = if turn + 1 == state.topics {
                             0
                         } else {
@@ -228,7 +225,8 @@ impl Sending {
                             self.measured += 1;
                             if self.limit_reached() {
                                 self.done_at = Some(self.clock.now());
-                                return Nanos::MAX;
+                                ended = true;
+                                break;
                             }
                         }
                     }
@@ -248,9 +246,58 @@ impl Sending {
                     }
                 }
             }
+            if let Some(bound) = window {
+                let live = &self.live.flows[flow as usize].window;
+                live.untake(u64::from(granted) * bound.tokens - tokens);
+            }
+            if ended {
+                return Nanos::MAX;
+            }
         }
         // More at once, unless there is nobody left to send.
         if ready.is_empty() { Nanos::MAX } else { 0 }
+    }
+
+    /// For how many messages there is room in a flow's window. A window that stays full is given up.
+    fn take(&mut self, flow: u32, bound: &mut Bound, now: Nanos) -> u32 {
+        let window = &self.live.flows[flow as usize].window;
+        let granted = window.take(bound.messages, bound.tokens, PER_STAMP);
+        if granted > 0 {
+            bound.stuck = None;
+            return granted;
+        }
+        let given_back = window.given_back();
+        let silence = self.live.silence.load(Relaxed);
+        let patience = WINDOW_PATIENCE.max(PATIENCE_FACTOR * silence);
+        match bound.stuck {
+            Some((seen, since)) if seen == given_back => {
+                if now - since > patience {
+                    bound.stuck = None;
+                    let positions = self.positions(flow);
+                    self.stuck.push(positions);
+                }
+            }
+            _ => bound.stuck = Some((given_back, now)),
+        }
+        0
+    }
+
+    /// How much was sent of each stream of a flow.
+    fn positions(&self, flow: u32) -> Positions {
+        let locals = self.locals.iter().filter(|local| local.flow == flow);
+        locals
+            .flat_map(|local| {
+                let outlets = &self.outlets[local.first_outlet as usize..][..local.topics as usize];
+                (local.first_stream..).zip(outlets.iter().map(|outlet| outlet.next))
+            })
+            .filter(|(_, sent)| *sent != [0, 0])
+            .collect()
+    }
+
+    /// Deliveries that a publisher's message to one of its topics should cause.
+    fn deliveries(&self, local: u32, topic: u32) -> u64 {
+        let stream = self.locals[local as usize].first_stream + topic;
+        u64::from(self.brief.audience.fan_out(stream))
     }
 
     fn send_questions(
@@ -346,7 +393,7 @@ impl Sending {
                 kind: Kind::Reply,
                 ..reply.header
             }
-            .encode(self.nonce);
+            .encode(self.mark);
             let body = self.filler.body(
                 reply.header.stream,
                 reply.header.sequence,
@@ -380,12 +427,17 @@ impl Sending {
                 self.waiting.get_mut(&local).and_then(VecDeque::pop_front)
             {
                 let now = self.clock.now();
+                let flow = self.locals[local as usize].flow as usize;
+                let deliveries = self.deliveries(local, due.topic);
+                self.keep_time(now);
                 self.waiting_count -= 1;
+                self.waiting_deliveries[flow] -= deliveries;
                 if !self.try_scheduled(fleet, local, intended, &due, now) {
                     if let Some(queue) = self.waiting.get_mut(&local) {
                         queue.push_front((intended, due));
                     }
                     self.waiting_count += 1;
+                    self.waiting_deliveries[flow] += deliveries;
                     self.locals[local as usize].blocked = true;
                     break;
                 }

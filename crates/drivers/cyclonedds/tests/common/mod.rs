@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
+    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
 };
 use pubgauge_driver_cyclonedds::{CycloneFleet, CycloneddsDriver};
 
-pub const NONCE: u8 = 17;
+pub const MARK: Mark = Mark::from_seed(17);
 pub const MS: Nanos = 1_000_000;
 pub const SECOND: Nanos = 1_000_000_000;
 const LARGEST: usize = 1 << 15;
@@ -63,7 +63,7 @@ impl Events for Recorder {
             self.since_stamp <= 64,
             "one stamp for more than 64 messages"
         );
-        let header = Header::decode(delivery.payload, NONCE).expect("a header of ours");
+        let header = Header::decode(delivery.payload, MARK).expect("a header of ours");
         let len = delivery.payload.len();
         let expected = self.filler.body(header.stream, header.sequence, len);
         assert!(
@@ -192,7 +192,7 @@ impl Bench {
             stream,
             sequence,
         }
-        .encode(NONCE);
+        .encode(MARK);
         let body = self.filler.body(stream, sequence, len);
         self.fleet
             .publish(id, topic, Payload { head: &head, body }, 0)

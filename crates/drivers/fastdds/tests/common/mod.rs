@@ -3,12 +3,12 @@
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
+    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
 };
 use pubgauge_driver_fastdds::FastddsDriver;
 
 pub const SECOND: Nanos = 1_000_000_000;
-const NONCE: u8 = 7;
+const MARK: Mark = Mark::from_seed(7);
 const LONGEST: usize = 20_000;
 
 pub fn settings(json: serde_json::Value) -> Settings {
@@ -51,7 +51,7 @@ impl Events for Seen {
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.all += 1;
         self.retained += usize::from(delivery.retained);
-        let Some(header) = Header::decode(delivery.payload, NONCE) else {
+        let Some(header) = Header::decode(delivery.payload, MARK) else {
             self.damaged += 1;
             return;
         };
@@ -153,7 +153,7 @@ impl Rig {
             stream: 0,
             sequence,
         }
-        .encode(NONCE);
+        .encode(MARK);
         let payload = Payload {
             head: &head,
             body: self.filler.body(0, sequence, self.len),

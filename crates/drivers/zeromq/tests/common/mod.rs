@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
+    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
 };
 use pubgauge_driver_zeromq::{
     ForwarderAddress, ForwarderCounts, ForwarderOptions, ZeromqDriver, forwarder,
 };
 
-pub const NONCE: u8 = 17;
+pub const MARK: Mark = Mark::from_seed(17);
 pub const SECOND: Nanos = 1_000_000_000;
 
 /// One delivered message.
@@ -84,7 +84,7 @@ impl Events for Recorder {
             self.since_stamp <= 64,
             "one stamp for more than 64 messages"
         );
-        let header = Header::decode(delivery.payload, NONCE).expect("a header of ours");
+        let header = Header::decode(delivery.payload, MARK).expect("a header of ours");
         let body = &delivery.payload[16..];
         let expected = self
             .filler
@@ -206,7 +206,7 @@ impl Bench {
             stream,
             sequence,
         }
-        .encode(NONCE);
+        .encode(MARK);
         let body = self.filler.body(stream, sequence, len);
         self.fleet
             .publish(id, topic, Payload { head: &head, body }, 0)

@@ -1,0 +1,218 @@
+//! What a fleet reports, one delivery at a time: the message path.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pubgauge_driver::header::HEADER_LEN;
+use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind};
+
+use super::{Receiving, Reply, TAG_TIME_BITS, key};
+use crate::ledger::{Account, Arrival};
+use crate::times::LONGEST;
+
+impl Receiving {
+    /// Notes a measured or a warm-up message in the ledger and in the counts.
+    #[inline]
+    fn message(&mut self, client: ClientId, flow: usize, header: Header, payload: &[u8]) {
+        let Some((party, grouped)) =
+            self.seats[client.0 as usize].party(&self.brief, header.stream)
+        else {
+            self.foreign += 1;
+            return;
+        };
+        let account = Account {
+            party,
+            stream: header.stream,
+            kind: header.kind,
+        };
+        let parties = &self.brief.audience.parties;
+        let noted = self.ledger.note(
+            account,
+            grouped.then_some(client),
+            header.sequence,
+            || parties[party as usize].is_entitled(header.stream),
+        );
+        if noted.arrival == Arrival::Foreign {
+            self.foreign += 1;
+            return;
+        }
+        let first = noted.arrival != Arrival::Duplicate;
+        self.repeated += u64::from(!first);
+        if self.flows[flow].windowed && first {
+            self.passed(flow, account, grouped, noted.entry, header.sequence);
+        }
+        let state = &mut self.flows[flow];
+        let passed_over = |count: u64| count + u64::from(noted.skipped) - u64::from(noted.filled);
+        if header.kind == Kind::WarmUp {
+            state.counts.warm_up_delivered += 1;
+            state.counts.warm_up_unique += u64::from(first);
+            state.counts.warm_up_passed_over = passed_over(state.counts.warm_up_passed_over);
+            return;
+        }
+        state.counts.delivered += 1;
+        if self.brief.checked[flow]
+            && !self
+                .filler
+                .matches(header.stream, header.sequence, &payload[HEADER_LEN..])
+        {
+            state.counts.corrupt += 1;
+        }
+        if !first {
+            state.counts.duplicated += 1;
+            return;
+        }
+        state.counts.reordered += u64::from(noted.arrival == Arrival::Reordered);
+        state.counts.passed_over = passed_over(state.counts.passed_over);
+        state.counts.unique += 1;
+        if self.now < header.intended {
+            state.counts.negative += 1;
+        }
+        if let Some(times) = &mut state.times {
+            let latency = self.now.saturating_sub(header.intended);
+            times.latency.add(latency);
+            times.from_send.add(latency.saturating_sub(header.lag));
+        }
+    }
+
+    /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
+    fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
+        let party = self.seats[client.0 as usize].party(&self.brief, header.stream);
+        let Some((party, _)) = party.filter(|_| header.intended >= self.sentinels_from) else {
+            return;
+        };
+        if !self.unproven.remove(&key(party, header.stream)) {
+            return;
+        }
+        self.live.unproven.fetch_sub(1, Relaxed);
+        if self.closing {
+            let account = Account {
+                party,
+                stream: header.stream,
+                kind: Kind::Measured,
+            };
+            // It carries how many measured messages were published before it.
+            let passed_over = self.ledger.close(account, header.sequence, || true);
+            self.flows[flow].counts.passed_over += u64::from(passed_over);
+        }
+    }
+
+    /// Notes that nothing came since the arrival before this one, or since this message was sent if
+    /// that was later.
+    #[cold]
+    fn note_silence(&mut self, header: &Header) {
+        let sent = header.intended + header.lag;
+        let silence = self.gap.min(self.now.saturating_sub(sent));
+        self.silence = self.silence.max(silence);
+        if self.now >= self.measure_from && header.kind != Kind::Sentinel {
+            self.measured_silence = self.measured_silence.max(silence);
+        }
+    }
+}
+
+impl Events for Receiving {
+    #[inline]
+    fn arrived(&mut self) {
+        let now = self.clock.now();
+        self.keep_time(now);
+        let now = now.saturating_sub(self.epoch);
+        self.gap = now.saturating_sub(self.now);
+        self.now = now;
+    }
+
+    #[inline]
+    fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
+        self.received += 1;
+        if delivery.retained {
+            self.retained += 1;
+            return;
+        }
+        self.redelivered += u64::from(delivery.redelivered);
+        let header = Header::decode(delivery.payload, self.mark);
+        let ours = |header: &Header| header.intended < self.now.saturating_add(LONGEST);
+        let Some((header, flow)) = header
+            .filter(ours)
+            .and_then(|h| Some((h, self.brief.flow_of(h.stream)?)))
+        else {
+            self.foreign += 1;
+            return;
+        };
+        if self.gap > self.measured_silence {
+            self.note_silence(&header);
+        }
+        match header.kind {
+            Kind::Measured | Kind::WarmUp => {
+                self.message(client, flow, header, delivery.payload);
+            }
+            Kind::Sentinel => {
+                self.sentinel(client, flow, header);
+                return;
+            }
+            Kind::Reply => {
+                let info = self.brief.audience.streams[header.stream as usize];
+                let asker = &self.brief.workload.flows[flow].publishers[info.publisher as usize];
+                if self.seats[client.0 as usize].device != asker.device {
+                    // A wildcard subscriber overhears the answers; they are not for it.
+                    return;
+                }
+                self.answered.push(header.stream);
+                let now = self.now;
+                if header.intended >= self.measure_from
+                    && let Some(round_trip) = self.flows[flow]
+                        .times
+                        .as_mut()
+                        .and_then(|t| t.round_trip.as_mut())
+                {
+                    round_trip.add(now.saturating_sub(header.intended));
+                }
+                return;
+            }
+        }
+        if self.seats[client.0 as usize].responds && self.brief.is_ping_pong(flow) {
+            self.replies.push(Reply {
+                client,
+                header,
+                len: delivery.payload.len(),
+            });
+        }
+    }
+
+    #[inline]
+    fn acknowledged(&mut self, _: ClientId, tag: u64, answer: Acknowledgement) {
+        let kind_bits = tag >> TAG_TIME_BITS & 3;
+        let measured = kind_bits == Kind::Measured as u64;
+        if !measured && kind_bits != Kind::WarmUp as u64 {
+            return;
+        }
+        let stream = (tag >> 40) as u32;
+        let Some(flow) = self.brief.flow_of(stream) else {
+            return;
+        };
+        let now = self.now;
+        let state = &mut self.flows[flow];
+        if let Acknowledgement::Rejected(_) = answer {
+            let deliveries = u64::from(self.brief.audience.fan_out(stream));
+            if measured {
+                state.rejected += 1;
+                state.rejected_deliveries += deliveries;
+            } else {
+                state.warm_up_rejected_deliveries += deliveries;
+            }
+            return;
+        }
+        if !measured {
+            return;
+        }
+        let mask = (1u64 << TAG_TIME_BITS) - 1;
+        let elapsed = (now >> 2).wrapping_sub(tag & mask) & mask;
+        if let Some(times) = state
+            .times
+            .as_mut()
+            .and_then(|t| t.acknowledgement.as_mut())
+        {
+            times.add(elapsed << 2);
+        }
+    }
+
+    fn changed(&mut self, client: ClientId, change: Change) {
+        self.changes.push((client, change));
+    }
+}

@@ -1,0 +1,265 @@
+//! The series of a trial: what had happened by each of a sequence of moments, its cuts.
+//!
+//! Every worker closes its accounts at the same cuts by the trial's clock, before it counts anything
+//! later, so that the sums over workers are exact: whatever was delivered before a cut was also
+//! published before it.
+
+use pubgauge_driver::Nanos;
+use pubgauge_workload::{Arrivals, Workload};
+use serde::{Deserialize, Serialize};
+
+use crate::assignment::Timetable;
+
+/// Periods below this are no concern of a cut: few of the messages of a record are under way in it.
+const SLOW: Nanos = 5_000_000;
+
+/// Messages of one flow, of warm-up and measurement together, up to one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Messages that the driver accepted.
+    pub published: u64,
+    /// Deliveries that they should cause.
+    pub due: u64,
+    /// Of these, deliveries of messages that the system rejected later.
+    pub rejected: u64,
+    /// First deliveries.
+    pub unique: u64,
+    /// Deliveries of messages that the party had.
+    pub repeated: u64,
+    /// Deliveries that have not come although something later of their stream has come to the party.
+    pub passed_over: u64,
+    /// Deliveries of messages that are due, but which the system does not take yet.
+    pub waiting: u64,
+}
+
+impl Totals {
+    /// Adds another worker's share.
+    pub fn add(&mut self, other: &Totals) {
+        self.published += other.published;
+        self.due += other.due;
+        self.rejected += other.rejected;
+        self.unique += other.unique;
+        self.repeated += other.repeated;
+        self.passed_over += other.passed_over;
+        self.waiting += other.waiting;
+    }
+}
+
+/// Adds up two halves of the same series; the one that ends earlier stays at its last totals.
+pub fn add_up(sum: &mut Vec<Totals>, part: &[Totals]) {
+    let Some(last) = part.last() else { return };
+    if sum.len() < part.len() {
+        let padding = sum.last().copied().unwrap_or_default();
+        sum.resize(part.len(), padding);
+    }
+    for (n, totals) in sum.iter_mut().enumerate() {
+        totals.add(part.get(n).unwrap_or(last));
+    }
+}
+
+/// The cuts of a trial: the start of the measurement, the end of each interval, the end of the
+/// measurement, and the end of each interval of the drain.
+///
+/// A cut lies where no message is due: where a flow sends seldom, up to a quarter of an interval
+/// earlier, just before a message is due, so that each message and its deliveries fall into one
+/// record.
+#[derive(Clone, Debug)]
+pub struct Cuts {
+    table: Timetable,
+    /// Seldom sending flows: when the first message is due, and the period.
+    slow: Vec<(Nanos, f64)>,
+    number: u32,
+    next: Nanos,
+}
+
+impl Cuts {
+    /// No cuts before there is a timetable.
+    pub fn none() -> Self {
+        Cuts {
+            table: Timetable {
+                warm_up: Nanos::MAX,
+                measure: Nanos::MAX,
+                end: Nanos::MAX,
+                interval: 1,
+            },
+            slow: Vec::new(),
+            number: 0,
+            next: Nanos::MAX,
+        }
+    }
+
+    /// The cuts of a timetable.
+    pub fn new(table: Timetable, workload: &Workload) -> Self {
+        let slow = workload.flows.iter().filter_map(|flow| {
+            let Arrivals::Periodic { per_s } = flow.arrivals else {
+                return None;
+            };
+            let period = 1e9 / per_s;
+            (period >= SLOW as f64).then(|| (table.origin(flow), period))
+        });
+        let mut cuts = Cuts {
+            table,
+            slow: slow.collect(),
+            number: 0,
+            next: table.measure,
+        };
+        cuts.next = cuts.at(0);
+        cuts
+    }
+
+    /// Whether the next cut has come.
+    #[inline]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now >= self.next
+    }
+
+    /// When the next cut is.
+    pub fn next(&self) -> Nanos {
+        self.next
+    }
+
+    /// Goes on to the cut after the next one; the number of the record that ends here. `None`: the
+    /// measurement only begins.
+    pub fn pass(&mut self) -> Option<u32> {
+        let ended = self.number.checked_sub(1);
+        self.number += 1;
+        self.next = self.at(self.number);
+        ended
+    }
+
+    /// Number of the record that is not yet closed.
+    pub fn record(&self) -> u32 {
+        self.number.saturating_sub(1)
+    }
+
+    /// The measurement ends at `end`, earlier than planned.
+    pub fn end_at(&mut self, end: Nanos) {
+        if self.next != Nanos::MAX && end < self.table.end {
+            self.table.end = end;
+            self.next = self.at(self.number);
+        }
+    }
+
+    /// When cut `n` is: 0 is the start of the measurement.
+    pub fn at(&self, n: u32) -> Nanos {
+        let Timetable {
+            measure,
+            end,
+            interval,
+            ..
+        } = self.table;
+        let whole = end.saturating_sub(measure).div_ceil(interval);
+        let n = u64::from(n);
+        match n.cmp(&whole) {
+            _ if n == 0 => measure,
+            std::cmp::Ordering::Less => self.quiet(measure + n * interval),
+            _ => end + (n - whole) * interval,
+        }
+    }
+
+    /// The moment at or shortly before `nominal` for which the last message of a seldom sending
+    /// flow was due longest ago.
+    fn quiet(&self, nominal: Nanos) -> Nanos {
+        let earliest = nominal - self.table.interval / 4;
+        // Just before `t`, a period's last message was due.
+        let last_due = |(origin, period): &(Nanos, f64), t: Nanos| {
+            let since = t.saturating_sub(*origin) as f64;
+            *origin + ((since / period).floor() * period) as Nanos
+        };
+        let rest = |t: Nanos| {
+            let since = self.slow.iter().map(|flow| t.saturating_sub(last_due(flow, t)));
+            since.min().unwrap_or(Nanos::MAX)
+        };
+        let before = self.slow.iter().map(|flow| last_due(flow, nominal).saturating_sub(1_000));
+        before
+            .filter(|t| *t >= earliest)
+            .chain([nominal])
+            .max_by_key(|t| (rest(*t), *t))
+            .unwrap_or(nominal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_workload::{Exchange, Flow, Phases, SECOND, Sizes};
+
+    fn cuts(rates: &[f64], warm_up: Nanos) -> Cuts {
+        let flow = |per_s: &f64| Flow {
+            name: "flow".into(),
+            publishers: Vec::new(),
+            subscribers: Vec::new(),
+            arrivals: Arrivals::Periodic { per_s: *per_s },
+            size: Sizes::Fixed { bytes: 16 },
+            start_offset: 0,
+            active_for: None,
+            exchange: Exchange::OneWay,
+            window: None,
+        };
+        let workload = Workload {
+            name: "test".into(),
+            devices: Vec::new(),
+            flows: rates.iter().map(flow).collect(),
+            phases: Phases::default(),
+            seed: 1,
+        };
+        let table = Timetable {
+            warm_up,
+            measure: 10 * SECOND,
+            end: 13 * SECOND + SECOND / 2,
+            interval: SECOND,
+        };
+        Cuts::new(table, &workload)
+    }
+
+    #[test]
+    fn cuts_are_whole_intervals_and_the_end() {
+        let mut cuts = cuts(&[1000.0], 8 * SECOND);
+        let mut all = vec![cuts.next()];
+        assert_eq!(cuts.pass(), None);
+        for number in 0..5 {
+            all.push(cuts.next());
+            assert_eq!(cuts.pass(), Some(number));
+        }
+        let half = SECOND / 2;
+        assert_eq!(all, [20, 22, 24, 26, 27, 29].map(|halves| halves * half));
+    }
+
+    #[test]
+    fn cuts_lie_where_no_message_is_due() {
+        // Messages are due 0.1 ms before each full second.
+        let due = 8 * SECOND - 100_000;
+        let slow = cuts(&[1.0], due);
+        assert_eq!(slow.at(1), due + 3 * SECOND - 1_000);
+        // Messages on the full second: each falls into the record that begins there.
+        let on_the_second = cuts(&[1.0], 8 * SECOND).at(1);
+        assert!((11 * SECOND - 1_000..=11 * SECOND).contains(&on_the_second));
+        // Two flows, half a second apart: the cut is never right after either.
+        let cuts = cuts(&[1.0, 2.0], 8 * SECOND - 200_000);
+        for n in 1..3 {
+            let phase = (cuts.at(n) + 200_000) % (SECOND / 2);
+            assert!(phase > SECOND / 4, "{phase}");
+        }
+    }
+
+    #[test]
+    fn an_earlier_end_moves_the_cuts() {
+        let mut cuts = cuts(&[1000.0], 8 * SECOND);
+        cuts.pass();
+        cuts.end_at(10 * SECOND + 5);
+        assert_eq!(cuts.next(), 10 * SECOND + 5);
+    }
+
+    #[test]
+    fn halves_add_up() {
+        let totals = |n| Totals {
+            published: n,
+            ..Totals::default()
+        };
+        let mut sum = Vec::new();
+        add_up(&mut sum, &[totals(1), totals(2)]);
+        add_up(&mut sum, &[totals(10), totals(20), totals(30)]);
+        let published: Vec<u64> = sum.iter().map(|t| t.published).collect();
+        assert_eq!(published, [11, 22, 32]);
+    }
+}
