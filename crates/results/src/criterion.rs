@@ -89,8 +89,9 @@ impl Filter {
 }
 
 /// Figures that are worked out from recorded ones.
-pub const DERIVED: [&str; 6] = [
+pub const DERIVED: [&str; 7] = [
     "verdict",
+    "unique",
     "client_cpu_total_s",
     "lost_share",
     "system_cpu_us_per_msg",
@@ -100,8 +101,9 @@ pub const DERIVED: [&str; 6] = [
 
 /// Figures that count what happened: they bear on every trial that ran, whatever its verdict,
 /// because a lossy trial is exactly what a criterion on loss is about.
-const COUNTS: [&str; 10] = [
+const COUNTS: [&str; 11] = [
     "lost",
+    "under_way",
     "lost_share",
     "duplicated",
     "duplicated_share",
@@ -132,6 +134,12 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         let whole = number(whole)?;
         (whole > 0.0).then_some(part? / whole)
     };
+    let unique = number("delivered").zip(number("duplicated")).map(|(all, again)| all - again);
+    // Microseconds for each first delivery.
+    let each = |seconds: Option<f64>| {
+        let unique = unique.filter(|unique| *unique > 0.0)?;
+        Some(seconds? * 1e6 / unique)
+    };
     match name {
         // As a number, the place in the list of verdicts, so that `= 0` means valid.
         "verdict" => Some(f64::from(trial.verdict.status as u8)),
@@ -140,15 +148,15 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         }
         "lost_share" => ratio(number("lost"), "expected"),
         "duplicated_share" => ratio(number("duplicated"), "delivered"),
-        "system_cpu_us_per_msg" => ratio(number("system_cpu_s").map(|s| s * 1e6), "delivered"),
-        "client_cpu_us_per_msg" => ratio(
+        "unique" => unique,
+        "system_cpu_us_per_msg" => each(number("system_cpu_s")),
+        "client_cpu_us_per_msg" => each(
             number("client_cpu_s.publishers")
                 .zip(number("client_cpu_s.subscribers"))
-                .map(|(p, s)| (p + s) * 1e6),
-            "delivered",
+                .map(|(p, s)| p + s),
         ),
         _ => {
-            // The percentiles of nothing are stored as 0 but mean nothing.
+            // Format 1 has 0 for the percentiles of nothing.
             if let Some((distribution, part)) = name.rsplit_once('.')
                 && part != "count"
                 && number(&format!("{distribution}.count")) == Some(0.0)
@@ -162,10 +170,9 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
 
 /// Whether a figure of that name can exist at all; for the checks of a study file.
 pub fn is_figure(name: &str) -> bool {
-    let one = crate::model::Distribution {
-        count: 1,
-        ..Default::default()
-    };
+    let mut values = hdrhistogram::Histogram::<u64>::new(3).expect("three digits are in range");
+    values.saturating_record(1);
+    let one = crate::model::Distribution::from_histogram(&values);
     let probe = Trial {
         system_cpu_s: Some(1.0),
         system_rss_bytes: Some(1),
@@ -290,7 +297,7 @@ mod tests {
     fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
         let latency_ns = Distribution {
             count: 10,
-            p99,
+            p99: Some(p99),
             ..Default::default()
         };
         Trial {
@@ -316,7 +323,7 @@ mod tests {
                 name: "meters".into(),
                 latency_ns: Distribution {
                     count: 5,
-                    p99: 2 * p99,
+                    p99: Some(2 * p99),
                     ..Default::default()
                 },
                 ..Default::default()

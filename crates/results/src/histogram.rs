@@ -60,36 +60,75 @@ impl Distribution {
     /// Summarises a histogram of nanoseconds. Percentiles are the histogram's own: the highest
     /// value of the bucket that holds the rank, never above the largest value recorded.
     pub fn from_histogram(histogram: &Histogram<u64>) -> Distribution {
-        if histogram.is_empty() {
-            return Distribution::default();
+        Distribution::censored(histogram, 0)
+    }
+
+    /// Summarises a histogram of nanoseconds of which `censored` larger values are missing.
+    pub fn censored(histogram: &Histogram<u64>, censored: u64) -> Distribution {
+        let count = histogram.len();
+        if count == 0 {
+            return Distribution {
+                censored,
+                ..Distribution::default()
+            };
         }
-        let at = |quantile: f64| histogram.value_at_quantile(quantile).min(histogram.max());
+        let all = count + censored;
+        let at = |quantile: f64| {
+            let rank = ((quantile * all as f64).ceil() as u64).max(1);
+            // With nothing missing the histogram's own rounding of the rank is kept.
+            let own = match censored {
+                0 => quantile,
+                _ => rank as f64 / count as f64,
+            };
+            let known = censored == 0 || rank <= count;
+            known.then(|| histogram.value_at_quantile(own).min(histogram.max()))
+        };
+        let whole = censored == 0;
         Distribution {
-            count: histogram.len(),
-            min: histogram.min(),
-            mean: histogram.mean(),
+            count,
+            censored,
+            min: Some(histogram.min()),
+            mean: whole.then(|| histogram.mean()),
             p50: at(0.50),
             p90: at(0.90),
             p99: at(0.99),
             p99_9: at(0.999),
             p99_99: at(0.9999),
-            max: histogram.max(),
+            max: whole.then(|| histogram.max()),
         }
     }
 
     /// The distribution of half of each value: (T2 - T1) / 2 of a round trip.
     pub fn halved(&self) -> Distribution {
+        let half = |value: Option<u64>| value.map(|value| value / 2);
         Distribution {
             count: self.count,
-            min: self.min / 2,
-            mean: self.mean / 2.0,
-            p50: self.p50 / 2,
-            p90: self.p90 / 2,
-            p99: self.p99 / 2,
-            p99_9: self.p99_9 / 2,
-            p99_99: self.p99_99 / 2,
-            max: self.max / 2,
+            censored: self.censored,
+            min: half(self.min),
+            mean: self.mean.map(|mean| mean / 2.0),
+            p50: half(self.p50),
+            p90: half(self.p90),
+            p99: half(self.p99),
+            p99_9: half(self.p99_9),
+            p99_99: half(self.p99_99),
+            max: half(self.max),
         }
+    }
+
+    /// A percentile that can be quoted, ns: it is known, and at least one value lies beyond it.
+    /// `quantile` is 0.5, 0.9, 0.99, 0.999 or 0.9999; 1 is the largest value.
+    pub fn quotable(&self, quantile: f64) -> Option<u64> {
+        let value = match quantile {
+            0.5 => self.p50,
+            0.9 => self.p90,
+            0.99 => self.p99,
+            0.999 => self.p99_9,
+            0.9999 => self.p99_99,
+            1.0 => return self.max,
+            _ => None,
+        };
+        let beyond = (self.count + self.censored) as f64 * (1.0 - quantile);
+        value.filter(|_| beyond >= 1.0 - 1e-9)
     }
 }
 
@@ -271,9 +310,35 @@ mod tests {
         let d = Distribution::from_histogram(&histogram(&values));
         assert_eq!(
             (d.count, d.min, d.p50, d.p90, d.p99, d.max),
-            (1000, 1, 500, 900, 990, 1000)
+            (
+                1000,
+                Some(1),
+                Some(500),
+                Some(900),
+                Some(990),
+                Some(1000)
+            )
         );
-        assert!((d.mean - 500.5).abs() < 0.5);
+        assert!((d.mean.expect("a mean") - 500.5).abs() < 0.5);
+    }
+
+    /// A thousand values of which only the 700 smallest were seen.
+    #[test]
+    fn missing_values_have_their_ranks() {
+        let values: Vec<u64> = (1..=700).collect();
+        let d = Distribution::censored(&histogram(&values), 300);
+        assert_eq!((d.count, d.censored, d.p50), (700, 300, Some(500)));
+        assert_eq!((d.p90, d.p99, d.mean, d.max), (None, None, None, None));
+        assert_eq!((d.quotable(0.5), d.quotable(0.9)), (Some(500), None));
+        let nothing = Distribution::censored(&histogram(&[]), 300);
+        assert_eq!((nothing.censored, nothing.p50, nothing.min), (300, None, None));
+    }
+
+    #[test]
+    fn percentiles_without_a_value_beyond_are_not_quotable() {
+        let d = Distribution::from_histogram(&histogram(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]));
+        assert_eq!((d.quotable(0.9), d.quotable(0.99)), (Some(9), None));
+        assert_eq!(d.quotable(1.0), Some(10));
     }
 
     #[test]

@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
-pub const FORMAT: &str = "pubgauge-results/1";
+pub const FORMAT: &str = "pubgauge-results/2";
+
+/// Formats that are read: fields that an older one lacks get their defaults.
+pub const READ_FORMATS: [&str; 2] = ["pubgauge-results/1", FORMAT];
 
 /// The file `results.json` of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -145,8 +148,13 @@ pub struct Trial {
     pub delivered: u64,
     /// Deliveries expected: over all published messages, the subscribers (or groups) entitled.
     pub expected: u64,
-    /// Expected deliveries minus unique ones.
+    /// Expected deliveries that never come: something later of the same stream has come to the same
+    /// subscriber, or nothing has come for longer than the trial was ever silent.
     pub lost: u64,
+    /// Expected deliveries that were still on their way when the drain was cut short: neither
+    /// delivered nor lost. `expected = delivered - duplicated + under_way + lost`.
+    #[serde(default)]
+    pub under_way: u64,
     /// Deliveries of a message that the same subscriber (or group) had already got.
     pub duplicated: u64,
     /// Deliveries overtaken by a later message of the same stream (RFC 4737).
@@ -162,7 +170,7 @@ pub struct Trial {
     pub offered_msgs_per_s: f64,
     /// Messages taken by the system per second of the measurement.
     pub published_msgs_per_s: f64,
-    /// Deliveries that arrived during the measurement, per second.
+    /// First deliveries that arrived during the measurement, per second; repeated ones count once.
     pub delivered_msgs_per_s: f64,
     /// From the intended send time to arrival.
     pub latency_ns: Distribution,
@@ -207,8 +215,24 @@ pub struct Trial {
     pub wire_bytes_received: u64,
     /// Connections: asked for, made, lost on the way, made again; and time to connect all.
     pub connections: Connections,
+    /// How the drain went.
+    #[serde(default)]
+    pub drain: Drain,
+    /// Longest time, from the start of the measurement on, for which nothing came to a subscribing
+    /// worker although a message was under way to it, ns.
+    #[serde(default)]
+    pub longest_silence_ns: u64,
+    /// What no figure says about the trial, as the verdict took it.
+    #[serde(default)]
+    pub circumstances: Circumstances,
+    /// Figures that were found in two independent ways.
+    #[serde(default)]
+    pub checks: Vec<CountCheck>,
     /// The same figures flow by flow.
     pub flows: Vec<FlowFigures>,
+    /// What stood at the start of the measurement, from the warm-up.
+    #[serde(default)]
+    pub at_start: AtStart,
     /// Second by second.
     pub series: Vec<Second>,
     /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
@@ -223,22 +247,83 @@ pub struct Trial {
     pub extra: BTreeMap<String, serde_json::Value>,
 }
 
-/// Key in [`Trial::extra`] under which [`Trial::set_system_in_client`] notes its fact.
-const SYSTEM_IN_CLIENT: &str = "system_in_client";
-
 impl Trial {
-    /// Notes that the system works inside the client's own threads or processes (a brokerless
-    /// library), so that its processor time is part of the client's.
-    pub fn set_system_in_client(&mut self) {
-        self.extra
-            .insert(SYSTEM_IN_CLIENT.to_owned(), serde_json::Value::Bool(true));
+    /// First deliveries of measured messages.
+    pub fn unique(&self) -> u64 {
+        self.delivered.saturating_sub(self.duplicated)
     }
 
-    /// Whether [`Trial::set_system_in_client`] was called. Tells a system without processor time
-    /// of its own from one that is merely out of sight.
+    /// Whether the system works inside the client's own threads or processes (a brokerless
+    /// library), so that its processor time is part of the client's. Tells a system without
+    /// processor time of its own from one that is merely out of sight.
     pub fn system_in_client(&self) -> bool {
-        self.extra.get(SYSTEM_IN_CLIENT) == Some(&serde_json::Value::Bool(true))
+        self.circumstances.system_in_client
     }
+}
+
+/// What the figures of a trial do not say themselves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Circumstances {
+    /// Why the trial could not be run to its end: not ready in time, interrupted. In words that
+    /// end a sentence "not run as planned: ...".
+    pub not_run: Option<String>,
+    /// The client's own resource that was used up, where that is why connections or the whole trial
+    /// failed: file descriptors, memory, ports.
+    pub exhausted: Option<String>,
+    /// Processes of the system that ended during the trial, each with how.
+    pub system_died: Vec<String>,
+    /// The study cuts connections on purpose: lost ones are no fault.
+    pub disconnects_allowed: bool,
+    /// Loss is the study's subject. Settings that permit loss (`on-full = "drop"`, `conflate`,
+    /// `lifespan-ms`) say so by themselves.
+    pub losses_allowed: bool,
+    /// The system works inside the client's own threads or processes (brokerless libraries): a
+    /// busy worker is then a busy system.
+    pub system_in_client: bool,
+    /// The arrivals vary by design (bursts, replayed traces): a rate that varies is no fault.
+    pub rate_varies_by_design: bool,
+    /// Processors available; 0 if not known.
+    pub cores: u32,
+}
+
+/// One figure, found in two independent ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountCheck {
+    /// What was counted.
+    pub what: String,
+    /// Who counted, and what each found; absent: why it could not be read stands in `not_read`.
+    pub counts: Vec<(String, u64)>,
+    /// Why the other count could not be read or compared; the check says nothing then.
+    #[serde(default)]
+    pub not_compared: Option<String>,
+}
+
+impl CountCheck {
+    /// Whether the counts differ.
+    pub fn disagrees(&self) -> bool {
+        self.not_compared.is_none() && self.counts.windows(2).any(|pair| pair[0].1 != pair[1].1)
+    }
+}
+
+/// How a drain went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Drain {
+    /// Its length, s.
+    pub seconds: f64,
+    /// Its time was over while messages were still coming or might be.
+    pub cut_short: bool,
+}
+
+/// What stood at the start of the measurement, from the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AtStart {
+    /// Messages published.
+    pub published: u64,
+    /// First deliveries.
+    pub delivered: u64,
+    /// Deliveries due that had not come.
+    pub backlog: u64,
 }
 
 /// A system and its version.
@@ -297,10 +382,10 @@ pub struct Verdict {
 pub enum Status {
     /// The figures describe the system.
     Valid,
-    /// The client or the machine was the limit.
-    ClientBound,
     /// No steady state.
     Unsteady,
+    /// The client or the machine was the limit.
+    ClientBound,
     /// More was offered than the system could carry: the backlog grew.
     Overloaded,
     /// Messages were lost.
@@ -311,26 +396,33 @@ pub enum Status {
 }
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
+///
+/// Values that were not seen because the trial ended before them (`censored`) are larger than
+/// those seen: they have their ranks, and a percentile that falls among them is absent, as are
+/// mean and largest value. Without any value all are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
-    /// Values recorded; all other fields are 0 if this is.
+    /// Values recorded.
     pub count: u64,
+    /// Values that were still to come when the trial ended.
+    #[serde(default)]
+    pub censored: u64,
     /// Smallest.
-    pub min: u64,
+    pub min: Option<u64>,
     /// Mean.
-    pub mean: f64,
+    pub mean: Option<f64>,
     /// Median.
-    pub p50: u64,
+    pub p50: Option<u64>,
     /// 90th percentile.
-    pub p90: u64,
+    pub p90: Option<u64>,
     /// 99th percentile.
-    pub p99: u64,
+    pub p99: Option<u64>,
     /// 99.9th percentile.
-    pub p99_9: u64,
+    pub p99_9: Option<u64>,
     /// 99.99th percentile.
-    pub p99_99: u64,
+    pub p99_99: Option<u64>,
     /// Largest.
-    pub max: u64,
+    pub max: Option<u64>,
 }
 
 /// Messages of a phase.
@@ -379,6 +471,19 @@ pub struct WorkerLoad {
     pub subscribers_running: f64,
     /// Busiest subscribing worker: ready, but waiting for a processor.
     pub subscribers_waiting: f64,
+    /// Publishing worker that stood still longest: neither running nor waiting for a processor
+    /// though its sleep was over, in stretches of 5 ms and more.
+    #[serde(default)]
+    pub publishers_stalled: f64,
+    /// The same of the subscribing workers.
+    #[serde(default)]
+    pub subscribers_stalled: f64,
+    /// The whole machine: a thread that only sleeps 1 ms at a time woke up 10 ms and more too late.
+    #[serde(default)]
+    pub machine_stalled: f64,
+    /// The longest such stretch of any of these, ns.
+    #[serde(default)]
+    pub longest_stall_ns: u64,
 }
 
 /// Context switches.
@@ -429,6 +534,9 @@ pub struct FlowFigures {
     /// As in [`Trial`].
     pub lost: u64,
     /// As in [`Trial`].
+    #[serde(default)]
+    pub under_way: u64,
+    /// As in [`Trial`].
     pub duplicated: u64,
     /// As in [`Trial`].
     pub reordered: u64,
@@ -444,16 +552,24 @@ pub struct FlowFigures {
     pub round_trip_ns: Option<Distribution>,
 }
 
-/// One second of the measurement (and of the drain, where `t_s` is beyond the duration).
+/// One record of the series: a second or a shorter interval of the measurement (and of the drain,
+/// where `t_s` is beyond the duration). Counts are of all messages, those of the warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Second {
     /// Its end, seconds from the start of the measurement.
     pub t_s: f64,
     /// Messages taken by the system.
     pub published: u64,
-    /// Deliveries.
+    /// Deliveries that these messages should cause.
+    #[serde(default)]
+    pub due: u64,
+    /// First deliveries.
     pub delivered: u64,
-    /// Published and expected but not yet delivered, at its end.
+    /// Deliveries of what the subscriber had.
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Deliveries due, or held back before the system, that had not come by its end, without those
+    /// that are known to be lost. Never negative.
     pub backlog: i64,
     /// Median latency of the deliveries in it.
     pub latency_p50_ns: u64,

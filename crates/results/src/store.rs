@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::histogram::{self, Interval, LogError};
-use crate::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
+use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
 
 /// Name of the file other tools read.
 pub const RESULTS_FILE: &str = "results.json";
@@ -378,13 +378,23 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
         .and_then(Value::as_str)
         .unwrap_or("none")
         .to_owned();
-    if found != FORMAT {
+    if !READ_FORMATS.contains(&found.as_str()) {
         return Err(StoreError::Format { path, found });
     }
-    serde_json::from_value(value).map_err(|why| StoreError::Damaged {
-        path,
-        why: why.to_string(),
-    })
+    let mut results: Results =
+        serde_json::from_value(value).map_err(|why| StoreError::Damaged {
+            path,
+            why: why.to_string(),
+        })?;
+    // What goes on with an older run is written in the newer format.
+    results.format = FORMAT.to_owned();
+    for trial in &mut results.trials {
+        // Format 1 had no place of its own for it.
+        if trial.extra.remove("system_in_client") == Some(Value::Bool(true)) {
+            trial.circumstances.system_in_client = true;
+        }
+    }
+    Ok(results)
 }
 
 /// Reads a histogram log of a stored trial, for example `latency`; empty if the trial has none of

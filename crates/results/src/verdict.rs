@@ -3,7 +3,7 @@
 //!
 //! [`judge`] is pure: the same trial always gets the same verdict, and a stored trial can be
 //! judged again. Every rule that applies leaves a reason with the figures that decided it; the
-//! status is the worst of them in the order of [`Status`]: valid, client-bound, unsteady,
+//! status is the worst of them in the order of [`Status`]: valid, unsteady, client-bound,
 //! overloaded, lossy, broken. `docs/verdicts.md` says the same in prose.
 //!
 //! The steady-state rule is that of ScalAgent, *Benchmark of MQTT servers* (2015), section 4:
@@ -12,227 +12,150 @@
 
 use pubgauge_driver::{OnFull, Reliability};
 
+pub use crate::model::Circumstances;
 use crate::model::{Second, Status, Trial, Verdict};
 
+mod broken;
 mod client;
 mod series;
+pub mod thresholds;
 #[cfg(test)]
 mod tests;
 
-/// The limits of the rules. Changing one changes what every later run is worth: say so in the
-/// change log.
-pub mod thresholds {
-    /// Share of time for which the busiest worker may run in a paced trial. ScalAgent 2015
-    /// accepts clients up to 70 % of their processors.
-    pub const PACED_RUNNING: f64 = 0.70;
-    /// Share of time for which the busiest worker may run in a flat-out trial; above it the
-    /// worker itself is what cannot go faster.
-    pub const FLAT_OUT_RUNNING: f64 = 0.90;
-    /// Share of time for which a worker may be ready and wait for a processor.
-    pub const WAITING: f64 = 0.20;
-    /// Cores in use from which a system has at least one thread that never rests.
-    pub const SYSTEM_BUSY_CORES: f64 = 0.90;
-    /// Cores in use up to which a system can be limited by one single thread.
-    pub const SINGLE_THREAD_CORES: f64 = 1.05;
-    /// Share of all processors, client and system together, from which the machine is full.
-    pub const MACHINE_BUSY: f64 = 0.95;
-    /// Median send lag as a share of median latency from which the median says more about the
-    /// client than about the system.
-    pub const LAG_SHARE: f64 = 0.10;
-    /// Median send lag that never matters, in nanoseconds.
-    pub const LAG_FLOOR_NS: u64 = 100_000;
-    /// 99th percentile of send lag that never matters, in nanoseconds.
-    pub const LAG_TAIL_FLOOR_NS: u64 = 1_000_000;
-    /// Share of time for which a late publisher must have run or waited to be at fault itself;
-    /// below it the publisher slept because the system held it back.
-    pub const LAG_AT_FAULT: f64 = 0.50;
-    /// Growth of the backlog over the measurement, as a share of the deliveries due in that
-    /// time, from which it is material.
-    pub const BACKLOG_SHARE: f64 = 0.05;
-    /// Growth of the backlog, as a share of the deliveries due, that is material if the backlog is
-    /// long ([`BACKLOG_SECONDS`]) or latency rises with it ([`LATENCY_FACTOR`]).
-    pub const BACKLOG_SHARE_MINOR: f64 = 0.01;
-    /// Backlog at the end, in seconds of delivered traffic, from which it is long.
-    pub const BACKLOG_SECONDS: f64 = 1.0;
-    /// Longest latency as a share of the time the backlog needs to empty, below which the backlog
-    /// is no queue but messages under way. Applied where records are too few for a slope.
-    pub const QUEUE_DELAY_SHARE: f64 = 0.2;
-    /// Messages by which a backlog must grow at all; below it is chance.
-    pub const BACKLOG_FLOOR: f64 = 10.0;
-    /// Slope divided by its standard error from which growth is no chance.
-    pub const SLOPE_SIGNIFICANCE: f64 = 3.0;
-    /// Factor by which the median latency of the last quarter exceeds that of the first.
-    pub const LATENCY_FACTOR: f64 = 2.0;
-    /// Change of median latency that never matters, in nanoseconds.
-    pub const LATENCY_FLOOR_NS: f64 = 100_000.0;
-    /// Share of due messages that may be left unsent or be refused.
-    pub const UNSENT_SHARE: f64 = 0.01;
-    /// Coefficient of variation of the delivery rate, chance (Poisson) taken off.
-    pub const RATE_VARIATION: f64 = 0.25;
-    /// Difference between the delivery rates of the two halves, as a share of the larger.
-    pub const HALVES_DIFFER: f64 = 0.20;
-    /// The same for measurements too short for a fair judgement of variation.
-    pub const HALVES_DIFFER_SHORT: f64 = 0.50;
-    /// Seconds of measurement below which variation from record to record is not judged.
-    pub const SHORT_S: f64 = 5.0;
-    /// Share of deliveries before their sending time from which the clock cannot be trusted.
-    pub const NEGATIVE_SHARE: f64 = 0.01;
+/// Judges a trial by its figures and its circumstances. The verdict that the trial carries already
+/// is not looked at.
+pub fn judge(trial: &Trial) -> Verdict {
+    findings(trial).verdict()
 }
 
-/// What the figures of a trial do not say themselves.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Circumstances {
-    /// Why the trial could not be run to its end: not ready in time, interrupted. In words that
-    /// end a sentence "not run as planned: ...".
-    pub not_run: Option<String>,
-    /// Processes of the system that ended during the trial, each with how.
-    pub system_died: Vec<String>,
-    /// The study cuts connections on purpose: lost ones are no fault.
-    pub disconnects_asked: bool,
-    /// Loss is the study's subject. Settings that permit loss (`on-full = "drop"`, `conflate`,
-    /// `lifespan-ms`) say so by themselves.
-    pub losses_are_the_subject: bool,
-    /// The system works inside the client's own threads or processes (brokerless libraries): a
-    /// busy worker is then a busy system.
-    pub system_in_client: bool,
-    /// The arrivals vary by design (bursts, replayed traces): a rate that varies is no fault.
-    pub rate_varies_by_design: bool,
-    /// Processors available; 0 if not known.
-    pub cores: u32,
-}
-
-impl Circumstances {
-    fn losses_allowed(&self, trial: &Trial) -> bool {
-        self.losses_are_the_subject
-            || trial.settings.on_full == Some(OnFull::Drop)
-            || trial.settings.conflate == Some(true)
-            || trial.settings.lifespan_ms.is_some()
-    }
-}
-
-/// Judges a trial. The verdict that the trial carries already is not looked at.
-pub fn judge(trial: &Trial, circumstances: &Circumstances) -> Verdict {
+fn findings(trial: &Trial) -> Findings {
     let mut findings = Findings::default();
-    broken(trial, circumstances, &mut findings);
-    if !findings.has(Status::Broken) {
-        lossy(trial, circumstances, &mut findings);
-        let client = client::Load::of(trial, circumstances);
-        overloaded(trial, circumstances, &client, &mut findings);
-        unsteady(trial, circumstances, &mut findings);
-        client.judge(trial, circumstances, &mut findings);
+    let client = client::Load::of(trial);
+    broken::broken(trial, &client, &mut findings);
+    if !findings.ends_here() {
+        let growth = series::growth(trial);
+        lossy(trial, &client, &mut findings);
+        overloaded(trial, &client, growth.as_ref(), &mut findings);
+        unsteady(trial, &client, &mut findings);
+        client.judge(trial, growth.as_ref(), &mut findings);
     }
-    findings.verdict()
+    findings
+}
+
+/// The rules. Those that say opposite things of the same trial are never found together, see
+/// [`Rule::contradicts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Rule {
+    NotRun,
+    SystemDied,
+    Unconnected,
+    ConnectionsLost,
+    Foreign,
+    Corrupt,
+    NothingMeasured,
+    NothingTaken,
+    NothingArrived,
+    Clocks,
+    CountsDiffer,
+    Lost,
+    LostByClient,
+    Repeated,
+    QueueGrew,
+    UnderWay,
+    Unsent,
+    UnsentByClient,
+    Refused,
+    RateWanders,
+    LatencyWanders,
+    SystemSilent,
+    PublisherFull,
+    SubscriberFull,
+    LibraryFull,
+    MachineFull,
+    ClientLate,
+    ClientStalled,
+}
+
+#[cfg(test)]
+impl Rule {
+    /// Whether the reasons that two rules give cannot both be true.
+    fn contradicts(self, other: Rule) -> bool {
+        use Rule::*;
+        // The system could have taken more; it could not.
+        let took_all = [PublisherFull];
+        let at_its_end = [QueueGrew, UnderWay, Unsent, Refused, Lost, NothingTaken];
+        // The client had time; it had none.
+        let client_had_time = [Unsent, SystemSilent, QueueGrew, UnderWay, Lost];
+        let client_had_none = [ClientStalled, UnsentByClient, LostByClient];
+        let between = |a: &[Rule], b: &[Rule]| {
+            a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)
+        };
+        between(&took_all, &at_its_end) || between(&client_had_time, &client_had_none)
+    }
 }
 
 /// Rules that applied so far.
 #[derive(Default)]
 struct Findings {
-    found: Vec<(Status, String)>,
+    found: Vec<(Rule, Status, String)>,
 }
 
 impl Findings {
-    fn add(&mut self, status: Status, reason: String) {
-        self.found.push((status, reason));
+    fn add(&mut self, rule: Rule, status: Status, reason: String) {
+        self.found.push((rule, status, reason));
     }
 
-    fn has(&self, status: Status) -> bool {
-        self.found.iter().any(|(found, _)| *found == status)
+    fn has(&self, rule: Rule) -> bool {
+        self.found.iter().any(|(found, ..)| *found == rule)
+    }
+
+    /// A trial that did not run as planned is not examined further.
+    fn ends_here(&self) -> bool {
+        self.found
+            .iter()
+            .any(|(rule, status, _)| *status == Status::Broken || *rule == Rule::NotRun)
     }
 
     /// Worst first; within a status in the order of the rules.
     fn verdict(mut self) -> Verdict {
         self.found
-            .sort_by_key(|(status, _)| std::cmp::Reverse(*status));
+            .sort_by_key(|(_, status, _)| std::cmp::Reverse(*status));
         Verdict {
             status: self
                 .found
                 .first()
-                .map_or(Status::Valid, |(status, _)| *status),
-            reasons: self.found.into_iter().map(|(_, reason)| reason).collect(),
+                .map_or(Status::Valid, |(_, status, _)| *status),
+            reasons: self.found.into_iter().map(|(.., reason)| reason).collect(),
         }
     }
 }
 
-fn broken(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings) {
-    let mut add = |reason: String| findings.add(Status::Broken, reason);
-    if let Some(why) = &circumstances.not_run {
-        add(format!("not run as planned: {why}"));
-    }
-    for death in &circumstances.system_died {
-        add(format!("the system ended during the trial: {death}"));
-    }
-    let connections = &trial.connections;
-    if connections.made < connections.planned {
-        add(format!(
-            "{} of {} connections were made",
-            connections.made, connections.planned
-        ));
-    }
-    if connections.lost > 0 && !circumstances.disconnects_asked {
-        add(format!(
-            "{} of {} connections were lost, {} made again",
-            connections.lost, connections.planned, connections.remade
-        ));
-    }
-    let odd = &trial.odd;
-    if odd.foreign > 0 {
-        add(format!(
-            "{} deliveries were not of this trial or not for that subscriber",
-            odd.foreign
-        ));
-    }
-    if odd.corrupt > 0 {
-        add(format!("{} deliveries had a damaged body", odd.corrupt));
-    }
-    if circumstances.not_run.is_some() {
-        return;
-    }
-    if trial.duration_s <= 0.0 {
-        add("nothing was measured: the measurement lasted 0 s".to_owned());
-        return;
-    }
-    if trial.offered > 0 && trial.published == 0 {
-        add(format!(
-            "the system took none of {} messages",
-            trial.offered
-        ));
-    }
-    if trial.expected > 0 && trial.delivered == 0 {
-        add(format!(
-            "none of {} expected deliveries arrived",
-            trial.expected
-        ));
-    }
-    if odd.negative as f64 > thresholds::NEGATIVE_SHARE * trial.delivered.max(1) as f64 {
-        add(format!(
-            "{} of {} deliveries came before they were sent: the clocks cannot be trusted",
-            odd.negative, trial.delivered
-        ));
-    }
-    let unique = trial.delivered.checked_sub(trial.duplicated);
-    if unique.and_then(|unique| unique.checked_add(trial.lost)) != Some(trial.expected) {
-        add(format!(
-            "the counts do not add up: {} delivered - {} duplicated + {} lost is not {} expected",
-            trial.delivered, trial.duplicated, trial.lost, trial.expected
-        ));
-    }
-}
-
-fn lossy(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings) {
-    if trial.lost > 0 && !circumstances.losses_allowed(trial) {
-        findings.add(
-            Status::Lossy,
-            format!(
-                "{} of {} expected deliveries were lost ({})",
-                trial.lost,
-                trial.expected,
-                percent(trial.lost, trial.expected)
-            ),
+fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
+    if trial.lost > 0 && !losses_allowed(trial) {
+        let lost = format!(
+            "{} of {} expected deliveries were lost ({})",
+            trial.lost,
+            trial.expected,
+            percent(trial.lost, trial.expected)
         );
+        // What is acknowledged is kept for a subscriber that has no time; nothing else is.
+        let acknowledged = trial
+            .settings
+            .reliability
+            .is_some_and(|r| !matches!(r, Reliability::AtMostOnce | Reliability::BestEffort));
+        match client.subscriber_trouble(trial).filter(|_| !acknowledged) {
+            Some(trouble) => findings.add(
+                Rule::LostByClient,
+                Status::ClientBound,
+                format!("{lost}, and the client may have let them fall: {trouble}"),
+            ),
+            None => findings.add(Rule::Lost, Status::Lossy, lost),
+        }
     }
     let repeats_allowed = trial.settings.reliability == Some(Reliability::AtLeastOnce);
     if trial.duplicated > 0 && !repeats_allowed {
         findings.add(
+            Rule::Repeated,
             Status::Lossy,
             format!(
                 "{} deliveries were duplicates, and the settings promise none",
@@ -242,41 +165,72 @@ fn lossy(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings) 
     }
 }
 
+fn losses_allowed(trial: &Trial) -> bool {
+    trial.circumstances.losses_allowed
+        || trial.settings.on_full == Some(OnFull::Drop)
+        || trial.settings.conflate == Some(true)
+        || trial.settings.lifespan_ms.is_some()
+}
+
 fn overloaded(
     trial: &Trial,
-    circumstances: &Circumstances,
     client: &client::Load,
+    growth: Option<&series::Growth>,
     findings: &mut Findings,
 ) {
     // A subscriber that cannot keep up makes a backlog of its own; that says nothing about the
     // system, and `client` names it. The same goes for what a busy publisher left unsent.
-    if let Some(growth) = series::backlog_growth(trial)
-        && !client.subscribers_full
-    {
-        findings.add(Status::Overloaded, growth.to_string());
+    let blameless = !client.subscribers_full && client.stalled.is_none();
+    if let Some(growth) = growth.filter(|_| blameless) {
+        findings.add(Rule::QueueGrew, Status::Overloaded, growth.to_string());
+    }
+    if trial.under_way > 0 && blameless {
+        findings.add(
+            Rule::UnderWay,
+            Status::Overloaded,
+            format!(
+                "{} of {} expected deliveries ({}) were still under way when the drain was cut short \
+                 after {:.1} s",
+                trial.under_way,
+                trial.expected,
+                percent(trial.under_way, trial.expected),
+                trial.drain.seconds
+            ),
+        );
     }
     let share = |count: u64| count as f64 / trial.offered.max(1) as f64;
     if !trial.workload.flat_out
         && trial.not_sent >= 2
         && share(trial.not_sent) > thresholds::UNSENT_SHARE
-        && !client.publishers_full
     {
-        findings.add(
-            Status::Overloaded,
-            format!(
-                "{} of {} messages that were due could not be handed over before the end ({}), \
-                 and the publishers had time: they ran {:.0} % and waited for a processor {:.0} % \
-                 of it",
-                trial.not_sent,
-                trial.offered,
-                percent(trial.not_sent, trial.offered),
-                trial.worker_load.publishers_running * 100.0,
-                trial.worker_load.publishers_waiting * 100.0,
-            ),
+        let unsent = format!(
+            "{} of {} messages that were due could not be handed over before the end ({})",
+            trial.not_sent,
+            trial.offered,
+            percent(trial.not_sent, trial.offered)
         );
+        let load = format!(
+            "they ran {:.0} % and waited for a processor {:.0} % of it",
+            trial.worker_load.publishers_running * 100.0,
+            trial.worker_load.publishers_waiting * 100.0,
+        );
+        if client.publishers_short_of_time(trial) || client.stalled.is_some() {
+            findings.add(
+                Rule::UnsentByClient,
+                Status::ClientBound,
+                format!("{unsent}, and the publishers had little time: {load}"),
+            );
+        } else {
+            findings.add(
+                Rule::Unsent,
+                Status::Overloaded,
+                format!("{unsent}, and the publishers had time: {load}"),
+            );
+        }
     }
-    if share(trial.refused) > thresholds::UNSENT_SHARE && !circumstances.losses_allowed(trial) {
+    if share(trial.refused) > thresholds::UNSENT_SHARE && !losses_allowed(trial) {
         findings.add(
+            Rule::Refused,
             Status::Overloaded,
             format!(
                 "{} of {} messages were refused ({})",
@@ -288,18 +242,40 @@ fn overloaded(
     }
 }
 
-fn unsteady(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings) {
-    if !circumstances.rate_varies_by_design
-        && let Some(reason) = series::rate_unsteady(trial)
+fn unsteady(trial: &Trial, client: &client::Load, findings: &mut Findings) {
+    if client.stalled.is_none()
+        && let Some(reason) = silent(trial)
     {
-        findings.add(Status::Unsteady, reason);
+        findings.add(Rule::SystemSilent, Status::Unsteady, reason);
+    }
+    if trial.circumstances.rate_varies_by_design {
+        return;
+    }
+    if let Some(reason) = series::rate_unsteady(trial) {
+        findings.add(Rule::RateWanders, Status::Unsteady, reason);
     }
     if !trial.workload.flat_out
-        && !circumstances.rate_varies_by_design
         && let Some(reason) = series::latency_unsteady(trial)
     {
-        findings.add(Status::Unsteady, reason);
+        findings.add(Rule::LatencyWanders, Status::Unsteady, reason);
     }
+}
+
+/// A system that stood still for a good part of the measurement while it had something to deliver.
+fn silent(trial: &Trial) -> Option<String> {
+    let silence = trial.longest_silence_ns as f64;
+    let usual = trial.latency_ns.p50? as f64;
+    let long = silence >= thresholds::SILENCE_FLOOR_NS
+        && silence >= thresholds::SILENCE_SHARE * trial.duration_s * 1e9
+        && silence > thresholds::SILENCE_FACTOR * usual;
+    long.then(|| {
+        format!(
+            "the system stood still: nothing was delivered for {:.2} s although messages were under \
+             way, against a median latency of {:.3} ms",
+            silence / 1e9,
+            usual / 1e6
+        )
+    })
 }
 
 /// The records of the measurement itself (the series goes on through the drain) with the length

@@ -45,14 +45,12 @@ fn produced() -> Value {
     .unwrap();
     let one = Distribution {
         count: 1,
-        min: 1,
-        mean: 1.5,
-        p50: 1,
-        p90: 1,
-        p99: 1,
-        p99_9: 1,
-        p99_99: 1,
-        max: 2,
+        censored: 3,
+        min: Some(1),
+        mean: Some(1.5),
+        p50: Some(1),
+        max: None,
+        ..Distribution::default()
     };
     let trial = Trial {
         system: System {

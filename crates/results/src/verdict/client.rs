@@ -1,6 +1,7 @@
 //! Was the client, or the machine it shares with the system, the limit?
 
-use super::{Circumstances, Findings, thresholds};
+use super::series::Growth;
+use super::{Findings, Rule, thresholds};
 use crate::model::{Status, Trial};
 
 /// What the workers' load says.
@@ -9,13 +10,16 @@ pub(super) struct Load {
     pub publishers_full: bool,
     /// The busiest subscribing worker had no time left.
     pub subscribers_full: bool,
+    /// How the client, or the machine, stood still.
+    pub stalled: Option<String>,
     running_limit: f64,
     /// The system had a thread that never rested, in a flat-out trial.
     system_full: bool,
 }
 
 impl Load {
-    pub fn of(trial: &Trial, circumstances: &Circumstances) -> Load {
+    pub fn of(trial: &Trial) -> Load {
+        let circumstances = &trial.circumstances;
         let running_limit = if trial.workload.flat_out {
             thresholds::FLAT_OUT_RUNNING
         } else {
@@ -37,30 +41,59 @@ impl Load {
         Load {
             publishers_full: full(load.publishers_running, load.publishers_waiting),
             subscribers_full: full(load.subscribers_running, load.subscribers_waiting),
+            stalled: stalled(trial),
             running_limit,
             system_full,
         }
     }
 
-    pub fn judge(&self, trial: &Trial, circumstances: &Circumstances, findings: &mut Findings) {
-        self.running(trial, circumstances, findings);
+    pub fn judge(&self, trial: &Trial, growth: Option<&Growth>, findings: &mut Findings) {
+        self.running(trial, growth, findings);
         if !self.system_full {
-            waiting(trial, circumstances, findings);
+            waiting(trial, findings);
         }
-        if !trial.workload.flat_out {
-            lag(trial, findings);
+        if let Some(stalled) = &self.stalled {
+            findings.add(
+                Rule::ClientStalled,
+                Status::ClientBound,
+                format!("{stalled}: what was sent and received late then was the client's doing"),
+            );
+        }
+        // What the system did not take in time left late for that reason.
+        if !trial.workload.flat_out && !findings.has(Rule::Unsent) {
+            self.late(trial, findings);
         }
     }
 
-    fn running(&self, trial: &Trial, circumstances: &Circumstances, findings: &mut Findings) {
+    /// Why subscribers may not have taken in time what was sent to them.
+    pub fn subscriber_trouble(&self, trial: &Trial) -> Option<String> {
+        let load = &trial.worker_load;
+        let full = self.subscribers_full.then(|| {
+            format!(
+                "the busiest subscribing worker ran {:.0} % of the time and waited {:.0} % for a \
+                 processor",
+                load.subscribers_running * 100.0,
+                load.subscribers_waiting * 100.0
+            )
+        });
+        full.or_else(|| self.stalled.clone())
+    }
+
+    /// Whether a publishing worker had too little time for what it had to send.
+    pub fn publishers_short_of_time(&self, trial: &Trial) -> bool {
+        self.publishers_full || trial.worker_load.publishers_waiting > thresholds::WAITING
+    }
+
+    fn running(&self, trial: &Trial, growth: Option<&Growth>, findings: &mut Findings) {
         let load = &trial.worker_load;
         let limit = self.running_limit;
-        if circumstances.system_in_client {
+        if trial.circumstances.system_in_client {
             // A library's work and the worker's own cannot be told apart by load; a full worker
             // is the library's limit flat out, but a paced trial must leave it air.
             let busiest = load.publishers_running.max(load.subscribers_running);
             if !trial.workload.flat_out && busiest >= limit {
                 findings.add(
+                    Rule::LibraryFull,
                     Status::ClientBound,
                     format!(
                         "the busiest worker, which the system's library runs in, was busy {:.0} % \
@@ -74,9 +107,13 @@ impl Load {
         }
         // Flat out, a publisher that outruns the system is what a flat-out trial is for: it is
         // the limit only if the system kept up with everything it got.
-        let system_kept_up = !findings.has(Status::Overloaded) && !findings.has(Status::Lossy);
-        if load.publishers_running >= limit && (!trial.workload.flat_out || system_kept_up) {
+        let behind = [Rule::Lost, Rule::Refused, Rule::Unsent, Rule::NothingTaken];
+        let system_kept_up = growth.is_none()
+            && trial.under_way == 0
+            && !behind.iter().any(|rule| findings.has(*rule));
+        if load.publishers_running >= limit && system_kept_up {
             findings.add(
+                Rule::PublisherFull,
                 Status::ClientBound,
                 format!(
                     "the busiest publishing worker ran {:.0} % of the time (limit {:.0} %): the \
@@ -88,6 +125,7 @@ impl Load {
         }
         if self.subscribers_full {
             findings.add(
+                Rule::SubscriberFull,
                 Status::ClientBound,
                 format!(
                     "the busiest subscribing worker ran {:.0} % of the time and waited {:.0} % \
@@ -97,13 +135,83 @@ impl Load {
                     load.subscribers_waiting * 100.0,
                     limit * 100.0,
                     thresholds::FLAT_OUT_RUNNING * 100.0,
-                    super::series::backlog_growth(trial)
-                        .map(|growth| format!("; {growth}"))
-                        .unwrap_or_default()
+                    growth.map(|growth| format!("; {growth}")).unwrap_or_default()
                 ),
             );
         }
     }
+
+    /// Lateness of the client itself in a paced trial.
+    fn late(&self, trial: &Trial, findings: &mut Findings) {
+        // Where nobody listens there is no latency that lateness could spoil.
+        let (lag, from_send) = (&trial.send_lag_ns, &trial.latency_from_send_ns);
+        if trial.latency_ns.count == 0 {
+            return;
+        }
+        // A publisher that neither ran nor waited for a processor was held back by the system, and
+        // latency from the intended time rightly contains that; unless the machine's own timers
+        // were as late.
+        let load = &trial.worker_load;
+        let at_fault = self.publishers_short_of_time(trial)
+            || load.publishers_running + load.publishers_waiting >= thresholds::LAG_AT_FAULT
+            || self.stalled.is_some();
+        let by_noise = |lag: u64, noise: Option<u64>| noise.unwrap_or(0) >= lag / 2;
+        let (half, median) = (lag.p50.unwrap_or(0), trial.latency_ns.p50);
+        let (tail, own_tail) = (lag.quotable(0.99).unwrap_or(0), from_send.p99);
+        if half > thresholds::LAG_FLOOR_NS
+            && median.is_some_and(|p50| half as f64 > thresholds::LAG_SHARE * p50 as f64)
+            && (at_fault || by_noise(half, trial.noise_ns.p50))
+        {
+            findings.add(
+                Rule::ClientLate,
+                Status::ClientBound,
+                format!(
+                    "half of all messages left more than {} late, against a median latency of {} \
+                     (limit {:.0} %)",
+                    time(half),
+                    time(median.unwrap_or(0)),
+                    thresholds::LAG_SHARE * 100.0
+                ),
+            );
+        } else if tail > thresholds::LAG_TAIL_FLOOR_NS
+            && own_tail.is_some_and(|p99| tail > p99)
+            && (at_fault || by_noise(tail, trial.noise_ns.p99))
+        {
+            findings.add(
+                Rule::ClientLate,
+                Status::ClientBound,
+                format!(
+                    "the tail is the client's own: 1 % of messages left more than {} late, and the \
+                     system's part of the latency is {} at the 99th percentile",
+                    time(tail),
+                    time(own_tail.unwrap_or(0))
+                ),
+            );
+        }
+    }
+}
+
+/// How the client or the whole machine stood still, if for long enough to spoil the figures.
+fn stalled(trial: &Trial) -> Option<String> {
+    let load = &trial.worker_load;
+    let (who, share) = [
+        ("a publishing worker", load.publishers_stalled),
+        ("a subscribing worker", load.subscribers_stalled),
+        ("the machine", load.machine_stalled),
+    ]
+    .into_iter()
+    .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let tail = trial.latency_ns.p99.unwrap_or(u64::MAX);
+    let spoils = share >= thresholds::STALLED
+        || share >= thresholds::STALLED_TAIL && load.longest_stall_ns >= tail / 2;
+    spoils.then(|| {
+        format!(
+            "{who} stood still for {:.1} % of the measurement (limit {:.0} %), up to {} at a time",
+            share * 100.0,
+            thresholds::STALLED * 100.0,
+            time(load.longest_stall_ns)
+        )
+    })
 }
 
 /// Cores in use by the client and, where it can be seen, by the system.
@@ -117,18 +225,19 @@ fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
 }
 
 /// Workers that are ready but wait for a processor: the machine is crowded.
-fn waiting(trial: &Trial, circumstances: &Circumstances, findings: &mut Findings) {
+fn waiting(trial: &Trial, findings: &mut Findings) {
     let load = &trial.worker_load;
     let worst = load.publishers_waiting.max(load.subscribers_waiting);
     if worst <= thresholds::WAITING {
         return;
     }
     let (client_cores, system_cores) = cores_in_use(trial);
-    let machine = match circumstances.cores {
+    let machine = match trial.circumstances.cores {
         0 => "the machine".to_owned(),
         cores => format!("the machine with its {cores} processors"),
     };
     findings.add(
+        Rule::MachineFull,
         Status::ClientBound,
         format!(
             "{machine} was the limit: the busiest workers waited for a processor {:.0} % \
@@ -152,47 +261,6 @@ fn system_is_the_limit(system_cores: f64, client_cores: f64, cores: u32) -> bool
         && (system_cores <= thresholds::SINGLE_THREAD_CORES
             || cores > 0
                 && system_cores + client_cores < thresholds::MACHINE_BUSY * f64::from(cores))
-}
-
-/// Lateness of the client itself in a paced trial.
-fn lag(trial: &Trial, findings: &mut Findings) {
-    let lag = &trial.send_lag_ns;
-    let load = &trial.worker_load;
-    // A publisher that neither ran nor waited for a processor was held back by the system, and
-    // latency from the intended time rightly contains that; unless the machine's own timers
-    // were as late.
-    let at_fault = load.publishers_running + load.publishers_waiting >= thresholds::LAG_AT_FAULT
-        || load.publishers_waiting > thresholds::WAITING;
-    let by_noise = |lag: u64, noise: u64| noise >= lag / 2;
-    if lag.p50 > thresholds::LAG_FLOOR_NS
-        && lag.p50 as f64 > thresholds::LAG_SHARE * trial.latency_ns.p50 as f64
-        && (at_fault || by_noise(lag.p50, trial.noise_ns.p50))
-    {
-        findings.add(
-            Status::ClientBound,
-            format!(
-                "half of all messages left more than {} late, against a median latency of {} \
-                 (limit {:.0} %)",
-                time(lag.p50),
-                time(trial.latency_ns.p50),
-                thresholds::LAG_SHARE * 100.0
-            ),
-        );
-    } else if lag.count >= 100
-        && lag.p99 > thresholds::LAG_TAIL_FLOOR_NS
-        && lag.p99 > trial.latency_from_send_ns.p99
-        && (at_fault || by_noise(lag.p99, trial.noise_ns.p99))
-    {
-        findings.add(
-            Status::ClientBound,
-            format!(
-                "the tail is the client's own: 1 % of messages left more than {} late, and the \
-                 system's part of the latency is {} at the 99th percentile",
-                time(lag.p99),
-                time(trial.latency_from_send_ns.p99)
-            ),
-        );
-    }
 }
 
 fn time(ns: u64) -> String {

@@ -10,55 +10,87 @@ use crate::model::{Second, Trial};
 /// Records from which the slope of a line through them has a meaningful error.
 const FEW: usize = 4;
 
-/// A backlog that grew by more than chance and by enough to matter.
+/// A queue that grew by more than chance and by enough to matter, or that grows without end.
 pub(super) struct Growth {
+    kind: Kind,
     from: f64,
     to: f64,
     seconds: f64,
-    share: f64,
-    in_seconds: f64,
-    latency: Option<(f64, f64)>,
+}
+
+enum Kind {
+    /// Of the backlog, in messages: its rise as a share of what was due, its end in seconds of
+    /// traffic, and median latency first and last where that rose with it.
+    Backlog {
+        share: f64,
+        in_seconds: f64,
+        latency: Option<(f64, f64)>,
+    },
+    /// Of the backlog, in messages, little but in a straight line.
+    Slow,
+    /// Of median latency, in nanoseconds, in a straight line.
+    Latency,
 }
 
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the backlog grew from {:.0} to {:.0} messages in {:.2} s: {:.1} % of what was due \
-             then, {:.2} s of traffic at its end",
-            self.from,
-            self.to,
-            self.seconds,
-            self.share * 100.0,
-            self.in_seconds
-        )?;
-        if let Some((first, last)) = self.latency {
-            write!(
+        let (from, to, seconds) = (self.from, self.to, self.seconds);
+        // From the end on, at the rate at which it grew.
+        let twice = to * seconds / (to - from);
+        match self.kind {
+            Kind::Backlog {
+                share,
+                in_seconds,
+                latency,
+            } => {
+                write!(
+                    f,
+                    "the backlog grew from {from:.0} to {to:.0} messages in {seconds:.2} s: {:.1} % \
+                     of what was due then, {in_seconds:.2} s of traffic at its end",
+                    share * 100.0,
+                )?;
+                if let Some((first, last)) = latency {
+                    write!(
+                        f,
+                        "; median latency rose from {:.3} to {:.3} ms",
+                        first / 1e6,
+                        last / 1e6
+                    )?;
+                }
+                Ok(())
+            }
+            Kind::Slow => write!(
                 f,
-                "; median latency rose from {:.3} to {:.3} ms",
-                first / 1e6,
-                last / 1e6
-            )?;
+                "the backlog grew in a straight line from {from:.0} to {to:.0} messages in \
+                 {seconds:.2} s: it would be twice as long in {twice:.0} s"
+            ),
+            Kind::Latency => write!(
+                f,
+                "median latency rose in a straight line from {:.3} to {:.3} ms in {seconds:.2} s: it \
+                 would be twice as long in {twice:.0} s",
+                from / 1e6,
+                to / 1e6
+            ),
         }
-        Ok(())
     }
 }
 
-/// Whether the backlog grew over the measurement. What stands in buffers from the first record
-/// on (a full socket buffer flat out) is no growth. Needs two records.
-pub(super) fn backlog_growth(trial: &Trial) -> Option<Growth> {
+/// Whether a queue grew over the measurement. What stands in buffers from the first record on (a
+/// full socket buffer flat out) is no growth. Needs two records.
+pub(super) fn growth(trial: &Trial) -> Option<Growth> {
     let records = measured(trial);
+    material(&records).or_else(|| endless(trial, &records))
+}
+
+/// A backlog that grew enough to matter within the measurement.
+fn material(records: &[(f64, Second)]) -> Option<Growth> {
     let (first, last) = (records.first()?, records.last()?);
     if records.len() < 2 {
         return None;
     }
-    let points: Vec<(f64, f64)> = records
-        .iter()
-        .map(|(_, second)| (second.t_s, second.backlog as f64))
-        .collect();
     let growth = last.1.backlog as f64 - first.1.backlog as f64;
     let seconds = last.1.t_s - first.1.t_s;
-    if growth < thresholds::BACKLOG_FLOOR || !rises(&points) {
+    if growth < thresholds::BACKLOG_FLOOR || !rises(&backlog(records)) {
         return None;
     }
     let delivered: u64 = records[1..]
@@ -79,20 +111,58 @@ pub(super) fn backlog_growth(trial: &Trial) -> Option<Growth> {
     {
         return None;
     }
-    let latency = quarters(&records).filter(|(first, last)| {
+    let latency = quarters(records).filter(|(first, last)| {
         *last > thresholds::LATENCY_FACTOR * first && last - first > thresholds::LATENCY_FLOOR_NS
     });
     let material = share > thresholds::BACKLOG_SHARE
         || share > thresholds::BACKLOG_SHARE_MINOR
             && (latency.is_some() || in_seconds > thresholds::BACKLOG_SECONDS);
     material.then_some(Growth {
+        kind: Kind::Backlog {
+            share,
+            in_seconds,
+            latency,
+        },
         from: first.1.backlog as f64,
         to: last.1.backlog as f64,
         seconds,
-        share,
-        in_seconds,
-        latency,
     })
+}
+
+/// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
+/// not end: slightly more is offered than the system can carry.
+fn endless(trial: &Trial, records: &[(f64, Second)]) -> Option<Growth> {
+    if let Some((from, to, seconds)) = climb(&backlog(records))
+        && to - from >= thresholds::BACKLOG_FLOOR
+    {
+        let kind = Kind::Slow;
+        return Some(Growth {
+            kind,
+            from,
+            to,
+            seconds,
+        });
+    }
+    let latency: Vec<(f64, f64)> = records
+        .iter()
+        .filter(|(_, second)| second.latency_p50_ns > 0)
+        .map(|(_, second)| (second.t_s, second.latency_p50_ns as f64))
+        .collect();
+    let (from, to, seconds) = climb(&latency).filter(|_| !trial.workload.flat_out)?;
+    let rise = to - from;
+    let material =
+        rise >= thresholds::LATENCY_FLOOR_NS && rise >= thresholds::LATENCY_RISE_SHARE * from;
+    material.then_some(Growth {
+        kind: Kind::Latency,
+        from,
+        to,
+        seconds,
+    })
+}
+
+fn backlog(records: &[(f64, Second)]) -> Vec<(f64, f64)> {
+    let point = |(_, second): &(f64, Second)| (second.t_s, second.backlog as f64);
+    records.iter().map(point).collect()
 }
 
 /// Whether points rise by more than chance: the least-squares slope against its standard error
@@ -101,21 +171,88 @@ fn rises(points: &[(f64, f64)]) -> bool {
     if points.len() < FEW {
         return points.windows(2).all(|pair| pair[1].1 > pair[0].1);
     }
-    let n = points.len() as f64;
-    let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
-    let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
-    let sxx: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
-    let sxy: f64 = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
-    if sxx <= 0.0 {
-        return false;
+    Line::through(points).is_some_and(|line| {
+        line.slope > thresholds::SLOPE_SIGNIFICANCE * line.error && line.slope > 0.0
+    })
+}
+
+/// Points that rise in a straight line to the end: first and last value of the line, and the
+/// seconds between them. Slope and error leave no doubt, with what neighbours have in common taken
+/// into account; each quarter is higher than the one before; and the second half rises about as
+/// fast as the whole, so that nothing fills up or settles.
+fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
+    if points.len() < thresholds::RECORDS_ALONE {
+        return None;
     }
-    let slope = sxy / sxx;
-    let residual: f64 = points
-        .iter()
-        .map(|p| (p.1 - mean_y - slope * (p.0 - mean_x)).powi(2))
-        .sum();
-    let error = (residual / (n - 2.0) / sxx).sqrt();
-    slope > thresholds::SLOPE_SIGNIFICANCE * error && slope > 0.0
+    let line = Line::through(points)?;
+    let error = line.error * line.autocorrelation_factor(points);
+    let quarter = points.len() / 4;
+    let mean = |part: &[(f64, f64)]| part.iter().map(|p| p.1).sum::<f64>() / part.len() as f64;
+    let means: Vec<f64> = (0..4)
+        .map(|q| match q {
+            3 => mean(&points[3 * quarter..]),
+            q => mean(&points[q * quarter..(q + 1) * quarter]),
+        })
+        .collect();
+    let second_half = Line::through(&points[points.len() / 2..])?;
+    let climbs = line.slope > thresholds::SLOPE_SIGNIFICANCE_ALONE * error
+        && line.slope > 0.0
+        && means.windows(2).all(|pair| pair[1] > pair[0])
+        && second_half.slope >= thresholds::SLOPE_LASTS * line.slope;
+    let (first, last) = (points[0].0, points[points.len() - 1].0);
+    climbs.then(|| (line.at(first), line.at(last), last - first))
+}
+
+/// A least-squares line.
+struct Line {
+    mean_x: f64,
+    mean_y: f64,
+    slope: f64,
+    /// Standard error of the slope.
+    error: f64,
+}
+
+impl Line {
+    fn through(points: &[(f64, f64)]) -> Option<Line> {
+        let n = points.len() as f64;
+        let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
+        let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
+        let sxx: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
+        let sxy: f64 = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
+        if n < 3.0 || sxx <= 0.0 {
+            return None;
+        }
+        let mut line = Line {
+            mean_x,
+            mean_y,
+            slope: sxy / sxx,
+            error: 0.0,
+        };
+        let residual: f64 = points.iter().map(|p| line.residual(p).powi(2)).sum();
+        line.error = (residual / (n - 2.0) / sxx).sqrt();
+        Some(line)
+    }
+
+    fn at(&self, x: f64) -> f64 {
+        self.mean_y + self.slope * (x - self.mean_x)
+    }
+
+    fn residual(&self, point: &(f64, f64)) -> f64 {
+        point.1 - self.at(point.0)
+    }
+
+    /// By how much larger the slope's error is because neighbouring points are alike: the
+    /// effective number of points of a first-order autoregressive process.
+    fn autocorrelation_factor(&self, points: &[(f64, f64)]) -> f64 {
+        let residuals: Vec<f64> = points.iter().map(|p| self.residual(p)).collect();
+        let square: f64 = residuals.iter().map(|r| r * r).sum();
+        let pairs: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+        if square <= 0.0 {
+            return 1.0;
+        }
+        let r = (pairs / square).clamp(0.0, 0.9);
+        ((1.0 + r) / (1.0 - r)).sqrt()
+    }
 }
 
 /// Median latency of the first and of the last quarter of the records (at least one each), each
@@ -142,7 +279,8 @@ fn quarters(records: &[(f64, Second)]) -> Option<(f64, f64)> {
 /// Why the delivery rate is not steady, if it is not.
 ///
 /// Flat out the deliveries themselves are looked at; paced, what is delivered against what was
-/// published in the same record, since a schedule of a few devices is lumpy by itself.
+/// due in the same record, since a schedule of a few devices is lumpy by itself. Chance is that of
+/// messages: the deliveries of one message come together.
 pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
     let records = measured(trial);
     let delivered: u64 = records.iter().map(|(_, second)| second.delivered).sum();
@@ -152,15 +290,19 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
         return None;
     }
     let mean = delivered as f64 / seconds;
-    let fan_out = delivered as f64 / published.max(1) as f64;
+    let due: u64 = records.iter().map(|(_, second)| second.due).sum();
+    let messages = match published {
+        0 => delivered,
+        published => published.min(delivered),
+    } as f64;
     // The rate of each record as a share of the mean rate.
     let shares: Vec<f64> = records
         .iter()
         .map(|(length, second)| {
-            let surplus = if trial.workload.flat_out || published == 0 {
+            let surplus = if trial.workload.flat_out || due == 0 {
                 0.0
             } else {
-                second.published as f64 * fan_out - mean * length
+                second.due as f64 / due as f64 * delivered as f64 - mean * length
             };
             (second.delivered as f64 - surplus) / length / mean
         })
@@ -172,8 +314,8 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
         average(&shares[shares.len() - half..]),
     );
     let differ = (first - second).abs() / first.max(second).max(f64::MIN_POSITIVE);
-    // Two halves of `count` messages each differ by chance too: three standard deviations.
-    let chance = 3.0 * (4.0 / delivered as f64).sqrt();
+    // Two halves of so many messages differ by chance too: three standard deviations.
+    let chance = 3.0 * (4.0 / messages).sqrt();
     let short = seconds < thresholds::SHORT_S;
     let limit = if short {
         thresholds::HALVES_DIFFER_SHORT
@@ -200,7 +342,7 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
         .map(|share| (share - centre).powi(2))
         .sum::<f64>()
         / (n - 1.0);
-    let by_chance = n / delivered as f64;
+    let by_chance = n / messages;
     let variation = (variance - by_chance).max(0.0).sqrt() / centre.max(f64::MIN_POSITIVE);
     (variation > thresholds::RATE_VARIATION).then(|| {
         format!(

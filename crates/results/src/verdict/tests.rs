@@ -2,21 +2,24 @@ use proptest::prelude::*;
 use pubgauge_driver::Settings;
 
 use super::*;
-use crate::model::{ClientCpu, Connections, Distribution, System, WorkerLoad, WorkloadInfo};
+use crate::model::{
+    AtStart, ClientCpu, Connections, CountCheck, Distribution, System, WorkerLoad, WorkloadInfo,
+};
 
 const MS: u64 = 1_000_000;
 
 fn distribution(count: u64, p50: u64, p99: u64) -> Distribution {
     Distribution {
         count,
-        min: p50 / 2,
-        mean: p50 as f64,
-        p50,
-        p90: p99,
-        p99,
-        p99_9: p99 * 2,
-        p99_99: p99 * 3,
-        max: p99 * 4,
+        censored: 0,
+        min: Some(p50 / 2),
+        mean: Some(p50 as f64),
+        p50: Some(p50),
+        p90: Some(p99),
+        p99: Some(p99),
+        p99_9: Some(p99 * 2),
+        p99_99: Some(p99 * 3),
+        max: Some(p99 * 4),
     }
 }
 
@@ -57,6 +60,7 @@ fn calm() -> Trial {
             publishers_waiting: 0.02,
             subscribers_running: 0.10,
             subscribers_waiting: 0.02,
+            ..WorkerLoad::default()
         },
         connections: Connections {
             planned: 2,
@@ -101,6 +105,7 @@ fn flat_out() -> Trial {
         publishers_waiting: 0.10,
         subscribers_running: 0.45,
         subscribers_waiting: 0.15,
+        ..WorkerLoad::default()
     };
     trial.series = series(
         0.25,
@@ -120,6 +125,7 @@ fn series(length: f64, published: &[u64], delivered: &[u64], backlog: &[i64]) ->
         .map(|i| Second {
             t_s: length * (i + 1) as f64,
             published: published[i],
+            due: published[i],
             delivered: delivered[i],
             backlog: backlog[i],
             latency_p50_ns: 200_000,
@@ -134,6 +140,14 @@ fn here() -> Circumstances {
         cores: 4,
         ..Default::default()
     }
+}
+
+/// The verdict under circumstances that the trial does not carry itself.
+fn judge(trial: &Trial, circumstances: &Circumstances) -> Verdict {
+    super::judge(&Trial {
+        circumstances: circumstances.clone(),
+        ..trial.clone()
+    })
 }
 
 #[track_caller]
@@ -179,7 +193,7 @@ fn broken_rules() {
     t.connections.lost = 1;
     expect(&t, &here(), Status::Broken, "1 of 2 connections were lost");
     let asked = Circumstances {
-        disconnects_asked: true,
+        disconnects_allowed: true,
         ..here()
     };
     expect(&t, &asked, Status::Valid, "");
@@ -230,7 +244,7 @@ fn one_lost_message_is_lossy_unless_loss_is_the_subject() {
     expect(&t, &here(), Status::Valid, "");
     t.settings.on_full = None;
     let subject = Circumstances {
-        losses_are_the_subject: true,
+        losses_allowed: true,
         ..here()
     };
     expect(&t, &subject, Status::Valid, "");
@@ -318,14 +332,15 @@ fn a_backlog_made_by_a_full_subscriber_is_the_clients() {
 fn due_messages_left_unsent() {
     let mut t = calm();
     t.not_sent = 5_000;
+    t.offered += 5_000;
     expect(&t, &here(), Status::Overloaded, "could not be handed over");
     // One message on the border of the measurement is none.
-    t.not_sent = 1;
-    t.offered = 20;
+    (t.offered, t.published, t.not_sent) = (20, 19, 1);
     expect(&t, &here(), Status::Valid, "");
     // A publisher without time is at fault itself.
     let mut t = calm();
     t.not_sent = 5_000;
+    t.offered += 5_000;
     t.worker_load.publishers_running = 0.95;
     expect(
         &t,
@@ -339,6 +354,7 @@ fn due_messages_left_unsent() {
 fn refusals() {
     let mut t = calm();
     t.refused = 5_000;
+    t.offered += 5_000;
     expect(&t, &here(), Status::Overloaded, "refused");
     t.settings.on_full = Some(OnFull::Drop);
     expect(&t, &here(), Status::Valid, "");
@@ -412,20 +428,20 @@ fn a_crowded_machine_is_named() {
 #[test]
 fn a_late_client() {
     let mut t = calm();
-    t.send_lag_ns.p50 = 150_000;
-    t.latency_ns.p50 = 300_000;
+    t.send_lag_ns.p50 = Some(150_000);
+    t.latency_ns.p50 = Some(300_000);
     t.worker_load.publishers_running = 0.6;
     expect(&t, &here(), Status::ClientBound, "half of all messages");
     // The same lag of a publisher that slept: the system held it back.
     t.worker_load.publishers_running = 0.1;
     expect(&t, &here(), Status::Valid, "");
     // Unless this machine's timers are no better.
-    t.noise_ns.p50 = 140_000;
+    t.noise_ns.p50 = Some(140_000);
     expect(&t, &here(), Status::ClientBound, "half of all messages");
 
     let mut t = calm();
-    t.send_lag_ns.p99 = 3 * MS;
-    t.noise_ns.p99 = 3 * MS;
+    t.send_lag_ns.p99 = Some(3 * MS);
+    t.noise_ns.p99 = Some(3 * MS);
     expect(
         &t,
         &here(),
@@ -483,7 +499,7 @@ fn few_messages_vary_by_chance() {
 fn latency_that_doubles_is_unsteady() {
     let mut t = calm();
     for (i, second) in t.series.iter_mut().enumerate() {
-        second.latency_p50_ns = 200_000 + i as u64 * 100_000;
+        second.latency_p50_ns = if i < 5 { 200_000 } else { 1_100_000 };
     }
     expect(&t, &here(), Status::Unsteady, "median latency went from");
 }
@@ -504,6 +520,7 @@ fn all_reasons_stand_worst_first() {
     t.delivered -= 10;
     t.lost = 10;
     t.not_sent = 5_000;
+    t.offered += 5_000;
     t.worker_load.subscribers_waiting = 0.5;
     let verdict = judge(&t, &here());
     assert_eq!(verdict.status, Status::Lossy);
@@ -511,6 +528,284 @@ fn all_reasons_stand_worst_first() {
     assert!(verdict.reasons[0].contains("lost"));
     assert!(verdict.reasons[1].contains("handed over"));
     assert!(verdict.reasons[2].contains("processors was the limit"));
+}
+
+#[test]
+fn what_is_under_way_is_not_lost() {
+    // A third of the deliveries was still coming when the drain was cut short.
+    let mut t = calm();
+    (t.delivered, t.under_way) = (70_000, 30_000);
+    t.drain.cut_short = true;
+    expect(&t, &here(), Status::Overloaded, "30000 of 100000");
+    // None of the measured ones had come: the warm-up's stood before them.
+    (t.delivered, t.under_way) = (0, 100_000);
+    t.at_start.backlog = 50_000;
+    expect(&t, &here(), Status::Overloaded, "100000 of 100000");
+    (t.under_way, t.lost) = (0, 100_000);
+    expect(&t, &here(), Status::Broken, "none of 100000");
+}
+
+#[test]
+fn a_trial_that_measured_nothing_is_not_valid() {
+    let mut t = calm();
+    for count in [
+        &mut t.offered,
+        &mut t.published,
+        &mut t.delivered,
+        &mut t.expected,
+    ] {
+        *count = 0;
+    }
+    t.workload.publishers = 1;
+    t.series.clear();
+    expect(&t, &here(), Status::Broken, "no message was due within 10 s");
+    // Connections that only wait are a workload too.
+    t.workload.publishers = 0;
+    expect(&t, &here(), Status::Valid, "");
+    // Flat out, nothing is taken while the queue of the warm-up is delivered.
+    t.workload = flat_out().workload;
+    t.workload.publishers = 1;
+    t.at_start = AtStart {
+        published: 1_000_000,
+        delivered: 10_000,
+        backlog: 990_000,
+    };
+    t.series = series(1.0, &[0; 10], &[10_000; 10], &[900_000; 10]);
+    expect(&t, &here(), Status::Overloaded, "990000 deliveries of the warm-up");
+}
+
+#[test]
+fn a_small_overload_is_overload() {
+    // 10,070/s into 10,000/s, with latencies as they were measured.
+    let mut t = calm();
+    let backlog: Vec<i64> = (0..10).map(|i| 700 + 70 * i).collect();
+    t.series = series(1.0, &[10_070; 10], &[10_000; 10], &backlog);
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 70_800_000 + i as u64 * 4_240_000;
+    }
+    expect(&t, &here(), Status::Overloaded, "twice as long in 19 s");
+    // Where only latency shows it.
+    for second in &mut t.series {
+        second.backlog = 3;
+    }
+    expect(&t, &here(), Status::Overloaded, "twice as long in 26 s");
+    // A cache that fills up: it rises, and it ends.
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 70_800_000 + [0, 20, 34, 42, 46, 48, 49, 50, 50, 50][i] * 500_000;
+    }
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn one_message_to_many_subscribers_is_one_message() {
+    // 1 msg/s to 100 subscribers: once two of ten messages fell into one record.
+    let mut t = flat_out();
+    t.duration_s = 10.0;
+    t.system_cpu_s = Some(9.9);
+    let published = [1, 1, 2, 0, 1, 1, 1, 1, 1, 1];
+    let delivered = published.map(|n| n * 100);
+    t.series = series(1.0, &published, &delivered, &[0; 10]);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn a_client_that_stood_still_is_named() {
+    for flat in [false, true] {
+        let mut t = if flat { flat_out() } else { calm() };
+        t.worker_load.subscribers_stalled = 0.15;
+        t.worker_load.longest_stall_ns = 300 * MS;
+        expect(&t, &here(), Status::ClientBound, "stood still for 15.0 %");
+        t.worker_load.subscribers_stalled = 0.0;
+        t.worker_load.machine_stalled = 0.5;
+        expect(&t, &here(), Status::ClientBound, "the machine stood still");
+        t.worker_load.machine_stalled = 0.02;
+        expect(&t, &here(), Status::ClientBound, "2.0 % of the measurement");
+        // Shorter than what the tail is made of.
+        t.latency_ns.p99 = Some(900 * MS);
+        t.latency_from_send_ns.p99 = Some(900 * MS);
+        expect(&t, &here(), Status::Valid, "");
+    }
+}
+
+#[test]
+fn what_the_client_slept_through_is_its_own() {
+    // The last 0.8 s of 6 s.
+    let mut t = calm();
+    t.duration_s = 6.0;
+    t.series.truncate(6);
+    (t.offered, t.not_sent) = (6_000, 795);
+    for count in [&mut t.published, &mut t.delivered, &mut t.expected] {
+        *count = 5_205;
+    }
+    t.worker_load.publishers_stalled = 0.133;
+    t.worker_load.longest_stall_ns = 800 * MS;
+    expect(&t, &here(), Status::ClientBound, "795 of 6000");
+}
+
+#[test]
+fn a_frozen_system_is_unsteady() {
+    let mut t = calm();
+    t.longest_silence_ns = 2_000 * MS;
+    expect(&t, &here(), Status::Unsteady, "nothing was delivered for 2.00 s");
+    // A slow link is no freeze.
+    t.latency_ns.p50 = Some(1_500 * MS);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn what_the_client_ran_out_of_is_not_the_systems_fault() {
+    let out = Circumstances {
+        exhausted: Some("file descriptors".into()),
+        ..here()
+    };
+    let mut t = calm();
+    t.connections.made = 1;
+    expect(&t, &out, Status::ClientBound, "ran out of file descriptors");
+    let never = Circumstances {
+        not_run: Some("only 1 of 2 clients were connected".into()),
+        ..out
+    };
+    expect(&t, &never, Status::ClientBound, "not run as planned");
+
+    // A server that closes connections of a client that stands still.
+    let mut t = calm();
+    t.connections.lost = 1;
+    t.worker_load.publishers_stalled = 0.4;
+    t.worker_load.longest_stall_ns = 4_000 * MS;
+    expect(&t, &here(), Status::ClientBound, "1 of 2 connections were lost");
+
+    // What a server drops because the subscriber does not read.
+    let mut t = calm();
+    (t.delivered, t.lost) = (90_000, 10_000);
+    t.worker_load.subscribers_running = 0.97;
+    expect(&t, &here(), Status::ClientBound, "10000 of 100000");
+    // What is acknowledged may not be dropped.
+    t.settings.reliability = Some(Reliability::AtLeastOnce);
+    expect(&t, &here(), Status::Lossy, "10000 of 100000");
+}
+
+#[test]
+fn counts_found_in_two_ways_must_agree() {
+    let mut t = calm();
+    let counts = |theirs| CountCheck {
+        what: "messages published".into(),
+        counts: vec![("the publishers".into(), 100_000), ("the broker".into(), theirs)],
+        not_compared: None,
+    };
+    t.checks = vec![counts(100_000)];
+    expect(&t, &here(), Status::Valid, "");
+    t.checks = vec![counts(99_999)];
+    expect(&t, &here(), Status::Broken, "99999 by the broker");
+    t.checks[0].not_compared = Some("it could not be read".into());
+    expect(&t, &here(), Status::Valid, "");
+}
+
+/// Something that makes one rule apply.
+type Plant = (Rule, fn(&mut Trial));
+
+const PLANTS: [Plant; 23] = [
+    (Rule::NotRun, |t| t.circumstances.not_run = Some("late".into())),
+    (Rule::SystemDied, |t| t.circumstances.system_died = vec!["signal 9".into()]),
+    (Rule::Unconnected, |t| t.connections.made = 1),
+    (Rule::ConnectionsLost, |t| t.connections.lost = 1),
+    (Rule::Foreign, |t| t.odd.foreign = 1),
+    (Rule::Corrupt, |t| t.odd.corrupt = 1),
+    (Rule::Clocks, |t| t.odd.negative = t.delivered),
+    (Rule::CountsDiffer, |t| t.published += 1),
+    (Rule::Lost, |t| {
+        let some = t.delivered / 10;
+        (t.delivered, t.lost) = (t.delivered - some, t.lost + some);
+    }),
+    (Rule::Repeated, |t| {
+        (t.delivered, t.duplicated) = (t.delivered + 5, t.duplicated + 5);
+    }),
+    (Rule::QueueGrew, |t| {
+        for (i, second) in t.series.iter_mut().enumerate() {
+            second.backlog = 20_000 * i as i64;
+        }
+    }),
+    (Rule::UnderWay, |t| {
+        let some = t.delivered / 10;
+        (t.delivered, t.under_way) = (t.delivered - some, t.under_way + some);
+    }),
+    (Rule::Unsent, |t| {
+        let some = t.offered / 10;
+        (t.offered, t.not_sent) = (t.offered + some, t.not_sent + some);
+    }),
+    (Rule::Refused, |t| {
+        let some = t.offered / 10;
+        (t.offered, t.refused) = (t.offered + some, t.refused + some);
+    }),
+    (Rule::RateWanders, |t| {
+        let half = t.series.len() / 2;
+        t.series[..half].iter_mut().for_each(|s| s.delivered /= 4);
+    }),
+    (Rule::LatencyWanders, |t| {
+        let half = t.series.len() / 2;
+        t.series[..half].iter_mut().for_each(|s| s.latency_p50_ns *= 9);
+    }),
+    (Rule::SystemSilent, |t| t.longest_silence_ns = 2_000 * MS),
+    (Rule::PublisherFull, |t| t.worker_load.publishers_running = 0.97),
+    (Rule::SubscriberFull, |t| t.worker_load.subscribers_running = 0.97),
+    (Rule::LibraryFull, |t| {
+        t.circumstances.system_in_client = true;
+        t.worker_load.publishers_running = 0.97;
+    }),
+    (Rule::MachineFull, |t| {
+        t.system_cpu_s = Some(0.5);
+        t.worker_load.subscribers_waiting = 0.4;
+    }),
+    (Rule::ClientLate, |t| {
+        t.send_lag_ns.p50 = Some(150_000);
+        t.noise_ns.p50 = Some(150_000);
+    }),
+    (Rule::ClientStalled, |t| {
+        t.worker_load.subscribers_stalled = 0.2;
+        t.worker_load.longest_stall_ns = 400 * MS;
+    }),
+];
+
+/// Any two troubles at once, paced and flat out: no two reasons that cannot both be true.
+#[test]
+fn reasons_never_contradict_each_other() {
+    let mut shown = std::collections::HashSet::new();
+    for base in [calm(), flat_out()] {
+        for (first, plant) in PLANTS {
+            for (second, other) in PLANTS {
+                let mut t = base.clone();
+                t.circumstances = here();
+                plant(&mut t);
+                other(&mut t);
+                let found: Vec<Rule> = findings(&t).found.iter().map(|(rule, ..)| *rule).collect();
+                shown.extend(found.iter().copied());
+                for a in &found {
+                    for b in &found {
+                        let said = &findings(&t).found;
+                        assert!(!a.contradicts(*b), "{first:?} with {second:?}: {said:#?}");
+                    }
+                }
+                let reasons = super::judge(&t).reasons;
+                let mut once = reasons.clone();
+                once.sort();
+                once.dedup();
+                assert_eq!(reasons.len(), once.len(), "{reasons:#?}");
+            }
+        }
+    }
+    for (rule, _) in PLANTS {
+        assert!(shown.contains(&rule), "{rule:?} never applied");
+    }
+}
+
+/// The order of the verdicts: what each outranks.
+#[test]
+fn a_client_at_its_end_outranks_an_unsteady_rate() {
+    let mut t = calm();
+    t.longest_silence_ns = 2_000 * MS;
+    t.worker_load.subscribers_running = 0.97;
+    let verdict = super::judge(&t);
+    assert_eq!(verdict.status, Status::ClientBound);
+    assert_eq!(verdict.reasons.len(), 2, "{verdict:#?}");
 }
 
 proptest! {
@@ -533,6 +828,7 @@ proptest! {
             publishers_waiting: load[1],
             subscribers_running: load[2],
             subscribers_waiting: load[3],
+            ..WorkerLoad::default()
         };
         let mut at = 0.0;
         t.series = records.iter().map(|(length, published, delivered, backlog, p50)| {
