@@ -206,7 +206,13 @@ mod tests {
         let (mut checks, mut streams, mut times) = (0, 0, 0);
         let own = Mark::from_seed(1);
         for seed in 2..100_002 {
-            let header = Header { kind: Kind::Measured, intended: 1 << 35, lag: 2, stream: 3, sequence: 4 };
+            let header = Header {
+                kind: Kind::Measured,
+                intended: 1 << 35,
+                lag: 2,
+                stream: 3,
+                sequence: 4,
+            };
             let Some(read) = Header::decode(&header.encode(Mark::from_seed(seed)), own) else {
                 continue;
             };

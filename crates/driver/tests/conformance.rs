@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::conformance::{Exception, Outcome, check, failures};
 use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver};
-use pubgauge_driver::{Clock, Reliability, Settings};
+use pubgauge_driver::{Clock, Mark, Reliability, Settings};
 
 fn outcomes(
     behaviour: Behaviour,
@@ -21,7 +21,7 @@ fn outcomes(
     settings
         .native
         .insert(SimulatedDriver::NAME.into(), native.into_iter().collect());
-    let target = SimulatedDriver::target(Arc::new(Bus::new(behaviour, Clock::Monotonic, 42)));
+    let target = SimulatedDriver::target(Arc::new(Bus::new(behaviour, Clock::Monotonic, Mark::from_seed(42))));
     check(&SimulatedDriver, &target, &settings, exceptions)
 }
 

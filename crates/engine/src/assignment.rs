@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pubgauge_driver::{Mark, Nanos};
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
+use pubgauge_driver::{Mark, Nanos};
 use pubgauge_workload::trace::Trace;
 use pubgauge_workload::{Arrivals, Audience, Exchange, Flow, Sizes, Workload};
 use serde::{Deserialize, Serialize};

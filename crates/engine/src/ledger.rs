@@ -41,6 +41,8 @@ pub struct Noted {
 pub struct Seen {
     base: u32,
     unique: u32,
+    // In a box: most streams never need it, and there may be millions.
+    #[allow(clippy::box_collection)]
     beyond: Option<Box<VecDeque<u64>>>,
 }
 
@@ -381,7 +383,10 @@ mod tests {
                 kind,
                 ..account(3, 5)
             };
-            assert_eq!(ledger.note(account, None, 0, || true).arrival, Arrival::InOrder);
+            assert_eq!(
+                ledger.note(account, None, 0, || true).arrival,
+                Arrival::InOrder
+            );
             assert!(ledger.unique().any(|(known, _)| known == account));
         }
     }

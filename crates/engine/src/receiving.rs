@@ -12,13 +12,14 @@ use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos
 use pubgauge_workload::Exchange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::assignment::{Brief, Timetable};
+use crate::assignment::{Assignment, Brief, Timetable};
 use crate::ledger::{Account, Ledger};
 use crate::live::Live;
 use crate::recording::FlowRecording;
 use crate::series::{Cuts, Totals};
 use crate::times::{Interval, Measure, Times};
 use crate::window::Progress;
+use crate::worker::Context;
 
 /// Where filled histograms go.
 pub type Intervals = Sender<(Interval, Sender<Histogram<u64>>)>;
@@ -135,7 +136,10 @@ struct FlowIn {
 impl FlowIn {
     fn totals(&self) -> Totals {
         let c = &self.counts;
-        let (unique, delivered) = (c.unique + c.warm_up_unique, c.delivered + c.warm_up_delivered);
+        let (unique, delivered) = (
+            c.unique + c.warm_up_unique,
+            c.delivered + c.warm_up_delivered,
+        );
         Totals {
             rejected: self.rejected_deliveries + self.warm_up_rejected_deliveries,
             unique,
@@ -173,16 +177,10 @@ pub fn tag(stream: u32, kind: Kind, sent: Nanos) -> u64 {
 }
 
 impl Receiving {
-    /// A receiving half. `seats` tells for each client (in order of connecting) its device.
-    pub fn new(
-        brief: Arc<Brief>,
-        live: Arc<Live>,
-        clock: Clock,
-        epoch: Nanos,
-        mark: Mark,
-        filler: Arc<Filler>,
-        devices: &[u32],
-    ) -> Self {
+    /// A receiving half. Clients are connected in the order of the assignment's devices.
+    pub fn new(context: &Context, assignment: &Assignment) -> Self {
+        let brief = context.brief.clone();
+        let devices = &assignment.devices;
         let mut parties_of: FxHashMap<u32, Vec<(u32, bool)>> = FxHashMap::default();
         for (p, party) in brief.audience.parties.iter().enumerate() {
             for (flow, subscriber) in &party.members {
@@ -221,11 +219,11 @@ impl Receiving {
         let flows = brief.workload.flows.len();
         let mut receiving = Receiving {
             brief,
-            live,
-            clock,
-            epoch,
-            mark,
-            filler,
+            live: context.live.clone(),
+            clock: context.clock.clone(),
+            epoch: context.epoch,
+            mark: assignment.mark,
+            filler: context.filler.clone(),
             seats,
             parties,
             ledger: Ledger::default(),
@@ -258,7 +256,9 @@ impl Receiving {
     /// (since the epoch) or later.
     fn await_sentinels(&mut self, from: Nanos, wanted: impl Fn(&Member) -> bool) {
         self.sentinels_from = from;
-        self.live.unproven.fetch_sub(self.unproven.len() as u64, Relaxed);
+        self.live
+            .unproven
+            .fetch_sub(self.unproven.len() as u64, Relaxed);
         self.unproven.clear();
         for member in self.parties.iter().filter(|member| wanted(member)) {
             let streams = &self.brief.audience.parties[member.party as usize].streams;
@@ -266,7 +266,9 @@ impl Receiving {
                 self.unproven.insert(key(member.party, stream));
             }
         }
-        self.live.unproven.fetch_add(self.unproven.len() as u64, Relaxed);
+        self.live
+            .unproven
+            .fetch_add(self.unproven.len() as u64, Relaxed);
     }
 
     /// Sentinels that are sent at `from` (clock time) or later close streams: whatever was published
@@ -363,7 +365,7 @@ impl Receiving {
 
     /// Longest time, from the start of the measurement on, for which nothing came although something
     /// was under way, ns.
-    pub fn silence(&self) -> Nanos {
+    pub fn longest_silence(&self) -> Nanos {
         self.measured_silence
     }
 
@@ -421,7 +423,6 @@ impl Receiving {
             }
         }
     }
-
 }
 
 /// A (party, stream) pair in one word.

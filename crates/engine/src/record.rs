@@ -157,6 +157,18 @@ impl TrialRecord {
         all
     }
 
+    /// What happened in the measurement, of one flow or of all.
+    pub fn in_measurement(&self, flow: Option<usize>) -> Totals {
+        let totals = |moment: &Moment| match flow {
+            None => moment.sum(),
+            Some(flow) => moment.flows[flow],
+        };
+        let within = |moment: &&Moment| moment.at <= self.duration();
+        let first = self.series.first().map(totals).unwrap_or_default();
+        let last = self.series.iter().take_while(within).last();
+        last.map(totals).unwrap_or_default() - first
+    }
+
     /// Length of the measurement, ns.
     pub fn duration(&self) -> Nanos {
         self.table.map_or(0, |t| t.end.saturating_sub(t.measure))

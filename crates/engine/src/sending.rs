@@ -15,13 +15,13 @@ use pubgauge_driver::{
 use pubgauge_workload::{Due, Exchange, Flow, Schedule};
 use rustc_hash::FxHashMap;
 
-use crate::assignment::{Brief, Timetable};
+use crate::assignment::{Assignment, Brief, Timetable};
 use crate::live::Live;
 use crate::receiving::{Intervals, tag};
 use crate::recording::FlowRecording;
 use crate::series::{Cuts, Totals};
 use crate::times::{Measure, Times};
-use crate::worker::Positions;
+use crate::worker::{Context, Positions};
 
 /// Flat-out messages between two polls.
 const PER_TURN: u32 = 256;
@@ -129,24 +129,15 @@ pub struct Sending {
 
 impl Sending {
     /// A sending half without publishers.
-    pub fn new(
-        brief: Arc<Brief>,
-        live: Arc<Live>,
-        clock: Clock,
-        epoch: Nanos,
-        mark: Mark,
-        filler: Arc<Filler>,
-        measured_limit: Option<u64>,
-        spread: Arc<[u16]>,
-    ) -> Self {
-        let flows = brief.workload.flows.len();
+    pub fn new(context: &Context, assignment: &Assignment) -> Self {
+        let flows = context.brief.workload.flows.len();
         Sending {
-            brief,
-            live,
-            clock,
-            epoch,
-            mark,
-            filler,
+            brief: context.brief.clone(),
+            live: context.live.clone(),
+            clock: context.clock.clone(),
+            epoch: context.epoch,
+            mark: assignment.mark,
+            filler: context.filler.clone(),
             locals: Vec::new(),
             outlets: Vec::new(),
             by_client: FxHashMap::default(),
@@ -158,10 +149,10 @@ impl Sending {
             shown: vec![0; flows],
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
-            spread,
+            spread: context.spread.clone(),
             lag: (0..flows).map(|_| None).collect(),
             table: None,
-            measured_limit,
+            measured_limit: assignment.measured_limit,
             measured: 0,
             done_at: None,
             sentinels: 0,
@@ -471,7 +462,9 @@ impl Sending {
             let counts = &mut self.flows[sender.flow as usize];
             while let Some(due) = ahead {
                 let intended = sender.origin.saturating_add(due.at);
-                let limited = self.measured_limit.is_some_and(|limit| self.measured >= limit);
+                let limited = self
+                    .measured_limit
+                    .is_some_and(|limit| self.measured >= limit);
                 if intended >= sender.end.min(end) || limited {
                     break;
                 }

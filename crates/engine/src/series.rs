@@ -45,6 +45,24 @@ impl Totals {
     }
 }
 
+impl std::ops::Sub for Totals {
+    type Output = Totals;
+
+    /// What happened since an earlier moment. What is a state and no count (passed over, waiting)
+    /// may have gone down; it is 0 then.
+    fn sub(self, earlier: Totals) -> Totals {
+        Totals {
+            published: self.published.saturating_sub(earlier.published),
+            due: self.due.saturating_sub(earlier.due),
+            rejected: self.rejected.saturating_sub(earlier.rejected),
+            unique: self.unique.saturating_sub(earlier.unique),
+            repeated: self.repeated.saturating_sub(earlier.repeated),
+            passed_over: self.passed_over.saturating_sub(earlier.passed_over),
+            waiting: self.waiting.saturating_sub(earlier.waiting),
+        }
+    }
+}
+
 /// Adds up two halves of the same series; the one that ends earlier stays at its last totals.
 pub fn add_up(sum: &mut Vec<Totals>, part: &[Totals]) {
     let Some(last) = part.last() else { return };
@@ -167,10 +185,16 @@ impl Cuts {
             *origin + ((since / period).floor() * period) as Nanos
         };
         let rest = |t: Nanos| {
-            let since = self.slow.iter().map(|flow| t.saturating_sub(last_due(flow, t)));
+            let since = self
+                .slow
+                .iter()
+                .map(|flow| t.saturating_sub(last_due(flow, t)));
             since.min().unwrap_or(Nanos::MAX)
         };
-        let before = self.slow.iter().map(|flow| last_due(flow, nominal).saturating_sub(1_000));
+        let before = self
+            .slow
+            .iter()
+            .map(|flow| last_due(flow, nominal).saturating_sub(1_000));
         before
             .filter(|t| *t >= earliest)
             .chain([nominal])

@@ -202,26 +202,8 @@ impl Worker {
                     .map(|tid| (assignment.role, *tid)),
             );
         }
-        let c = &context;
-        let sending = Sending::new(
-            c.brief.clone(),
-            c.live.clone(),
-            c.clock.clone(),
-            c.epoch,
-            assignment.mark,
-            c.filler.clone(),
-            assignment.measured_limit,
-            c.spread.clone(),
-        );
-        let receiving = Receiving::new(
-            c.brief.clone(),
-            c.live.clone(),
-            c.clock.clone(),
-            c.epoch,
-            assignment.mark,
-            c.filler.clone(),
-            &assignment.devices,
-        );
+        let sending = Sending::new(&context, &assignment);
+        let receiving = Receiving::new(&context, &assignment);
         Ok(Worker {
             pulse: Pulse::new(&context.clock),
             clients: vec![ClientState::New; assignment.devices.len()],
@@ -456,7 +438,7 @@ impl Worker {
             role: self.assignment.role,
             flows,
             series,
-            silence: self.receiving.silence(),
+            silence: self.receiving.longest_silence(),
             sentinels: self.sending.sentinels,
             foreign: self.receiving.foreign,
             retained: self.receiving.retained,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pubgauge_engine::assignment::Workers;
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
@@ -203,6 +204,20 @@ pub struct ClientArgs {
     /// Processors for the workers, in turn.
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     pub pin: Vec<usize>,
+}
+
+impl ClientArgs {
+    /// As a trial takes them.
+    pub fn client(&self) -> pubgauge_runner::Client {
+        pubgauge_runner::Client {
+            workers: Workers {
+                publishers: self.publisher_workers,
+                subscribers: self.subscriber_workers,
+            },
+            realtime: self.realtime,
+            pin: self.pin.clone(),
+        }
+    }
 }
 
 /// `pubgauge plan`.

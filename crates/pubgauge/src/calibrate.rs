@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
-use pubgauge_driver::{Clock, Driver, Settings, Target};
+use pubgauge_driver::{Clock, Driver, Mark, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
@@ -149,7 +149,7 @@ pub fn measure(
     let receive = cost(
         &received,
         Role::Subscribers,
-        received.sum().arrived_in_window,
+        received.in_measurement(None).unique,
         raw_receive()?,
     );
     running.stop();
@@ -159,7 +159,7 @@ pub fn measure(
     let publish = cost(
         &published,
         Role::Publishers,
-        published.sum().accepted_in_window,
+        published.in_measurement(None).published,
         raw_publish(&sink)?,
     );
     Ok(Calibration {
@@ -230,7 +230,7 @@ fn spec(
     driver: Arc<dyn Driver>,
     target: Target,
     settings: Settings,
-    nonce: u8,
+    mark: Mark,
 ) -> Result<TrialSpec> {
     Ok(TrialSpec {
         brief: Brief::new(workload).map_err(anyhow::Error::msg)?,
@@ -239,10 +239,10 @@ fn spec(
         settings,
         clock: Clock::Monotonic,
         workers: Workers::default(),
-        nonce,
+        mark,
         realtime: None,
         pin_to: Vec::new(),
-        prepare_thread: crate::trial::prepare_thread,
+        prepare_thread: pubgauge_runner::trial::prepare_thread,
     })
 }
 
@@ -254,7 +254,13 @@ fn trial(workload: Workload, target: Target, stop: &AtomicBool) -> Result<TrialR
         .or_default()
         .insert("version".into(), "3.1.1".into());
     let record = run(
-        &spec(workload, Arc::new(MqttDriver), target, settings, 11)?,
+        &spec(
+            workload,
+            Arc::new(MqttDriver),
+            target,
+            settings,
+            Mark::random(),
+        )?,
         &mut Nobody,
         stop,
     );
@@ -294,7 +300,7 @@ fn cost(
 
 /// Reported against real figures over the simulated system in real time.
 fn truth(stop: &AtomicBool) -> Result<Agreement> {
-    const NONCE: u8 = 5;
+    let mark = Mark::random();
     let behaviour = Behaviour {
         delay_median_ns: 5_000_000,
         delay_sigma: 0.5,
@@ -303,7 +309,7 @@ fn truth(stop: &AtomicBool) -> Result<Agreement> {
         duplication: 0.01,
         ..Behaviour::default()
     };
-    let bus = Arc::new(Bus::new(behaviour.clone(), Clock::Monotonic, NONCE));
+    let bus = Arc::new(Bus::new(behaviour.clone(), Clock::Monotonic, mark));
     let mut settings = Settings::default();
     if let serde_json::Value::Object(map) = serde_json::to_value(&behaviour)? {
         settings
@@ -314,7 +320,7 @@ fn truth(stop: &AtomicBool) -> Result<Agreement> {
     workload.phases.measure = Until::Time(2 * PART);
     let target = SimulatedDriver::target(bus.clone());
     let record = complete(run(
-        &spec(workload, Arc::new(SimulatedDriver), target, settings, NONCE)?,
+        &spec(workload, Arc::new(SimulatedDriver), target, settings, mark)?,
         &mut Nobody,
         stop,
     ))?;
@@ -493,12 +499,11 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
 fn words(c: &Calibration) -> String {
     use pubgauge_report::units::{rate, time};
     let times = |d: &Distribution| {
-        format!(
-            "p50 {}, p99 {}, largest {}",
-            time(d.p50 as f64),
-            time(d.p99 as f64),
-            time(d.max as f64)
-        )
+        let at = |quantile| {
+            let value = d.quotable(quantile);
+            value.map_or("not known".to_owned(), |ns| time(ns as f64))
+        };
+        format!("p50 {}, p99 {}, largest {}", at(0.5), at(0.99), at(1.0))
     };
     let path = |name: &str, p: &PathCost| {
         format!(

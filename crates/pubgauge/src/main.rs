@@ -10,13 +10,11 @@ compile_error!(
 mod args;
 mod calibrate;
 mod check;
-mod convert;
 mod criteria;
 mod drivers;
 mod exit;
 mod install;
 mod matrix;
-mod observe;
 mod plan;
 mod prepare;
 mod progress;
@@ -26,7 +24,6 @@ mod serve;
 mod signals;
 mod systems;
 mod traces;
-mod trial;
 
 use clap::Parser;
 use clap::error::ErrorKind;

@@ -7,12 +7,12 @@ use pubgauge_workload::SECOND;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
-use crate::convert::{arrival_words, describe, size_words};
 use crate::drivers;
 use crate::exit::{Ending, FINE, print};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::so_many_trials;
 use crate::systems::wrap;
+use pubgauge_runner::convert::{arrival_words, describe, size_words};
 
 /// A plan for machines.
 #[derive(Serialize)]

@@ -9,9 +9,9 @@ use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
 
 use crate::args::{Daily, Selection};
-use crate::convert::one_line;
 use crate::drivers;
 use crate::exit::Ending;
+use pubgauge_runner::convert::one_line;
 
 /// A plan, and the systems it runs on.
 pub struct Prepared {

@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
+use pubgauge_runner::Watch;
 
 /// So many trials, in words.
 pub fn so_many_trials(count: u64) -> String {
@@ -54,41 +55,6 @@ impl Progress {
         }
     }
 
-    /// A phase of the trial begins.
-    pub fn phase(&mut self, phase: Phase) {
-        self.phase = match phase {
-            Phase::Connect => "connecting",
-            Phase::Prove => "proving readiness",
-            Phase::WarmUp => "warming up",
-            Phase::Measure => "measuring",
-            Phase::Drain => "draining",
-            Phase::Close => "closing",
-        };
-        self.show("");
-    }
-
-    /// Shows the rates of the last moment.
-    pub fn tick(&mut self, live: &Live, now: Nanos) {
-        if self.bar.is_none() {
-            return;
-        }
-        use std::sync::atomic::Ordering::Relaxed;
-        let (sent, received) = (live.sent.load(Relaxed), live.received.load(Relaxed));
-        let rates = match self.last {
-            Some((at, s, r)) if now > at => {
-                let per_s = |n: u64| n as f64 * 1e9 / (now - at) as f64;
-                format!(
-                    "out {}/s, in {}/s",
-                    short(per_s(sent.saturating_sub(s))),
-                    short(per_s(received.saturating_sub(r)))
-                )
-            }
-            _ => format!("{} connected", live.connected.load(Relaxed)),
-        };
-        self.last = Some((now, sent, received));
-        self.show(&rates);
-    }
-
     /// A line that stays, above the progress.
     pub fn say(&self, line: &str) {
         match &self.bar {
@@ -109,6 +75,41 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{}: {} {rates}", self.trial, self.phase));
         }
+    }
+}
+
+impl Watch for Progress {
+    fn phase(&mut self, phase: Phase) {
+        self.phase = match phase {
+            Phase::Connect => "connecting",
+            Phase::Prove => "proving readiness",
+            Phase::WarmUp => "warming up",
+            Phase::Measure => "measuring",
+            Phase::Drain => "draining",
+            Phase::Close => "closing",
+        };
+        self.show("");
+    }
+
+    fn tick(&mut self, live: &Live, now: Nanos) {
+        if self.bar.is_none() {
+            return;
+        }
+        use std::sync::atomic::Ordering::Relaxed;
+        let (sent, received) = (live.sent.load(Relaxed), live.received.load(Relaxed));
+        let rates = match self.last {
+            Some((at, s, r)) if now > at => {
+                let per_s = |n: u64| n as f64 * 1e9 / (now - at) as f64;
+                format!(
+                    "out {}/s, in {}/s",
+                    short(per_s(sent.saturating_sub(s))),
+                    short(per_s(received.saturating_sub(r)))
+                )
+            }
+            _ => format!("{} connected", live.connected.load(Relaxed)),
+        };
+        self.last = Some((now, sent, received));
+        self.show(&rates);
     }
 }
 

@@ -10,6 +10,7 @@ use pubgauge_results::model::{
     Machine, Results, Status, StudyInfo, SystemCapabilities, UnsupportedCell,
 };
 use pubgauge_results::store::{NewRun, RunFolder};
+use pubgauge_runner::{Bench, Job, perform};
 use pubgauge_study::Plan;
 use pubgauge_testbed::{
     Catalog, Testbed, check_descriptors, load_average, machine_facts, raise_nofile,
@@ -22,7 +23,6 @@ use crate::prepare::{Prepared, prepare};
 use crate::progress::{Progress, so_many_trials};
 use crate::report::{show, write_page};
 use crate::signals;
-use crate::trial::{Bench, Job, perform};
 use crate::{calibrate, criteria, drivers, matrix};
 
 /// Runs a study.
@@ -91,7 +91,7 @@ fn trials(
     let bench = Bench {
         testbed,
         scratch: scratch.path(),
-        client: args.client.clone(),
+        client: args.client.client(),
         tls,
         stop: stop.clone(),
         cores: machine_facts().cores,
@@ -129,6 +129,7 @@ fn trials(
             shown_as: &trial.system,
             system: &chosen.file,
             variant: chosen.variant.as_deref(),
+            library_version: drivers::library_version(chosen.driver.name()),
             driver: chosen.driver.clone(),
             settings: &trial.settings,
             mappings: chosen.resolve(&trial.settings).unwrap_or_default(),

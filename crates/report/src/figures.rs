@@ -6,7 +6,7 @@ use pubgauge_results::{Second, Trial};
 use serde::Serialize;
 
 use crate::Logs;
-use crate::summary::{Cell, Summary, Workload, per_message, percentile};
+use crate::summary::{Cell, Summary, Workload, per_message};
 use crate::table::name as verdict_name;
 
 /// Records of a series that a figure shows at most; longer series are merged record by record.
@@ -184,28 +184,22 @@ fn throughput(workload: &Workload<'_>, id: String) -> Figure {
     }
 }
 
-/// A percentile of latency: its name, its quantile, and where it stands in a trial.
-type Percentile = (
-    &'static str,
-    f64,
-    fn(&pubgauge_results::Distribution) -> u64,
-);
-
-const PERCENTILES: [Percentile; 5] = [
-    ("p50", 0.5, |d| d.p50),
-    ("p90", 0.9, |d| d.p90),
-    ("p99", 0.99, |d| d.p99),
-    ("p99.9", 0.999, |d| d.p99_9),
-    ("p99.99", 0.9999, |d| d.p99_99),
+/// Percentiles of latency: name and quantile.
+const PERCENTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
 ];
 
 fn latency(workload: &Workload<'_>, id: String) -> Figure {
     let mut rows = Vec::new();
     for cell in &workload.cells {
-        for (name, quantile, value) in PERCENTILES {
-            let Some(estimate) = cell.estimate(|trial| {
-                percentile(trial.latency_ns.count, quantile, value(&trial.latency_ns))
-            }) else {
+        for (name, quantile) in PERCENTILES {
+            let Some(estimate) =
+                cell.estimate(|trial| Some(trial.latency_ns.quotable(quantile)? as f64))
+            else {
                 continue;
             };
             rows.push(vec![
@@ -219,13 +213,13 @@ fn latency(workload: &Workload<'_>, id: String) -> Figure {
         }
     }
     if let Some(trial) = noise_trial(workload) {
-        for (name, quantile, value) in PERCENTILES {
-            if let Some(ns) = percentile(trial.noise_ns.count, quantile, value(&trial.noise_ns)) {
+        for (name, quantile) in PERCENTILES {
+            if let Some(ns) = trial.noise_ns.quotable(quantile) {
                 rows.push(vec![
                     NOISE.into(),
                     "".into(),
                     name.into(),
-                    ns.into(),
+                    (ns as f64).into(),
                     Value::None,
                     Value::None,
                 ]);

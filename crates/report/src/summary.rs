@@ -276,11 +276,11 @@ impl Metric {
     pub fn figure(self, trial: &Trial) -> Option<f64> {
         match self {
             Metric::Throughput => Some(trial.delivered_msgs_per_s),
-            Metric::MedianLatency => percentile(trial.latency_ns.count, 0.5, trial.latency_ns.p50),
-            Metric::TailLatency => percentile(trial.latency_ns.count, 0.99, trial.latency_ns.p99),
+            Metric::MedianLatency => Some(trial.latency_ns.quotable(0.5)? as f64),
+            Metric::TailLatency => Some(trial.latency_ns.quotable(0.99)? as f64),
             Metric::RoundTrip => trial
                 .round_trip_ns
-                .and_then(|d| percentile(d.count, 0.5, d.p50)),
+                .and_then(|d| Some(d.quotable(0.5)? as f64)),
             Metric::CpuPerMessage => {
                 let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
                 // A broker out of sight would look free: then there is no figure. A brokerless
@@ -348,16 +348,11 @@ impl Metric {
     }
 }
 
-/// A percentile, if there are enough values for one to lie beyond it.
-pub fn percentile(count: u64, quantile: f64, value: u64) -> Option<f64> {
-    (count as f64 * (1.0 - quantile) >= 1.0 - 1e-9).then_some(value as f64)
-}
-
-/// Microseconds of processor time for one delivery (for one message taken, where nobody
+/// Microseconds of processor time for one first delivery (for one message taken, where nobody
 /// listens).
 pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
     let messages = if trial.expected > 0 {
-        trial.delivered
+        trial.unique()
     } else {
         trial.published
     };

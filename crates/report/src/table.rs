@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pubgauge_results::{Results, Status, Trial};
 
-use crate::summary::{self, Cell, Metric, Summary, Workload, percentile};
+use crate::summary::{self, Cell, Metric, Summary, Workload};
 use crate::units;
 
 /// Narrowest table that can be made.
@@ -117,19 +117,15 @@ fn row(out: &mut String, cell: &Cell<'_>, first: usize, width: usize) {
     let label = format!("{mark}{}", plain(&cell.label));
     let mean = |figure: &dyn Fn(&Trial) -> Option<f64>| cell.estimate(figure).map(|e| e.mean);
     let time = |figure: Option<f64>| figure.map_or("-".to_owned(), units::time);
-    let latency = |quantile: f64, value: &dyn Fn(&Trial) -> u64| {
-        time(mean(&|t| {
-            percentile(t.latency_ns.count, quantile, value(t))
-        }))
-    };
+    let latency = |quantile: f64| time(mean(&|t| Some(t.latency_ns.quotable(quantile)? as f64)));
     let cpu = |figure: Option<f64>| figure.map_or("-".to_owned(), units::digits);
     let lost: u64 = cell.trials.iter().map(|trial| trial.lost).sum();
     let figures = [
         verdict_words(cell),
         mean(&|t| Some(t.delivered_msgs_per_s)).map_or("-".to_owned(), units::rate),
-        latency(0.5, &|t| t.latency_ns.p50),
-        latency(0.99, &|t| t.latency_ns.p99),
-        latency(0.999, &|t| t.latency_ns.p99_9),
+        latency(0.5),
+        latency(0.99),
+        latency(0.999),
         units::count(lost),
         cpu(mean(&|t| summary::per_message(t.system_cpu_s?, t))),
         cpu(mean(&|t| {

@@ -152,7 +152,7 @@ fn figures_equal_the_results() {
         assert_eq!(throughput[3].as_f64(), Some(trial.delivered_msgs_per_s));
         assert_eq!(throughput[4], Value::Null, "one repeat has no interval");
         let p99 = row_of("latency", w, &|row| own(row) && row[2] == "p99");
-        assert_eq!(p99[3].as_f64(), Some(trial.latency_ns.p99 as f64));
+        assert_eq!(p99[3].as_f64(), trial.latency_ns.p99.map(|p99| p99 as f64));
         let lost = row_of("counts", w, &|row| own(row) && row[2] == "lost");
         assert_eq!(lost[3].as_f64(), Some(trial.lost as f64));
         let publishers = row_of("cpu", w, &|row| own(row) && row[2] == "publishers");

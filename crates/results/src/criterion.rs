@@ -134,7 +134,9 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         let whole = number(whole)?;
         (whole > 0.0).then_some(part? / whole)
     };
-    let unique = number("delivered").zip(number("duplicated")).map(|(all, again)| all - again);
+    let unique = number("delivered")
+        .zip(number("duplicated"))
+        .map(|(all, again)| all - again);
     // Microseconds for each first delivery.
     let each = |seconds: Option<f64>| {
         let unique = unique.filter(|unique| *unique > 0.0)?;

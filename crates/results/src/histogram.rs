@@ -310,14 +310,7 @@ mod tests {
         let d = Distribution::from_histogram(&histogram(&values));
         assert_eq!(
             (d.count, d.min, d.p50, d.p90, d.p99, d.max),
-            (
-                1000,
-                Some(1),
-                Some(500),
-                Some(900),
-                Some(990),
-                Some(1000)
-            )
+            (1000, Some(1), Some(500), Some(900), Some(990), Some(1000))
         );
         assert!((d.mean.expect("a mean") - 500.5).abs() < 0.5);
     }
@@ -331,7 +324,10 @@ mod tests {
         assert_eq!((d.p90, d.p99, d.mean, d.max), (None, None, None, None));
         assert_eq!((d.quotable(0.5), d.quotable(0.9)), (Some(500), None));
         let nothing = Distribution::censored(&histogram(&[]), 300);
-        assert_eq!((nothing.censored, nothing.p50, nothing.min), (300, None, None));
+        assert_eq!(
+            (nothing.censored, nothing.p50, nothing.min),
+            (300, None, None)
+        );
     }
 
     #[test]

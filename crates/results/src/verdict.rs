@@ -18,9 +18,9 @@ use crate::model::{Second, Status, Trial, Verdict};
 mod broken;
 mod client;
 mod series;
-pub mod thresholds;
 #[cfg(test)]
 mod tests;
+pub mod thresholds;
 
 /// Judges a trial by its figures and its circumstances. The verdict that the trial carries already
 /// is not looked at.

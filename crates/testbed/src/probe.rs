@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Nanos, Payload, Publish, Settings, Subscription, Target,
+    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
 };
 
 use crate::file::Probe;
@@ -52,7 +52,7 @@ pub fn probe(
 }
 
 /// The mark of the probe's own messages.
-const NONCE: u8 = 63;
+const MARK: Mark = Mark::from_seed(63);
 
 struct Attempt {
     fleet: Box<dyn Fleet>,
@@ -73,7 +73,7 @@ impl Events for Seen {
     fn arrived(&mut self) {}
 
     fn delivered(&mut self, _: ClientId, delivery: Delivery<'_>) {
-        self.delivered |= Header::decode(delivery.payload, NONCE).is_some();
+        self.delivered |= Header::decode(delivery.payload, MARK).is_some();
     }
 
     fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
@@ -121,7 +121,7 @@ impl Attempt {
                 lag: 0,
             };
             let payload = Payload {
-                head: &header.encode(NONCE),
+                head: &header.encode(MARK),
                 body: filler.body(0, sequence, 64),
             };
             if let Publish::Refused(why) = self.fleet.publish(publisher, topic, payload, 0) {

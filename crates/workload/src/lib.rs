@@ -7,6 +7,7 @@ pub mod audience;
 pub mod check;
 mod draws;
 pub mod filter;
+pub mod mark;
 pub mod schedule;
 #[cfg(test)]
 mod tests_support;

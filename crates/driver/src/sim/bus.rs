@@ -156,7 +156,10 @@ impl Bus {
         let mut inner = self.lock();
         let hears_from = self.clock.now() + inner.behaviour.deaf_for_ns;
         let slow = &inner.behaviour.slow_subscribers;
-        let takes_ns = slow.iter().find(|(slow, _)| slow == name).map_or(0, |(_, ns)| *ns);
+        let takes_ns = slow
+            .iter()
+            .find(|(slow, _)| slow == name)
+            .map_or(0, |(_, ns)| *ns);
         inner.subscriptions.push(Subscribed {
             fleet,
             client,

@@ -86,7 +86,10 @@ impl SimulatedFleet {
     fn sleep_through(&self, clock: &Clock) {
         let since = clock.now().saturating_sub(self.bus.born);
         let sleeps = &self.behaviour.client_sleeps;
-        if let Some((_, to)) = sleeps.iter().find(|(from, to)| (*from..*to).contains(&since)) {
+        if let Some((_, to)) = sleeps
+            .iter()
+            .find(|(from, to)| (*from..*to).contains(&since))
+        {
             clock.advance_to(self.bus.born + to);
         }
     }

@@ -4,7 +4,8 @@
 use pubgauge_driver::conformance::{Exception, check, failures, prove};
 use pubgauge_driver::{
     Acknowledgement, Capability, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events,
-    Filler, FleetConfig, Header, Kind, Mark, Payload, Publish, Settings, Subscription, Support, Target,
+    Filler, FleetConfig, Header, Kind, Mark, Payload, Publish, Settings, Subscription, Support,
+    Target,
 };
 use pubgauge_driver_dds_mixed::Mixed;
 use serde_json::json;

@@ -25,12 +25,11 @@ impl Receiving {
             kind: header.kind,
         };
         let parties = &self.brief.audience.parties;
-        let noted = self.ledger.note(
-            account,
-            grouped.then_some(client),
-            header.sequence,
-            || parties[party as usize].is_entitled(header.stream),
-        );
+        let noted = self
+            .ledger
+            .note(account, grouped.then_some(client), header.sequence, || {
+                parties[party as usize].is_entitled(header.stream)
+            });
         if noted.arrival == Arrival::Foreign {
             self.foreign += 1;
             return;

@@ -202,7 +202,10 @@ impl Sending {
                     *at = 0;
                 }
                 let local = ready[*at];
-                let size = match held.take().or_else(|| Some(self.senders[index].schedule.next()?.size)) {
+                let size = match held
+                    .take()
+                    .or_else(|| Some(self.senders[index].schedule.next()?.size))
+                {
                     Some(size) => size,
                     None => {
                         ended = true;

@@ -38,7 +38,9 @@ impl Sending {
             return self.round.next;
         }
         if self.round.left.is_empty() {
-            self.round.left.extend((0..self.locals.len() as u32).map(|local| (local, 0)));
+            self.round
+                .left
+                .extend((0..self.locals.len() as u32).map(|local| (local, 0)));
         }
         let brief = self.brief.clone();
         let mut quota = PER_TURN;
@@ -54,8 +56,16 @@ impl Sending {
                 if brief.audience.fan_out(first + topic) > 0 {
                     now = self.clock.now();
                     let length = HEADER_LEN as u32;
-                    match self.hand_over(fleet, local, topic, Kind::Sentinel, now, now, length, None)
-                    {
+                    match self.hand_over(
+                        fleet,
+                        local,
+                        topic,
+                        Kind::Sentinel,
+                        now,
+                        now,
+                        length,
+                        None,
+                    ) {
                         Publish::Accepted => self.sentinels += 1,
                         Publish::Blocked => break,
                         // A lost connection; the next round tries again.

@@ -6,24 +6,22 @@ use std::fmt::Write as _;
 use pubgauge_results::{Distribution, FlowFigures, Trial};
 
 use super::{badge, escape, system_of};
-use crate::summary::{Cell, Summary, Workload, percentile};
+use crate::summary::{Cell, Summary, Workload};
 use crate::units;
 
 type Column<T> = (&'static str, fn(&T) -> String);
 
-fn at(distribution: &Distribution, quantile: f64, value: u64) -> String {
-    percentile(distribution.count, quantile, value).map_or("–".into(), units::time)
+fn at(distribution: &Distribution, quantile: f64) -> String {
+    let value = distribution.quotable(quantile);
+    value.map_or("–".into(), |ns| units::time(ns as f64))
 }
 
 fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> String {
-    let Some(d) = distribution else {
-        return "–".into();
-    };
-    let value = if quantile == 0.5 { d.p50 } else { d.p99 };
-    percentile(d.count, quantile, value).map_or("–".into(), |ns| units::time(ns * scale))
+    let value = distribution.and_then(|d| d.quotable(quantile));
+    value.map_or("–".into(), |ns| units::time(ns as f64 * scale))
 }
 
-const OF_TRIALS: [Column<Trial>; 36] = [
+const OF_TRIALS: [Column<Trial>; 38] = [
     ("repeat", |t| t.repeat.to_string()),
     ("measured", |t| format!("{:.1} s", t.duration_s)),
     ("offered", |t| t.offered.to_string()),
@@ -33,6 +31,7 @@ const OF_TRIALS: [Column<Trial>; 36] = [
     ("expected", |t| t.expected.to_string()),
     ("delivered", |t| t.delivered.to_string()),
     ("lost", |t| t.lost.to_string()),
+    ("under way at the end", |t| t.under_way.to_string()),
     ("duplicated", |t| t.duplicated.to_string()),
     ("reordered", |t| t.reordered.to_string()),
     ("negative", |t| t.odd.negative.to_string()),
@@ -40,20 +39,14 @@ const OF_TRIALS: [Column<Trial>; 36] = [
     ("offered/s", |t| units::rate(t.offered_msgs_per_s)),
     ("published/s", |t| units::rate(t.published_msgs_per_s)),
     ("delivered/s", |t| units::rate(t.delivered_msgs_per_s)),
-    ("latency p50", |t| at(&t.latency_ns, 0.5, t.latency_ns.p50)),
-    ("p99", |t| at(&t.latency_ns, 0.99, t.latency_ns.p99)),
-    ("p99.9", |t| at(&t.latency_ns, 0.999, t.latency_ns.p99_9)),
-    ("max", |t| at(&t.latency_ns, 0.0, t.latency_ns.max)),
-    ("from send p50", |t| {
-        at(&t.latency_from_send_ns, 0.5, t.latency_from_send_ns.p50)
-    }),
-    ("p99", |t| {
-        at(&t.latency_from_send_ns, 0.99, t.latency_from_send_ns.p99)
-    }),
-    ("send lag p50", |t| {
-        at(&t.send_lag_ns, 0.5, t.send_lag_ns.p50)
-    }),
-    ("p99", |t| at(&t.send_lag_ns, 0.99, t.send_lag_ns.p99)),
+    ("latency p50", |t| at(&t.latency_ns, 0.5)),
+    ("p99", |t| at(&t.latency_ns, 0.99)),
+    ("p99.9", |t| at(&t.latency_ns, 0.999)),
+    ("max", |t| at(&t.latency_ns, 1.0)),
+    ("from send p50", |t| at(&t.latency_from_send_ns, 0.5)),
+    ("p99", |t| at(&t.latency_from_send_ns, 0.99)),
+    ("send lag p50", |t| at(&t.send_lag_ns, 0.5)),
+    ("p99", |t| at(&t.send_lag_ns, 0.99)),
     ("acknowledged p50", |t| {
         optional(&t.acknowledgement_ns, 1.0, 0.5)
     }),
@@ -81,14 +74,20 @@ const OF_TRIALS: [Column<Trial>; 36] = [
             t.worker_load.subscribers_waiting,
         )
     }),
+    ("stood still: publishers / subscribers", |t| {
+        share(
+            t.worker_load.publishers_stalled,
+            t.worker_load.subscribers_stalled,
+        )
+    }),
     ("client memory", |t| units::bytes(t.client_rss_bytes)),
     ("system memory", |t| {
         t.system_rss_bytes.map_or("–".into(), units::bytes)
     }),
-    ("noise p99", |t| at(&t.noise_ns, 0.99, t.noise_ns.p99)),
+    ("noise p99", |t| at(&t.noise_ns, 0.99)),
 ];
 
-const OF_FLOWS: [Column<FlowFigures>; 20] = [
+const OF_FLOWS: [Column<FlowFigures>; 21] = [
     ("offered", |f| f.offered.to_string()),
     ("published", |f| f.published.to_string()),
     ("refused", |f| f.refused.to_string()),
@@ -96,23 +95,18 @@ const OF_FLOWS: [Column<FlowFigures>; 20] = [
     ("expected", |f| f.expected.to_string()),
     ("delivered", |f| f.delivered.to_string()),
     ("lost", |f| f.lost.to_string()),
+    ("under way at the end", |f| f.under_way.to_string()),
     ("duplicated", |f| f.duplicated.to_string()),
     ("reordered", |f| f.reordered.to_string()),
     ("delivered/s", |f| units::rate(f.delivered_msgs_per_s)),
-    ("latency p50", |f| at(&f.latency_ns, 0.5, f.latency_ns.p50)),
-    ("p99", |f| at(&f.latency_ns, 0.99, f.latency_ns.p99)),
-    ("p99.9", |f| at(&f.latency_ns, 0.999, f.latency_ns.p99_9)),
-    ("max", |f| at(&f.latency_ns, 0.0, f.latency_ns.max)),
-    ("from send p50", |f| {
-        at(&f.latency_from_send_ns, 0.5, f.latency_from_send_ns.p50)
-    }),
-    ("p99", |f| {
-        at(&f.latency_from_send_ns, 0.99, f.latency_from_send_ns.p99)
-    }),
-    ("send lag p50", |f| {
-        at(&f.send_lag_ns, 0.5, f.send_lag_ns.p50)
-    }),
-    ("p99", |f| at(&f.send_lag_ns, 0.99, f.send_lag_ns.p99)),
+    ("latency p50", |f| at(&f.latency_ns, 0.5)),
+    ("p99", |f| at(&f.latency_ns, 0.99)),
+    ("p99.9", |f| at(&f.latency_ns, 0.999)),
+    ("max", |f| at(&f.latency_ns, 1.0)),
+    ("from send p50", |f| at(&f.latency_from_send_ns, 0.5)),
+    ("p99", |f| at(&f.latency_from_send_ns, 0.99)),
+    ("send lag p50", |f| at(&f.send_lag_ns, 0.5)),
+    ("p99", |f| at(&f.send_lag_ns, 0.99)),
     ("round trip p50", |f| optional(&f.round_trip_ns, 1.0, 0.5)),
     ("half of it", |f| optional(&f.round_trip_ns, 0.5, 0.5)),
 ];

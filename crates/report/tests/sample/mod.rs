@@ -9,7 +9,7 @@ use pubgauge_driver::{Answer, Capability, Mapping, Support, Unsupported};
 use pubgauge_report::Logs;
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
 use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
-use pubgauge_results::verdict::{Circumstances, judge};
+use pubgauge_results::verdict::judge;
 use pubgauge_results::*;
 
 /// A small generator of our own, so that the sample never changes with a library.
@@ -344,6 +344,7 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             publishers_waiting: 0.04,
             subscribers_running: client.subscribers / duration_s,
             subscribers_waiting: 0.05,
+            ..WorkerLoad::default()
         },
         flows: match load.publishers {
             1 => vec![flow("periodic", published, delivered, &latency)],
@@ -369,18 +370,14 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         ..Default::default()
     };
     if profile.in_client {
-        trial.set_system_in_client();
+        trial.circumstances.system_in_client = true;
     }
     // One machine-bound trial among good ones.
     if at == 1 && load.name == "fleet of meters" && repeat == 2 {
         trial.worker_load.subscribers_waiting = 0.34;
     }
-    let circumstances = Circumstances {
-        system_in_client: profile.in_client,
-        cores: 4,
-        ..Default::default()
-    };
-    trial.verdict = judge(&trial, &circumstances);
+    trial.circumstances.cores = 4;
+    trial.verdict = judge(&trial);
     let interval = Interval {
         tag: Some("all".into()),
         start: Duration::ZERO,

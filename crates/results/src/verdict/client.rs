@@ -135,7 +135,9 @@ impl Load {
                     load.subscribers_waiting * 100.0,
                     limit * 100.0,
                     thresholds::FLAT_OUT_RUNNING * 100.0,
-                    growth.map(|growth| format!("; {growth}")).unwrap_or_default()
+                    growth
+                        .map(|growth| format!("; {growth}"))
+                        .unwrap_or_default()
                 ),
             );
         }

@@ -558,7 +558,12 @@ fn a_trial_that_measured_nothing_is_not_valid() {
     }
     t.workload.publishers = 1;
     t.series.clear();
-    expect(&t, &here(), Status::Broken, "no message was due within 10 s");
+    expect(
+        &t,
+        &here(),
+        Status::Broken,
+        "no message was due within 10 s",
+    );
     // Connections that only wait are a workload too.
     t.workload.publishers = 0;
     expect(&t, &here(), Status::Valid, "");
@@ -571,7 +576,12 @@ fn a_trial_that_measured_nothing_is_not_valid() {
         backlog: 990_000,
     };
     t.series = series(1.0, &[0; 10], &[10_000; 10], &[900_000; 10]);
-    expect(&t, &here(), Status::Overloaded, "990000 deliveries of the warm-up");
+    expect(
+        &t,
+        &here(),
+        Status::Overloaded,
+        "990000 deliveries of the warm-up",
+    );
 }
 
 #[test]
@@ -646,7 +656,12 @@ fn what_the_client_slept_through_is_its_own() {
 fn a_frozen_system_is_unsteady() {
     let mut t = calm();
     t.longest_silence_ns = 2_000 * MS;
-    expect(&t, &here(), Status::Unsteady, "nothing was delivered for 2.00 s");
+    expect(
+        &t,
+        &here(),
+        Status::Unsteady,
+        "nothing was delivered for 2.00 s",
+    );
     // A slow link is no freeze.
     t.latency_ns.p50 = Some(1_500 * MS);
     expect(&t, &here(), Status::Valid, "");
@@ -672,7 +687,12 @@ fn what_the_client_ran_out_of_is_not_the_systems_fault() {
     t.connections.lost = 1;
     t.worker_load.publishers_stalled = 0.4;
     t.worker_load.longest_stall_ns = 4_000 * MS;
-    expect(&t, &here(), Status::ClientBound, "1 of 2 connections were lost");
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "1 of 2 connections were lost",
+    );
 
     // What a server drops because the subscriber does not read.
     let mut t = calm();
@@ -689,7 +709,10 @@ fn counts_found_in_two_ways_must_agree() {
     let mut t = calm();
     let counts = |theirs| CountCheck {
         what: "messages published".into(),
-        counts: vec![("the publishers".into(), 100_000), ("the broker".into(), theirs)],
+        counts: vec![
+            ("the publishers".into(), 100_000),
+            ("the broker".into(), theirs),
+        ],
         not_compared: None,
     };
     t.checks = vec![counts(100_000)];
@@ -704,8 +727,12 @@ fn counts_found_in_two_ways_must_agree() {
 type Plant = (Rule, fn(&mut Trial));
 
 const PLANTS: [Plant; 23] = [
-    (Rule::NotRun, |t| t.circumstances.not_run = Some("late".into())),
-    (Rule::SystemDied, |t| t.circumstances.system_died = vec!["signal 9".into()]),
+    (Rule::NotRun, |t| {
+        t.circumstances.not_run = Some("late".into())
+    }),
+    (Rule::SystemDied, |t| {
+        t.circumstances.system_died = vec!["signal 9".into()]
+    }),
     (Rule::Unconnected, |t| t.connections.made = 1),
     (Rule::ConnectionsLost, |t| t.connections.lost = 1),
     (Rule::Foreign, |t| t.odd.foreign = 1),
@@ -742,11 +769,17 @@ const PLANTS: [Plant; 23] = [
     }),
     (Rule::LatencyWanders, |t| {
         let half = t.series.len() / 2;
-        t.series[..half].iter_mut().for_each(|s| s.latency_p50_ns *= 9);
+        t.series[..half]
+            .iter_mut()
+            .for_each(|s| s.latency_p50_ns *= 9);
     }),
     (Rule::SystemSilent, |t| t.longest_silence_ns = 2_000 * MS),
-    (Rule::PublisherFull, |t| t.worker_load.publishers_running = 0.97),
-    (Rule::SubscriberFull, |t| t.worker_load.subscribers_running = 0.97),
+    (Rule::PublisherFull, |t| {
+        t.worker_load.publishers_running = 0.97
+    }),
+    (Rule::SubscriberFull, |t| {
+        t.worker_load.subscribers_running = 0.97
+    }),
     (Rule::LibraryFull, |t| {
         t.circumstances.system_in_client = true;
         t.worker_load.publishers_running = 0.97;

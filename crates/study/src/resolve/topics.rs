@@ -1,6 +1,7 @@
 //! Who talks to whom: patterns and topic templates.
 
 use pubgauge_workload::filter::{filter_fault, topic_fault};
+use pubgauge_workload::mark::DEFAULT_ROOT;
 
 use super::{Clashes, MAX_DEVICES, MAX_TOPICS, pattern_name};
 use crate::file::{Dimension, FlowFile, Pattern};
@@ -131,7 +132,7 @@ fn plain_topics(
     }
     let prefix = match &file.topic {
         Some(topic) => topic.trim_end_matches('/').to_string(),
-        None => format!("pubgauge/{}", slug(name)),
+        None => format!("{DEFAULT_ROOT}/{}", slug(name)),
     };
     let default = match file.pattern {
         Some(Pattern::OneToMany | Pattern::ManyToMany) | None => 1,

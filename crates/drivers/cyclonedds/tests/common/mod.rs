@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
+    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
+    TopicId,
 };
 use pubgauge_driver_cyclonedds::{CycloneFleet, CycloneddsDriver};
 

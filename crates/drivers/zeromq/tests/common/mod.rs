@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target, TopicId,
+    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
+    TopicId,
 };
 use pubgauge_driver_zeromq::{
     ForwarderAddress, ForwarderCounts, ForwarderOptions, ZeromqDriver, forwarder,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use pubgauge_driver::{Nanos, clock::monotonic_now};
@@ -12,9 +13,11 @@ use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
 use pubgauge_results::model::ContextSwitches;
-use pubgauge_testbed::{NoiseMeter, ProcessSample, ProcessSampler, Running, ThreadSampler};
+use pubgauge_testbed::{
+    NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, Running, ThreadSampler,
+};
 
-use crate::progress::Progress;
+use crate::trial::Watch;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -36,7 +39,39 @@ pub struct Observed {
     pub system_processes: Option<u32>,
     /// Processes of the system that ended during the trial.
     pub died: Vec<String>,
+    /// When the whole machine stood still during the measurement.
+    pub stalls: Stalls,
     seconds: Vec<SecondSeen>,
+}
+
+/// Times of [`Stalls::FLOOR`] and more in which the whole machine stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// All of them, ns.
+    pub all: Nanos,
+    /// The longest, ns.
+    pub longest: Nanos,
+    within: bool,
+}
+
+impl Stalls {
+    /// The shortest that counts, ns.
+    pub const FLOOR: Nanos = 10_000_000;
+
+    /// Adds the next sample of a thread that wants to wake up every [`NOISE_INTERVAL`]. A stall of
+    /// 50 ms gives samples of 50 ms, 49 ms and so on.
+    fn add(&mut self, late: Nanos) {
+        let within = late >= Self::FLOOR;
+        if within {
+            // The first one stands for the last samples too, which are below the floor.
+            self.all += match self.within {
+                true => NOISE_INTERVAL,
+                false => NOISE_INTERVAL + Self::FLOOR,
+            };
+            self.longest = self.longest.max(late);
+        }
+        self.within = within;
+    }
 }
 
 /// What was seen in one second.
@@ -74,6 +109,7 @@ impl Observed {
             system_busiest_thread_cpu: None,
             system_processes: None,
             died: Vec::new(),
+            stalls: Stalls::default(),
             seconds: Vec::new(),
         }
     }
@@ -97,7 +133,7 @@ pub struct Watcher<'a> {
     client: ProcessSampler,
     threads: BTreeMap<Role, ThreadSampler>,
     noise_meter: Option<NoiseMeter>,
-    progress: &'a mut Progress,
+    watch: &'a mut dyn Watch,
     stop: Arc<AtomicBool>,
     measuring: Option<Measuring>,
     observed: Observed,
@@ -135,10 +171,10 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 }
 
 impl<'a> Watcher<'a> {
-    /// Watches the trial on `running`, showing progress, in a series of steps of `interval`.
+    /// Watches the trial on `running`, telling `watch`, in a series of steps of `interval`.
     pub fn new(
         running: &'a Running,
-        progress: &'a mut Progress,
+        watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
         interval: Nanos,
     ) -> Self {
@@ -148,7 +184,7 @@ impl<'a> Watcher<'a> {
             client: ProcessSampler::only(&[std::process::id() as i32]),
             threads: BTreeMap::new(),
             noise_meter: None,
-            progress,
+            watch,
             stop,
             measuring: None,
             observed: Observed::nothing(),
@@ -222,6 +258,7 @@ impl<'a> Watcher<'a> {
         if let Some(meter) = &self.noise_meter {
             for late in meter.drain() {
                 noise_max_ns = noise_max_ns.max(late);
+                observed.stalls.add(late);
                 observed.noise.saturating_record(late.max(1));
             }
         }
@@ -246,11 +283,13 @@ impl<'a> Watcher<'a> {
 impl Observer for Watcher<'_> {
     fn phase(&mut self, phase: Phase, _: Nanos) {
         if self.measuring.is_some() && phase != Phase::Measure {
+            // The sleeping thread has to wake up to tell how late it is.
+            std::thread::sleep(Duration::from_nanos(2 * NOISE_INTERVAL));
             self.turn(monotonic_now());
             self.measuring = None;
             self.noise_meter = None;
         }
-        self.progress.phase(phase);
+        self.watch.phase(phase);
     }
 
     fn tick(&mut self, phase: Phase, live: &Live, now: Nanos) -> Option<String> {
@@ -267,7 +306,7 @@ impl Observer for Watcher<'_> {
             return None;
         }
         self.next_check = now + 50_000_000;
-        self.progress.tick(live, now);
+        self.watch.tick(live, now);
         if self.stop.load(Relaxed) {
             return None; // the conductor looks at the same flag
         }
@@ -278,5 +317,22 @@ impl Observer for Watcher<'_> {
             return Some(how);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_as_long_as_it_was() {
+        let mut stalls = Stalls::default();
+        let ms = 1_000_000;
+        for late in [0, 0, 50] {
+            // The samples that one stall leaves behind.
+            (0..=late).rev().for_each(|late| stalls.add(late * ms));
+        }
+        assert_eq!(stalls.longest, 50 * ms);
+        assert!(stalls.all.abs_diff(50 * ms) <= 2 * ms, "{}", stalls.all);
     }
 }

@@ -6,17 +6,18 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use pubgauge_driver::{Mapping, Nanos, Settings};
 use pubgauge_engine::assignment::Role;
-use pubgauge_engine::conductor::{Outcome, TrialRecord};
+use pubgauge_engine::conductor::{DrainEnd, Outcome, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
 use pubgauge_results::model::{
-    ClientCpu, Connections, ContextSwitches, Distribution, FlowFigures, OddCounts, PhaseCounts,
-    Second, System, Trial, WorkerLoad, WorkloadInfo,
+    ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
+    OddCounts, PhaseCounts, System, Trial, WorkerLoad, WorkloadInfo,
 };
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 
 use crate::observe::Observed;
+use crate::series;
 
 /// What identifies a trial and says what was asked of it.
 pub struct Asked<'a> {
@@ -44,15 +45,15 @@ const SECOND: f64 = 1e9;
 pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Trial {
     let sum = record.sum();
     let duration_s = record.duration() as f64 / SECOND;
-    let per_s = |count: u64| {
-        if duration_s > 0.0 {
-            count as f64 / duration_s
-        } else {
-            0.0
-        }
+    let per_s = |count: u64| match duration_s > 0.0 {
+        true => count as f64 / duration_s,
+        false => 0.0,
     };
+    let measured = record.in_measurement(None);
     let total = |of: fn(&Recording) -> u64| record.recordings.iter().map(of).sum::<u64>();
-    let distribution = |measure| Distribution::from_histogram(&record.all_times(measure));
+    let distribution = |measure| {
+        Distribution::censored(&record.all_times(measure), censored(measure, sum.under_way))
+    };
     let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
     let mut errors: Vec<String> = record
         .recordings
@@ -82,6 +83,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         delivered: sum.delivered,
         expected: sum.expected,
         lost: sum.lost(),
+        under_way: sum.under_way,
         duplicated: sum.duplicated,
         reordered: sum.reordered,
         sentinels: total(|r| r.sentinels),
@@ -98,9 +100,9 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             redelivered: total(|r| r.redelivered),
         },
         offered_msgs_per_s: per_s(sum.offered),
-        published_msgs_per_s: per_s(sum.accepted_in_window),
-        delivered_msgs_per_s: per_s(sum.arrived_in_window),
-        latency_ns: Distribution::from_histogram(&latency),
+        published_msgs_per_s: per_s(measured.published),
+        delivered_msgs_per_s: per_s(measured.unique),
+        latency_ns: distribution(Measure::Latency),
         latency_from_send_ns: distribution(Measure::LatencyFromSend),
         send_lag_ns: distribution(Measure::SendLag),
         acknowledgement_ns: some(Measure::Acknowledgement),
@@ -113,7 +115,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         system_cpu_s: observed.system_cpu_s,
         client_rss_bytes: observed.client_rss_bytes,
         system_rss_bytes: observed.system_rss_bytes,
-        worker_load: worker_load(record),
+        worker_load: worker_load(record, observed),
         client_context_switches: ContextSwitches {
             voluntary: total(|r| r.usage.voluntary_switches),
             involuntary: total(|r| r.usage.involuntary_switches),
@@ -136,10 +138,23 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
                 .map(|r| r.connect_usage.running as f64 / SECOND)
                 .sum(),
         },
+        drain: Drain {
+            seconds: record.drain.span as f64 / SECOND,
+            cut_short: record.drain.ended == DrainEnd::CutShort,
+        },
+        longest_silence_ns: record
+            .recordings
+            .iter()
+            .map(|r| r.silence)
+            .max()
+            .unwrap_or(0),
+        circumstances: Default::default(),
+        checks: checks(record, &sum),
         flows: flows(asked.workload, record, per_s),
-        series: series(record, observed),
+        at_start: series::at_start(record),
+        series: series::series(record, observed),
         noise_ns: Distribution::from_histogram(&observed.noise),
-        latency_ecdf: ecdf(&latency, ECDF_POINTS),
+        latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), sum.under_way),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
         extra: Default::default(),
@@ -151,7 +166,58 @@ fn cpu(record: &TrialRecord, role: Role) -> f64 {
     of_role.map(|r| r.usage.running as f64 / SECOND).sum()
 }
 
-fn worker_load(record: &TrialRecord) -> WorkerLoad {
+/// Larger values that a histogram lacks because deliveries were still under way.
+fn censored(measure: Measure, under_way: u64) -> u64 {
+    match measure {
+        Measure::Latency | Measure::LatencyFromSend => under_way,
+        _ => 0,
+    }
+}
+
+/// A distribution function of what arrived as a share of what arrived and what was under way.
+fn shared_by_all(mut points: Vec<(u64, f64)>, arrived: u64, under_way: u64) -> Vec<(u64, f64)> {
+    let share = arrived as f64 / (arrived + under_way).max(1) as f64;
+    points.iter_mut().for_each(|point| point.1 *= share);
+    points
+}
+
+/// The same count, found in independent ways: by the ledger's bits, by the latency histograms, by
+/// the series that workers cut.
+fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
+    if record.recordings.is_empty() {
+        return Vec::new();
+    }
+    let end = record
+        .series
+        .last()
+        .map(|moment| moment.sum())
+        .unwrap_or_default();
+    let check = |what: &str, counts: &[(&str, u64)]| CountCheck {
+        what: what.to_owned(),
+        counts: counts
+            .iter()
+            .map(|(who, n)| ((*who).to_owned(), *n))
+            .collect(),
+        not_compared: None,
+    };
+    let mut arrivals = vec![
+        ("the counters", sum.unique),
+        ("the ledger", sum.distinct),
+        ("the latencies", record.all_times(Measure::Latency).len()),
+    ];
+    let mut due = vec![("the publishers", sum.expected)];
+    if record.table.is_some() {
+        arrivals.push(("the series", end.unique.saturating_sub(sum.warm_up_unique)));
+        let in_series = (end.due - end.rejected).saturating_sub(sum.warm_up_expected);
+        due.push(("the series", in_series));
+    }
+    vec![
+        check("first deliveries differ", &arrivals),
+        check("expected deliveries differ", &due),
+    ]
+}
+
+fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
     let busiest = |role: Role, of: fn(&Usage) -> Nanos| {
         record
             .recordings
@@ -165,6 +231,16 @@ fn worker_load(record: &TrialRecord) -> WorkerLoad {
         publishers_waiting: busiest(Role::Publishers, |u| u.own_waiting),
         subscribers_running: busiest(Role::Subscribers, |u| u.own_running),
         subscribers_waiting: busiest(Role::Subscribers, |u| u.own_waiting),
+        publishers_stalled: busiest(Role::Publishers, |u| u.own_stalled),
+        subscribers_stalled: busiest(Role::Subscribers, |u| u.own_stalled),
+        machine_stalled: observed.stalls.all as f64 / record.duration().max(1) as f64,
+        longest_stall_ns: record
+            .recordings
+            .iter()
+            .map(|r| r.usage.longest_stall)
+            .max()
+            .unwrap_or(0)
+            .max(observed.stalls.longest),
     }
 }
 
@@ -174,10 +250,12 @@ fn flows(
     per_s: impl Fn(u64) -> f64,
 ) -> Vec<FlowFigures> {
     let distribution = |flow: usize, measure| {
-        record
-            .times
-            .get(&(flow as u32, measure))
-            .map_or_else(Distribution::default, Distribution::from_histogram)
+        let censored = censored(measure, record.flows[flow].under_way);
+        let times = record.times.get(&(flow as u32, measure));
+        times.map_or_else(
+            || Distribution::censored(&histogram(), censored),
+            |times| Distribution::censored(times, censored),
+        )
     };
     let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
         name: flow.name.clone(),
@@ -188,9 +266,10 @@ fn flows(
         delivered: counts.delivered,
         expected: counts.expected,
         lost: counts.lost(),
+        under_way: counts.under_way,
         duplicated: counts.duplicated,
         reordered: counts.reordered,
-        delivered_msgs_per_s: per_s(counts.arrived_in_window),
+        delivered_msgs_per_s: per_s(record.in_measurement(Some(f)).unique),
         latency_ns: distribution(f, Measure::Latency),
         latency_from_send_ns: distribution(f, Measure::LatencyFromSend),
         send_lag_ns: distribution(f, Measure::SendLag),
@@ -203,45 +282,6 @@ fn flows(
         .enumerate()
         .map(figures)
         .collect()
-}
-
-fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
-    let mut series = Vec::new();
-    let interval = record.table.map_or(1, |t| t.interval);
-    for pair in record.moments.windows(2) {
-        let (from, to) = (pair[0], pair[1]);
-        if to.at <= from.at {
-            continue;
-        }
-        let middle = (from.at + to.at) / 2;
-        let latency = record
-            .latency_by_interval
-            .get(&((middle / interval) as u32))
-            .copied()
-            .unwrap_or_default();
-        let seen = observed.second(middle as f64 / SECOND);
-        series.push(Second {
-            t_s: to.at as f64 / SECOND,
-            published: to.totals.published.saturating_sub(from.totals.published),
-            delivered: to.totals.delivered.saturating_sub(from.totals.delivered),
-            // The counters of two workers are not shown at the same instant: what looks like a
-            // delivery ahead of its publication is an empty queue.
-            backlog: (to.totals.expected as i64 - to.totals.unique as i64).max(0)
-                + to.totals.waiting as i64,
-            latency_p50_ns: latency.p50,
-            latency_p99_ns: latency.p99,
-            latency_max_ns: latency.max,
-            publishers_cpu: seen.publishers_cpu,
-            subscribers_cpu: seen.subscribers_cpu,
-            system_cpu: seen.system_cpu,
-            client_rss_bytes: seen.client_rss_bytes,
-            system_rss_bytes: seen.system_rss_bytes,
-            client_context_switches: seen.client_switches,
-            system_context_switches: seen.system_switches,
-            noise_max_ns: seen.noise_max_ns,
-        });
-    }
-    series
 }
 
 /// Why a trial did not run as planned, if so.
@@ -283,7 +323,10 @@ pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Inter
         (Measure::RoundTrip, "round-trip"),
     ];
     let mut files = Vec::new();
-    let interval = Duration::from_nanos(record.table.map_or(0, |t| t.interval));
+    let at = |n: u32| {
+        let moment = record.series.get(n as usize).or(record.series.last());
+        Duration::from_nanos(moment.map_or(0, |moment| moment.at))
+    };
     for (measure, name) in names {
         let intervals: Vec<Interval> = record
             .intervals
@@ -291,8 +334,8 @@ pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Inter
             .filter(|i| i.measure == measure)
             .map(|i| Interval {
                 tag: Some(workload.flows[i.flow as usize].name.clone()),
-                start: interval * i.number,
-                length: interval,
+                start: at(i.number),
+                length: at(i.number + 1).saturating_sub(at(i.number)),
                 histogram: decode(&i.histogram),
             })
             .collect();

@@ -6,20 +6,26 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::sim::{Bus, SimulatedDriver};
-use pubgauge_driver::{Clock, Driver, Mapping, Settings, Tls};
+use pubgauge_driver::{Clock, Driver, Mapping, Mark, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
-use pubgauge_engine::conductor::{Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_results::model::{System, Trial, Verdict};
+use pubgauge_engine::conductor::{Outcome, Phase, TrialRecord, TrialSpec, run};
+use pubgauge_engine::live::Live;
+use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
-use pubgauge_results::verdict::{Circumstances, judge};
+use pubgauge_results::verdict::judge;
 use pubgauge_testbed::{Kind, Running, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
-use crate::args::ClientArgs;
 use crate::convert::{self, Asked};
-use crate::drivers;
-use crate::observe::Watcher;
-use crate::progress::Progress;
+use crate::observe::{Observed, Watcher};
+
+/// Somebody who is told how far a trial is.
+pub trait Watch {
+    /// A phase has begun.
+    fn phase(&mut self, phase: Phase);
+    /// Called some twenty times a second.
+    fn tick(&mut self, live: &Live, now: Nanos);
+}
 
 /// A trial to run.
 pub struct Job<'a> {
@@ -35,6 +41,8 @@ pub struct Job<'a> {
     pub variant: Option<&'a str>,
     /// The driver.
     pub driver: Arc<dyn Driver>,
+    /// Version of the driver's library, where that is the system itself.
+    pub library_version: Option<String>,
     /// What the application asks for.
     pub settings: &'a Settings,
     /// What it became.
@@ -45,6 +53,17 @@ pub struct Job<'a> {
     pub repeat: u32,
 }
 
+/// How the client works.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    /// Threads on each side.
+    pub workers: Workers,
+    /// Real-time priority of the workers, 1 to 99.
+    pub realtime: Option<u8>,
+    /// Processors for the workers, in turn; empty: the scheduler chooses.
+    pub pin: Vec<usize>,
+}
+
 /// What all trials of a run share.
 pub struct Bench<'a> {
     /// Starts systems.
@@ -52,7 +71,7 @@ pub struct Bench<'a> {
     /// Where their folders live.
     pub scratch: &'a Path,
     /// How the client works.
-    pub client: ClientArgs,
+    pub client: Client,
     /// Certificates given on the command line.
     pub tls: Option<Tls>,
     /// Set when the user wants to end.
@@ -63,7 +82,7 @@ pub struct Bench<'a> {
 
 /// Runs a trial. A trial that cannot even begin is a broken one, with the reason; what was
 /// measured is always kept.
-pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Trial, TrialFiles) {
+pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
     let started = jiff::Timestamp::now().to_string();
     let asked = |version: Option<String>| Asked {
         id: job.id,
@@ -78,7 +97,9 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         repeat: job.repeat,
         started: started.clone(),
     };
-    let brief = match Brief::new(job.workload.clone()) {
+    // Another run on the same system must not be mistaken for this one, nor meet its clients.
+    let mark = Mark::random();
+    let brief = match Brief::new(job.workload.marked(&mark.word())) {
         Ok(brief) => brief,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
@@ -104,10 +125,9 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     if bench.tls.is_some() {
         running.target.tls.clone_from(&bench.tls);
     }
-    let nonce = job.id.wrapping_mul(37) as u8 & 0x3f;
     if job.driver.name() == SimulatedDriver::NAME {
         let behaviour = SimulatedDriver::behaviour(job.settings).unwrap_or_default();
-        running.target.shared = Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, nonce)));
+        running.target.shared = Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, mark)));
     }
     let spec = TrialSpec {
         brief,
@@ -115,18 +135,15 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
         target: running.target.clone(),
         settings: job.settings.clone(),
         clock: Clock::Monotonic,
-        workers: Workers {
-            publishers: bench.client.publisher_workers,
-            subscribers: bench.client.subscriber_workers,
-        },
-        nonce,
+        workers: bench.client.workers,
+        mark,
         realtime: bench.client.realtime,
         pin_to: bench.client.pin.clone(),
         prepare_thread,
     };
     let mut watcher = Watcher::new(
         &running,
-        progress,
+        watch,
         bench.stop.clone(),
         interval_of(job.workload.phases.measure.latest()),
     );
@@ -138,15 +155,17 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, progress: &mut Progress) -> (Tr
     let version = running
         .version
         .clone()
-        .or_else(|| drivers::library_version(job.driver.name()));
+        .or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
-    if job.system.kind == Kind::Library {
-        trial.set_system_in_client();
-    }
-    trial.verdict = verdict(
-        &trial,
-        &circumstances(job, &record, observed.died, bench.cores),
-    );
+    trial.circumstances = Circumstances {
+        not_run: not_run(&record, &observed.died),
+        exhausted: None,
+        system_died: observed.died,
+        system_in_client: job.system.kind == Kind::Library,
+        cores: bench.cores,
+        ..circumstances(job.workload)
+    };
+    trial.verdict = verdict(&trial);
     let files = TrialFiles {
         histograms: convert::logs(job.workload, &record),
         configs: configs(&running.record),
@@ -171,23 +190,16 @@ fn with_settings(job: &Job<'_>, scratch: &Path) -> Result<SystemFile, String> {
     Ok(system)
 }
 
-fn circumstances(
-    job: &Job<'_>,
-    record: &TrialRecord,
-    system_died: Vec<String>,
-    cores: u32,
-) -> Circumstances {
+/// What a workload says of the trials that run it.
+pub fn circumstances(workload: &Workload) -> Circumstances {
+    let varies =
+        |arrivals: &Arrivals| matches!(arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_));
+    let flows = &workload.flows;
     Circumstances {
-        not_run: not_run(record, &system_died),
-        system_died,
-        disconnects_asked: false,
-        losses_are_the_subject: false,
-        system_in_client: job.system.kind == Kind::Library,
-        rate_varies_by_design: job.workload.flows.iter().any(|f| {
-            matches!(f.arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_))
-                || f.active_for.is_some()
-        }),
-        cores,
+        rate_varies_by_design: flows
+            .iter()
+            .any(|f| varies(&f.arrivals) || f.active_for.is_some()),
+        ..Circumstances::default()
     }
 }
 
@@ -223,8 +235,8 @@ fn not_run(record: &TrialRecord, system_died: &[String]) -> Option<String> {
 }
 
 /// A verdict whose reasons stand on one line each.
-fn verdict(trial: &Trial, circumstances: &Circumstances) -> Verdict {
-    let mut verdict = judge(trial, circumstances);
+fn verdict(trial: &Trial) -> Verdict {
+    let mut verdict = judge(trial);
     for reason in &mut verdict.reasons {
         *reason = convert::one_line(reason);
     }
@@ -234,14 +246,10 @@ fn verdict(trial: &Trial, circumstances: &Circumstances) -> Verdict {
 /// A trial that did not begin.
 fn broken(asked: Asked<'_>, why: String) -> Trial {
     let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), asked.workload.flows.len());
-    let observed = crate::observe::Observed::nothing();
-    let mut trial = convert::trial(asked, &record, &observed);
-    let circumstances = Circumstances {
-        not_run: convert::not_run(&record.outcome),
-        ..Circumstances::default()
-    };
+    let mut trial = convert::trial(asked, &record, &Observed::nothing());
+    trial.circumstances.not_run = convert::not_run(&record.outcome);
     trial.errors.push(convert::one_line(&why));
-    trial.verdict = verdict(&trial, &circumstances);
+    trial.verdict = verdict(&trial);
     trial
 }
 

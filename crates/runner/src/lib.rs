@@ -1,0 +1,10 @@
+//! From a planned trial to one that can be stored: the system is started, the engine runs, what it
+//! recorded and what was observed beside it become figures, the figures are judged, the system is
+//! stopped. Nothing here prints.
+
+pub mod convert;
+pub mod observe;
+mod series;
+pub mod trial;
+
+pub use trial::{Bench, Client, Job, Watch, perform};

@@ -1,0 +1,176 @@
+//! From the cuts of the workers to the series of `results.json`: rates and backlog.
+
+use pubgauge_driver::Nanos;
+use pubgauge_engine::conductor::{DrainEnd, TrialRecord};
+use pubgauge_engine::recording::FlowRecording;
+use pubgauge_engine::series::Totals;
+use pubgauge_results::model::{AtStart, Second};
+
+use crate::observe::Observed;
+
+const SECOND: f64 = 1e9;
+
+/// What stood at the start of the measurement.
+pub fn at_start(record: &TrialRecord) -> AtStart {
+    let Some(first) = record.series.first() else {
+        return AtStart::default();
+    };
+    let sum = first.sum();
+    AtStart {
+        published: sum.published,
+        delivered: sum.unique,
+        backlog: backlogs(record).first().copied().unwrap_or(0),
+    }
+}
+
+/// The series, second by second or in shorter steps.
+pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
+    let backlogs = backlogs(record);
+    let mut series = Vec::new();
+    for (number, pair) in record.series.windows(2).enumerate() {
+        let (from, to) = (&pair[0], &pair[1]);
+        if to.at <= from.at {
+            continue;
+        }
+        let latency = record.latency_by_interval.get(&(number as u32));
+        let latency = latency.copied().unwrap_or_default();
+        let seen = observed.second((from.at + to.at) as f64 / 2.0 / SECOND);
+        let passed = to.sum() - from.sum();
+        series.push(Second {
+            t_s: to.at as f64 / SECOND,
+            published: passed.published,
+            // A rejection may belong to a message of an earlier record.
+            due: passed.due.saturating_sub(passed.rejected),
+            delivered: passed.unique,
+            duplicated: passed.repeated,
+            backlog: backlogs[number + 1] as i64,
+            latency_p50_ns: latency.p50,
+            latency_p99_ns: latency.p99,
+            latency_max_ns: latency.max,
+            publishers_cpu: seen.publishers_cpu,
+            subscribers_cpu: seen.subscribers_cpu,
+            system_cpu: seen.system_cpu,
+            client_rss_bytes: seen.client_rss_bytes,
+            system_rss_bytes: seen.system_rss_bytes,
+            client_context_switches: seen.client_switches,
+            system_context_switches: seen.system_switches,
+            noise_max_ns: seen.noise_max_ns,
+        });
+    }
+    series
+}
+
+/// The backlog at each cut, over all flows.
+fn backlogs(record: &TrialRecord) -> Vec<u64> {
+    let mut sums = vec![0; record.series.len()];
+    let cut_short = record.drain.ended == DrainEnd::CutShort;
+    for (flow, counts) in record.flows.iter().enumerate() {
+        let totals: Vec<Totals> = record
+            .series
+            .iter()
+            .map(|moment| moment.flows[flow])
+            .collect();
+        let lost = lost(counts, cut_short);
+        let at: Vec<Nanos> = record.series.iter().map(|moment| moment.at).collect();
+        let of_flow = backlog(&totals, &at, record.duration(), lost);
+        sums.iter_mut().zip(of_flow).for_each(|(sum, n)| *sum += n);
+    }
+    sums
+}
+
+/// Deliveries of a flow that never come, of measured and of warm-up messages.
+fn lost(counts: &FlowRecording, cut_short: bool) -> u64 {
+    let missing = counts
+        .warm_up_expected
+        .saturating_sub(counts.warm_up_unique);
+    let warm_up = match cut_short {
+        true => missing.min(counts.warm_up_passed_over),
+        false => missing,
+    };
+    counts.lost() + warm_up
+}
+
+/// The backlog of one flow at each cut: what was due (or is held back before the system) and has
+/// neither come nor is lost.
+///
+/// What is lost is known as soon as something later of its stream comes, unless it comes after all:
+/// at each cut, what was passed over then and at all later ones. What is only known to be lost at
+/// the end, such as messages of groups, is spread over the messages; all of it was published by the
+/// end of the measurement.
+fn backlog(totals: &[Totals], at: &[Nanos], end: Nanos, lost: u64) -> Vec<u64> {
+    let Some(last) = totals.last() else {
+        return Vec::new();
+    };
+    let due_in_all = (last.due - last.rejected).max(1);
+    let known_at_end = last.passed_over.min(lost);
+    let found_late = lost - known_at_end;
+    let mut passed_over = u64::MAX;
+    let mut backlog: Vec<u64> = totals
+        .iter()
+        .zip(at)
+        .rev()
+        .map(|(t, at)| {
+            passed_over = passed_over.min(t.passed_over);
+            let due = t.due - t.rejected;
+            let spread = (u128::from(found_late) * u128::from(due) / u128::from(due_in_all)) as u64;
+            let lost_by_then = match *at >= end {
+                true => lost,
+                false => lost.min(passed_over + spread),
+            };
+            due.saturating_sub(t.unique + lost_by_then) + t.waiting
+        })
+        .collect();
+    backlog.reverse();
+    backlog
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(due: u64, unique: u64, passed_over: u64) -> Totals {
+        Totals {
+            due,
+            unique,
+            passed_over,
+            ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn lost_messages_are_no_backlog() {
+        // A fifth of each 100 is lost, and known to be so by the next message; 5 are under way.
+        let series: Vec<Totals> = (1..=4)
+            .map(|n| totals(100 * n, 80 * n - 5, 20 * n))
+            .collect();
+        let mut all = series.clone();
+        all.push(totals(400, 320, 80));
+        let at = [1, 2, 3, 4, 5];
+        assert_eq!(backlog(&all, &at, 4, 80), [5, 5, 5, 5, 0]);
+    }
+
+    #[test]
+    fn what_comes_late_was_backlog() {
+        // 30 messages are overtaken in the second record, and come in the fourth.
+        let all = [
+            totals(100, 100, 0),
+            totals(200, 170, 30),
+            totals(300, 300, 0),
+        ];
+        assert_eq!(backlog(&all, &[1, 2, 3], 2, 0), [0, 30, 0]);
+    }
+
+    #[test]
+    fn what_is_found_lost_at_the_end_is_spread() {
+        // A group lost every tenth message.
+        let all: Vec<Totals> = (1..=4).map(|n| totals(100 * n, 90 * n, 0)).collect();
+        assert_eq!(backlog(&all, &[1, 2, 3, 4], 3, 40), [0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_queue_is_backlog() {
+        let mut all: Vec<Totals> = (1..=3).map(|n| totals(100 * n, 60 * n, 0)).collect();
+        all[2].waiting = 7;
+        assert_eq!(backlog(&all, &[1, 2, 3], 3, 0), [40, 80, 127]);
+    }
+}
