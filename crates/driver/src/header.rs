@@ -67,7 +67,7 @@ const fn mix(seed: u64) -> u64 {
 }
 
 /// What a message is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// Counted and timed.

@@ -21,7 +21,11 @@ fn outcomes(
     settings
         .native
         .insert(SimulatedDriver::NAME.into(), native.into_iter().collect());
-    let target = SimulatedDriver::target(Arc::new(Bus::new(behaviour, Clock::Monotonic, Mark::from_seed(42))));
+    let target = SimulatedDriver::target(Arc::new(Bus::new(
+        behaviour,
+        Clock::Monotonic,
+        Mark::from_seed(42),
+    )));
     check(&SimulatedDriver, &target, &settings, exceptions)
 }
 

@@ -267,32 +267,34 @@ impl<'a> Conductor<'a> {
         }
 
         let interval = interval_of(phases.measure.latest());
-        let warm_up = self.spec.clock.now() + 20_000_000;
-        let measure = warm_up + phases.warm_up.latest();
-        let mut table = Timetable {
-            warm_up,
-            measure,
-            end: measure + phases.measure.latest(),
-            interval,
+        let warm_up = self.spec.clock.now() + LEAD;
+        let workload = self.spec.brief.workload.clone();
+        let timetable = |measure| {
+            let table = Timetable {
+                warm_up,
+                measure,
+                end: measure + phases.measure.latest(),
+                interval,
+            };
+            Cuts::quietly(table, &workload)
         };
+        let mut table = timetable(warm_up + phases.warm_up.latest());
         self.table = Some(table);
         self.tell(None, &Command::Run(table));
         self.enter(Phase::WarmUp, observer);
         // The live counter does not tell sentinels apart; they ended with the command.
         let sentinels = self.live.sent.load(Relaxed);
+        let mut ended_early = false;
         while self.spec.clock.now() < table.measure {
             self.pass_time(observer, stop)?;
             if let Until::Count(count, _) = phases.warm_up
+                && !ended_early
                 && self.live.sent.load(Relaxed) >= count + sentinels
                 && self.spec.clock.now() + 50_000_000 < table.measure
             {
-                let measure = self.spec.clock.now() + 20_000_000;
-                table = Timetable {
-                    warm_up,
-                    measure,
-                    end: measure + phases.measure.latest(),
-                    interval,
-                };
+                ended_early = true;
+                // A quarter of an interval is how much earlier it may begin than asked for here.
+                table = timetable(self.spec.clock.now() + LEAD + interval / 4);
                 self.table = Some(table);
                 self.tell(None, &Command::Run(table));
             }
@@ -664,6 +666,8 @@ impl<'a> Conductor<'a> {
 }
 
 const SECOND: Nanos = 1_000_000_000;
+/// How long before something begins the workers are told.
+const LEAD: Nanos = 20_000_000;
 /// How soon the counters of workers are on show at the latest.
 const SETTLE: Nanos = 25_000_000;
 /// How long nothing must have come before streams are closed by sentinels, at least.

@@ -175,26 +175,37 @@ impl Cuts {
         }
     }
 
+    /// The timetable with its measurement moved to a moment at which no message is due, up to a quarter
+    /// of an interval earlier.
+    pub fn quietly(table: Timetable, workload: &Workload) -> Timetable {
+        let earlier = table.measure - Cuts::new(table, workload).quiet(table.measure);
+        Timetable {
+            measure: table.measure - earlier,
+            end: table.end - earlier,
+            ..table
+        }
+    }
+
     /// The moment at or shortly before `nominal` for which the last message of a seldom sending
     /// flow was due longest ago.
     fn quiet(&self, nominal: Nanos) -> Nanos {
         let earliest = nominal - self.table.interval / 4;
-        // Just before `t`, a period's last message was due.
+        // When the last message up to `t` was due; none was before the flow begins.
         let last_due = |(origin, period): &(Nanos, f64), t: Nanos| {
-            let since = t.saturating_sub(*origin) as f64;
-            *origin + ((since / period).floor() * period) as Nanos
+            let since = t.checked_sub(*origin)? as f64;
+            Some(*origin + ((since / period).floor() * period) as Nanos)
         };
         let rest = |t: Nanos| {
             let since = self
                 .slow
                 .iter()
-                .map(|flow| t.saturating_sub(last_due(flow, t)));
+                .filter_map(|flow| Some(t - last_due(flow, t)?));
             since.min().unwrap_or(Nanos::MAX)
         };
         let before = self
             .slow
             .iter()
-            .map(|flow| last_due(flow, nominal).saturating_sub(1_000));
+            .filter_map(|flow| last_due(flow, nominal)?.checked_sub(1_000));
         before
             .filter(|t| *t >= earliest)
             .chain([nominal])

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 
-use pubgauge_driver::Nanos;
+use pubgauge_driver::{Clock, Nanos};
 
 use crate::recording::Usage;
 
@@ -19,8 +19,16 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads the calling thread's accounts and those of the library threads `helpers`.
-    pub fn take(now: Nanos, helpers: &[u32]) -> Self {
+    /// Reads the calling thread's accounts and those of the library threads `helpers`. In simulated
+    /// time nothing takes any.
+    pub fn take(clock: &Clock, helpers: &[u32]) -> Self {
+        let now = clock.now();
+        if let Clock::Virtual(_) = clock {
+            return Reading {
+                at: now,
+                ..Reading::default()
+            };
+        }
         // SAFETY: the call writes to a valid local structure.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();

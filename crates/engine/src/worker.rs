@@ -303,7 +303,7 @@ impl Worker {
                 Ok(Command::Connect(peers)) => {
                     self.peers = peers;
                     self.phase = Phase::Connecting;
-                    self.connect_reading = Reading::take(self.context.clock.now(), &self.helpers);
+                    self.connect_reading = Reading::take(&self.context.clock, &self.helpers);
                 }
                 Ok(Command::Peers(peers)) => {
                     let known = std::mem::replace(&mut self.peers, peers);
@@ -371,11 +371,10 @@ impl Worker {
         if self.usage.is_none()
             && let Some(start) = &self.start_reading
         {
-            let now = self.context.clock.now();
             self.usage = Some(Usage {
                 own_stalled: self.pulse.stalled,
                 longest_stall: self.pulse.longest,
-                ..Reading::take(now, &self.helpers).since(start)
+                ..Reading::take(&self.context.clock, &self.helpers).since(start)
             });
         }
     }
@@ -385,7 +384,7 @@ impl Worker {
         let mut until = Nanos::MAX;
         if self.start_reading.is_none() {
             if now >= table.measure {
-                self.start_reading = Some(Reading::take(now, &self.helpers));
+                self.start_reading = Some(Reading::take(&self.context.clock, &self.helpers));
             } else {
                 until = table.measure;
             }

@@ -568,9 +568,12 @@ pub struct Second {
     /// Deliveries of what the subscriber had.
     #[serde(default)]
     pub duplicated: u64,
-    /// Deliveries due, or held back before the system, that had not come by its end, without those
-    /// that are known to be lost. Never negative.
+    /// Deliveries due that had not come by its end, without those that are known to be lost. Never
+    /// negative.
     pub backlog: i64,
+    /// Deliveries of messages that were due at its end but held back before the system.
+    #[serde(default)]
+    pub waiting: u64,
     /// Median latency of the deliveries in it.
     pub latency_p50_ns: u64,
     /// 99th percentile of the latency of the deliveries in it.

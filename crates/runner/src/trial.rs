@@ -196,6 +196,8 @@ pub fn circumstances(workload: &Workload) -> Circumstances {
         |arrivals: &Arrivals| matches!(arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_));
     let flows = &workload.flows;
     Circumstances {
+        disconnects_allowed: workload.phases.disconnects_allowed,
+        losses_allowed: workload.phases.losses_allowed,
         rate_varies_by_design: flows
             .iter()
             .any(|f| varies(&f.arrivals) || f.active_for.is_some()),

@@ -93,15 +93,24 @@ pub struct PhasesFile {
     /// The measurement, by time or count; 10s if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure: Option<UntilFile>,
-    /// The drain ends when nothing has come for this long; 1s if absent.
+    /// How long nothing may come before messages that were overtaken count as lost, and repeated
+    /// ones are no longer awaited; 1s if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_quiet: Option<Span>,
-    /// Longest drain; 10s if absent.
+    /// Longest drain; what is still coming then is under way, neither delivered nor lost. 10s if
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_within: Option<Span>,
     /// Reconnect a client that was lost, after this long; lost clients stay lost if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconnect_after: Option<Span>,
+    /// Connections are cut on purpose, from outside: a lost one does not make the trial broken;
+    /// false if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_disconnects: Option<bool>,
+    /// Loss is the subject: a lost message does not make the trial lossy; false if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_losses: Option<bool>,
 }
 
 impl PhasesFile {

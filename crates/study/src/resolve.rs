@@ -467,6 +467,8 @@ fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
             .reconnect_after
             .or(study.reconnect_after)
             .map(|span| span.0),
+        disconnects_allowed: own.allow_disconnects.or(study.allow_disconnects) == Some(true),
+        losses_allowed: own.allow_losses.or(study.allow_losses) == Some(true),
     }
 }
 

@@ -220,12 +220,17 @@ pub struct Phases {
     pub warm_up: Until,
     /// The measurement.
     pub measure: Until,
-    /// The drain ends when nothing has come for this long, or everything has come.
+    /// How long nothing may come before messages that were overtaken count as lost, and repeated
+    /// ones are no longer awaited.
     pub drain_quiet: Nanos,
     /// Longest drain.
     pub drain_within: Nanos,
     /// Reconnect a client that was lost, after this long; absent: a lost client stays lost.
     pub reconnect_after: Option<Nanos>,
+    /// Connections are cut on purpose, from outside.
+    pub disconnects_allowed: bool,
+    /// Loss is the subject.
+    pub losses_allowed: bool,
 }
 
 impl Default for Phases {
@@ -238,6 +243,8 @@ impl Default for Phases {
             drain_quiet: SECOND,
             drain_within: 10 * SECOND,
             reconnect_after: None,
+            disconnects_allowed: false,
+            losses_allowed: false,
         }
     }
 }

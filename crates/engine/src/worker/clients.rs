@@ -49,7 +49,8 @@ impl Worker {
             }
         }
         if self.up == self.assignment.devices.len() {
-            self.connect_usage = Reading::take(now, &self.helpers).since(&self.connect_reading);
+            self.connect_usage =
+                Reading::take(&self.context.clock, &self.helpers).since(&self.connect_reading);
             self.phase = Phase::Connected;
             let report = match self.sending.advertise(&mut *self.fleet, &self.client_of) {
                 Ok(()) => Report::Ready(std::mem::take(&mut self.addresses)),

@@ -88,7 +88,7 @@ fn material(records: &[(f64, Second)]) -> Option<Growth> {
     if records.len() < 2 {
         return None;
     }
-    let growth = last.1.backlog as f64 - first.1.backlog as f64;
+    let growth = queue(&last.1) - queue(&first.1);
     let seconds = last.1.t_s - first.1.t_s;
     if growth < thresholds::BACKLOG_FLOOR || !rises(&backlog(records)) {
         return None;
@@ -100,7 +100,7 @@ fn material(records: &[(f64, Second)]) -> Option<Growth> {
     let due = delivered as f64 + growth;
     let share = growth / due.max(1.0);
     let rate = delivered as f64 / seconds.max(f64::MIN_POSITIVE);
-    let in_seconds = last.1.backlog as f64 / rate.max(1.0);
+    let in_seconds = queue(&last.1) / rate.max(1.0);
     // Few records cannot tell a queue from messages that were just under way when the last one
     // was closed (a fleet that reports on the full second). A queue delays what passes through
     // it: by Little's law about as long as it takes to empty.
@@ -123,8 +123,8 @@ fn material(records: &[(f64, Second)]) -> Option<Growth> {
             in_seconds,
             latency,
         },
-        from: first.1.backlog as f64,
-        to: last.1.backlog as f64,
+        from: queue(&first.1),
+        to: queue(&last.1),
         seconds,
     })
 }
@@ -160,8 +160,13 @@ fn endless(trial: &Trial, records: &[(f64, Second)]) -> Option<Growth> {
     })
 }
 
+/// Everything that is due and has not come, inside the system or held back before it.
+fn queue(second: &Second) -> f64 {
+    second.backlog as f64 + second.waiting as f64
+}
+
 fn backlog(records: &[(f64, Second)]) -> Vec<(f64, f64)> {
-    let point = |(_, second): &(f64, Second)| (second.t_s, second.backlog as f64);
+    let point = |(_, second): &(f64, Second)| (second.t_s, queue(second));
     records.iter().map(point).collect()
 }
 
@@ -263,6 +268,9 @@ fn quarters(records: &[(f64, Second)]) -> Option<(f64, f64)> {
     }
     let quarter = (records.len() / 4).max(1);
     let mean = |part: &[(f64, Second)]| {
+        // A record may hold deliveries of the warm-up alone, which have no latency here.
+        let part = part.iter().filter(|(_, second)| second.latency_p50_ns > 0);
+        let part: Vec<&(f64, Second)> = part.collect();
         let count: u64 = part.iter().map(|(_, second)| second.delivered).sum();
         let sum: f64 = part
             .iter()

@@ -1,0 +1,367 @@
+//! Trials over the simulated system in simulated time, with what really happened beside what was
+//! reported.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
+use pubgauge_driver::{Clock, Kind, Mark, Settings};
+use pubgauge_engine::assignment::{Brief, Workers};
+use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_results::model::{Circumstances, Second, Status, System, Trial};
+use pubgauge_results::verdict::judge;
+use pubgauge_runner::convert::{self, Asked};
+use pubgauge_runner::observe::Observed;
+use pubgauge_runner::trial::circumstances;
+use pubgauge_workload::{
+    Arrivals, Device, Exchange, Flow, Phases, Publisher, SECOND, Sizes, Subscriber, Until, Workload,
+};
+
+/// When the simulated clock starts, ns.
+const START: u64 = SECOND;
+
+/// `publishers` devices on a topic each, all heard by each of `subscribers` devices; 2 s of warm-up,
+/// 10 s of measurement.
+pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
+    let device = |name: String| Device {
+        name,
+        ..Device::default()
+    };
+    let devices = (0..publishers)
+        .map(|p| device(format!("pub{p}")))
+        .chain((0..subscribers).map(|s| device(format!("sub{s}"))))
+        .collect();
+    let flow = Flow {
+        name: "flow".into(),
+        publishers: (0..publishers)
+            .map(|p| Publisher {
+                device: p,
+                topics: vec![format!("t/{p}")],
+            })
+            .collect(),
+        subscribers: (0..subscribers)
+            .map(|s| Subscriber {
+                device: publishers + s,
+                filters: vec!["t/#".into()],
+                group: None,
+            })
+            .collect(),
+        arrivals,
+        size: Sizes::Fixed { bytes: 64 },
+        start_offset: 0,
+        active_for: None,
+        exchange: Exchange::OneWay,
+        window: None,
+    };
+    let phases = Phases {
+        warm_up: Until::Time(2 * SECOND),
+        measure: Until::Time(10 * SECOND),
+        ..Phases::default()
+    };
+    Workload {
+        name: "test".into(),
+        devices,
+        flows: vec![flow],
+        phases,
+        seed: 7,
+    }
+}
+
+/// A trial, and what really happened in it.
+pub struct Run {
+    pub trial: Trial,
+    pub record: TrialRecord,
+    pub truth: Vec<TruthRecord>,
+}
+
+/// Runs a trial in simulated time. Moments of the behaviour count from when the workers connect,
+/// which takes 20 ms with the proof of readiness.
+pub fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings) -> Run {
+    let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
+    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
+    perform(workload, &behaviour, settings, clock, mark, bus)
+}
+
+fn perform(
+    workload: Workload,
+    behaviour: &Behaviour,
+    settings: Settings,
+    clock: Clock,
+    mark: Mark,
+    bus: Arc<Bus>,
+) -> Run {
+    let spec = TrialSpec {
+        brief: Brief::new(workload.clone()).expect("a sound workload"),
+        driver: Arc::new(SimulatedDriver),
+        target: SimulatedDriver::target(bus.clone()),
+        settings: with_behaviour(settings.clone(), behaviour),
+        clock,
+        workers: Workers::default(),
+        mark,
+        realtime: None,
+        pin_to: Vec::new(),
+        prepare_thread: |_| Ok(()),
+    };
+    let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
+    let asked = Asked {
+        id: 0,
+        cell: "cell",
+        system: System::default(),
+        settings: &settings,
+        mappings: Vec::new(),
+        workload: &workload,
+        repeat: 1,
+        started: String::new(),
+    };
+    let mut trial = convert::trial(asked, &record, &Observed::nothing());
+    trial.circumstances = Circumstances {
+        not_run: convert::not_run(&record.outcome),
+        ..circumstances(&workload)
+    };
+    trial.verdict = judge(&trial);
+    Run {
+        trial,
+        record,
+        truth: bus.truth(),
+    }
+}
+
+/// Two runs at once on one system, in real time: on default topics, or on a topic that both were
+/// told to use.
+pub fn two_at_once(named: bool) -> [Run; 2] {
+    let behaviour = Behaviour::default();
+    let bus = Arc::new(Bus::new(
+        behaviour.clone(),
+        Clock::Monotonic,
+        Mark::from_seed(0),
+    ));
+    let mut w = workload(1, 1, Arrivals::Periodic { per_s: 1_000.0 });
+    w.phases.warm_up = Until::Time(SECOND / 2);
+    w.phases.measure = Until::Time(SECOND);
+    let root = if named { "site" } else { "pubgauge" };
+    w.flows[0].publishers[0].topics = vec![format!("{root}/flow")];
+    w.flows[0].subscribers[0].filters = vec![format!("{root}/#")];
+    let threads = [(); 2].map(|()| {
+        let (w, behaviour, bus) = (w.clone(), behaviour.clone(), bus.clone());
+        std::thread::spawn(move || {
+            let mark = Mark::random();
+            let marked = w.marked(&mark.word());
+            let settings = Settings::default();
+            perform(marked, &behaviour, settings, Clock::Monotonic, mark, bus)
+        })
+    });
+    threads.map(|thread| thread.join().expect("a trial ends"))
+}
+
+fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
+    let serde_json::Value::Object(map) = serde_json::to_value(behaviour).expect("plain data")
+    else {
+        unreachable!("a struct is an object")
+    };
+    let native: BTreeMap<_, _> = map.into_iter().collect();
+    settings.native.insert(SimulatedDriver::NAME.into(), native);
+    settings
+}
+
+/// Whether a figure is within a share of what it should be.
+#[track_caller]
+pub fn within(figure: f64, truth: f64, share: f64) {
+    let off = (figure - truth).abs();
+    assert!(
+        off <= share * truth,
+        "{figure} is not within {share} of {truth}"
+    );
+}
+
+impl Run {
+    /// The verdict is `status`, and a reason says `part`.
+    #[track_caller]
+    pub fn is(&self, status: Status, part: &str) {
+        let verdict = &self.trial.verdict;
+        assert_eq!(verdict.status, status, "{:#?}", verdict.reasons);
+        let said = verdict.reasons.iter().any(|reason| reason.contains(part));
+        assert!(said || part.is_empty(), "{:#?}", verdict.reasons);
+    }
+
+    /// Counts are those that really happened, to the message.
+    #[track_caller]
+    pub fn agrees(&self) {
+        let truth = Truth::of(&self.truth, self.record.epoch);
+        let t = &self.trial;
+        assert_eq!(self.record.outcome, Outcome::Completed);
+        assert_eq!(
+            (
+                t.delivered,
+                t.unique(),
+                t.lost,
+                t.under_way,
+                t.duplicated,
+                t.reordered
+            ),
+            (
+                truth.delivered,
+                truth.unique,
+                truth.lost,
+                truth.under_way,
+                truth.duplicated,
+                truth.reordered
+            ),
+            "delivered, unique, lost, under way, duplicated, reordered"
+        );
+        if let Some(median) = t.latency_ns.p50 {
+            let all = truth.unique + truth.under_way;
+            let real = truth.latencies[(all.div_ceil(2) - 1) as usize] as f64;
+            within(median as f64, real, 0.002);
+        }
+        self.adds_up();
+    }
+
+    /// What must hold whatever happened.
+    #[track_caller]
+    pub fn adds_up(&self) {
+        let t = &self.trial;
+        assert_eq!(t.offered, t.published + t.refused + t.not_sent, "messages");
+        let deliveries = t.unique() + t.under_way + t.lost;
+        assert_eq!(t.expected, deliveries, "deliveries");
+        for check in &t.checks {
+            assert!(!check.disagrees(), "{check:?}");
+        }
+        let sum = |of: fn(&Second) -> u64| -> u64 { t.series.iter().map(of).sum() };
+        let published = t.published + t.warm_up.published;
+        assert_eq!(t.at_start.published + sum(|s| s.published), published);
+        let delivered = t.delivered + t.warm_up.delivered;
+        let unique = t.at_start.delivered + sum(|s| s.delivered);
+        let warm_up = self.record.sum();
+        assert_eq!(unique, t.unique() + warm_up.warm_up_unique);
+        assert!(delivered >= unique);
+        assert!(t.series.iter().all(|s| s.backlog >= 0));
+        // At the end of the measurement: what the drain delivered, and what is left.
+        let (inside, drain): (Vec<Second>, Vec<Second>) =
+            t.series.iter().partition(|s| s.t_s <= t.duration_s + 1e-9);
+        if let Some(end) = inside.last() {
+            let drained: u64 = drain.iter().map(|s| s.delivered).sum();
+            let warm_up_left = self.warm_up_under_way();
+            // What was held back when the measurement ended may still have gone out.
+            let added: u64 = drain.iter().map(|s| s.due).sum();
+            let left = drained + t.under_way + warm_up_left;
+            assert_eq!(end.backlog as u64 + added, left, "backlog");
+        }
+        let d = &t.latency_ns;
+        if d.censored > 0 {
+            let known = d.count as f64 / (d.count + d.censored) as f64;
+            for (quantile, value) in [
+                (0.5, d.p50),
+                (0.9, d.p90),
+                (0.99, d.p99),
+                (0.999, d.p99_9),
+                (1.0, d.max),
+            ] {
+                assert!(
+                    value.is_none() || quantile <= known + 1e-9,
+                    "{quantile} of {known}"
+                );
+            }
+        }
+        assert_eq!(d.censored, t.under_way);
+    }
+
+    fn warm_up_under_way(&self) -> u64 {
+        let sum = self.record.sum();
+        let missing = sum.warm_up_expected - sum.warm_up_unique;
+        match self.trial.drain.cut_short {
+            true => missing.saturating_sub(sum.warm_up_passed_over),
+            false => 0,
+        }
+    }
+
+    /// The largest number of messages that were under way at once: handed over, and not yet
+    /// delivered to all who are to get them.
+    pub fn most_under_way(&self) -> u64 {
+        self.most_under_way_from(0)
+    }
+
+    /// The same of messages handed over at `from` or later, since the trial began.
+    pub fn most_under_way_from(&self, from: u64) -> u64 {
+        type Span = (u64, u64);
+        let mut spans: HashMap<(Kind, u32, u32), Span> = HashMap::new();
+        for record in &self.truth {
+            let Some(header) = record.header.filter(|h| h.kind != Kind::Sentinel) else {
+                continue;
+            };
+            if record.published_at < START + from {
+                continue;
+            }
+            let delivered = record.delivered_at.unwrap_or(u64::MAX);
+            let message = (header.kind, header.stream, header.sequence);
+            let span = spans
+                .entry(message)
+                .or_insert((record.published_at, delivered));
+            span.1 = span.1.max(delivered);
+        }
+        let begins = spans.values().map(|span| (span.0, 1i64));
+        let ends = spans.values().map(|span| (span.1, -1));
+        let mut steps: Vec<(u64, i64)> = begins.chain(ends).collect();
+        // What ends and what begins at the same time: the end came first.
+        steps.sort_unstable();
+        let (mut now, mut most) = (0, 0);
+        for (_, step) in steps {
+            now += step;
+            most = most.max(now);
+        }
+        most as u64
+    }
+}
+
+/// Anything that the simulated system and the client may do.
+pub fn plants() -> impl Strategy<Value = Behaviour> {
+    let system = (
+        0u64..20_000_000,
+        0.0f64..1.2,
+        any::<bool>(),
+        prop_oneof![Just(0.0), 0.0f64..0.2],
+        prop_oneof![Just(0.0), Just(1.0), 0.0f64..0.2],
+        prop_oneof![Just(0.0), 0.0f64..0.2],
+        prop_oneof![Just(0u64), 500_000u64..5_000_000],
+        prop_oneof![Just(0usize), 1usize..100],
+    );
+    let spans = |seconds: u64| {
+        let span = (0..seconds * SECOND, 0..SECOND).prop_map(|(from, long)| (from, from + long));
+        prop::collection::vec(span, 0..3)
+    };
+    let client = (
+        spans(6),
+        spans(6),
+        prop_oneof![Just(0u64), 0u64..4_000_000],
+        any::<u64>(),
+    );
+    (system, client).prop_map(|(system, (stalls, client_sleeps, slow, seed))| {
+        let (
+            delay_median_ns,
+            delay_sigma,
+            ordered,
+            loss,
+            duplication,
+            reordering,
+            service_ns,
+            capacity,
+        ) = system;
+        Behaviour {
+            delay_median_ns: delay_median_ns + 1,
+            delay_sigma,
+            ordered,
+            loss,
+            duplication,
+            reordering,
+            service_ns,
+            capacity,
+            stalls,
+            client_sleeps,
+            slow_subscribers: vec![("sub0".into(), slow)],
+            publish_cost_ns: 50_000,
+            seed,
+            ..Behaviour::default()
+        }
+    })
+}
