@@ -15,7 +15,6 @@ use super::connection::{Connection, Live, Trace};
 use super::counts::{ConnectionCounts, Counts, Cut, Freeze};
 use super::intake::{Intake, choose, introduce};
 use super::link::{Arrival, Link};
-use super::mqtt::Protocol;
 use super::rules::{Action, Direction, Select};
 
 /// Most bytes read from a socket at a time.
@@ -164,8 +163,9 @@ impl EventLoop {
             if self.time.frozen.is_none() {
                 self.accept();
                 self.read_in_turn();
-                self.enter_late();
-                self.release();
+                let at = self.link_time();
+                self.enter_late(at);
+                self.release(at);
                 self.write();
             }
         }
@@ -410,18 +410,23 @@ impl EventLoop {
             }
             Io::Done(n) => n,
         };
-        live.pipe(direction)
-            .inbox
-            .extend_from_slice(&self.chunk[..n]);
         queue(&mut self.readable, live, place);
+        let pipe = live.pipe(direction);
+        if pipe.done {
+            // The other side takes nothing more: this one is read to its end.
+            return;
+        }
+        pipe.inbox.extend_from_slice(&self.chunk[..n]);
         let now = monotonic_now();
         let arrival = Arrival {
             connection: order,
             at: self.time.at(now),
             entered_ns: now,
-            behind: live.pipe(direction).behind,
+            behind: pipe.behind,
         };
-        if live.protocol == Protocol::Unknown && direction == Direction::ToServer {
+        self.enter_late(arrival.at);
+        let connection = &mut self.connections[order];
+        if direction == Direction::ToServer {
             introduce(connection, &self.links, order);
         }
         if let Some((mut intake, protocol)) =
@@ -432,10 +437,8 @@ impl EventLoop {
         }
     }
 
-    /// Duplicates whose time has come enter their links.
-    fn enter_late(&mut self) {
-        let now = monotonic_now();
-        let at = self.time.at(now);
+    /// Duplicates whose time has come enter their links, before what comes at this time of the links.
+    fn enter_late(&mut self, at: u64) {
         for link in 0..self.links.len() {
             for direction in Direction::BOTH {
                 while let Some(late) = self.links[link].lane(direction).pop_late(at) {
@@ -443,7 +446,7 @@ impl EventLoop {
                     let arrival = Arrival {
                         connection: late.connection,
                         at: late.at,
-                        entered_ns: now,
+                        entered_ns: self.time.real(late.at),
                         behind: false,
                     };
                     if let Some((mut intake, _)) =
@@ -456,9 +459,8 @@ impl EventLoop {
         }
     }
 
-    /// What is due goes to the sockets' buffers.
-    fn release(&mut self) {
-        let at = self.link_time();
+    /// What is due at this time of the links goes to the sockets' buffers.
+    fn release(&mut self, at: u64) {
         for link in &mut self.links {
             for direction in Direction::BOTH {
                 let lane = link.lane(direction);
@@ -473,7 +475,7 @@ impl EventLoop {
                         break;
                     }
                     let pipe = live.pipe(direction);
-                    lane.pass(next.piece, &mut pipe.out);
+                    lane.pass(next, &mut pipe.out);
                     pipe.append(next.piece, next.entered_ns, self.time.real(next.due));
                     touch(&mut self.touched, live, Place(next.connection, direction));
                 }

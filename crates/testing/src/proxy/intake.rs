@@ -3,7 +3,7 @@
 use pubgauge_mqtt_codec::{MAX_PACKET_LEN, QoS, Version, packet_len};
 use rand::RngExt;
 
-use super::connection::{Connection, Pipe};
+use super::connection::{Connection, Live, Pipe};
 use super::counts::Traffic;
 use super::link::{Arrival, Kind, Lane, Late, Link};
 use super::mqtt::{Protocol, Seen, Unacknowledged, introduction, look};
@@ -20,9 +20,11 @@ pub(super) fn choose(links: &[Link], order: usize, client_id: Option<&str>) -> u
     found.map_or(0, |at| at + 1)
 }
 
-/// Finds out what the client speaks, from its first bytes; a CONNECT says which link it has.
+/// Finds out what a client speaks, if that is not known, from the first bytes that it sent; a CONNECT
+/// says which link it has.
 pub(super) fn introduce(connection: &mut Connection, links: &[Link], order: usize) {
-    let Some(live) = &mut connection.live else {
+    let unknown = |live: &&mut Box<Live>| live.protocol == Protocol::Unknown;
+    let Some(live) = connection.live.as_mut().filter(unknown) else {
         return;
     };
     match introduction(&live.pipe(Direction::ToServer).inbox) {
@@ -47,7 +49,7 @@ pub(super) struct Intake<'a> {
 }
 
 impl<'a> Intake<'a> {
-    /// Of a connection that stands, unless its other side takes nothing more; and what it speaks.
+    /// Of a connection that stands, and what it speaks; not while it must say more for that.
     pub(super) fn of(
         connection: &'a mut Connection,
         links: &'a mut [Link],
@@ -68,7 +70,8 @@ impl<'a> Intake<'a> {
             arrival,
             pipe,
         };
-        (!intake.pipe.done).then_some((intake, live.protocol))
+        let unknown = direction == Direction::ToServer && live.protocol == Protocol::Unknown;
+        (!unknown && !intake.pipe.done).then_some((intake, live.protocol))
     }
 
     /// Takes in what was read and leaves what is not whole.

@@ -87,6 +87,8 @@ pub(super) struct Lane {
     /// The bytes of all items.
     bytes: VecDeque<u8>,
     late: VecDeque<Late>,
+    /// When the last that passed was due: what follows it is not due before.
+    passed: u64,
 }
 
 impl Lane {
@@ -142,13 +144,15 @@ impl Lane {
         Some(Next {
             connection: item.arrival.connection,
             entered_ns: item.arrival.entered_ns,
-            due,
+            due: due.max(self.passed),
             piece: Piece { len, kind },
         })
     }
 
     /// Takes out what [`Lane::next`] said, appending its bytes to `out`.
-    pub(super) fn pass(&mut self, piece: Piece, out: &mut VecDeque<u8>) {
+    pub(super) fn pass(&mut self, next: Next, out: &mut VecDeque<u8>) {
+        let piece = next.piece;
+        self.passed = next.due;
         self.pacer.passed(piece.len, piece.kind != Kind::Other);
         let len = piece.len as usize;
         let (front, back) = self.bytes.as_slices();
