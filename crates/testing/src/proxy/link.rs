@@ -39,15 +39,19 @@ pub(super) struct Arrival {
     pub behind: bool,
 }
 
-/// What waits in a link.
+/// What waits in a link: 32 bytes, for there may be millions.
 #[derive(Debug)]
 struct Item {
-    arrival: Arrival,
+    connection: u32,
     len: u32,
-    kind: Kind,
     /// When it may pass at the earliest, in the link's time.
     ready: u64,
+    entered_ns: u64,
+    kind: Kind,
+    behind: bool,
 }
+
+const _: () = assert!(size_of::<Item>() == 32);
 
 /// A duplicate that enters the link later.
 #[derive(Debug)]
@@ -109,10 +113,12 @@ impl Lane {
     pub(super) fn enter(&mut self, arrival: Arrival, bytes: &[u8], kind: Kind) {
         self.bytes.extend(bytes);
         self.items.push_back(Item {
-            arrival,
+            connection: arrival.connection as u32,
             len: bytes.len() as u32,
-            kind,
             ready: arrival.at + self.rules.delay.as_nanos() as u64,
+            entered_ns: arrival.entered_ns,
+            kind,
+            behind: arrival.behind,
         });
     }
 
@@ -133,17 +139,15 @@ impl Lane {
     pub(super) fn next(&mut self) -> Option<Next> {
         let item = self.items.front()?;
         let publish = item.kind != Kind::Other;
-        let (len, due) = self
-            .pacer
-            .next(item.len, publish, item.ready, item.arrival.behind);
+        let (len, due) = self.pacer.next(item.len, publish, item.ready, item.behind);
         let kind = if len == item.len {
             item.kind
         } else {
             Kind::Other
         };
         Some(Next {
-            connection: item.arrival.connection,
-            entered_ns: item.arrival.entered_ns,
+            connection: item.connection as usize,
+            entered_ns: item.entered_ns,
             due: due.max(self.passed),
             piece: Piece { len, kind },
         })

@@ -63,7 +63,8 @@ pub struct Rules {
     /// rate only as far as that is shorter.
     pub delay: Duration,
     /// Most bytes of one connection that wait in the proxy before it stops to read, so that TCP's
-    /// back-pressure reaches the sender; above 0. Absent, the queue has no limit but memory.
+    /// back-pressure reaches the sender; above 0. Absent, the queue has no limit but memory, of which
+    /// each packet takes its own length and 32 bytes.
     ///
     /// A packet is passed whole, so that one more than this may wait. What waits for its delay counts
     /// too: below rate x delay, the buffer is what limits the rate. The kernel's receive buffer comes
