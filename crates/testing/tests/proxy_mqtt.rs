@@ -61,19 +61,24 @@ fn the_kth_publish_passes_at_the_start_and_k_intervals_and_others_in_their_order
 #[test]
 fn all_publishers_share_the_rate_of_their_link() {
     let server = Server::new();
-    let builder = Proxy::to(server.address()).rate(ToServer, Rate::MessagesPerS(1000.0));
+    let builder = Proxy::to(server.address()).rate(ToServer, Rate::MessagesPerS(1e-3));
     let proxy = builder.traced().start().unwrap();
     let mut ends: Vec<_> = (0..4)
         .map(|n| server.connect_mqtt(&proxy, &format!("p{n}"), Version::V5))
         .collect();
-    proxy.trace();
-    // So that all four send before the first message passes.
-    proxy.freeze(Duration::from_millis(100));
     for number in 0..200 {
         for (client, _) in &mut ends {
             client.publish(number, QoS::AtMostOnce, 0);
         }
     }
+    until("all in the queue", || {
+        let traffic = proxy.counts().total(ToServer);
+        traffic.passed.publishes == 1 && traffic.received.publishes == 800
+    });
+    proxy.trace();
+    proxy.change(&Select::All, ToServer, |rules| {
+        rules.rate = Some(Rate::MessagesPerS(1000.0));
+    });
     for (_, served) in &mut ends {
         for number in 0..200 {
             assert_eq!(served.publication().number, number);
