@@ -59,8 +59,8 @@ pub struct Duplicate {
 pub struct Rules {
     /// What the link takes; no limit if absent.
     pub rate: Option<Rate>,
-    /// From when the proxy has read something until it may pass; it comes on top of a wait for the
-    /// rate only as far as that is shorter.
+    /// From when the proxy has read something until it may pass. The wait for the rate comes on top,
+    /// as on a long line behind a narrow one.
     pub delay: Duration,
     /// Most bytes of one connection that wait in the proxy before it stops to read, so that TCP's
     /// back-pressure reaches the sender; above 0. Absent, the queue has no limit but memory, of which
