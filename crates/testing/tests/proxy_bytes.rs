@@ -11,7 +11,7 @@ use common::*;
 use pubgauge_driver::clock::monotonic_now;
 use pubgauge_testing::free_port;
 use pubgauge_testing::proxy::{
-    Action, Direction::*, Freeze, Passed, Proxy, Rate, Rules, SLOT_NS, Select,
+    Action, Direction::*, Duplicate, Freeze, Passed, Proxy, Rate, Rules, SLOT_NS, Select,
 };
 
 const MS: u64 = 1_000_000;
@@ -308,6 +308,39 @@ fn rules_change_while_it_runs() {
     assert_eq!(read_exactly(&mut served, 5), b"later");
     let trace = proxy.trace();
     assert_eq!(trace[0].due_ns, trace[0].entered_ns + 20 * MS + 5_000);
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let server = Server::new();
+    let wrong = |edit: fn(&mut Rules)| {
+        let mut rules = Rules::default();
+        edit(&mut rules);
+        Proxy::to(server.address()).rules(Select::All, ToServer, rules)
+    };
+    let twice = |share| Duplicate {
+        share,
+        late: Duration::ZERO,
+    };
+    assert!(wrong(|_| {}).start().is_ok());
+    for (proxy, why) in [
+        (wrong(|r| r.rate = Some(Rate::BytesPerS(0.0))), "above 0"),
+        (
+            wrong(|r| r.rate = Some(Rate::MessagesPerS(f64::NAN))),
+            "above 0",
+        ),
+        (wrong(|r| r.buffer_bytes = Some(0)), "above 0 bytes"),
+        (wrong(|r| r.lose = 1.1), "from 0 to 1"),
+        (
+            wrong(|_| {}).duplicate(ToServer, twice(-0.1)),
+            "from 0 to 1",
+        ),
+        (wrong(|_| {}).realtime(200), "from 1 to 99"),
+        (wrong(|_| {}).listen(server.address()), "in use"),
+    ] {
+        let error = proxy.start().unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[test]

@@ -27,6 +27,30 @@
 //! Nothing passes early, by `CLOCK_MONOTONIC`. What passes late shows in [`Traffic::latest_ns`], and
 //! packet by packet in [`Proxy::trace`]; a rate makes up for it at once, but never for time in which
 //! the link had nothing to do. What is due within 50 us passes together.
+//!
+//! # What it costs
+//!
+//! By `cargo bench -p pubgauge-testing --bench proxy_cost -- 3` on two processors that others used as
+//! well; MQTT 3.1.1, QoS 0, payloads of 64 bytes:
+//!
+//! - Flat out one way, it passes 10 million messages per second, 85 ns of processor time each; 10
+//!   million in single file at a rate (93 ns); 12 million of which half are duplicates (75 ns).
+//! - A round trip of one message takes 98 us instead of 55 us (median), 0.94 ms instead of 0.52 ms (99th
+//!   percentile).
+//! - Messages pass later than they are due by:
+//!
+//! | | median | p99 | processor time |
+//! |---|---|---|---|
+//! | a queue, 1,000/s | 26 us | 66 us | 2.9 % of one |
+//! | a queue, 10,000/s | 4 us | 8 us | 10.5 % |
+//! | a queue, 50,000/s | 27 us | 61 us | 22.5 % |
+//! | delay 5 ms, 1,000/s | 21 us | 0.18 ms | 2.4 % |
+//! | delay 5 ms, 10,000/s | 12 us | 1.9 ms | 10.9 % |
+//! | delay 5 ms, 50,000/s | 33 us | 8.0 ms | 13.1 % |
+//!
+//! The last two are the machine's load, not the proxy's: with [`ProxyBuilder::realtime`] the 99th
+//! percentile was 18 to 63 us in all six, and 8 to 56 us with four threads beside it that never sleep,
+//! against 5.7 to 10 ms without it.
 
 mod connection;
 mod counts;
@@ -147,14 +171,12 @@ impl ProxyBuilder {
     /// Listens and takes connections from now on.
     ///
     /// # Errors
-    /// If the address cannot be listened on, there are no more descriptors or threads, or the
-    /// real-time priority is not allowed.
-    ///
-    /// # Panics
-    /// If a rule is outside its range.
+    /// If a rule is outside its range, the address cannot be listened on, there are no more
+    /// descriptors or threads, or the real-time priority is not allowed.
     pub fn start(self) -> io::Result<Proxy> {
         for rules in self.links.iter().flat_map(|(_, rules)| rules) {
-            rules.check();
+            let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+            rules.check().map_err(invalid)?;
         }
         let links = self.links.into_iter();
         let setup = Setup {
@@ -241,7 +263,7 @@ impl Proxy {
         });
         let (at, mut rules) = found.unwrap_or_else(|| panic!("no link was set up for {select:?}"));
         edit(&mut rules);
-        rules.check();
+        rules.check().unwrap_or_else(|why| panic!("{why}"));
         self.ask(move |event_loop| {
             let now = event_loop.link_time();
             event_loop.links[at].lane(direction).change(rules, now);

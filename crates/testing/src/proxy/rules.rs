@@ -90,21 +90,23 @@ impl Rules {
         self.lose > 0.0 || self.duplicate.is_some_and(|d| !d.late.is_zero())
     }
 
-    /// # Panics
-    /// If a value is outside its range.
-    #[track_caller]
-    pub(super) fn check(&self) {
+    /// # Errors
+    /// Which value is outside its range, and what that is.
+    pub(super) fn check(&self) -> Result<(), String> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
-        assert!(share(self.lose), "a share is from 0 to 1: {self:?}");
-        assert!(
-            self.duplicate.is_none_or(|d| share(d.share)),
-            "a share is from 0 to 1: {self:?}"
-        );
-        assert!(
-            self.rate.is_none_or(|r| r.per_s() > 0.0),
-            "a rate is above 0: {self:?}"
-        );
-        assert!(self.buffer_bytes != Some(0), "a buffer is above 0 bytes");
+        let wrong = if self
+            .rate
+            .is_some_and(|rate| rate.per_s().is_nan() || rate.per_s() <= 0.0)
+        {
+            "a rate is above 0"
+        } else if self.buffer_bytes == Some(0) {
+            "a buffer is above 0 bytes"
+        } else if !share(self.lose) || self.duplicate.is_some_and(|d| !share(d.share)) {
+            "a share is from 0 to 1"
+        } else {
+            return Ok(());
+        };
+        Err(format!("{wrong}: {self:?}"))
     }
 }
 
