@@ -108,12 +108,12 @@ fn bytes_pass_at_the_rate_and_never_early() {
     }
 }
 
-#[test]
-fn a_short_buffer_holds_the_sender_back_at_the_same_rate() {
+/// A sender that always has something passes at the rate through a buffer of this size.
+fn held_back_at_the_same_rate(buffer_bytes: usize) {
     let server = Server::new();
     let builder = Proxy::to(server.address())
         .rate(ToServer, Rate::BytesPerS(2e6))
-        .buffer(ToServer, 50_000);
+        .buffer(ToServer, buffer_bytes);
     let proxy = builder.traced().start().unwrap();
     let (client, mut served) = server.connect(&proxy);
     // The sender fills the kernel's buffers first, so that the link is never idle.
@@ -122,7 +122,7 @@ fn a_short_buffer_holds_the_sender_back_at_the_same_rate() {
     let writing = write_aside(&client, &bytes);
     let mut got = Vec::new();
     while got.len() < bytes.len() {
-        assert!(proxy.counts().total(ToServer).waiting.bytes <= 50_000);
+        assert!(proxy.counts().total(ToServer).waiting.bytes <= buffer_bytes as u64);
         let mut chunk = vec![0; 200_000];
         let n = served.read(&mut chunk).unwrap();
         got.extend_from_slice(&chunk[..n]);
@@ -130,6 +130,17 @@ fn a_short_buffer_holds_the_sender_back_at_the_same_rate() {
     writing.join().unwrap();
     assert!(got == bytes);
     on_schedule(&proxy.trace(), 2e6, true, |p| p.amount.bytes);
+}
+
+#[test]
+fn a_short_buffer_holds_the_sender_back_at_the_same_rate() {
+    held_back_at_the_same_rate(50_000);
+}
+
+#[test]
+fn a_buffer_that_is_empty_before_it_is_filled_again_costs_no_time() {
+    // 0.2 ms of the rate: the proxy wakes later than that.
+    held_back_at_the_same_rate(400);
 }
 
 #[test]
