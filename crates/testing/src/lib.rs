@@ -1,5 +1,5 @@
 //! What the tests of drivers share: a fleet with a note-book that is polled until something has
-//! happened, free ports, and who is connected where.
+//! happened, free ports, who is connected where, and a proxy that plants a truth.
 //!
 //! It is for tests alone, and panics where something is not as it has to be.
 
@@ -8,6 +8,7 @@ use std::time::Duration;
 use pubgauge_driver::*;
 
 mod places;
+pub mod proxy;
 
 pub use places::{connections_to, separate_places};
 
