@@ -462,6 +462,7 @@ pub fn adds_up(trial: &Value) {
     assert_eq!(count("delivered"), count("expected"), "{name}: expected");
     for zero in [
         "lost",
+        "under_way",
         "duplicated",
         "reordered",
         "odd.foreign",

@@ -10,8 +10,10 @@ pub(super) struct Load {
     pub publishers_full: bool,
     /// The busiest subscribing worker had no time left.
     pub subscribers_full: bool,
-    /// How the client, or the machine, stood still.
+    /// How the client, or the machine, stood still for a good part of the measurement.
     pub stalled: Option<String>,
+    /// How it stood still for less, but long enough to be what the tail of the latencies is made of.
+    spoils_tail: Option<String>,
     running_limit: f64,
     /// The system had a thread that never rested, in a flat-out trial.
     system_full: bool,
@@ -41,7 +43,12 @@ impl Load {
         Load {
             publishers_full: full(load.publishers_running, load.publishers_waiting),
             subscribers_full: full(load.subscribers_running, load.subscribers_waiting),
-            stalled: stalled(trial),
+            stalled: stood_still(trial)
+                .filter(|still| still.share >= thresholds::STALLED)
+                .map(words),
+            spoils_tail: stood_still(trial)
+                .filter(|still| still.spoils_tail)
+                .map(words),
             running_limit,
             system_full,
         }
@@ -52,7 +59,7 @@ impl Load {
         if !self.system_full {
             waiting(trial, findings);
         }
-        if let Some(stalled) = &self.stalled {
+        if let Some(stalled) = self.stalled.as_ref().or(self.spoils_tail.as_ref()) {
             findings.add(
                 Rule::ClientStalled,
                 Status::ClientBound,
@@ -193,8 +200,18 @@ impl Load {
     }
 }
 
-/// How the client or the whole machine stood still, if for long enough to spoil the figures.
-fn stalled(trial: &Trial) -> Option<String> {
+/// A worker, or the whole machine, that stood still.
+struct Still {
+    who: &'static str,
+    /// Share of the measurement.
+    share: f64,
+    longest_ns: u64,
+    /// The tail of the latencies may be made of nothing else.
+    spoils_tail: bool,
+}
+
+/// Who stood still longest.
+fn stood_still(trial: &Trial) -> Option<Still> {
     let load = &trial.worker_load;
     let (who, share) = [
         ("a publishing worker", load.publishers_stalled),
@@ -204,16 +221,22 @@ fn stalled(trial: &Trial) -> Option<String> {
     .into_iter()
     .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let tail = trial.latency_ns.p99.unwrap_or(u64::MAX);
-    let spoils = share >= thresholds::STALLED
-        || share >= thresholds::STALLED_TAIL && load.longest_stall_ns >= tail / 2;
-    spoils.then(|| {
-        format!(
-            "{who} stood still for {:.1} % of the measurement (limit {:.0} %), up to {} at a time",
-            share * 100.0,
-            thresholds::STALLED * 100.0,
-            time(load.longest_stall_ns)
-        )
+    Some(Still {
+        who,
+        share,
+        longest_ns: load.longest_stall_ns,
+        spoils_tail: share >= thresholds::STALLED_TAIL && load.longest_stall_ns >= tail / 2,
     })
+}
+
+fn words(still: Still) -> String {
+    format!(
+        "{} stood still for {:.1} % of the measurement (limit {:.0} %), up to {} at a time",
+        still.who,
+        still.share * 100.0,
+        thresholds::STALLED * 100.0,
+        time(still.longest_ns)
+    )
 }
 
 /// Cores in use by the client and, where it can be seen, by the system.
