@@ -108,6 +108,18 @@ impl Watch for Progress {
             }
             _ => format!("{} connected", live.connected.load(Relaxed)),
         };
+        let rates = match (self.phase, self.last) {
+            ("draining", Some((at, _, r))) => {
+                let left = live.missing().under_way;
+                let per_s = received.saturating_sub(r) as f64 * 1e9 / (now - at).max(1) as f64;
+                let seconds = match per_s > 0.0 {
+                    true => format!(", about {:.0} s", left as f64 / per_s),
+                    false => String::new(),
+                };
+                format!("{rates}, {} under way{seconds}", short(left as f64))
+            }
+            _ => rates,
+        };
         self.last = Some((now, sent, received));
         self.show(&rates);
     }

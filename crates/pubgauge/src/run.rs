@@ -132,6 +132,8 @@ fn trials(
             library_version: drivers::library_version(chosen.driver.name()),
             driver: chosen.driver.clone(),
             settings: &trial.settings,
+            settings_name: &trial.settings_name,
+            axes: &trial.axes,
             mappings: chosen.resolve(&trial.settings).unwrap_or_default(),
             workload: &trial.workload,
             repeat: trial.repeat,
@@ -143,7 +145,7 @@ fn trials(
             }
         }
         // An interrupted trial is not stored: --resume measures it whole.
-        if stop.load(Relaxed) && done.verdict.status == Status::Broken {
+        if stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             break;
         }
         folder

@@ -39,7 +39,10 @@ fn the_first_look() {
         adds_up(trial);
         // A library's processor time is the client's, and is compared with that of the others.
         let in_client = trial["system"]["name"] == "zeromq-direct";
-        assert_eq!(trial["extra"]["system_in_client"] == true, in_client);
+        assert_eq!(
+            trial["circumstances"]["system_in_client"] == true,
+            in_client
+        );
         assert_eq!(trial["system_cpu_s"].is_null(), in_client);
         let publishers = if trial["workload"]["name"] == "fleet" {
             100

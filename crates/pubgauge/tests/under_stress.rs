@@ -189,7 +189,7 @@ fn one_slow_subscriber_of_four_loses_nothing_at_qos_1() {
     let third = Select::ClientId("w-sub-3-*".into());
     let phases = "warm-up = \"1s\"\nmeasure = \"4s\"\ndrain-within = \"2s\"";
     let (_bench, trial) = calm(
-        |proxy| proxy.rules(third.clone(), TO_CLIENT, slow.clone()),
+        |proxy| proxy.rules(third.clone(), TO_CLIENT, slow),
         &study("subscribers = 4\nrate = \"600/s\"", phases, AT_LEAST_ONCE),
     );
     assert_eq!(verdict(&trial), "overloaded", "{}", reasons(&trial));

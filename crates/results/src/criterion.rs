@@ -191,11 +191,75 @@ pub fn is_figure(name: &str) -> bool {
     figure(&probe, None, name).is_some()
 }
 
-/// Evaluates a criterion over the trials of a run: it is met if every trial that bears on it
-/// meets it, and undecided if none bears on it.
+/// What one trial says of a criterion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bearing {
+    /// Whether it meets the criterion; absent: it cannot tell.
+    pub met: Option<bool>,
+    /// The figure with its unit, or why there is none to compare.
+    pub figure: String,
+}
+
+/// What a trial says of a criterion.
 ///
-/// The verdict bears on every trial, counts ([`figure`] names such as `lost`) on every trial that
-/// is not broken, all other figures on valid trials alone.
+/// - A valid trial is compared; it cannot tell where it lacks the figure (too few messages for a
+///   percentile).
+/// - Counts ([`figure`] names such as `lost`) and the verdict are compared in every trial that ran.
+/// - An overloaded, lossy or broken trial fails an upper bound on latency or loss and a lower bound
+///   on a rate, whatever it measured: the worse a system does, the less it meets.
+/// - A client-bound trial meets a lower bound on a rate that it reached all the same.
+/// - In all other cases a trial that is not valid cannot tell.
+pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
+    use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
+    let name = criterion.figure.as_str();
+    let status = trial.verdict.status;
+    let value = figure(trial, criterion.filter.flow.as_deref(), name);
+    let compared = |value: f64| Bearing {
+        met: Some(criterion.comparison.holds(value, criterion.value)),
+        figure: show(name, value),
+    };
+    let said = |met, what: String| Bearing { met, figure: what };
+    let of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    let counts = COUNTS.contains(&name) || name.starts_with("odd.");
+    let upper = matches!(criterion.comparison, Less | AtMost | Equal);
+    let lower = matches!(criterion.comparison, Greater | AtLeast);
+    let demands = upper
+        && of(&[
+            "latency",
+            "round_trip",
+            "acknowledgement",
+            "lost",
+            "duplicated",
+        ])
+        || lower && of(&["msgs_per_s"]);
+    let known = match value {
+        Some(value) => show(name, value),
+        None => "no such figure".to_owned(),
+    };
+    let not_valid = format!("{known}, {}", status.word());
+    match (status, value) {
+        (Status::Valid, Some(value)) => compared(value),
+        (_, Some(value)) if name == "verdict" => compared(value),
+        (Status::Valid, None) => said(
+            None,
+            "not measured: too few messages, or out of sight".into(),
+        ),
+        (Status::Broken, _) => said(demands.then_some(false), "broken".into()),
+        (_, Some(value)) if counts => compared(value),
+        (Status::Overloaded | Status::Lossy, _) if demands => said(Some(false), not_valid),
+        (Status::ClientBound, Some(value)) if lower && of(&["msgs_per_s"]) => {
+            let reached = criterion.comparison.holds(value, criterion.value);
+            said(
+                reached.then_some(true),
+                format!("{} or more", show(name, value)),
+            )
+        }
+        _ => said(None, not_valid),
+    }
+}
+
+/// Evaluates a criterion over the trials of a run: not met if a trial that bears on it fails it,
+/// undecided if one cannot tell or none bears on it, met otherwise.
 pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome {
     let outcome = |met, figures: String| CriterionOutcome {
         criterion: criterion.text.clone(),
@@ -203,91 +267,92 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         figures,
     };
     if !is_figure(&criterion.figure) {
-        return outcome(
-            None,
-            format!("there is no figure named {:?}", criterion.figure),
-        );
+        let none = format!("there is no figure named {:?}", criterion.figure);
+        return outcome(None, none);
     }
-    let matching: Vec<&Trial> = trials
+    let matching = trials
         .iter()
-        .filter(|trial| criterion.filter.lets_through(trial))
-        .collect();
-    if matching.is_empty() {
+        .filter(|trial| criterion.filter.lets_through(trial));
+    let said: Vec<(&Trial, Bearing)> = matching.map(|t| (t, bearing(t, criterion))).collect();
+    if said.is_empty() {
         return outcome(None, "no trial bears on it".to_owned());
     }
-    let counts =
-        COUNTS.contains(&criterion.figure.as_str()) || criterion.figure.starts_with("odd.");
-    let bears = |trial: &Trial| match trial.verdict.status {
-        Status::Valid => true,
-        Status::Broken => criterion.figure == "verdict",
-        _ => counts,
-    };
-    let flow = criterion.filter.flow.as_deref();
-    let figures: Vec<(&Trial, f64)> = matching
-        .iter()
-        .filter(|trial| bears(trial))
-        .filter_map(|trial| Some((*trial, figure(trial, flow, &criterion.figure)?)))
-        .collect();
-    let left_out = matching.len() - figures.len();
-    let note = match left_out {
-        0 => String::new(),
-        n => format!(
-            "; {n} of {} trials left out: not valid or without this figure",
-            matching.len()
-        ),
-    };
-    if figures.is_empty() {
-        return outcome(None, format!("no valid trial bears on it{note}"));
-    }
-    let failing: Vec<&(&Trial, f64)> = figures
-        .iter()
-        .filter(|(_, figure)| !criterion.comparison.holds(*figure, criterion.value))
-        .collect();
-    let show = |(trial, figure): &(&Trial, f64)| {
+    let show = |(trial, bearing): &(&Trial, Bearing)| {
         format!(
-            "{} {}, {}, repeat {}: {} = {}",
+            "{} {}, {}, repeat {}: {}",
             trial.system.name,
             trial.system.version,
             trial.workload.name,
             trial.repeat,
-            criterion.figure,
-            number(*figure)
+            bearing.figure
         )
     };
-    if failing.is_empty() {
-        // The one that came nearest to failing says most.
-        let closest = figures
-            .iter()
-            .min_by(|a, b| {
-                let distance = |f: f64| (f - criterion.value).abs();
-                distance(a.1).total_cmp(&distance(b.1))
-            })
-            .map(show)
-            .unwrap_or_default();
-        outcome(
-            Some(true),
-            format!("all {} trials; closest: {closest}{note}", figures.len()),
-        )
-    } else {
-        let shown: Vec<String> = failing.iter().take(5).map(|f| show(f)).collect();
-        let more = failing.len().saturating_sub(5);
-        let more = if more > 0 {
-            format!("; and {more} more")
-        } else {
-            String::new()
+    for met in [Some(false), None] {
+        let some: Vec<String> = said.iter().filter(|s| s.1.met == met).map(show).collect();
+        if some.is_empty() {
+            continue;
+        }
+        let more = match some.len().saturating_sub(5) {
+            0 => String::new(),
+            n => format!("; and {n} more"),
         };
-        outcome(Some(false), format!("{}{more}{note}", shown.join("; ")))
+        let shown = some[..some.len().min(5)].join("; ");
+        let undecided = if met.is_none() { "cannot tell: " } else { "" };
+        return outcome(met, format!("{undecided}{shown}{more}"));
+    }
+    // The one that came nearest to failing says most.
+    let flow = criterion.filter.flow.as_deref();
+    let distance = |trial: &Trial| {
+        let value = figure(trial, flow, &criterion.figure);
+        value.map_or(f64::INFINITY, |value| (value - criterion.value).abs())
+    };
+    let closest = said
+        .iter()
+        .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
+    let closest = closest.map(show).unwrap_or_default();
+    let all = match said.len() {
+        1 => String::new(),
+        n => format!("all {n} trials; closest: "),
+    };
+    outcome(Some(true), format!("{all}{closest}"))
+}
+
+/// A figure with its unit.
+fn show(name: &str, value: f64) -> String {
+    let scaled = |units: &[(f64, &str)]| {
+        let fits = units.iter().find(|(size, _)| value.abs() >= *size);
+        let (size, unit) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
+        format!("{} {unit}", number(value / size))
+    };
+    if name == "verdict" {
+        let word = Status::ALL
+            .get(value as usize)
+            .map_or("none", |status| status.word());
+        word.to_owned()
+    } else if name.contains("_ns") {
+        scaled(&[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
+    } else if name.ends_with("_per_s") {
+        scaled(&[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]).replace(" /s", "/s")
+    } else if name.ends_with("_bytes") {
+        scaled(&[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+    } else if name.ends_with("_share") {
+        format!("{} %", number(value * 100.0))
+    } else if name.ends_with("_s") {
+        format!("{} s", number(value))
+    } else if name.ends_with("_us_per_msg") {
+        format!("{} µs a message", number(value))
+    } else {
+        number(value)
     }
 }
 
+/// A number with at most three digits after the point.
 fn number(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.6}")
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned()
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text {
+        "-0" => "0".to_owned(),
+        text => text.to_owned(),
     }
 }
 
@@ -354,39 +419,74 @@ mod tests {
         assert_eq!(evaluate(&trials, &p99(5_000.0)).met, Some(true));
         let unmet = evaluate(&trials, &p99(4_000.0));
         assert_eq!(unmet.met, Some(false));
-        assert_eq!(unmet.figures, "b 1, fleet, repeat 1: latency_ns.p99 = 5000");
+        assert_eq!(unmet.figures, "b 1, fleet, repeat 1: 5 µs");
         let mut only_a = p99(4_000.0);
         only_a.filter.systems = vec!["a".into()];
         assert_eq!(evaluate(&trials, &only_a).met, Some(true));
         only_a.filter.flow = Some("meters".into());
-        assert!(evaluate(&trials, &only_a).figures.contains("= 2000"));
+        assert!(evaluate(&trials, &only_a).figures.contains(": 2 µs"));
         only_a.filter.flow = Some("cars".into());
         assert_eq!(evaluate(&trials, &only_a).met, None);
         let unknown = evaluate(&trials, &criterion("latency.p99", Comparison::Less, 1.0));
         assert!(unknown.met.is_none() && unknown.figures.contains("no figure named"));
     }
 
+    fn met(status: Status, figure: &str, comparison: Comparison, value: f64) -> Option<bool> {
+        evaluate(
+            &[trial("a", status, 10, 5)],
+            &criterion(figure, comparison, value),
+        )
+        .met
+    }
+
+    /// The worse a system does, the less it meets: no gate gets greener by overload.
     #[test]
-    fn a_trial_that_is_not_valid_cannot_meet_but_its_loss_counts() {
-        let trials = [trial("a", Status::Lossy, 10, 5)];
-        let p99 = evaluate(
-            &trials,
-            &criterion("latency_ns.p99", Comparison::Less, 100.0),
-        );
-        assert_eq!(p99.met, None);
-        assert!(
-            p99.figures.contains("1 of 1 trials left out"),
-            "{}",
-            p99.figures
-        );
-        let lost = evaluate(&trials, &criterion("lost", Comparison::Equal, 0.0));
-        assert_eq!(lost.met, Some(false));
-        let share = evaluate(&trials, &criterion("lost_share", Comparison::AtMost, 0.05));
-        assert_eq!(share.met, Some(true));
-        let broken = [trial("a", Status::Broken, 10, 5)];
+    fn a_system_at_its_end_fails_what_is_demanded_of_it() {
+        use Comparison::*;
+        for status in [Status::Overloaded, Status::Lossy, Status::Broken] {
+            assert_eq!(
+                met(status, "latency_ns.p99", Less, 1e9),
+                Some(false),
+                "{status:?}"
+            );
+            assert_eq!(
+                met(status, "delivered_msgs_per_s", AtLeast, 0.0),
+                Some(false)
+            );
+            assert_eq!(met(status, "lost", Equal, 0.0), Some(false));
+            assert_eq!(met(status, "system_rss_bytes", Less, 1e12), None);
+        }
+        // What was counted is compared where the trial ran.
+        assert_eq!(met(Status::Lossy, "lost_share", AtMost, 0.05), Some(true));
+        assert_eq!(met(Status::Broken, "lost_share", AtMost, 0.05), Some(false));
+    }
+
+    #[test]
+    fn a_client_at_its_end_leaves_it_undecided() {
+        use Comparison::*;
+        for status in [Status::ClientBound, Status::Unsteady] {
+            assert_eq!(met(status, "latency_ns.p99", Less, 1e9), None, "{status:?}");
+            assert_eq!(met(status, "delivered_msgs_per_s", AtLeast, 1.0), None);
+        }
+        // A bound that was reached although the client was the limit.
+        let mut fast = trial("a", Status::ClientBound, 10, 0);
+        fast.delivered_msgs_per_s = 2.36e6;
+        let at_least = criterion("delivered_msgs_per_s", AtLeast, 1e6);
+        let said = evaluate(&[fast.clone()], &at_least);
+        assert_eq!(said.met, Some(true));
+        assert_eq!(said.figures, "a 1, fleet, repeat 1: 2.36 M/s or more");
+        // One that cannot tell among others leaves all undecided; one that fails decides.
+        let mut valid = trial("b", Status::Valid, 10, 0);
+        valid.delivered_msgs_per_s = 2e6;
+        let slow = trial("c", Status::ClientBound, 10, 0);
         assert_eq!(
-            evaluate(&broken, &criterion("lost", Comparison::Equal, 0.0)).met,
+            evaluate(&[valid.clone(), slow.clone()], &at_least).met,
             None
+        );
+        let overloaded = trial("d", Status::Overloaded, 10, 0);
+        assert_eq!(
+            evaluate(&[valid, slow, overloaded], &at_least).met,
+            Some(false)
         );
     }
 

@@ -124,6 +124,12 @@ pub struct Trial {
     pub system: System,
     /// What the application asked for.
     pub settings: Settings,
+    /// Name of the variant of the settings, where the study names several.
+    #[serde(default)]
+    pub settings_name: String,
+    /// Values of the grid's axes.
+    #[serde(default)]
+    pub axes: Vec<Axis>,
     /// What each setting became.
     pub mappings: Vec<Mapping>,
     /// What was run.
@@ -326,6 +332,15 @@ pub struct AtStart {
     pub backlog: u64,
 }
 
+/// The value of one axis of the study's grid.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Axis {
+    /// The axis as the study writes it: `payload`, `settings.safe.in-flight`.
+    pub name: String,
+    /// Its value as the study writes it: `1KiB`, `20`.
+    pub value: String,
+}
+
 /// A system and its version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
@@ -393,6 +408,30 @@ pub enum Status {
     /// The trial did not run as planned.
     #[default]
     Broken,
+}
+
+impl Status {
+    /// All of them, mildest first.
+    pub const ALL: [Status; 6] = [
+        Status::Valid,
+        Status::Unsteady,
+        Status::ClientBound,
+        Status::Overloaded,
+        Status::Lossy,
+        Status::Broken,
+    ];
+
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Valid => "valid",
+            Status::Unsteady => "unsteady",
+            Status::ClientBound => "client-bound",
+            Status::Overloaded => "overloaded",
+            Status::Lossy => "lossy",
+            Status::Broken => "broken",
+        }
+    }
 }
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.

@@ -190,11 +190,12 @@ fn overloaded(
             Status::Overloaded,
             format!(
                 "{} of {} expected deliveries ({}) were still under way when the drain was cut short \
-                 after {:.1} s",
+                 after {:.1} s: latencies are known for the other {} alone",
                 trial.under_way,
                 trial.expected,
                 percent(trial.under_way, trial.expected),
-                trial.drain.seconds
+                trial.drain.seconds,
+                percent(trial.expected - trial.under_way, trial.expected)
             ),
         );
     }

@@ -11,7 +11,7 @@ use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
 use pubgauge_results::model::{
-    ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
+    Axis, ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
     OddCounts, PhaseCounts, System, Trial, WorkerLoad, WorkloadInfo,
 };
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
@@ -29,6 +29,10 @@ pub struct Asked<'a> {
     pub system: System,
     /// What the application asked for.
     pub settings: &'a Settings,
+    /// Name of the settings' variant.
+    pub settings_name: &'a str,
+    /// Values of the grid's axes: (axis, value).
+    pub axes: &'a [(String, String)],
     /// What it became.
     pub mappings: Vec<Mapping>,
     /// The workload.
@@ -70,6 +74,15 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         cell: asked.cell.to_owned(),
         system: asked.system,
         settings: asked.settings.clone(),
+        settings_name: asked.settings_name.to_owned(),
+        axes: asked
+            .axes
+            .iter()
+            .map(|(name, value)| Axis {
+                name: name.clone(),
+                value: value.clone(),
+            })
+            .collect(),
         mappings: asked.mappings,
         workload: describe(asked.workload),
         repeat: asked.repeat,

@@ -45,6 +45,10 @@ pub struct Job<'a> {
     pub library_version: Option<String>,
     /// What the application asks for.
     pub settings: &'a Settings,
+    /// Name of the settings' variant.
+    pub settings_name: &'a str,
+    /// Values of the grid's axes: (axis, value).
+    pub axes: &'a [(String, String)],
     /// What it became.
     pub mappings: Vec<Mapping>,
     /// The workload.
@@ -92,6 +96,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
             version: version.unwrap_or_else(|| "unknown".into()),
         },
         settings: job.settings,
+        settings_name: job.settings_name,
+        axes: job.axes,
         mappings: job.mappings.clone(),
         workload: job.workload,
         repeat: job.repeat,

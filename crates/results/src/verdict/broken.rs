@@ -18,7 +18,12 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     };
     let mut add = |rule, (status, reason): (Status, String)| findings.add(rule, status, reason);
     if let Some(why) = &circumstances.not_run {
-        add(Rule::NotRun, blame(format!("not run as planned: {why}")));
+        let text = format!("not run as planned: {why}");
+        let ended = match circumstances.exhausted {
+            Some(_) => blame(text),
+            None => (Status::Broken, text),
+        };
+        add(Rule::NotRun, ended);
     }
     let broken = |reason: String| (Status::Broken, reason);
     for death in &circumstances.system_died {

@@ -110,6 +110,8 @@ fn perform(
         cell: "cell",
         system: System::default(),
         settings: &settings,
+        settings_name: "",
+        axes: &[],
         mappings: Vec::new(),
         workload: &workload,
         repeat: 1,
