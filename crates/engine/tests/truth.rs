@@ -324,6 +324,26 @@ fn late_subscribers_are_waited_for() {
     );
 }
 
+/// More topics than messages that may be unacknowledged: each gets its sentinel all the same.
+#[test]
+fn readiness_is_proven_at_any_window() {
+    for in_flight in [1, 20] {
+        let mut w = workload(2, 1, Arrivals::Periodic { per_s: 100.0 });
+        for (p, publisher) in w.flows[0].publishers.iter_mut().enumerate() {
+            publisher.topics = (0..50).map(|t| format!("t/{p}/{t}")).collect();
+        }
+        let settings = Settings {
+            reliability: Some(Reliability::AtLeastOnce),
+            in_flight: Some(in_flight),
+            ..Settings::default()
+        };
+        let clock = Clock::virtual_at(SECOND);
+        let run = simulate(w, Behaviour::default(), settings, clock);
+        agree(&run);
+        assert_eq!(run.record.recordings[0].sentinels, 100);
+    }
+}
+
 #[test]
 fn a_subscriber_that_never_hears_is_not_measured() {
     let behaviour = Behaviour {

@@ -131,6 +131,19 @@ fn of<'a>(results: &'a Value, workload: &str) -> Vec<&'a Value> {
 }
 
 #[test]
+fn more_topics_than_the_window_are_proven_ready() {
+    let place = Place::new();
+    for system in ["reference-broker", "mosquitto"] {
+        let mut args = vec!["run", "--on", system, "--qos", "1", "--publishers", "1"];
+        args.extend(["--topics", "21", "--subscribers", "1", "--out", system]);
+        args.extend(SHORT);
+        place.run(&args);
+        adds_up(&place.trial(system));
+    }
+    place.is_clean();
+}
+
+#[test]
 fn every_system_carries_every_pattern_and_the_counts_add_up() {
     let place = Place::new();
     place.write("patterns.toml", PATTERNS);

@@ -54,6 +54,7 @@ pub enum Count {
     Published,
     Refused,
     NotSent,
+    UnderWay,
     Delivered,
     Lost,
     Duplicated,
@@ -188,10 +189,11 @@ pub const VERDICTS: [&str; 6] = [
     "broken",
 ];
 
-const PLAIN: [(&str, Figure); 15] = [
+const PLAIN: [(&str, Figure); 16] = [
     ("published", Figure::Count(Count::Published)),
     ("refused", Figure::Count(Count::Refused)),
     ("not-sent", Figure::Count(Count::NotSent)),
+    ("under-way", Figure::Count(Count::UnderWay)),
     ("delivered", Figure::Count(Count::Delivered)),
     ("lost", Figure::Count(Count::Lost)),
     ("duplicated", Figure::Count(Count::Duplicated)),
