@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use pubgauge_driver::{Clock, Driver, Filler, Mark, Nanos, Settings, Target};
+use pubgauge_driver::{Clock, Driver, Filler, Mark, Nanos, Settings, Target, Traits};
 use pubgauge_workload::Until;
 
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
@@ -34,8 +34,9 @@ pub struct TrialSpec {
     pub driver: Arc<dyn Driver>,
     /// The system, running.
     pub target: Target,
-    /// What the application asks for.
-    pub settings: Settings,
+    /// What the application asks for: the trial's own settings first, then those of flows that have
+    /// settings of their own.
+    pub settings: Vec<Settings>,
     /// Real time, or simulated time; with simulated time a single worker runs on the calling
     /// thread.
     pub clock: Clock,
@@ -137,7 +138,7 @@ impl<'a> Conductor<'a> {
             brief: spec.brief.clone(),
             driver: spec.driver.clone(),
             target: spec.target.clone(),
-            settings: spec.settings.clone(),
+            settings: spec.settings.clone().into(),
             clock: spec.clock.clone(),
             epoch,
             live: live.clone(),
@@ -230,8 +231,7 @@ impl<'a> Conductor<'a> {
         let began = self.spec.clock.now();
         let ready_by = began + phases.ready_within;
         self.enter(Phase::Connect, observer);
-        let traits = self.spec.driver.traits(&self.spec.settings);
-        if traits.publishers_first {
+        if self.any(|traits| traits.publishers_first) {
             self.connect(Some(Role::Publishers));
             self.wait_ready(Some(Role::Publishers), ready_by, observer, stop)?;
             self.connect(Some(Role::Subscribers));
@@ -343,7 +343,7 @@ impl<'a> Conductor<'a> {
         // The workers' last counters must be on show before they are believed.
         let settle = began + SETTLE;
         let mut closing = None;
-        let may_repeat = self.spec.driver.traits(&self.spec.settings).may_duplicate;
+        let may_repeat = self.any(|traits| traits.may_duplicate);
         let ended = loop {
             let (now, missing) = (self.spec.clock.now(), self.live.missing());
             let received = self.live.received.load(Relaxed);
@@ -386,6 +386,12 @@ impl<'a> Conductor<'a> {
             ended,
             span: self.spec.clock.now() - began,
         };
+    }
+
+    /// Whether something holds of the system under any of the settings.
+    fn any(&self, holds: impl Fn(Traits) -> bool) -> bool {
+        let mut settings = self.spec.settings.iter();
+        settings.any(|settings| holds(self.spec.driver.traits(settings)))
     }
 
     fn connect(&mut self, role: Option<Role>) {
@@ -675,22 +681,26 @@ const CLOSE_AFTER: Nanos = 250_000_000;
 
 /// The assignments of a trial: one for all with simulated time, else as asked.
 fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
-    let traits = spec.driver.traits(&spec.settings);
-    let window = (!traits.back_pressure).then_some(DEFAULT_WINDOW);
     let mut assignments = match spec.clock {
+        // One worker, and so one kind of settings: several would each move the time.
         Clock::Virtual(_) => vec![Assignment {
             worker: 0,
             role: Role::Publishers,
             devices: (0..spec.brief.workload.devices.len() as u32).collect(),
+            settings: 0,
             mark: spec.mark,
             measured_limit: None,
-            default_window: window,
+            default_window: None,
             realtime: None,
             pin_to: None,
         }],
-        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.mark, window),
+        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.mark),
     };
     for (index, assignment) in assignments.iter_mut().enumerate() {
+        let traits = spec
+            .driver
+            .traits(&spec.settings[assignment.settings as usize]);
+        assignment.default_window = (!traits.back_pressure).then_some(DEFAULT_WINDOW);
         assignment.realtime = spec.realtime;
         assignment.pin_to =
             (!spec.pin_to.is_empty()).then(|| spec.pin_to[index % spec.pin_to.len()]);

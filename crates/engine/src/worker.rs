@@ -83,8 +83,8 @@ pub struct Context {
     pub driver: Arc<dyn Driver>,
     /// The system.
     pub target: Target,
-    /// What the application asks for.
-    pub settings: Settings,
+    /// What the application asks for, as [`Assignment::settings`] counts.
+    pub settings: Arc<[Settings]>,
     /// The trial's clock.
     pub clock: Clock,
     /// Origin of the times in headers.
@@ -171,7 +171,8 @@ impl Worker {
         commands: Receiver<Command>,
         reports: Sender<Report>,
     ) -> Result<Self, DriverError> {
-        let traits = context.driver.traits(&context.settings);
+        let settings = &context.settings[assignment.settings as usize];
+        let traits = context.driver.traits(settings);
         let (fleet, helpers) = {
             let _one_at_a_time = OPENING
                 .lock()
@@ -179,7 +180,7 @@ impl Worker {
             let before = threads();
             let fleet = context.driver.open(FleetConfig {
                 target: context.target.clone(),
-                settings: context.settings.clone(),
+                settings: settings.clone(),
                 clock: context.clock.clone(),
                 max_payload: context.brief.max_payload,
                 clients: assignment.devices.len(),

@@ -49,6 +49,7 @@ fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
         active_for: None,
         exchange: Exchange::OneWay,
         window: None,
+        settings: 0,
     };
     let phases = Phases {
         warm_up: Until::Time(SECOND),
@@ -75,7 +76,7 @@ fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock:
         brief: Brief::new(workload).expect("a sound workload"),
         driver: Arc::new(SimulatedDriver),
         target: SimulatedDriver::target(bus.clone()),
-        settings: with_behaviour(settings, &behaviour),
+        settings: vec![with_behaviour(settings, &behaviour)],
         clock,
         workers: Workers::default(),
         mark: MARK,

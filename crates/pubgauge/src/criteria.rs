@@ -30,7 +30,7 @@ pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
             systems: one(&criterion.filter.system),
             workloads: one(&criterion.filter.workload),
             cells: cells(criterion, plan),
-            flow: None,
+            flow: criterion.filter.flow.clone(),
         },
     }
 }

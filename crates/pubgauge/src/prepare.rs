@@ -160,16 +160,19 @@ fn split_subscriptions(plan: &mut Plan, systems: &BTreeMap<String, Chosen>) {
 /// The first subscription of a trial that its system cannot have, and why.
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
-    for subscriber in trial.workload.flows.iter().flat_map(|f| &f.subscribers) {
+    let all: Vec<&Settings> = trial.all_settings().collect();
+    let flows = trial.workload.flows.iter();
+    let subscribers =
+        flows.flat_map(|f| f.subscribers.iter().map(|s| (all[f.settings as usize], s)));
+    for (settings, subscriber) in subscribers {
         for filter in &subscriber.filters {
             let subscription = Subscription {
                 filter: filter.clone(),
                 group: subscriber.group.clone(),
             };
-            let Err(error) =
-                chosen
-                    .driver
-                    .check_subscription(&trial.settings, &target, &subscription)
+            let Err(error) = chosen
+                .driver
+                .check_subscription(settings, &target, &subscription)
             else {
                 continue;
             };

@@ -132,6 +132,11 @@ fn trials(
             library_version: drivers::library_version(chosen.driver.name()),
             driver: chosen.driver.clone(),
             settings: &trial.settings,
+            of_flows: trial
+                .of_flows
+                .iter()
+                .map(|own| (own.clone(), chosen.resolve(own).unwrap_or_default()))
+                .collect(),
             settings_name: &trial.settings_name,
             axes: &trial.axes,
             mappings: chosen.resolve(&trial.settings).unwrap_or_default(),
@@ -231,7 +236,8 @@ fn resolved(plan: &Plan) -> serde_json::Value {
         .iter()
         .map(|t| {
             serde_json::json!({
-                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings, "repeat": t.repeat,
+                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings,
+                "of_flows": t.of_flows, "repeat": t.repeat,
             })
         })
         .collect();

@@ -135,6 +135,8 @@ pub struct Filter {
     pub workload: Option<String>,
     /// Name of the variant of the settings.
     pub settings: Option<String>,
+    /// Name of a flow, whose figures are taken.
+    pub flow: Option<String>,
 }
 
 impl Filter {
@@ -328,6 +330,7 @@ impl Criterion {
             ("on", &file.system),
             ("in workload", &file.workload),
             ("with settings", &file.settings),
+            ("of flow", &file.flow),
         ] {
             if let Some(name) = name {
                 text.push_str(&format!(" {what} {name}"));
@@ -341,6 +344,7 @@ impl Criterion {
                 system: file.system.clone(),
                 workload: file.workload.clone(),
                 settings: file.settings.clone(),
+                flow: file.flow.clone(),
             },
             text,
         })

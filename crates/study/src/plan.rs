@@ -80,6 +80,9 @@ pub struct PlannedTrial {
     pub settings_name: String,
     /// What the application asks for.
     pub settings: Settings,
+    /// What flows with settings of their own ask for, the variant's included: the n-th is number
+    /// n + 1 in [`pubgauge_workload::Flow::settings`].
+    pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
     /// What is run; shared by all trials of it.
@@ -100,6 +103,11 @@ pub struct UnsupportedTrial {
 }
 
 impl PlannedTrial {
+    /// All that is asked for: the trial's own settings, and those of flows that have their own.
+    pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
+        std::iter::once(&self.settings).chain(&self.of_flows)
+    }
+
     /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second
     /// or the rate asked for, and half a second to start and stop a system.
     pub fn duration_estimate(&self) -> u64 {
@@ -145,7 +153,10 @@ impl Plan {
     ) {
         let mut kept = Vec::with_capacity(self.trials.len());
         for trial in self.trials.drain(..) {
-            match resolve(&trial.system, &trial.settings) {
+            let all = trial
+                .all_settings()
+                .try_for_each(|s| resolve(&trial.system, s));
+            match all {
                 Ok(()) => kept.push(trial),
                 Err(settings) => {
                     let known = self.unsupported.iter().any(|u| u.cell == trial.cell);
@@ -381,6 +392,7 @@ impl Study {
                 }
             }
         }
+        let flows: Vec<String> = base.workload.iter().flat_map(resolve::flow_names).collect();
         for (nth, criterion) in base.criterion.iter().enumerate() {
             let number = nth.to_string();
             let mut check = |key: &str, name: &Option<String>, names: &[&str]| {
@@ -398,6 +410,8 @@ impl Study {
             };
             check("workload", &criterion.workload, &workloads);
             check("settings", &criterion.settings, &settings);
+            let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
+            check("flow", &criterion.flow, &flows);
             // A study may speak of systems that this run leaves out.
             if let Some(Systems::Many(_)) = base.systems {
                 let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
@@ -488,7 +502,12 @@ impl Study {
                 .collect(),
         };
         for repeat in 1..=repeats {
-            for workload in workloads {
+            for (workload, file) in workloads.iter().zip(&file.workload) {
+                let own: Vec<&Settings> = file
+                    .flow
+                    .iter()
+                    .filter_map(|f| f.settings.as_ref())
+                    .collect();
                 for (settings_name, settings) in &variants {
                     for system in systems {
                         let mut id = format!("{system} / {settings_name} / {}", workload.name);
@@ -502,6 +521,7 @@ impl Study {
                             system: system.clone(),
                             settings_name: settings_name.clone(),
                             settings: settings.clone(),
+                            of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
                             workload: workload.clone(),
                             repeat,

@@ -91,19 +91,24 @@ pub(crate) fn workload(
             Some("add a [[workload.flow]] with who sends what, how big, how fast".into()),
         );
     }
+    let names = flow_names(file);
     let mut devices = Devices::default();
     let mut flows: Vec<Flow> = Vec::new();
+    let mut own_settings = 0;
     for (nth, flow_file) in file.flow.iter().enumerate() {
         let mut clashes = clashes.below(&["flow", &nth.to_string()]);
-        let name = flow_file.name.clone().unwrap_or_else(|| match nth {
-            0 => file.name.clone(),
-            _ => format!("{}-{}", file.name, nth + 1),
-        });
+        let name = names[nth].clone();
         if flows.iter().any(|flow| flow.name == name) {
             clashes.add("name", format!("two flows are called `{name}`"));
         }
-        flows.push(flow(flow_file, name, &mut devices, traces, &mut clashes));
+        let mut flow = flow(flow_file, name, &mut devices, traces, &mut clashes);
+        if flow_file.settings.is_some() {
+            own_settings += 1;
+            flow.settings = own_settings;
+        }
+        flows.push(flow);
     }
+    own_connections(&devices.list, &flows, &mut clashes);
     let workload = Workload {
         name: file.name.clone(),
         devices: devices.list,
@@ -120,6 +125,39 @@ pub(crate) fn workload(
         clashes.add("", error.to_string());
     }
     workload
+}
+
+/// The names of a workload's flows.
+pub(crate) fn flow_names(file: &WorkloadFile) -> Vec<String> {
+    let name = |(nth, flow): (usize, &FlowFile)| match (&flow.name, nth) {
+        (Some(name), _) => name.clone(),
+        (None, 0) => file.name.clone(),
+        (None, _) => format!("{}-{}", file.name, nth + 1),
+    };
+    file.flow.iter().enumerate().map(name).collect()
+}
+
+/// A connection has one set of settings: flows with different ones cannot share it.
+fn own_connections(devices: &[Device], flows: &[Flow], clashes: &mut Clashes<'_>) {
+    let mut users: HashMap<u32, (u32, &str)> = HashMap::new();
+    for (nth, flow) in flows.iter().enumerate() {
+        let publishers = flow.publishers.iter().map(|p| p.device);
+        for device in publishers.chain(flow.subscribers.iter().map(|s| s.device)) {
+            let (settings, other) = *users.entry(device).or_insert((flow.settings, &flow.name));
+            if settings != flow.settings {
+                clashes.below(&["flow", &nth.to_string()]).hinted(
+                    "settings",
+                    format!(
+                        "connection `{}` is used by flow `{}` with its own settings and by flow `{other}` \
+                         with others; a connection has one set of settings",
+                        devices[device as usize].name, flow.name
+                    ),
+                    Some("give the flows different names in `publish-as` and `subscribe-as`, or the same settings".into()),
+                );
+                return;
+            }
+        }
+    }
 }
 
 /// Connections by name.
@@ -213,6 +251,7 @@ fn flow(
             Exchange::OneWay
         },
         window: file.window,
+        settings: 0,
     }
 }
 

@@ -76,6 +76,9 @@ pub struct Flow {
     /// Bound on messages under way (published, not yet delivered to all) for flat-out traffic;
     /// absent: the engine's own bound where the system has no back-pressure, else none.
     pub window: Option<u32>,
+    /// Which of the trial's settings it asks for: 0 is the trial's own, others are those of flows
+    /// with settings of their own. Connections belong to one of them.
+    pub settings: u32,
 }
 
 /// One publishing device of a flow.
