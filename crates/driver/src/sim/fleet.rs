@@ -57,7 +57,7 @@ impl SimulatedFleet {
     fn come_up(&mut self, client: ClientId) {
         let state = &mut self.clients[client.0 as usize];
         let change = if self.behaviour.refuses.contains(&state.name) {
-            Change::Failed(format!("the simulated system refuses {}", state.name))
+            Change::Failed(format!("the simulated system refuses {}", state.name).into())
         } else {
             state.up = true;
             Change::Connected {

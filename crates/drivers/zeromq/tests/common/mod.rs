@@ -63,7 +63,7 @@ impl Recorder {
 
     pub fn failure(&self, client: ClientId) -> Option<&str> {
         self.changes.iter().find_map(|(c, change)| match change {
-            Change::Failed(why) if *c == client => Some(why.as_str()),
+            Change::Failed(failure) if *c == client => Some(failure.why.as_str()),
             _ => None,
         })
     }

@@ -1,0 +1,87 @@
+//! A test that runs under limits of its own, in a process of its own.
+
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+/// Names the test that this process was started for.
+const VARIABLE: &str = "PUBGAUGE_CONFINED_TEST";
+
+/// What a test may use.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Open files (`RLIMIT_NOFILE`).
+    pub files: Option<u64>,
+    /// Local ports, first and last: the test gets a network of its own in which nothing but the
+    /// loopback is up.
+    pub ports: Option<(u16, u16)>,
+}
+
+/// Runs `body` under `limits`: the test `name`, which calls this, is started again as a process
+/// of its own, in which `body` runs.
+///
+/// # Panics
+/// If `body` does, with its output; if the limits cannot be set (a network of one's own needs
+/// root, or user namespaces).
+#[track_caller]
+pub fn confined(name: &str, limits: Limits, body: impl FnOnce()) {
+    if std::env::var(VARIABLE).is_ok_and(|test| test == name) {
+        limits.apply();
+        body();
+        return;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let mut command = match limits.ports {
+        None => Command::new(program),
+        Some(_) => {
+            let mut unshare = Command::new("unshare");
+            unshare.arg("--net");
+            // SAFETY: geteuid cannot fail.
+            if unsafe { libc::geteuid() } != 0 {
+                unshare.arg("--map-root-user");
+            }
+            unshare.arg(program);
+            unshare
+        }
+    };
+    command.args([name, "--exact", "--nocapture", "--test-threads=1"]);
+    let done = command.env(VARIABLE, name).output().expect("starts");
+    let out = String::from_utf8_lossy(&done.stdout);
+    assert!(
+        done.status.success() && out.contains("1 passed"),
+        "{name}, confined: {}\n{out}{}",
+        done.status,
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+impl Limits {
+    fn apply(self) {
+        if let Some((first, last)) = self.ports {
+            loopback_up();
+            let range = "/proc/sys/net/ipv4/ip_local_port_range";
+            std::fs::write(range, format!("{first} {last}")).expect(range);
+        }
+        if let Some(files) = self.files {
+            let limit = libc::rlimit {
+                rlim_cur: files,
+                rlim_max: files,
+            };
+            // SAFETY: a valid limit.
+            let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+            assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+        }
+    }
+}
+
+fn loopback_up() {
+    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).expect("a socket");
+    // SAFETY: all zeros are an empty request; the kernel reads and writes no more than it.
+    let set = unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
+    };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
