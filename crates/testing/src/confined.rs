@@ -6,6 +6,9 @@ use std::process::Command;
 /// Names the test that this process was started for.
 const VARIABLE: &str = "PUBGAUGE_CONFINED_TEST";
 
+/// User and group that own nothing else.
+const ACCOUNT: libc::uid_t = 54_321;
+
 /// What a test may use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
@@ -84,4 +87,67 @@ fn loopback_up() {
         libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
     };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Lowers this process's limit of open files, or raises it again, so that exactly so many more
+/// can be opened. For a body that runs [`confined`].
+///
+/// # Panics
+/// If the limit cannot be set.
+pub fn leave_files(more: u64) {
+    // To look takes a descriptor too.
+    set_soft(libc::RLIMIT_NOFILE, None);
+    let entries = std::fs::read_dir("/proc/self/fd").expect("/proc");
+    let mut open: Vec<u64> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    open.retain(|fd| std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok());
+    open.sort_unstable();
+    // The limit bounds the numbers, of which inherited ones may be high: so many below it are free.
+    let mut limit = more;
+    for fd in open {
+        limit += u64::from(fd <= limit);
+    }
+    set_soft(libc::RLIMIT_NOFILE, Some(limit));
+}
+
+/// Lets this process have so many more threads, as the limit of processes bounds them
+/// (`RLIMIT_NPROC`). Root, who is not bound by it, becomes an account that nobody else has. For a
+/// body that runs [`confined`].
+///
+/// # Panics
+/// If the limit or the account cannot be set.
+pub fn leave_threads(more: u64) {
+    // SAFETY: plain numbers; the process is the test's own.
+    unsafe {
+        if libc::geteuid() == 0 {
+            assert_eq!(libc::setgid(ACCOUNT), 0);
+            assert_eq!(libc::setuid(ACCOUNT), 0);
+        }
+    }
+    set_soft(libc::RLIMIT_NPROC, Some(threads() + more));
+}
+
+/// Threads of this process.
+///
+/// # Panics
+/// Without `/proc`.
+pub fn threads() -> u64 {
+    let entries = std::fs::read_dir("/proc/self/task").expect("/proc");
+    entries.count() as u64
+}
+
+/// Sets a limit that the process may raise again; `None` is the hard limit.
+fn set_soft(resource: libc::__rlimit_resource_t, soft: Option<u64>) {
+    let mut limits = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limits` is writable, then a valid limit.
+    unsafe {
+        assert_eq!(libc::getrlimit(resource, &mut limits), 0);
+        limits.rlim_cur = soft.unwrap_or(limits.rlim_max);
+        assert_eq!(libc::setrlimit(resource, &limits), 0);
+    }
 }

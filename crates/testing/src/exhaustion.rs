@@ -1,13 +1,13 @@
 //! What every driver over TCP must say when its clients run out of something, and what it must
 //! not say when a server does.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use pubgauge_driver::*;
 
 use crate::Bench;
-use crate::confined::{Limits, confined};
+use crate::confined::{Limits, confined, leave_files, leave_threads, threads};
 
 /// More clients than the limits of these tests allow.
 const MANY: u32 = 100;
@@ -156,4 +156,89 @@ pub fn servers_refuse(driver: &dyn Driver, target: fn(u16) -> Target) {
     bench.fleet.connect(&Bench::spec("d")).expect("begins");
     bench.until("another", |seen| seen.failed.len() == 2);
     assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+}
+
+/// The DDS domain of [`libraries_tell`].
+const DOMAIN: u16 = 77;
+
+/// What opening a fleet of a DDS library, with sockets and threads of its own, comes to with 0, 1,
+/// 2 ... descriptors left, and with no UDP port left in its domain: what is missing is named,
+/// nothing crashes, and a fleet that does open has all of its threads.
+///
+/// `test` is the name of the test that calls this.
+///
+/// # Panics
+/// If the driver says anything else.
+#[track_caller]
+pub fn a_library_wants_descriptors(test: &str, driver: &dyn Driver, all_settings: &[Settings]) {
+    let limits = Limits {
+        ports: Some((40_000, 40_999)),
+        ..Limits::default()
+    };
+    confined(test, limits, || {
+        for settings in all_settings {
+            until_it_opens(driver, settings, Resource::Descriptors, leave_files);
+            let first = 7400 + 250 * DOMAIN;
+            let taken: Vec<UdpSocket> = (first..first + 250)
+                .map(|port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).expect("is free"))
+                .collect();
+            let error = threads_of(driver, settings, ENOUGH, leave_files);
+            let error = error.expect_err("no port is left");
+            assert_eq!(error.exhausted, Some(Resource::Ports), "{error}");
+            drop(taken);
+        }
+    });
+}
+
+/// The same with 0, 1, 2 ... threads left.
+///
+/// # Panics
+/// If the driver says anything else.
+#[track_caller]
+pub fn a_library_wants_threads(test: &str, driver: &dyn Driver, all_settings: &[Settings]) {
+    confined(test, Limits::default(), || {
+        for settings in all_settings {
+            until_it_opens(driver, settings, Resource::Threads, leave_threads);
+        }
+    });
+}
+
+/// More than any library takes.
+const ENOUGH: u64 = 1000;
+
+fn until_it_opens(driver: &dyn Driver, settings: &Settings, resource: Resource, leave: fn(u64)) {
+    // The first fleet of a process may start threads that stay.
+    threads_of(driver, settings, ENOUGH, leave).expect("opens");
+    let complete = threads_of(driver, settings, ENOUGH, leave).expect("opens");
+    for left in 0..64 {
+        match threads_of(driver, settings, left, leave) {
+            Ok(threads) => {
+                assert_eq!(threads, complete, "with {left} {resource} left");
+                return;
+            }
+            Err(error) => assert_eq!(error.exhausted, Some(resource), "{left} left: {error}"),
+        }
+    }
+    panic!("64 {resource} are too few");
+}
+
+/// Opens a fleet with so much left of a resource; how many threads that started.
+fn threads_of(
+    driver: &dyn Driver,
+    settings: &Settings,
+    left: u64,
+    leave: fn(u64),
+) -> Result<u64, DriverError> {
+    let target = Target {
+        endpoints: vec![format!("dds://localhost/{DOMAIN}")],
+        ..Target::default()
+    };
+    let config = crate::config(target, settings.clone());
+    let before = threads();
+    leave(left);
+    let fleet = driver.open(config);
+    leave(ENOUGH);
+    let started = threads() - before;
+    drop(fleet?);
+    Ok(started)
 }

@@ -117,10 +117,11 @@ impl ZeromqFleet {
             false => config.clients.saturating_mul(6).max(MIN_SOCKETS),
             true => config.clients.saturating_mul(32).max(8 * MIN_SOCKETS),
         };
-        // Where it gets too little of these, libzmq ends the process: an epoll and a wake-up for each
-        // thread, those of the reaper among them, wake-ups of the context and its first socket.
+        // Where it gets too little of these, libzmq ends the process. Each thread, the one that closes
+        // sockets among them, has an epoll and a mailbox, a pair of descriptors; so have the context
+        // and its first socket one. The last is the fleet's epoll.
         let threads = usize::from(options.io_threads) + 1;
-        Resource::can_have(2 * threads + 3, threads).map_err(|resource| {
+        Resource::can_have(3 * threads + 5, threads).map_err(|resource| {
             DriverError::exhausted(format!("no {resource} left to start libzmq"), resource)
         })?;
         let context = Context::start(options.io_threads, sockets)

@@ -4,7 +4,7 @@ use std::io;
 
 use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos, Transport};
 
-use super::ended::{failed, unreached};
+use super::ended::failed;
 use super::queues::remove_socket_file;
 use super::{Client, Lost, Phase, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_path;
@@ -188,7 +188,8 @@ impl ZeromqFleet {
                         "no answer from {missing} within {ms} ms; is it running, and does it \
                          speak ZMTP? (native.zeromq.connect-timeout-ms allows more time)"
                     );
-                    self.fail(id, unreached(why, &missing, self.forwarders.is_empty()));
+                    let failure = self.unreached(why, &missing);
+                    self.fail(id, failure);
                 }
                 Phase::Connecting { bound: false, .. } => next = next.min(now + BIND_RETRY),
                 Phase::Connecting { deadline, .. } => next = next.min(deadline),
@@ -231,7 +232,8 @@ impl ZeromqFleet {
                         "no {what} answers at {address}: nobody listens there, or not with \
                          ZeroMQ's protocol"
                     );
-                    self.fail(id, unreached(why, &address, self.forwarders.is_empty()));
+                    let failure = self.unreached(why, &address);
+                    self.fail(id, failure);
                 }
                 (_, _) => {}
             }

@@ -3,7 +3,7 @@
 //! libzmq connects and accepts on threads of its own. Where it gets no socket or no port for a
 //! connection it only says that it will try again, as it does for a peer that refuses; where it
 //! cannot accept one, the other end waits. Publishers and subscribers of a trial are often in one
-//! process, so that both ends may want for the same descriptors. [`towards`] finds out by trying.
+//! process, so that both ends want of the same descriptors. What is missing is found out by trying.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,13 @@ use std::net::SocketAddr;
 use pubgauge_driver::{Attempt, DriverError, Failure, Resource};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
+use super::ZeromqFleet;
+use crate::port::Port;
 use crate::zmq::explain;
+
+/// Connections for which there must be descriptors before it is the peer's fault that one of them
+/// did not come to be. Thousands may fail at once, and each looks.
+const ENOUGH: usize = 32;
 
 /// An error of libzmq or of the system in words, with what to do about it.
 pub(super) fn failed(what: &str, attempt: Attempt, error: &io::Error) -> DriverError {
@@ -32,31 +38,48 @@ fn out_of_descriptors(text: String) -> DriverError {
     error
 }
 
-/// Why a connection to `address` did not come to be: `why`, unless the client has nothing left to
-/// connect or, where the publisher is `ours`, to accept with.
-pub(super) fn unreached(why: String, address: &str, ours: bool) -> Failure {
-    match towards(address, ours) {
-        Some(Resource::Descriptors) => {
-            out_of_descriptors(format!("no file descriptor left to connect to {address}")).into()
+impl ZeromqFleet {
+    /// Why a connection to `address` did not come to be: `why`, unless the client has too little
+    /// left for it.
+    pub(super) fn unreached(&self, why: String, address: &str) -> Failure {
+        match self.missing_towards(address) {
+            Some(Resource::Descriptors) => {
+                let what = format!("no file descriptor left to connect to {address}");
+                out_of_descriptors(what).into()
+            }
+            Some(resource) => {
+                let what = format!("no {resource} left to connect to {address}");
+                DriverError::exhausted(what, resource).into()
+            }
+            None => why.into(),
         }
-        Some(Resource::Ports) => {
-            let what = format!("no local port left to connect to {address}");
-            DriverError::exhausted(what, Resource::Ports).into()
+    }
+
+    fn missing_towards(&self, address: &str) -> Option<Resource> {
+        // Those that were given up have given their descriptors back: there must be enough for all
+        // that are still to be made, at both ends where the publishers are in this process too.
+        let ends = if self.forwarders.is_empty() { 2 } else { 1 };
+        let mut missing = 0;
+        for client in &self.clients {
+            let ports = [&client.publisher, &client.subscriber, &client.receiver];
+            missing += ports
+                .into_iter()
+                .flatten()
+                .map(Port::missing)
+                .sum::<usize>();
+            if missing >= ENOUGH {
+                break;
+            }
         }
-        Some(resource) => {
-            let what = format!("no {resource} left to connect to {address}");
-            DriverError::exhausted(what, resource).into()
+        match Resource::can_have(ends * missing.clamp(1, ENOUGH), 0) {
+            Ok(()) => no_port(address),
+            Err(resource) => Some(resource),
         }
-        None => why.into(),
     }
 }
 
-/// What this process has too little of to connect to `address` at present.
-fn towards(address: &str, ours: bool) -> Option<Resource> {
-    let ends = if ours { 2 } else { 1 };
-    if let Err(resource) = Resource::can_have(ends, 0) {
-        return Some(resource);
-    }
+/// Whether there is no local port to connect to `address` from.
+fn no_port(address: &str) -> Option<Resource> {
     // The kernel says at once that no port is left, before anything is sent. (A name has been
     // resolved by libzmq; only numbers are tried here.)
     let address: SocketAddr = address.strip_prefix("tcp://")?.parse().ok()?;

@@ -15,7 +15,7 @@ use pubgauge_driver::{
 };
 
 use super::connecting::cannot_bind;
-use super::ended::{failed, unreached};
+use super::ended::failed;
 use super::{Client, Phase, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_queue_path;
 use crate::inbox::on_the_wire;
@@ -233,19 +233,20 @@ impl ZeromqFleet {
         if let Some(port) = &mut client.subscriber {
             port.lose(&publisher);
         }
+        let phase = client.phase;
         let why = match link {
             Link::Refused => {
                 let why = format!(
                     "the publisher at {publisher} has its queue at {queue}, where nobody answers"
                 );
-                unreached(why, queue, true)
+                self.unreached(why, queue)
             }
             _ => Failure::from(format!(
                 "the connection to a queue of the publisher at {publisher} was lost: it ended or \
                  was killed"
             )),
         };
-        match client.phase {
+        match phase {
             Phase::Up => self.fail_once_drained(id, why),
             Phase::Connecting { .. } => self.fail(id, why),
             Phase::Down => {}

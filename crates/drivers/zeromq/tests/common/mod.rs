@@ -125,8 +125,12 @@ impl Bench {
             clients: 4,
             worker,
         };
+        Bench::around(driver.open(config).expect("opens"))
+    }
+
+    pub fn around(fleet: Box<dyn Fleet>) -> Self {
         Bench {
-            fleet: driver.open(config).expect("opens"),
+            fleet,
             seen: Recorder::default(),
             filler: Filler::new(4 << 20),
         }
