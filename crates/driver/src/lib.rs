@@ -8,6 +8,7 @@
 pub mod capability;
 pub mod clock;
 pub mod conformance;
+pub mod footprint;
 pub mod header;
 pub mod payload;
 pub mod resource;
@@ -17,6 +18,7 @@ pub mod sim;
 
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
+pub use footprint::{Crowd, Footprint, Ports};
 pub use header::{Header, Kind};
 pub use payload::{Filler, Payload};
 pub use resource::{Attempt, Resource};

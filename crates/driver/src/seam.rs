@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::{self, Answer, Capability, Topology};
 use crate::clock::{Clock, Nanos};
+use crate::footprint::{Crowd, Footprint};
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings, Unsupported};
@@ -65,6 +66,14 @@ pub trait Driver: Send + Sync {
     /// cannot say, for example that binary payloads travel as base64.
     fn capability(&self, capability: Capability, target: &Target) -> Answer {
         capability::derived(self, capability, target)
+    }
+
+    /// What clients of a system like `target` take, at the least, of the process and the host
+    /// that they live in under `settings`; pure, like [`Driver::resolve`]. Settings that it
+    /// refuses take nothing. The default knows nothing.
+    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
+        let _ = (settings, target, crowd);
+        Footprint::default()
     }
 
     /// Opens a fleet on the calling thread, which will be the only one to use it.

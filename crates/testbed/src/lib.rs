@@ -12,7 +12,7 @@ mod find;
 mod guard;
 pub mod install;
 mod instance;
-mod limits;
+pub mod limits;
 mod log;
 mod machine;
 mod noise;

@@ -32,7 +32,7 @@ pub(super) fn failed(what: &str, attempt: Attempt, error: &io::Error) -> DriverE
 fn out_of_descriptors(text: String) -> DriverError {
     let mut error = DriverError::exhausted(text, Resource::Descriptors);
     error.hint = Some(format!(
-        "libzmq needs up to nine file descriptors for each client, and two for each subscriber of a publisher: {}",
+        "libzmq needs three file descriptors for each publisher, six for each subscriber and two for each pair of them (through a forwarder seven for either): {}",
         Resource::Descriptors.advice()
     ));
     error
