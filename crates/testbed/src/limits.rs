@@ -94,7 +94,7 @@ pub fn check(needs: &Needs, available: &Available) -> Result<(), Shortage> {
             needed: bytes,
             available: available.memory_bytes,
             bound: available.memory_bound,
-            parts: parts(&needs.memory),
+            parts: parts(&needs.memory, bytes),
         });
     }
     Ok(())
@@ -261,9 +261,10 @@ pub struct TooFewDescriptors {
     pub fit: Option<u64>,
 }
 
-fn parts(memory: &[(String, u64)]) -> String {
+/// The parts that matter: those of a hundredth or more.
+fn parts(memory: &[(String, u64)], all: u64) -> String {
     let mut text = String::new();
-    for (what, bytes) in memory.iter().filter(|(_, bytes)| *bytes > 0) {
+    for (what, bytes) in memory.iter().filter(|(_, bytes)| *bytes >= all / 100) {
         let comma = if text.is_empty() { "" } else { ", " };
         // Writing to a string does not fail.
         let _ = write!(text, "{comma}{what} {}", in_words(*bytes));

@@ -195,7 +195,10 @@ fn what_servers_must_be_allowed_to_open() {
     // As measured: the most that connected with limits of 400 and 1000 open files.
     assert_eq!(files("mosquitto", 391), 400);
     assert_eq!(files("nats", 385), 400);
-    assert_eq!((files("rabbitmq", 270), files("rabbitmq", 810)), (400, 1000));
+    assert_eq!(
+        (files("rabbitmq", 270), files("rabbitmq", 810)),
+        (400, 1000)
+    );
     assert_eq!(files("reference-broker", 1000), 1008);
 }
 
