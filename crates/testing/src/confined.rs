@@ -17,14 +17,17 @@ pub struct Limits {
     /// Local ports, first and last: the test gets a network of its own in which nothing but the
     /// loopback is up.
     pub ports: Option<(u16, u16)>,
+    /// Whether [`leave_threads`] is to be called: the test gets an account of its own, whose
+    /// threads are its own.
+    pub account: bool,
 }
 
 /// Runs `body` under `limits`: the test `name`, which calls this, is started again as a process
 /// of its own, in which `body` runs.
 ///
 /// # Panics
-/// If `body` does, with its output; if the limits cannot be set (a network of one's own needs
-/// root, or user namespaces).
+/// If `body` does, with its output; if the limits cannot be set (a network or an account of one's
+/// own needs root, or user namespaces).
 #[track_caller]
 pub fn confined(name: &str, limits: Limits, body: impl FnOnce()) {
     if std::env::var(VARIABLE).is_ok_and(|test| test == name) {
@@ -33,16 +36,19 @@ pub fn confined(name: &str, limits: Limits, body: impl FnOnce()) {
         return;
     }
     let program = std::env::current_exe().expect("this program");
-    let mut command = match limits.ports {
-        None => Command::new(program),
-        Some(_) => {
+    // SAFETY: geteuid cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let namespaces: &[&str] = match (limits.ports, limits.account) {
+        (Some(_), _) if root => &["--net"],
+        (Some(_), _) => &["--net", "--map-root-user"],
+        (None, true) if !root => &["--user"],
+        (None, _) => &[],
+    };
+    let mut command = match namespaces {
+        [] => Command::new(program),
+        namespaces => {
             let mut unshare = Command::new("unshare");
-            unshare.arg("--net");
-            // SAFETY: geteuid cannot fail.
-            if unsafe { libc::geteuid() } != 0 {
-                unshare.arg("--map-root-user");
-            }
-            unshare.arg(program);
+            unshare.args(namespaces).arg(program);
             unshare
         }
     };
@@ -114,7 +120,7 @@ pub fn leave_files(more: u64) {
 
 /// Lets this process have so many more threads, as the limit of processes bounds them
 /// (`RLIMIT_NPROC`). Root, who is not bound by it, becomes an account that nobody else has. For a
-/// body that runs [`confined`].
+/// body that runs [`confined`] with [`Limits::account`].
 ///
 /// # Panics
 /// If the limit or the account cannot be set.

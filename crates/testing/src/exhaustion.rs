@@ -196,7 +196,11 @@ pub fn a_library_wants_descriptors(test: &str, driver: &dyn Driver, all_settings
 /// If the driver says anything else.
 #[track_caller]
 pub fn a_library_wants_threads(test: &str, driver: &dyn Driver, all_settings: &[Settings]) {
-    confined(test, Limits::default(), || {
+    let limits = Limits {
+        account: true,
+        ..Limits::default()
+    };
+    confined(test, limits, || {
         for settings in all_settings {
             until_it_opens(driver, settings, Resource::Threads, leave_threads);
         }
@@ -210,6 +214,12 @@ fn until_it_opens(driver: &dyn Driver, settings: &Settings, resource: Resource, 
     // The first fleet of a process may start threads that stay.
     threads_of(driver, settings, ENOUGH, leave).expect("opens");
     let complete = threads_of(driver, settings, ENOUGH, leave).expect("opens");
+    let one = Crowd {
+        fleets: 1,
+        ..Crowd::default()
+    };
+    let said = driver.footprint(settings, &Target::default(), &one);
+    assert_eq!(said.threads, complete, "{settings:?}");
     for left in 0..64 {
         match threads_of(driver, settings, left, leave) {
             Ok(threads) => {

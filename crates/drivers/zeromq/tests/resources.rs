@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use common::*;
 use pubgauge_driver::{
-    Change, ClientId, Clock, Driver, DriverError, Failure, FleetConfig, Resource, Settings, Target,
+    Change, ClientId, Clock, Crowd, Driver, DriverError, Failure, FleetConfig, Resource, Settings,
+    Target,
 };
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testing::confined::{Limits, confined, leave_files, leave_threads};
@@ -21,8 +22,9 @@ fn impatient(pattern: &str) -> Settings {
     }))
 }
 
-/// Three publishers with two topics, each heard by three subscribers; the first failure, if any.
-fn three_to_three(settings: &Settings, target: &Target) -> Result<(), Failure> {
+/// Three publishers with two topics, each heard by three subscribers; the fleet, or the first
+/// failure.
+fn three_to_three(settings: &Settings, target: &Target) -> Result<Bench, Failure> {
     let opened = ZeromqDriver.open(FleetConfig {
         target: target.clone(),
         settings: settings.clone(),
@@ -66,7 +68,7 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<(), Failure> {
             seen.any(|s| s.client.0 == client && s.stream == stream)
         };
         if (3..6).all(|client| (0..6).all(|stream| heard(client, stream))) {
-            return Ok(());
+            return Ok(bench);
         }
         assert!(Clock::Monotonic.now() < end, "neither heard nor failed");
     }
@@ -105,7 +107,7 @@ fn at_every_place(settings: &Settings) {
     for more in 0.. {
         leave_files(more);
         match three_to_three(settings, &target) {
-            Ok(()) => break,
+            Ok(_) => break,
             Err(failure) => {
                 assert_eq!(
                     failure.exhausted,
@@ -139,6 +141,52 @@ fn descriptors_end_under_point_to_point() {
         Limits::default(),
         || at_every_place(&impatient("point-to-point")),
     );
+}
+
+#[test]
+fn clients_take_what_was_said() {
+    confined("clients_take_what_was_said", Limits::default(), || {
+        let scratch = scratch();
+        let crowd = Crowd {
+            fleets: 1,
+            clients: 6,
+            publishers: 3,
+            subscribers: 3,
+            streams: 6,
+            links: 9,
+            stream_links: 18,
+        };
+        let mut forwarder = RunningForwarder::tcp(&impatient("publish-subscribe"));
+        for (pattern, target) in [
+            ("publish-subscribe", direct(&scratch)),
+            ("point-to-point", direct(&scratch)),
+            ("publish-subscribe", forwarder.target()),
+        ] {
+            let settings = impatient(pattern);
+            let said = ZeromqDriver.footprint(&settings, &target, &crowd);
+            let count = |what: &str| {
+                let entries = std::fs::read_dir(format!("/proc/self/{what}")).unwrap();
+                entries.count() as u64
+            };
+            // Connections that a forwarder in this process has accepted are none of the clients'.
+            let accepted = said.server_connections;
+            let (files, threads) = (count("fd"), count("task"));
+            let bench = three_to_three(&settings, &target).expect("connects");
+            assert_eq!(
+                count("fd") - files - accepted,
+                said.descriptors,
+                "{pattern}"
+            );
+            assert_eq!(count("task") - threads, said.threads, "{pattern}");
+            bench.close();
+            // They are closed in the forwarder's own time.
+            let end = Clock::Monotonic.now() + 10 * SECOND;
+            while count("fd") > files && Clock::Monotonic.now() < end {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        forwarder.stop();
+    });
 }
 
 #[test]
@@ -223,7 +271,11 @@ fn a_forwarder_runs_out_of_descriptors() {
 /// Where threads have ended libzmq would end the process.
 #[test]
 fn threads_end() {
-    confined("threads_end", Limits::default(), || {
+    let limits = Limits {
+        account: true,
+        ..Limits::default()
+    };
+    confined("threads_end", limits, || {
         leave_threads(1);
         let opened: Result<_, DriverError> = ZeromqDriver.open(FleetConfig {
             target: Target::default(),

@@ -65,8 +65,12 @@ fn port_range(text: &str) -> Option<RangeInclusive<u64>> {
     Some(ends.next()?.ok()?..=ends.next()?.ok()?)
 }
 
-/// How many ports of `range` are not among the `reserved` ones, `8080,9148-9200`.
+/// How many ports of `range` are not among the `reserved` ones, `8080,9148-9200`. Linux takes
+/// them in pairs, and leaves out the last of an odd number (`__inet_hash_connect`).
 fn usable_ports(range: RangeInclusive<u64>, reserved: &str) -> u64 {
+    let (first, last) = range.into_inner();
+    let pairs = (last + 1).saturating_sub(first) & !1;
+    let range = first..first + pairs;
     let is_reserved = |port: u64| {
         reserved.trim().split(',').any(|part| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -221,6 +225,8 @@ mod tests {
         assert_eq!(usable_ports(32_768..=60_999, "\n"), 28_232);
         assert_eq!(usable_ports(40_000..=40_009, "8080,40003,40008-50000"), 7);
         assert_eq!(usable_ports(40_000..=40_009, "40000-40009"), 0);
+        assert_eq!(usable_ports(40_000..=40_008, ""), 8);
+        assert_eq!(usable_ports(9..=8, ""), 0);
     }
 
     #[test]
