@@ -59,7 +59,7 @@ fn ports() -> u64 {
     })
 }
 
-/// `32768	60999`.
+/// First and last port, with white space between.
 fn port_range(text: &str) -> Option<RangeInclusive<u64>> {
     let mut ends = text.split_whitespace().map(str::parse::<u64>);
     Some(ends.next()?.ok()?..=ends.next()?.ok()?)
