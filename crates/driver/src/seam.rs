@@ -306,14 +306,6 @@ pub struct Failure {
     pub exhausted: Option<Resource>,
 }
 
-impl Failure {
-    /// From words and the error that an attempt came to; says what to do if a resource of the
-    /// client has ended.
-    pub fn of_io(what: impl fmt::Display, attempt: Attempt, error: &io::Error) -> Self {
-        DriverError::of_io(what, attempt, error).into()
-    }
-}
-
 impl<S: Into<String>> From<S> for Failure {
     fn from(why: S) -> Self {
         Failure {
