@@ -1,6 +1,6 @@
 //! The conductor leads the workers of one trial through its phases and adds up what they saw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use pubgauge_driver::{Clock, Driver, Filler, Mark, Nanos, Settings, Target, Traits};
+use pubgauge_driver::{
+    Attempt, Clock, Driver, DriverError, Failure, Filler, Mark, Nanos, Resource, Settings, Target,
+    Traits,
+};
 use pubgauge_workload::Until;
 
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
@@ -117,6 +120,7 @@ struct Conductor<'a> {
     inline: Vec<Worker>,
     addresses: Vec<(u32, String)>,
     failure: Option<String>,
+    exhausted: BTreeSet<Resource>,
     filled: Receiver<Filled>,
     times: BTreeMap<(u32, Measure), Histogram<u64>>,
     intervals: Vec<EncodedInterval>,
@@ -154,6 +158,7 @@ impl<'a> Conductor<'a> {
             inline: Vec::new(),
             addresses: Vec::new(),
             failure: None,
+            exhausted: BTreeSet::new(),
             filled,
             times: BTreeMap::new(),
             intervals: Vec::new(),
@@ -178,7 +183,7 @@ impl<'a> Conductor<'a> {
             Clock::Virtual(_) => {
                 match Worker::new(assignment, context.clone(), orders, reports) {
                     Ok(worker) => self.inline.push(worker),
-                    Err(error) => self.failure = Some(error.to_string()),
+                    Err(error) => self.fail(error.into()),
                 }
                 None
             }
@@ -199,17 +204,20 @@ impl<'a> Conductor<'a> {
                     match Worker::new(assignment, context, orders, reports.clone()) {
                         Ok(mut worker) => {
                             if let Err(error) = early {
-                                let _ = reports.send(Report::Failed(error));
+                                let _ = reports.send(Report::Failed(error.into()));
                             }
                             while worker.step() {}
                         }
                         Err(error) => {
-                            let _ = reports.send(Report::Failed(error.to_string()));
+                            let _ = reports.send(Report::Failed(error.into()));
                         }
                     }
                 });
                 spawned
-                    .map_err(|e| self.failure = Some(format!("cannot start a worker thread: {e}")))
+                    .map_err(|e| {
+                        let what = "cannot start a worker thread";
+                        self.fail(DriverError::of_io(what, Attempt::Start, &e).into());
+                    })
                     .ok()
             }
         };
@@ -474,6 +482,11 @@ impl<'a> Conductor<'a> {
             .then(|| format!("all {all} connections were lost"))
     }
 
+    fn fail(&mut self, failure: Failure) {
+        self.exhausted.extend(failure.exhausted);
+        self.failure.get_or_insert(failure.why);
+    }
+
     fn hear(&mut self) {
         let mut given_up = Vec::new();
         for hand in &mut self.hands {
@@ -483,8 +496,9 @@ impl<'a> Conductor<'a> {
                         hand.ready = true;
                         self.addresses.extend(addresses);
                     }
-                    Ok(Report::Failed(why)) => {
-                        self.failure.get_or_insert(why);
+                    Ok(Report::Failed(failure)) => {
+                        self.exhausted.extend(failure.exhausted);
+                        self.failure.get_or_insert(failure.why);
                     }
                     Ok(Report::Done(at)) => hand.done = Some(at),
                     Ok(Report::Stuck(positions)) => given_up.push(positions),
@@ -589,6 +603,7 @@ impl<'a> Conductor<'a> {
             for (sum, part) in series.iter_mut().zip(&recording.series) {
                 add_up(sum, part);
             }
+            self.exhausted.extend(&recording.exhausted);
         }
         if self.drain.ended == DrainEnd::CutShort {
             flows.iter_mut().for_each(FlowRecording::cut_short);
@@ -620,6 +635,7 @@ impl<'a> Conductor<'a> {
             drain: self.drain,
             table: self.table,
             epoch: self.epoch,
+            exhausted: std::mem::take(&mut self.exhausted),
             planned: self.spec.brief.workload.devices.len() as u64,
             connect_span: self.connect_span,
             prove_span: self.prove_span,

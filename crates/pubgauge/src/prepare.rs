@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Unsupported};
+use pubgauge_engine::assignment::Workers;
 use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
 
 use crate::args::{Daily, Selection};
-use crate::drivers;
 use crate::exit::Ending;
+use crate::{capacity, drivers};
 use pubgauge_runner::convert::one_line;
 
 /// A plan, and the systems it runs on.
@@ -86,6 +87,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         }
         return Err(Ending::bad_input(why));
     }
+    capacity::check(&plan, &systems, Workers::default())?;
     Ok(Prepared {
         given,
         plan,

@@ -172,7 +172,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let mut trial = convert::trial(asked(version), &record, &observed);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
-        exhausted: None,
+        exhausted: exhausted(&record),
         system_died: observed.died,
         system_in_client: job.system.kind == Kind::Library,
         cores: bench.cores,
@@ -201,6 +201,12 @@ fn with_settings(job: &Job<'_>, scratch: &Path) -> Result<SystemFile, String> {
             .extend(["--settings".into(), path.display().to_string()]);
     }
     Ok(system)
+}
+
+/// What the client itself ran out of, in words.
+pub fn exhausted(record: &TrialRecord) -> Option<String> {
+    let names: Vec<&str> = record.exhausted.iter().map(|r| r.name()).collect();
+    (!names.is_empty()).then(|| names.join(" and "))
 }
 
 /// What a workload says of the trials that run it.

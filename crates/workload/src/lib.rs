@@ -4,6 +4,7 @@
 //! nothing left that could be wrong. The study crate builds it, the engine runs it.
 
 pub mod audience;
+pub mod census;
 pub mod check;
 mod draws;
 pub mod filter;
@@ -14,6 +15,7 @@ mod tests_support;
 pub mod trace;
 
 pub use audience::{Audience, AudienceError, Party, StreamInfo};
+pub use census::Census;
 pub use check::WorkloadError;
 pub use filter::TopicMatch;
 pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError};

@@ -122,6 +122,7 @@ fn perform(
     let mut trial = convert::trial(asked, &record, &Observed::nothing());
     trial.circumstances = Circumstances {
         not_run: convert::not_run(&record.outcome),
+        exhausted: pubgauge_runner::trial::exhausted(&record),
         ..circumstances(&workload)
     };
     trial.verdict = judge(&trial);
