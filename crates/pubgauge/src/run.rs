@@ -95,6 +95,9 @@ fn trials(
         so_many_trials(count),
         plan.duration_estimate() as f64 / 1e9
     ));
+    for note in &plan.notes {
+        progress.say(&format!("note: {note}"));
+    }
     for trial in &plan.trials {
         if stop.load(Relaxed) {
             break;

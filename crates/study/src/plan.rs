@@ -1,5 +1,6 @@
 //! From a study to the list of trials.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -61,6 +62,8 @@ pub struct Plan {
     pub criteria: Vec<Criterion>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
     pub unsupported: Vec<UnsupportedTrial>,
+    /// What was done differently from what the study says to the letter, in words.
+    pub notes: Vec<String>,
     /// The study with all flags applied, as TOML: what a run stores as its question.
     pub resolved: String,
     /// The traces that its workloads replay, held so that workers need not read them again.
@@ -203,9 +206,11 @@ impl Study {
         let seed = u64::from(base.seed.unwrap_or(1));
         let mut trials: Vec<PlannedTrial> = Vec::new();
         let mut held = Vec::new();
+        let mut all_notes = BTreeSet::new();
         for cell in &cells {
             let file = self.decode(&cell.tree)?;
             let mut found = Vec::new();
+            let mut notes = Vec::new();
             let mut traces = Traces::new(&file.trace, &self.folder);
             resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
             let workloads: Vec<Arc<Workload>> = file
@@ -217,8 +222,8 @@ impl Study {
                     let base = ["workload", &number, "phases"];
                     resolve::check_phases(&workload.phases, &mut Clashes::new(&base, &mut found));
                     let seed = seed.wrapping_add(index as u64);
-                    resolve::workload(workload, index, &file.phases, seed, &mut traces, &mut found)
-                        .into()
+                    let said = (&mut found, &mut notes);
+                    resolve::workload(workload, index, &file.phases, seed, &mut traces, said).into()
                 })
                 .collect();
             found.splice(0..0, traces.found.drain(..));
@@ -226,6 +231,7 @@ impl Study {
             if !found.is_empty() {
                 return Err(self.clashed(&cell.tree, &found));
             }
+            all_notes.extend(notes);
             self.add_trials(&file, cell, &workloads, &systems, repeats, &mut trials);
         }
         if trials.len() > MAX_TRIALS {
@@ -254,6 +260,7 @@ impl Study {
             trials,
             criteria,
             unsupported: Vec::new(),
+            notes: all_notes.into_iter().collect(),
             resolved,
             traces: held,
         })

@@ -3,12 +3,12 @@
 mod topics;
 mod traces;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
 use pubgauge_workload::{
-    Arrivals, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber, TopicMatch, Until,
-    Workload,
+    Arrivals, AudienceError, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber,
+    TopicMatch, Until, Workload, WorkloadError,
 };
 
 use crate::file::{
@@ -80,7 +80,7 @@ pub(crate) fn workload(
     phases: &PhasesFile,
     seed: u64,
     traces: &mut Traces<'_>,
-    found: &mut Vec<Clash>,
+    (found, notes): (&mut Vec<Clash>, &mut Vec<String>),
 ) -> Workload {
     let number = index.to_string();
     let mut clashes = Clashes::new(&["workload", &number], found);
@@ -109,6 +109,7 @@ pub(crate) fn workload(
         flows.push(flow);
     }
     own_connections(&devices.list, &flows, &mut clashes);
+    subscribe_once(&devices.list, &mut flows, notes);
     let workload = Workload {
         name: file.name.clone(),
         devices: devices.list,
@@ -117,12 +118,18 @@ pub(crate) fn workload(
         seed,
     };
     if clashes.found.is_empty() {
-        replies_stay_apart(&workload, &mut clashes);
+        answers_overheard(&workload, notes);
     }
     if clashes.found.is_empty()
         && let Err(error) = workload.check()
     {
-        clashes.add("", error.to_string());
+        let overlap = matches!(
+            error,
+            WorkloadError::Audience(AudienceError::Overlap { .. })
+        );
+        let hint = "use one filter that covers both, or give one of them a connection of its own \
+                    (`subscribe-as`, or a flow with other subscribers)";
+        clashes.hinted("", error.to_string(), overlap.then(|| hint.into()));
     }
     workload
 }
@@ -444,9 +451,59 @@ fn size(file: &FlowFile, publishes: bool, clashes: &mut Clashes<'_>) -> Sizes {
     }
 }
 
-/// Replies go to `TOPIC/reply`; a filter that catches them would have the responder answer
-/// replies.
-fn replies_stay_apart(workload: &Workload, clashes: &mut Clashes<'_>) {
+/// Drops filters that another one of the same connection covers, because systems differ in whether
+/// they then deliver once or twice, and tells of it. Members of groups are left alone: a shared
+/// subscription and one of one's own both deliver.
+fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String>) {
+    let mut filters: HashMap<u32, Vec<String>> = HashMap::new();
+    let plain = |flow: &Flow| {
+        flow.subscribers
+            .iter()
+            .filter(|s| s.group.is_none())
+            .cloned()
+            .collect()
+    };
+    let all: Vec<Subscriber> = flows
+        .iter()
+        .flat_map(|flow| -> Vec<Subscriber> { plain(flow) })
+        .collect();
+    for subscriber in all {
+        filters
+            .entry(subscriber.device)
+            .or_default()
+            .extend(subscriber.filters);
+    }
+    filters.retain(|_, filters| filters.len() > 1);
+    // Of equal filters the first stays.
+    let mut seen: HashSet<(u32, String)> = HashSet::new();
+    let one_way = |flow: &&mut Flow| flow.exchange == Exchange::OneWay;
+    for flow in flows.iter_mut().filter(one_way) {
+        for subscriber in flow.subscribers.iter_mut().filter(|s| s.group.is_none()) {
+            let device = subscriber.device;
+            let Some(others) = filters.get(&device) else {
+                continue;
+            };
+            subscriber.filters.retain(|filter| {
+                let first = seen.insert((device, filter.clone()));
+                let wider = others.iter().find(|other| *other != filter && other.covers(filter));
+                let covered = wider.or((!first).then_some(filter));
+                if let Some(wider) = covered {
+                    notes.push(format!(
+                        "connection `{}` hears `{filter}` by its subscription to `{wider}`, and is subscribed \
+                         once; such deliveries count for the flow that publishes them",
+                        devices[device as usize].name
+                    ));
+                }
+                covered.is_none()
+            });
+        }
+        flow.subscribers
+            .retain(|subscriber| !subscriber.filters.is_empty());
+    }
+}
+
+/// Tells of subscribers that also hear the answers of a ping-pong flow, which are not for them.
+fn answers_overheard(workload: &Workload, notes: &mut Vec<String>) {
     let ping_pong = |flow: &&Flow| flow.exchange == Exchange::PingPong;
     let replies: Vec<String> = workload
         .flows
@@ -456,24 +513,15 @@ fn replies_stay_apart(workload: &Workload, clashes: &mut Clashes<'_>) {
         .filter_map(|publisher| publisher.topics.first())
         .map(|topic| format!("{topic}/reply"))
         .collect();
-    if replies.is_empty() {
-        return;
-    }
-    for (nth, flow) in workload.flows.iter().enumerate() {
-        let filters = flow.subscribers.iter().flat_map(|s| &s.filters);
-        // Exact filters cannot be replies unless somebody names a topic so, which the check of
-        // distinct topics below finds as well.
-        let mut caught = filters.filter(|filter| filter.is_wild()).filter_map(|filter| {
-            let reply = replies.iter().find(|reply| filter.matches_topic(reply))?;
-            Some(format!(
-                "filter `{filter}` would also catch the answers of a ping-pong flow (`{reply}`); \
-                 name its topics without `#`"
-            ))
-        });
-        if let Some(message) = caught.next() {
-            clashes
-                .below(&["flow", &nth.to_string()])
-                .add("subscribe", message);
+    let subscribers = workload.flows.iter().flat_map(|flow| &flow.subscribers);
+    let filters = subscribers.flat_map(|s| s.filters.iter().map(|filter| (s.device, filter)));
+    for (device, filter) in filters.filter(|(_, filter)| filter.is_wild()) {
+        if let Some(reply) = replies.iter().find(|reply| filter.matches_topic(reply)) {
+            notes.push(format!(
+                "connection `{}` also hears the answers of a ping-pong flow (`{reply}`) by `{filter}`; they \
+                 cost it time, but are not for it and not counted",
+                workload.devices[device as usize].name
+            ));
         }
     }
 }
