@@ -118,7 +118,7 @@ pub(crate) fn workload(
         seed,
     };
     if clashes.found.is_empty() {
-        answers_overheard(&workload, notes);
+        answers_overheard(&workload, &mut clashes, notes);
     }
     if clashes.found.is_empty()
         && let Err(error) = workload.check()
@@ -502,8 +502,9 @@ fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String
     }
 }
 
-/// Tells of subscribers that also hear the answers of a ping-pong flow, which are not for them.
-fn answers_overheard(workload: &Workload, notes: &mut Vec<String>) {
+/// Tells of subscribers that also hear the answers of a ping-pong flow, which are not for them. Those
+/// who answer must not hear their own.
+fn answers_overheard(workload: &Workload, clashes: &mut Clashes<'_>, notes: &mut Vec<String>) {
     let ping_pong = |flow: &&Flow| flow.exchange == Exchange::PingPong;
     let replies: Vec<String> = workload
         .flows
@@ -513,13 +514,24 @@ fn answers_overheard(workload: &Workload, notes: &mut Vec<String>) {
         .filter_map(|publisher| publisher.topics.first())
         .map(|topic| format!("{topic}/reply"))
         .collect();
-    let subscribers = workload.flows.iter().flat_map(|flow| &flow.subscribers);
-    let filters = subscribers.flat_map(|s| s.filters.iter().map(|filter| (s.device, filter)));
-    for (device, filter) in filters.filter(|(_, filter)| filter.is_wild()) {
-        if let Some(reply) = replies.iter().find(|reply| filter.matches_topic(reply)) {
+    for (nth, flow) in workload.flows.iter().enumerate() {
+        let subscribers = flow.subscribers.iter();
+        let filters = subscribers.flat_map(|s| s.filters.iter().map(|filter| (s.device, filter)));
+        for (device, filter) in filters.filter(|(_, filter)| filter.is_wild()) {
+            let Some(reply) = replies.iter().find(|reply| filter.matches_topic(reply)) else {
+                continue;
+            };
+            if ping_pong(&flow) {
+                let message = format!(
+                    "filter `{filter}` would also catch the answers of a ping-pong flow (`{reply}`); \
+                     name its topics without `#`"
+                );
+                let mut clashes = clashes.below(&["flow", &nth.to_string()]);
+                return clashes.add("subscribe", message);
+            }
             notes.push(format!(
-                "connection `{}` also hears the answers of a ping-pong flow (`{reply}`) by `{filter}`; they \
-                 cost it time, but are not for it and not counted",
+                "connection `{}` also hears the answers of a ping-pong flow (`{reply}`) by `{filter}`; \
+                 they cost it time, but are not for it and not counted",
                 workload.devices[device as usize].name
             ));
         }
