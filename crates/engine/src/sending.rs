@@ -6,7 +6,6 @@ mod sentinels;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
@@ -17,8 +16,9 @@ use pubgauge_workload::{Due, Exchange, Flow, Schedule};
 use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief, Timetable};
-use crate::live::Live;
-use crate::receiving::{Intervals, tag};
+use crate::link::Outbox;
+use crate::live::Counters;
+use crate::receiving::tag;
 use crate::recording::FlowRecording;
 use crate::series::{Cuts, Totals};
 use crate::times::{Measure, Times};
@@ -81,19 +81,17 @@ enum Pace {
     },
 }
 
-/// How many messages of a flow may be under way.
+/// A bound on the messages of a flow under way.
 struct Bound {
-    messages: u64,
     /// Tokens that one message takes at most, see [`crate::window`].
     tokens: u64,
-    /// Since when nothing has been given back though the window is full, and what had been then.
-    stuck: Option<(u64, Nanos)>,
+    /// Since when there have been no tokens, and when that was told last.
+    without: Option<(Nanos, Nanos)>,
 }
 
 /// The sending half of a worker.
 pub struct Sending {
     brief: Arc<Brief>,
-    live: Arc<Live>,
     clock: Clock,
     epoch: Nanos,
     mark: Mark,
@@ -107,8 +105,8 @@ pub struct Sending {
     flows: Vec<FlowRecording>,
     /// Deliveries of messages that wait, flow by flow.
     waiting_deliveries: Vec<u64>,
-    /// Expected deliveries as last shown, flow by flow.
-    shown: Vec<u64>,
+    /// Tokens of each flow's window that this worker holds.
+    tokens: Vec<u64>,
     cuts: Cuts,
     series: Vec<Vec<Totals>>,
     /// Workers on which each stream's messages will be under way.
@@ -122,8 +120,9 @@ pub struct Sending {
     /// Sentinels published.
     pub sentinels: u64,
     round: sentinels::Round,
-    /// What was sent of flows whose window has been full for long without anything coming back.
-    pub stuck: Vec<Positions>,
+    /// Flows whose window has been full for long without anything coming back: for how long, ns, and
+    /// what was sent of them.
+    pub stuck: Vec<(Nanos, Positions)>,
     reply_topics: FxHashMap<u32, TopicId>,
     sent: u64,
 }
@@ -134,7 +133,6 @@ impl Sending {
         let flows = context.brief.workload.flows.len();
         Sending {
             brief: context.brief.clone(),
-            live: context.live.clone(),
             clock: context.clock.clone(),
             epoch: context.epoch,
             mark: assignment.mark,
@@ -147,7 +145,7 @@ impl Sending {
             senders: Vec::new(),
             flows: vec![FlowRecording::default(); flows],
             waiting_deliveries: vec![0; flows],
-            shown: vec![0; flows],
+            tokens: vec![0; flows],
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
             spread: context.spread.clone(),
@@ -228,7 +226,7 @@ impl Sending {
         &mut self,
         table: Timetable,
         default_window: Option<u32>,
-        out: &Intervals,
+        out: &Outbox,
     ) -> Result<(), String> {
         let brief = self.brief.clone();
         self.cuts = Cuts::new(table, &brief.workload);
@@ -319,10 +317,9 @@ impl Sending {
     fn bound(&self, flow: u32, window: Option<u32>) -> Option<Bound> {
         let streams = self.brief.streams_of(flow as usize);
         let tokens = streams.map(|stream| self.spread[stream as usize]).max()?;
-        window.filter(|_| tokens > 0).map(|messages| Bound {
-            messages: u64::from(messages),
+        window.filter(|_| tokens > 0).map(|_| Bound {
             tokens: u64::from(tokens),
-            stuck: None,
+            without: None,
         })
     }
 
@@ -431,19 +428,19 @@ impl Sending {
         outcome
     }
 
-    /// Shows the counters.
-    pub fn show(&mut self) {
-        for ((flow, live), shown) in self.flows.iter().zip(&self.live.flows).zip(&mut self.shown) {
-            if flow.expected != *shown {
-                live.expected.fetch_add(flow.expected - *shown, Relaxed);
-                *shown = flow.expected;
-            }
+    /// Writes what it has counted.
+    pub fn count(&self, counters: &mut Counters) {
+        counters.sent = self.sent;
+        let held = self.tokens.iter();
+        for ((flow, tokens), counted) in self.flows.iter().zip(held).zip(&mut counters.flows) {
+            counted.expected = flow.expected;
+            counted.unused = *tokens;
         }
-        if self.sent > 0 {
-            self.live
-                .sent
-                .fetch_add(std::mem::take(&mut self.sent), Relaxed);
-        }
+    }
+
+    /// More messages of a flow may be under way.
+    pub fn grant(&mut self, flow: u32, tokens: u64) {
+        self.tokens[flow as usize] += tokens;
     }
 
     /// The measurement ended at `end`: what is still waiting was not sent, nor was what the schedule
