@@ -340,6 +340,23 @@ impl Capability {
         Some((name, s))
     }
 
+    /// Whether these settings ask for it. Where it has a number (a lifespan, a limit), any does.
+    pub fn is_asked_by(self, settings: &Settings) -> bool {
+        let Some((name, plainest)) = self.ask() else {
+            return false;
+        };
+        let value = settings.value_of(name);
+        match self {
+            Capability::BatchingFixed => matches!(settings.batching, Some(Batching::Bytes(_))),
+            Capability::Lifespan
+            | Capability::Priority
+            | Capability::RateLimit
+            | Capability::InFlight
+            | Capability::QueueLimit => value != "default",
+            _ => value == plainest.value_of(name),
+        }
+    }
+
     /// The first of [`Capability::asks`] that a system like `target` honours.
     pub fn settings<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Option<Settings> {
         self.asks()
