@@ -119,6 +119,9 @@ impl Counting {
             let why = "the system was started again meanwhile, which sets its counts to 0";
             return self.counted(&Err(why.into()));
         }
+        if let Err(end) = running.check() {
+            return self.counted(&Err(end));
+        }
         let until = Instant::now() + self.time_out();
         let mut reader = match &self.counters.http {
             Some(_) => Reader::Http(http::Reader::new(&self.counters)),

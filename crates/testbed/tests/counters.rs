@@ -3,6 +3,7 @@
 mod traffic;
 
 use pubgauge_driver::{Driver, Reliability, Settings};
+use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::{Count, Counted};
 use traffic::{Traffic, counted, one_at_a_time, start, system};
@@ -110,4 +111,20 @@ fn nats_counts_what_is_published() {
         &[AT_MOST_ONCE, AT_LEAST_ONCE],
         published_only,
     );
+}
+
+#[test]
+fn rabbitmq_counts_both_over_amqp() {
+    let all = [AT_MOST_ONCE, AT_LEAST_ONCE];
+    exchanges("rabbitmq", Some("amqp"), AmqpDriver, &all, |_, traffic| {
+        both(traffic.published(), traffic.delivered())
+    });
+}
+
+#[test]
+fn rabbitmq_counts_both_over_mqtt() {
+    let all = [AT_MOST_ONCE, AT_LEAST_ONCE];
+    exchanges("rabbitmq", Some("mqtt"), MqttDriver, &all, |_, traffic| {
+        both(traffic.published(), traffic.delivered())
+    });
 }

@@ -12,6 +12,8 @@ use crate::file::Counters;
 
 /// The longest answer, head included. RabbitMQ's has 83 KB with nothing in it.
 const MAX_BYTES: usize = 8 << 20;
+/// Pause before a connection that was refused is tried again.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// An address that can be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,14 +108,7 @@ fn get(url: &Url, credentials: Option<&str>, until: Instant) -> Result<String, S
     let request = format!(
         "GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\nAccept: */*\r\n{authorization}Connection: close\r\n\r\n"
     );
-    let words = |error: std::io::Error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => "no answer in time".to_owned(),
-        _ => error.to_string(),
-    };
-    let plain = host.trim_start_matches('[').trim_end_matches(']');
-    let mut addresses = (plain, *port).to_socket_addrs().map_err(words)?;
-    let address = addresses.next().ok_or("the host has no address")?;
-    let mut stream = TcpStream::connect_timeout(&address, left(until)?).map_err(words)?;
+    let mut stream = connect(url, until)?;
     stream
         .set_write_timeout(Some(left(until)?))
         .map_err(words)?;
@@ -134,6 +129,30 @@ fn get(url: &Url, credentials: Option<&str>, until: Instant) -> Result<String, S
         if is_whole(&answer) {
             return body(&answer).map(str::to_owned);
         }
+    }
+}
+
+/// Connects; a system may open the port a moment after it began to serve.
+fn connect(url: &Url, until: Instant) -> Result<TcpStream, String> {
+    let host = url.host.trim_start_matches('[').trim_end_matches(']');
+    let mut addresses = (host, url.port).to_socket_addrs().map_err(words)?;
+    let address = addresses.next().ok_or("the host has no address")?;
+    loop {
+        match TcpStream::connect_timeout(&address, left(until)?) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                std::thread::sleep(AGAIN);
+                left(until).map_err(|_| words(error))?;
+            }
+            Err(error) => return Err(words(error)),
+        }
+    }
+}
+
+fn words(error: std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => "no answer in time".to_owned(),
+        _ => error.to_string(),
     }
 }
 
