@@ -90,7 +90,8 @@ impl Running {
             }
         } else if counting.is_of_use() {
             let until = Instant::now() + counting.time_out();
-            counting.before = http::Reader::new(&counting.counters).read(until);
+            let before = http::Reader::new(&counting.counters).read(until);
+            counting.before = before.map_err(|why| format!("before the trial: {why}"));
         }
         Some(counting)
     }
@@ -112,7 +113,7 @@ impl Counting {
         driver: &dyn Driver,
         mut agrees: impl FnMut(&Counted) -> bool,
     ) -> Counted {
-        if !self.is_of_use() {
+        if !self.is_of_use() || self.before.is_err() {
             return self.counted(&Ok([None; 2]));
         }
         if running.root_pid() != self.root_pid {
@@ -171,7 +172,7 @@ impl Counting {
             let counter = both[which]?;
             Some(match (&self.not_comparable[which], &self.before, after) {
                 (Some(why), ..) => Count::NotComparable(why.clone()),
-                (_, Err(why), _) => Count::NotRead(format!("before the trial: {why}")),
+                (_, Err(why), _) => Count::NotRead(why.clone()),
                 (_, _, Err(why)) => Count::NotRead(why.clone()),
                 (_, Ok(before), Ok(after)) => difference(before[which], after[which], counter),
             })
