@@ -111,3 +111,9 @@ fn rabbitmq_counts_both_over_mqtt() {
     let all = [AT_MOST_ONCE, AT_LEAST_ONCE];
     exchanges("rabbitmq", Some("mqtt"), MqttDriver, &all, |_, h| h.both());
 }
+
+#[test]
+fn hivemq_counts_both() {
+    let all = [AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE];
+    exchanges("hivemq", None, MqttDriver, &all, |_, h| h.both());
+}
