@@ -117,3 +117,9 @@ fn hivemq_counts_both() {
     let all = [AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE];
     exchanges("hivemq", None, MqttDriver, &all, |_, h| h.both());
 }
+
+#[test]
+fn activemq_counts_both() {
+    let all = [AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE];
+    exchanges("activemq", None, MqttDriver, &all, |_, h| h.both());
+}
