@@ -123,3 +123,9 @@ fn activemq_counts_both() {
     let all = [AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE];
     exchanges("activemq", None, MqttDriver, &all, |_, h| h.both());
 }
+
+#[test]
+fn artemis_counts_what_is_published() {
+    let all = [AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE];
+    exchanges("artemis", None, MqttDriver, &all, |_, h| h.published_only());
+}
