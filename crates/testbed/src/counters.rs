@@ -23,6 +23,8 @@ pub(crate) use pick::is_metric_name;
 
 /// Counts that stay the same for so long are final, whether or not they agree.
 const SETTLED: Duration = Duration::from_secs(1);
+/// Between the two readings that must be alike before a trial.
+const AT_REST: Duration = Duration::from_millis(20);
 /// Pauses between readings, from the first to the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(200)];
 
@@ -68,7 +70,7 @@ pub struct Counting {
 
 impl Running {
     /// Reads the system's counts before the first client connects. `None` if the system's file
-    /// names none, or pubgauge did not start it. Takes as long as one answer over HTTP, at most
+    /// names none, or pubgauge did not start it. Takes as long as two answers over HTTP and 20 ms, at most
     /// `counters.time-out-s` of the file (default 5 s), and nothing where counts stand on topics:
     /// those begin at 0 with the system, and so are only of use for its first trial.
     pub fn begin_counting(&self, settings: &Settings) -> Option<Counting> {
@@ -89,8 +91,7 @@ impl Running {
                 counting.before = Err(why.into());
             }
         } else if counting.is_of_use() {
-            let until = Instant::now() + counting.time_out();
-            let before = http::Reader::new(&counting.counters).read(until);
+            let before = counting.at_rest();
             counting.before = before.map_err(|why| format!("before the trial: {why}"));
         }
         Some(counting)
@@ -152,6 +153,20 @@ impl Counting {
             last = Some(counted);
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
             pause = (pause * 2).min(PAUSES[1]);
+        }
+    }
+
+    /// The counts once two readings in a row are alike: a probe may have gone a moment ago.
+    fn at_rest(&self) -> Result<Pair<u64>, String> {
+        let until = Instant::now() + self.time_out();
+        let reader = http::Reader::new(&self.counters);
+        let mut last = reader.read(until)?;
+        loop {
+            std::thread::sleep(AT_REST);
+            match reader.read(until)? {
+                counts if counts == last => return Ok(counts),
+                counts => last = counts,
+            }
         }
     }
 

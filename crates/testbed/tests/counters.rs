@@ -129,3 +129,9 @@ fn artemis_counts_what_is_published() {
     let all = [AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE];
     exchanges("artemis", None, MqttDriver, &all, |_, h| h.published_only());
 }
+
+#[test]
+fn apollo_counts_both() {
+    let all = [AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE];
+    exchanges("apollo", None, MqttDriver, &all, |_, h| h.both());
+}
