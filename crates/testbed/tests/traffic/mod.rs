@@ -1,6 +1,7 @@
 //! Traffic through a driver's fleets, every message of it counted here and by the system.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use pubgauge_driver::*;
 use pubgauge_testbed::{Count, Counted, Running, SystemFile, Testbed};
@@ -103,10 +104,21 @@ fn exchange(
             seen: Seen::default(),
         }
     };
-    let mut subscribing = open(traffic.subscribers, 0);
+    // Topics of its own: what an earlier exchange has retained is not to come again.
+    static EXCHANGES: AtomicU32 = AtomicU32::new(0);
+    let place = format!("exchange{}", EXCHANGES.fetch_add(1, Ordering::Relaxed));
+    let heard = |n: u32| format!("{place}/heard/{n}");
+    let mut subscribing = open(traffic.subscribers + 1, 0);
     for n in 0..traffic.subscribers {
         let client = subscribing.named(&format!("subscriber{n}"));
-        subscribing.subscribe(client, "heard/#");
+        // Under point-to-point a receiver names its topics.
+        if settings.pattern == Some(Pattern::PointToPoint) {
+            for n in 0..traffic.publishers {
+                subscribing.subscribe(client, &heard(n));
+            }
+        } else {
+            subscribing.subscribe(client, &format!("{place}/heard/#"));
+        }
     }
     let mut publishing = open(traffic.publishers, 1);
     let mut published = 0;
@@ -114,17 +126,12 @@ fn exchange(
     for n in 0..traffic.publishers {
         clients.push(publishing.named_publisher(&format!("publisher{n}")));
         if traffic.heard > 0 {
-            published += prove(
-                &mut publishing,
-                &mut subscribing,
-                clients[n as usize],
-                traffic,
-            );
+            published += prove(&mut publishing, &mut subscribing, &heard(n), traffic);
         }
     }
-    for (n, &client) in clients.iter().enumerate() {
-        for (kind, count) in [("heard", traffic.heard), ("unheard", traffic.unheard)] {
-            let topic = format!("{kind}/{n}");
+    for (&client, n) in clients.iter().zip(0..) {
+        let unheard = format!("{place}/unheard/{n}");
+        for (topic, count) in [(heard(n), traffic.heard), (unheard, traffic.unheard)] {
             let topic = publishing.fleet.advertise(client, &topic).unwrap();
             for number in 0..count {
                 publishing.publish(client, topic, number, 100);
@@ -151,10 +158,19 @@ fn exchange(
     }
     // Each publisher's messages come in order.
     let last = |m: &&Message| Some(sequence(&m.payload)) == traffic.heard.checked_sub(1);
-    let streams = (traffic.publishers * traffic.subscribers) as usize;
-    let all =
-        |seen: &Seen| traffic.heard == 0 || seen.messages.iter().filter(last).count() == streams;
-    subscribing.until("all delivered", all);
+    let mut due = traffic.publishers * traffic.subscribers;
+    let all = |seen: &Seen, due| seen.messages.iter().filter(last).count() == due as usize;
+    if traffic.heard > 0 {
+        subscribing.until("all delivered", |seen| all(seen, due));
+    }
+    if settings.last_value == Some(true) && traffic.heard > 0 {
+        let late = subscribing.named("late");
+        for n in 0..traffic.publishers {
+            subscribing.subscribe(late, &heard(n));
+        }
+        due += traffic.publishers;
+        subscribing.until("the last values", |seen| all(seen, due));
+    }
     for bench in [&mut publishing, &mut subscribing] {
         bench.fleet.close(clock::monotonic_now() + 5 * SECOND);
     }
@@ -164,16 +180,11 @@ fn exchange(
     }
 }
 
-/// Publishes until every subscriber has got a message of this publisher, and tells how many that
+/// Publishes from the client that came last until every subscriber has got a message, and tells how many that
 /// took: one, unless the system drops what was published before a subscription has reached it.
-fn prove(
-    publishing: &mut Bench,
-    subscribing: &mut Bench,
-    client: ClientId,
-    traffic: Traffic,
-) -> u64 {
-    let name = format!("heard/{}", client.0);
-    let topic = publishing.fleet.advertise(client, &name).unwrap();
+fn prove(publishing: &mut Bench, subscribing: &mut Bench, name: &str, traffic: Traffic) -> u64 {
+    let client = ClientId(publishing.seen.connected.len() as u32 - 1);
+    let topic = publishing.fleet.advertise(client, name).unwrap();
     let got = |seen: &Seen, n| (seen.messages.iter()).any(|m| m.client == n && m.topic == name);
     for sent in 1..=1000 {
         publishing.publish(client, topic, NONE_OF_THEM + sent, 16);
