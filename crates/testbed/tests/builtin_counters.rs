@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use pubgauge_driver::{Driver, OnFull, Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_zeromq::{ForwarderOptions, ZeromqDriver, forwarder};
+use pubgauge_testbed::file::Counters;
 use pubgauge_testbed::{Count, Counted};
 use traffic::{Traffic, counted, start, system};
 
@@ -35,6 +36,7 @@ fn main() {
         _ => {
             the_reference_broker_counts_both();
             it_counts_from_its_start_only();
+            what_topics_do_not_tell_is_not_read();
             the_forwarder_counts_what_it_forwards();
             println!("builtin_counters: ok");
         }
@@ -111,6 +113,38 @@ fn it_counts_from_its_start_only() {
         panic!("a killed broker told its count");
     };
     assert!(why.contains("SIGKILL"), "{why}");
+}
+
+fn what_topics_do_not_tell_is_not_read() {
+    let not_read = |change: fn(&mut Counters), paused: bool| {
+        let mut system = system("reference-broker");
+        let mut counters = system.counters.take().unwrap();
+        counters.time_out_s = 0.5;
+        change(&mut counters);
+        system.counters = Some(counters);
+        let scratch = tempfile::tempdir().unwrap();
+        let running = start(&system, None, MqttDriver, scratch.path());
+        let counting = running.begin_counting(&Settings::default()).unwrap();
+        running.pause(paused);
+        let counted = counting.finish(&running, &MqttDriver, |_| false);
+        running.pause(false);
+        match counted.published {
+            Some(Count::NotRead(why)) => why,
+            other => panic!("it was read: {other:?}"),
+        }
+    };
+    assert_eq!(
+        not_read(|c| c.update = Some("$SYS/none".into()), false),
+        "no update on $SYS/none in time"
+    );
+    let none = |c: &mut Counters| c.published.as_mut().unwrap().topic = Some("none".into());
+    assert_eq!(not_read(none, false), "no message on none in time");
+    let text = |c: &mut Counters| {
+        c.published.as_mut().unwrap().topic = Some("$SYS/broker/version".into());
+    };
+    let said = not_read(text, false);
+    assert!(said.ends_with("`, which is no count"), "{said}");
+    assert_eq!(not_read(|_| {}, true), "no answer to a login in time");
 }
 
 fn the_forwarder_counts_what_it_forwards() {

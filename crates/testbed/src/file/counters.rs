@@ -147,11 +147,11 @@ impl Counters {
                 "probe",
             );
         }
-        if let (Some(_), Some(update)) = (&self.http, &self.update) {
+        if self.http.is_some() && self.update.is_some() {
             return fault(
                 "update is a topic, and the counts are read over http".into(),
                 "leave out one of the two",
-                update,
+                "update",
             );
         }
         Ok(())
