@@ -525,6 +525,36 @@ mod tests {
     use crate::sim::SimulatedDriver;
 
     #[test]
+    fn who_asks_for_a_capability_asks_for_it() {
+        for capability in Capability::ALL {
+            assert!(
+                !capability.is_asked_by(&Settings::default()),
+                "{capability}"
+            );
+            for ask in capability.asks() {
+                assert!(capability.is_asked_by(&ask), "{capability}: {ask:?}");
+            }
+        }
+        let other = Settings {
+            reliability: Some(Reliability::AtLeastOnce),
+            session: Some(Session::Clean),
+            last_value: Some(false),
+            lifespan_ms: Some(7),
+            batching: Some(Batching::Bytes(1)),
+            ..Settings::default()
+        };
+        let asked: Vec<String> = Capability::ALL
+            .into_iter()
+            .filter(|c| c.is_asked_by(&other))
+            .map(|c| c.to_string())
+            .collect();
+        assert_eq!(
+            asked,
+            ["reliability:at-least-once", "lifespan", "batching:fixed"]
+        );
+    }
+
+    #[test]
     fn names_are_unique_and_read_back() {
         let mut names: Vec<String> = Capability::ALL.iter().map(ToString::to_string).collect();
         for name in &names {

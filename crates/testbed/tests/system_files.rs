@@ -410,9 +410,14 @@ fn the_documented_examples_are_right() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 4);
+    let around = RIGHT.replace("[\"port\"]\n[ready]", "[\"port\", \"monitor\"]\n[ready]");
     for example in examples {
-        SystemFile::parse(example, "docs/add-a-broker.md").unwrap();
+        let whole = match example.starts_with("[counters]") {
+            true => format!("{around}{example}"),
+            false => example.to_owned(),
+        };
+        SystemFile::parse(&whole, "docs/add-a-broker.md").unwrap();
     }
 }
 
@@ -441,4 +446,26 @@ fn systems_that_are_not_here_say_why() {
             "{row:?}"
         );
     }
+}
+
+#[test]
+fn a_variant_may_have_counters_of_its_own() {
+    let counters = r#"default-variant = "a"
+[find]
+"#;
+    let rest = r#"
+[counters.published]
+topic = "all"
+[variants.a]
+[variants.b.counters]
+http = "http://127.0.0.1:{port}"
+[variants.b.counters.delivered]
+json = "/n"
+"#;
+    let text = RIGHT.replace("[find]\n", counters) + rest;
+    let system = SystemFile::parse(&text, "x.toml").unwrap();
+    let of = |variant| system.variant(Some(variant)).unwrap().counters.unwrap();
+    assert_eq!(of("a").published.unwrap().topic.as_deref(), Some("all"));
+    assert_eq!(of("b").published, None);
+    assert_eq!(of("b").delivered.unwrap().json.as_deref(), Some("/n"));
 }
