@@ -41,10 +41,11 @@ pub struct Counted {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Count {
-    /// So many messages, all that the count's file does not except: warm-up, sentinels, probes of
-    /// the trial, duplicates that a client sent or was sent again.
+    /// So many messages of all clients: measured ones, those of the warm-up, sentinels, and what
+    /// was sent a second time because a connection broke.
     Messages(u64),
-    /// So many, and none of those that nobody was subscribed to when they were published.
+    /// So many of them, and none that nobody was subscribed to when it was published, so that
+    /// sentinels of the time before a subscription was in effect may be missing.
     Routed(u64),
     /// With these settings the system counts something else: what, in a sentence of its file.
     NotComparable(String),
@@ -70,8 +71,8 @@ pub struct Counting {
 
 impl Running {
     /// Reads the system's counts before the first client connects. `None` if the system's file
-    /// names none, or pubgauge did not start it. Takes as long as two answers over HTTP and 20 ms, at most
-    /// `counters.time-out-s` of the file (default 5 s), and nothing where counts stand on topics:
+    /// names none, or pubgauge did not start it. Takes two answers over HTTP and 20 ms, at most
+    /// `counters.time-out-s` of the file (default 5 s), and no time where counts stand on topics:
     /// those begin at 0 with the system, and so are only of use for its first trial.
     pub fn begin_counting(&self, settings: &Settings) -> Option<Counting> {
         let counters = self.counters.clone()?;
