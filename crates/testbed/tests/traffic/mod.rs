@@ -65,14 +65,6 @@ impl Happened {
             delivered: Some(Count::Messages(self.delivered)),
         }
     }
-
-    /// The counts of a system that keeps only that of what is published.
-    pub fn published_only(self) -> Counted {
-        Counted {
-            delivered: None,
-            ..self.both()
-        }
-    }
 }
 
 /// Lets it happen, and tells what the system counted. The counts are read until they stay as they
