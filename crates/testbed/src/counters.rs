@@ -103,10 +103,13 @@ impl Counting {
     /// Reads the counts again once the trial's clients have closed, and tells the difference.
     ///
     /// `agrees` is asked after each reading. Until it says yes, the counts are read again, because
-    /// the system may still be taking in what was sent to it last: until they have not changed for
-    /// a second, or `counters.time-out-s` (default 5 s) is over. What does not agree then is what
-    /// the system counted. Counts that are not comparable with the settings of the trial are not
-    /// read.
+    /// the system may still be taking in what was sent to it last. Counts that have not changed for
+    /// a second are what the system counted, whether they agree or not; counts that still rise when
+    /// `counters.time-out-s` (default 5 s) is over are [`Count::NotRead`]. Counts that are not
+    /// comparable with the settings of the trial are not read.
+    ///
+    /// Where the trial left messages under way or lost a connection, a count may differ for that
+    /// alone: it has what was sent again, and may lack what the system threw away unread.
     ///
     /// `driver` is the trial's own; counts on topics are read through it.
     pub fn finish(
@@ -133,28 +136,27 @@ impl Counting {
                 Err(why) => return self.counted(&Err(why)),
             },
         };
-        let mut last: Option<(Counted, Instant)> = None;
+        let mut counted = self.counted(&reader.read(until));
+        let (mut since, mut rising) = (Instant::now(), false);
         let mut pause = PAUSES[0];
-        loop {
-            let counted = match (reader.read(until), last.take()) {
-                // The time is over, or the system is: what was read last stands.
-                (Err(_), Some((counted, _))) => return counted,
-                (read, None) => (self.counted(&read), Instant::now()),
-                (read, Some((before, since))) => match self.counted(&read) {
-                    counted if counted == before => (before, since),
-                    counted => (counted, Instant::now()),
-                },
-            };
-            let settled = counted.1.elapsed() >= SETTLED;
-            let unread = |count: &Count| matches!(count, Count::NotRead(_));
-            let failed = counted.0.each().any(unread);
-            if failed || settled || Instant::now() >= until || agrees(&counted.0) {
-                return counted.0;
-            }
-            last = Some(counted);
+        while !counted.is_failed() && !agrees(&counted) {
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
             pause = (pause * 2).min(PAUSES[1]);
+            // An error after the first reading: the time is over.
+            let Ok(counts) = reader.read(until) else {
+                return match rising && since.elapsed() < SETTLED {
+                    true => counted.still_rising(self.time_out()),
+                    false => counted,
+                };
+            };
+            let now = self.counted(&Ok(counts));
+            if now != counted {
+                (counted, since, rising) = (now, Instant::now(), true);
+            } else if since.elapsed() >= SETTLED {
+                break;
+            }
         }
+        counted
     }
 
     /// The counts once two readings in a row are alike: a probe may have gone a moment ago.
@@ -201,8 +203,21 @@ impl Counting {
 }
 
 impl Counted {
-    fn each(&self) -> impl Iterator<Item = &Count> {
-        self.published.iter().chain(&self.delivered)
+    fn is_failed(&self) -> bool {
+        let mut both = self.published.iter().chain(&self.delivered);
+        both.any(|count| matches!(count, Count::NotRead(_)))
+    }
+
+    fn still_rising(mut self, time_out: Duration) -> Self {
+        for count in self.published.iter_mut().chain(&mut self.delivered) {
+            if let Count::Messages(n) | Count::Routed(n) = count {
+                let seconds = time_out.as_secs_f64();
+                *count = Count::NotRead(format!(
+                    "after {seconds} s it was at {n} and rising: the system has not taken in all that was sent to it"
+                ));
+            }
+        }
+        self
     }
 }
 
