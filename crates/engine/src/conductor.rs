@@ -6,12 +6,11 @@ mod hands;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
-use std::time::Instant;
 
 use pubgauge_driver::{
-    Clock, Driver, DriverError, Failure, Mark, Nanos, Resource, Settings, Target, Traits,
+    Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits,
 };
 use pubgauge_workload::Until;
 

@@ -13,7 +13,7 @@ use crate::assignment::{Assignment, Brief, Timetable};
 use crate::ledger::{Account, Ledger};
 use crate::link::Outbox;
 use crate::live::Counters;
-use crate::recording::FlowRecording;
+use crate::recording::{FlowRecording, Traffic};
 use crate::series::{Cuts, Totals};
 use crate::times::{Measure, Times};
 use crate::window::Progress;
@@ -84,6 +84,8 @@ pub struct Receiving {
     sentinels_from: Nanos,
     /// They close their streams.
     closing: bool,
+    /// Deliveries of sentinels that close streams.
+    closing_received: u64,
     /// When the measurement begins, since the epoch.
     measure_from: Nanos,
     /// What happened to clients since it was last taken.
@@ -98,6 +100,7 @@ pub struct Receiving {
     pub retained: u64,
     /// Deliveries marked as repeated.
     pub redelivered: u64,
+    /// Deliveries of any kind.
     received: u64,
     repeated: u64,
 }
@@ -232,6 +235,7 @@ impl Receiving {
             unproven: FxHashSet::default(),
             sentinels_from: 0,
             closing: false,
+            closing_received: 0,
             measure_from: Nanos::MAX,
             changes: Vec::new(),
             replies: Vec::new(),
@@ -351,6 +355,15 @@ impl Receiving {
             }
         }
         passed
+    }
+
+    /// What came so far, of any kind, beside what was `sent`.
+    pub fn traffic(&self, sent: Traffic) -> Traffic {
+        Traffic {
+            received: self.received,
+            closing_received: self.closing_received,
+            ..sent
+        }
     }
 
     /// Longest time, from the start of the measurement on, for which nothing came although something

@@ -19,7 +19,7 @@ use crate::assignment::{Assignment, Brief, Timetable};
 use crate::link::Outbox;
 use crate::live::Counters;
 use crate::receiving::tag;
-use crate::recording::FlowRecording;
+use crate::recording::{FlowRecording, Traffic};
 use crate::series::{Cuts, Totals};
 use crate::times::{Measure, Times};
 use crate::worker::{Context, Positions};
@@ -119,11 +119,16 @@ pub struct Sending {
     pub done_at: Option<Nanos>,
     /// Sentinels published.
     pub sentinels: u64,
+    /// Sentinels close their streams from now on.
+    pub closing: bool,
+    /// Of the closing ones: how many, and the deliveries that they should cause.
+    pub closing_sentinels: [u64; 2],
     round: sentinels::Round,
     /// Flows whose window has been full for long without anything coming back: for how long, ns, and
     /// what was sent of them.
     pub stuck: Vec<(Nanos, Positions)>,
     reply_topics: FxHashMap<u32, TopicId>,
+    /// Messages and sentinels accepted.
     sent: u64,
 }
 
@@ -155,6 +160,8 @@ impl Sending {
             measured: 0,
             done_at: None,
             sentinels: 0,
+            closing: false,
+            closing_sentinels: [0; 2],
             round: sentinels::Round::default(),
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
@@ -426,6 +433,17 @@ impl Sending {
             _ => {}
         }
         outcome
+    }
+
+    /// What was handed over so far, of any kind.
+    pub fn traffic(&self) -> Traffic {
+        let [closing_sentinels, closing_due] = self.closing_sentinels;
+        Traffic {
+            handed_over: self.sent + self.flows.iter().map(|flow| flow.replies).sum::<u64>(),
+            closing_sentinels,
+            closing_due,
+            ..Traffic::default()
+        }
     }
 
     /// Writes what it has counted.

@@ -410,6 +410,7 @@ impl Worker {
                 }
                 Ok(Command::CloseStreams(from)) => {
                     self.receiving.close_streams(from);
+                    self.sending.closing = true;
                     self.sending.begin_sentinels();
                     self.phase = Phase::ClosingStreams;
                 }
@@ -496,6 +497,7 @@ impl Worker {
         let wire = self.fleet.wire_bytes();
         self.tell_counters(self.context.clock.now());
         self.fleet.close(until);
+        let traffic = self.receiving.traffic(self.sending.traffic());
         let (mut flows, mut series) = self.sending.finish();
         let received = self.receiving.finish(&mut flows);
         for (sum, part) in series.iter_mut().zip(&received) {
@@ -508,6 +510,7 @@ impl Worker {
             series,
             silence: self.receiving.longest_silence(),
             sentinels: self.sending.sentinels,
+            traffic,
             foreign: self.receiving.foreign,
             retained: self.receiving.retained,
             redelivered: self.receiving.redelivered,
