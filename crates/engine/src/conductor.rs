@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
-use pubgauge_driver::{
-    Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits,
-};
+use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits};
 use pubgauge_workload::Until;
 
 use self::collecting::Collected;
@@ -191,9 +189,7 @@ impl<'a> Conductor<'a> {
         let connected = self.spec.clock.now();
         self.connect_span = connected - began;
 
-        if self.live.unproven > 0
-            && self.hands.iter().any(|h| h.role == Role::Publishers)
-        {
+        if self.live.unproven > 0 && self.hands.iter().any(|h| h.role == Role::Publishers) {
             self.enter(Phase::Prove, observer);
             self.tell(None, &Command::Prove);
             loop {
@@ -344,7 +340,8 @@ fn tokens(spec: &TrialSpec, assignments: &[Assignment], spread: &[u16]) -> Vec<O
         }
     }
     let of_flow = |(flow, bound): (usize, Option<u32>)| {
-        let streams = &spread[brief.streams_of(flow).start as usize..][..brief.streams_of(flow).len()];
+        let streams =
+            &spread[brief.streams_of(flow).start as usize..][..brief.streams_of(flow).len()];
         let each = u64::from(*streams.iter().max()?);
         let publishes = |assignment: &&Assignment| {
             let mut links = assignment.devices.iter().flat_map(|d| brief.links(*d));

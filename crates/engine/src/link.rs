@@ -179,13 +179,7 @@ impl Threads {
     }
 
     /// Runs a worker on the calling thread until it has given its recording or nobody listens.
-    pub fn run(
-        self,
-        order: Order,
-        secrets: Secrets,
-        commands: Receiver<Command>,
-        outbox: Outbox,
-    ) {
+    pub fn run(self, order: Order, secrets: Secrets, commands: Receiver<Command>, outbox: Outbox) {
         let early = (self.prepare_thread)(&order.assignment);
         match self.here.worker(order, secrets, commands, outbox.clone()) {
             Ok(mut worker) => {
@@ -269,12 +263,7 @@ pub struct Inline {
 
 impl Inline {
     /// A place for the worker of one trial.
-    pub fn new(
-        brief: Arc<Brief>,
-        driver: Arc<dyn Driver>,
-        target: Target,
-        clock: Clock,
-    ) -> Self {
+    pub fn new(brief: Arc<Brief>, driver: Arc<dyn Driver>, target: Target, clock: Clock) -> Self {
         Inline {
             here: Here::new(brief, driver, target, clock),
         }
@@ -314,10 +303,26 @@ impl Link for InlineLink {
     }
 }
 
-/// Another place, with everything that is said encoded and decoded on the way, as between processes.
-pub struct Encoded<P>(pub P);
+/// The place for workers of this process: its threads in real time, the conductor's own thread in
+/// simulated time.
+pub fn local(
+    brief: &Arc<Brief>,
+    driver: &Arc<dyn Driver>,
+    target: &Target,
+    clock: &Clock,
+    prepare_thread: PrepareThread,
+) -> Arc<dyn Place> {
+    let (brief, driver, target) = (brief.clone(), driver.clone(), target.clone());
+    match clock {
+        Clock::Monotonic => Arc::new(Threads::new(brief, driver, target, prepare_thread)),
+        clock => Arc::new(Inline::new(brief, driver, target, clock.clone())),
+    }
+}
 
-impl<P: Place> Place for Encoded<P> {
+/// Another place, with everything that is said encoded and decoded on the way, as between processes.
+pub struct Encoded(pub Arc<dyn Place>);
+
+impl Place for Encoded {
     fn start(
         &self,
         order: Order,

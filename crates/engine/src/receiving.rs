@@ -162,7 +162,7 @@ struct FlowTimes {
 }
 
 /// How often tokens of a window that is always full are told while all of it passes.
-const TOLD_PER_WINDOW: u64 = 16;
+const TOLD_PER_WINDOW: u64 = 64;
 
 /// Acknowledgement tags: stream, kind and a coarse send time that wraps every 18 minutes.
 const TAG_TIME_BITS: u32 = 38;
@@ -349,7 +349,11 @@ impl Receiving {
         let mut passed = Vec::new();
         for (f, flow) in self.flows.iter_mut().enumerate() {
             let Some(window) = flow.window else { continue };
-            let worth = if all { 1 } else { (u64::from(window) / TOLD_PER_WINDOW).max(1) };
+            let worth = if all {
+                1
+            } else {
+                (u64::from(window) / TOLD_PER_WINDOW).max(1)
+            };
             if flow.done >= worth {
                 passed.push((f as u32, std::mem::take(&mut flow.done)));
             }

@@ -16,9 +16,7 @@ pub fn histogram() -> Histogram<u64> {
 }
 
 /// What a histogram is of.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Measure {
     /// Arrival minus intended send time.
     Latency,

@@ -147,7 +147,10 @@ mod tests {
         assert_eq!(tokens.hand_out(|_| 0), [(1, 1)], "in turn");
         tokens.give_back(1);
         // Worker 0 is held back by the system and uses nothing.
-        assert_eq!(tokens.hand_out(|worker| 5 * u64::from(worker == 0)), [(1, 1)]);
+        assert_eq!(
+            tokens.hand_out(|worker| 5 * u64::from(worker == 0)),
+            [(1, 1)]
+        );
     }
 
     #[test]

@@ -95,8 +95,7 @@ impl Watch for Progress {
         if self.bar.is_none() {
             return;
         }
-        use std::sync::atomic::Ordering::Relaxed;
-        let (sent, received) = (live.sent.load(Relaxed), live.received.load(Relaxed));
+        let (sent, received) = (live.sent, live.received);
         let rates = match self.last {
             Some((at, s, r)) if now > at => {
                 let per_s = |n: u64| n as f64 * 1e9 / (now - at) as f64;
@@ -106,11 +105,11 @@ impl Watch for Progress {
                     short(per_s(received.saturating_sub(r)))
                 )
             }
-            _ => format!("{} connected", live.connected.load(Relaxed)),
+            _ => format!("{} connected", live.connected),
         };
         let rates = match (self.phase, self.last) {
             ("draining", Some((at, _, r))) => {
-                let left = live.missing().under_way;
+                let left = live.under_way;
                 let per_s = received.saturating_sub(r) as f64 * 1e9 / (now - at).max(1) as f64;
                 let seconds = match per_s > 0.0 {
                     true => format!(", about {:.0} s", left as f64 / per_s),

@@ -215,14 +215,10 @@ impl<'a> Watcher<'a> {
     }
 
     fn begin(&mut self, live: &Live, now: Nanos) {
-        if let Ok(known) = live.threads.lock() {
-            for role in [Role::Publishers, Role::Subscribers] {
-                let tids = known
-                    .iter()
-                    .filter(|(r, _)| *r == role)
-                    .map(|(_, tid)| *tid as i32);
-                self.threads.insert(role, ThreadSampler::new(tids));
-            }
+        for role in [Role::Publishers, Role::Subscribers] {
+            let threads = live.threads.iter().filter(|thread| thread.role == role);
+            let tids = threads.map(|thread| thread.thread as i32);
+            self.threads.insert(role, ThreadSampler::new(tids));
         }
         let last = self.sample(now);
         self.noise_meter = NoiseMeter::start().ok();

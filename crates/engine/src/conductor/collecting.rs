@@ -121,10 +121,7 @@ impl Conductor<'_> {
             let last = |totals: &Vec<Totals>| totals.get(n).or(totals.last()).copied();
             Moment {
                 at: at.saturating_sub(table.measure),
-                flows: series
-                    .iter()
-                    .map(|f| last(f).unwrap_or_default())
-                    .collect(),
+                flows: series.iter().map(|f| last(f).unwrap_or_default()).collect(),
             }
         };
         (0..count).map(moment).collect()

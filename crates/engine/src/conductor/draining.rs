@@ -41,7 +41,8 @@ impl Conductor<'_> {
                 }
             }
             // With every stream closed that can be closed, only groups can have something missing.
-            let closed = closing && self.all(|hand| hand.counters.closing) && self.live.unproven == 0;
+            let closed =
+                closing && self.all(|hand| hand.counters.closing) && self.live.unproven == 0;
             if closed && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
             }

@@ -78,9 +78,7 @@ impl Conductor<'_> {
 
     /// Whether something holds of every worker that is not gone.
     pub(super) fn all(&self, holds: impl Fn(&Hand) -> bool) -> bool {
-        self.hands
-            .iter()
-            .all(|hand| hand.is_over() || holds(hand))
+        self.hands.iter().all(|hand| hand.is_over() || holds(hand))
     }
 
     /// Lets the workers work for a moment and hears what they have to say.

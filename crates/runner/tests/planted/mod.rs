@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
-use pubgauge_driver::{Clock, Kind, Mark, Settings};
+use pubgauge_driver::{Clock, Driver, Kind, Mark, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::{Encoded, local};
 use pubgauge_results::model::{Circumstances, Second, Status, System, Trial};
 use pubgauge_results::verdict::judge;
 use pubgauge_runner::convert::{self, Asked};
@@ -93,17 +94,22 @@ fn perform(
     mark: Mark,
     bus: Arc<Bus>,
 ) -> Run {
+    let brief = Brief::new(workload.clone()).expect("a sound workload");
+    let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
+    let target = SimulatedDriver::target(bus.clone());
+    let place = local(&brief, &driver, &target, &clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief: Brief::new(workload.clone()).expect("a sound workload"),
-        driver: Arc::new(SimulatedDriver),
-        target: SimulatedDriver::target(bus.clone()),
+        brief,
+        driver,
+        target,
         settings: vec![with_behaviour(settings.clone(), behaviour)],
         clock,
         workers: Workers::default(),
         mark,
         realtime: None,
         pin_to: Vec::new(),
-        prepare_thread: |_| Ok(()),
+        // As between processes, which must change nothing.
+        place: Arc::new(Encoded(place)),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     let asked = Asked {
