@@ -164,6 +164,7 @@ pub struct Worker {
     outbox: Outbox,
     /// When it told last what it has counted, and what that was.
     told: (Nanos, Counters),
+    counters: Counters,
     sending: Sending,
     receiving: Receiving,
     phase: Phase,
@@ -247,6 +248,7 @@ impl Worker {
             commands,
             outbox,
             told: (0, Counters::default()),
+            counters: Counters::default(),
             sending,
             receiving,
             phase: Phase::Waiting,
@@ -350,19 +352,18 @@ impl Worker {
             self.outbox.send(Report::Passed(passed));
         }
         let flows = self.context.brief.workload.flows.len();
-        let mut counters = Counters {
-            flows: vec![FlowCounters::default(); flows],
-            connected: self.connected,
-            lost: self.lost,
-            stopped: self.stopped,
-            ..Counters::default()
-        };
-        self.sending.count(&mut counters);
-        self.receiving.count(&mut counters);
-        if counters != self.told.1 || now >= self.told.0 + TOLD_AT_LEAST {
+        let counters = &mut self.counters;
+        counters.flows.resize(flows, FlowCounters::default());
+        counters.connected = self.connected;
+        counters.lost = self.lost;
+        counters.stopped = self.stopped;
+        self.sending.count(counters);
+        self.receiving.count(counters);
+        if *counters != self.told.1 || now >= self.told.0 + TOLD_AT_LEAST {
             self.outbox
                 .send(Report::Counters(Box::new(counters.clone())));
-            self.told = (now, counters);
+            self.told.0 = now;
+            self.told.1.clone_from(counters);
         }
     }
 
