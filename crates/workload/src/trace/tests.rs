@@ -197,7 +197,10 @@ fn mistakes_are_placed_whatever_ends_the_lines_before() {
         ("time,device,size\n\n\n1,a,20\n\n2,a,big\n", "6:5"),
         ("\r\n\r\ntime,device,size\r\n\r\n1,a,big", "5:5"),
         ("time,device,size\r1,a,20\r2,a,big\r", "3:5"),
-        ("time,device,size\n1,\"a\nb\",20\n\"2\",\"a\"\",\",big\n", "4:12"),
+        (
+            "time,device,size\n1,\"a\nb\",20\n\"2\",\"a\"\",\",big\n",
+            "4:12",
+        ),
         ("time,device,size\n1,\"a\r\nb\",big\n", "3:4"),
         ("time,device,size\n1,a\"b,big\n", "2:7"),
     ] {
