@@ -4,11 +4,13 @@
 //!
 //! - [`stats`]: means with confidence intervals, ratios, honest ties.
 //! - [`summary`]: trials grouped by workload and cell, and who wins at what.
+//! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure.
 //! - [`table()`]: the result table of the terminal.
 //! - [`figures`]: the data of every figure as plain tables, from which chart, CSV and the
 //!   readable table under each figure all come.
 //! - [`page()`]: one HTML file that needs nothing else.
 
+pub mod compare;
 pub mod figures;
 mod page;
 pub mod stats;
