@@ -256,8 +256,9 @@ impl<'a> Conductor<'a> {
                 }
                 if self.spec.clock.now() > ready_by {
                     return Err(Outcome::NotReady(format!(
-                        "{missing} of the publisher-to-subscriber paths carried no sentinel within {} s: \
-                         the subscribers are connected, but messages do not reach them",
+                        "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that \
+                         only proves that a subscriber receives) within {} s: the subscribers are \
+                         connected, but messages do not reach them",
                         phases.ready_within as f64 / SECOND as f64
                     )));
                 }
@@ -505,8 +506,13 @@ impl<'a> Conductor<'a> {
 
     /// Merges and encodes the histograms that workers have filled, and gives them back empty.
     fn collect(&mut self) {
+        let mut some = false;
         while let Ok((interval, give_back)) = self.filled.try_recv() {
             self.merge(interval, &give_back);
+            some = true;
+        }
+        if let (true, Some((_, newest))) = (some, self.by_interval.last_key_value()) {
+            self.live.latency.show(newest);
         }
     }
 

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, print};
+use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
 
 /// What a calibration found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -465,7 +465,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;
     let scratch = crate::signals::scratch().map_err(Ending::not_valid)?;
     let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| {
-        eprintln!("measuring: {part}")
+        args.output.remark(&format!("measuring: {part}"));
     })
     .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
     let kept = if args.no_store {
@@ -473,11 +473,8 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     } else {
         Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?)
     };
-    if args.json {
-        print(&format!(
-            "{}\n",
-            serde_json::to_string_pretty(&calibration).unwrap_or_default()
-        ));
+    if args.output.json {
+        print_json(&calibration);
     } else {
         print(&words(&calibration));
         if let Some(path) = kept {

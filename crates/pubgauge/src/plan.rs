@@ -49,7 +49,7 @@ struct UnsupportedJson<'a> {
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let prepared = prepare(&args.selection, &testbed)?;
-    print(&if args.json {
+    print(&if args.output.json {
         json(&prepared)
     } else {
         words(&prepared)

@@ -1,6 +1,7 @@
 //! From the command line to a plan over real systems, starting nothing.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Unsupported};
@@ -11,6 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::args::{Daily, Selection};
 use crate::drivers;
 use crate::exit::Ending;
+use crate::invocation::{Found, Invocation};
 use pubgauge_runner::convert::one_line;
 
 /// A plan, and the systems it runs on.
@@ -21,6 +23,10 @@ pub struct Prepared {
     pub plan: Plan,
     /// The systems, by the name that the plan uses.
     pub systems: BTreeMap<String, Chosen>,
+    /// Where the study's relative paths count from.
+    pub folder: PathBuf,
+    /// The systems on this machine.
+    pub found: Found,
 }
 
 /// A system of a plan.
@@ -50,7 +56,7 @@ impl Chosen {
 /// Reads the study, plans it, and asks every driver what each setting becomes.
 pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
     let catalog = Catalog::load(&selection.systems).map_err(Ending::bad_input)?;
-    let (mut study, given) = study(selection)?;
+    let (mut study, given, folder) = study(selection)?;
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
@@ -59,13 +65,43 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
+    planned(study, given, folder, options, &catalog, testbed)
+}
+
+/// The same for a run that goes on: its study, and the systems that there were when it began.
+pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, Ending> {
+    let catalog = Catalog::load(&begun.systems).map_err(Ending::bad_input)?;
+    let study = Study::parse("the study of the run", &begun.study, &begun.folder)
+        .map_err(Ending::bad_input)?;
+    let options = PlanOptions {
+        known: Known {
+            found: begun.found.plain.clone(),
+            found_variants: begun.found.variants.clone(),
+            first_look: begun.found.first_look.clone(),
+            ..known(&catalog, testbed)
+        },
+        on: pubgauge_testbed::join_addresses(&begun.on),
+        repeats: begun.repeats,
+    };
+    let (given, folder) = (begun.study.clone(), begun.folder.clone());
+    planned(study, given, folder, options, &catalog, testbed)
+}
+
+fn planned(
+    study: Study,
+    given: String,
+    folder: PathBuf,
+    options: PlanOptions,
+    catalog: &Catalog,
+    testbed: &Testbed,
+) -> Result<Prepared, Ending> {
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
     let mut systems = BTreeMap::new();
     for trial in &plan.trials {
         if !systems.contains_key(&trial.system) {
             systems.insert(
                 trial.system.clone(),
-                choose(&catalog, &trial.system, testbed)?,
+                choose(catalog, &trial.system, testbed)?,
             );
         }
     }
@@ -90,10 +126,17 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         given,
         plan,
         systems,
+        folder,
+        found: Found {
+            plain: options.known.found,
+            variants: options.known.found_variants,
+            first_look: options.known.first_look,
+        },
     })
 }
 
-fn study(selection: &Selection) -> Result<(Study, String), Ending> {
+/// The study, its text, and where its relative paths count from.
+fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
     let flags = daily(&selection.daily)?;
     if let Some(path) = &selection.study {
         if !flags.is_empty() {
@@ -103,15 +146,20 @@ fn study(selection: &Selection) -> Result<(Study, String), Ending> {
             )));
         }
         let study = Study::open(path).map_err(Ending::bad_input)?;
-        return Ok((study, std::fs::read_to_string(path).unwrap_or_default()));
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        return Ok((
+            study,
+            std::fs::read_to_string(path).unwrap_or_default(),
+            folder,
+        ));
     }
     if flags.is_empty() {
         let study = Study::first_look();
         let text = include_str!("../../../studies/first-look.toml");
-        return Ok((study, text.to_owned()));
+        return Ok((study, text.to_owned(), PathBuf::new()));
     }
     let study = flags.study().map_err(Ending::bad_input)?;
-    Ok((study, String::new()))
+    Ok((study, String::new(), PathBuf::new()))
 }
 
 fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {

@@ -31,6 +31,19 @@ pub enum Unit {
     Share,
 }
 
+impl Unit {
+    /// Its symbol, for machines.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::PerSecond => "1/s",
+            Unit::MicrosecondsPerMessage => "us",
+            Unit::Bytes => "B",
+            Unit::Share => "1",
+        }
+    }
+}
+
 /// A figure of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {

@@ -110,7 +110,14 @@ fn wrapped(out: &mut String, words: &str) {
     let _ = writeln!(out, "{line}");
 }
 
-/// `+13.0 % (+9.1 to +17.0)`.
+impl Row {
+    /// The change with its interval: `+13.0 % (+9.1 to +17.0)`; `-` if there is none.
+    pub fn shown(&self) -> String {
+        self.change
+            .map_or("-".to_owned(), |change| words(self, change))
+    }
+}
+
 fn words(row: &Row, change: Change) -> String {
     if change.effect == 0.0 && change.low == change.high {
         return "no change".to_owned();
