@@ -9,6 +9,7 @@ compile_error!(
 
 mod args;
 mod calibrate;
+mod capacity;
 mod check;
 mod compare;
 mod completions;

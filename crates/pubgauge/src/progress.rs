@@ -88,6 +88,9 @@ impl Progress {
             0 => progress.say("every trial has been measured already"),
             _ => progress.say(&format!("{count}, about {}", clock(all))),
         }
+        for note in &plan.notes {
+            progress.say(&format!("note: {note}"));
+        }
         progress
     }
 

@@ -11,9 +11,7 @@ use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{NewRun, RunFolder, StoreError};
 use pubgauge_runner::{Bench, Job, perform};
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::{
-    Catalog, Testbed, check_descriptors, load_average, machine_facts, raise_nofile,
-};
+use pubgauge_testbed::{Catalog, Testbed, load_average, machine_facts, raise_nofile};
 
 use crate::args::{ClientArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
@@ -23,7 +21,7 @@ use crate::invocation::Invocation;
 use crate::prepare::{Prepared, prepare, prepare_again};
 use crate::progress::Progress;
 use crate::report::{show, write_page};
-use crate::{calibrate, criteria, drivers, gate, matrix, signals};
+use crate::{calibrate, capacity, criteria, drivers, gate, matrix, signals};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -48,14 +46,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     };
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    let most = prepared
-        .plan
-        .trials
-        .iter()
-        .map(|t| t.workload.devices.len() as u64)
-        .max()
-        .unwrap_or(0);
-    check_descriptors(most).map_err(Ending::bad_input)?;
+    capacity::check(&prepared.plan, &prepared.systems, client.client().workers)?;
     let tls = tls(&login)?;
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
@@ -183,6 +174,11 @@ fn trials(
             library_version: drivers::library_version(chosen.driver.name()),
             driver: chosen.driver.clone(),
             settings: &trial.settings,
+            of_flows: trial
+                .of_flows
+                .iter()
+                .map(|own| (own.clone(), chosen.resolve(own).unwrap_or_default()))
+                .collect(),
             settings_name: &trial.settings_name,
             axes: &trial.axes,
             mappings: chosen.resolve(&trial.settings).unwrap_or_default(),
@@ -288,7 +284,8 @@ fn resolved(plan: &Plan) -> serde_json::Value {
         .iter()
         .map(|t| {
             serde_json::json!({
-                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings, "repeat": t.repeat,
+                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings,
+                "of_flows": t.of_flows, "repeat": t.repeat,
             })
         })
         .collect();

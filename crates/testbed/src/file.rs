@@ -9,9 +9,11 @@ use pubgauge_driver::Capability;
 use serde::{Deserialize, Serialize};
 
 pub use check::FileError;
+pub use counters::{Counter, Counters};
 pub use install::{Install, Maven};
 
 mod check;
+mod counters;
 pub(crate) mod install;
 
 /// A system as its file describes it.
@@ -73,6 +75,9 @@ pub struct SystemFile {
     /// How to know that it serves.
     #[serde(default)]
     pub ready: Ready,
+    /// What it counts itself; nothing if absent.
+    #[serde(default)]
+    pub counters: Option<Counters>,
     /// How it is stopped.
     #[serde(default)]
     pub stop: Stop,
@@ -309,7 +314,7 @@ pub enum When {
 }
 
 /// What a system may use of the machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
     /// The processors it may run on, by number; all if empty.
@@ -318,6 +323,31 @@ pub struct Limits {
     pub address_space_mib: Option<u64>,
     /// Open files (`RLIMIT_NOFILE`); as many as pubgauge itself may open if absent.
     pub open_files: Option<u64>,
+    /// Open files that it has without any client. 8 if absent.
+    pub files_beside_clients: u64,
+    /// Open files that it must be allowed for each client's connection, where it keeps some in
+    /// reserve. 1.0 if absent.
+    pub files_per_client: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            cpus: Vec::new(),
+            address_space_mib: None,
+            open_files: None,
+            files_beside_clients: 8,
+            files_per_client: 1.0,
+        }
+    }
+}
+
+impl Limits {
+    /// Open files that a server must be allowed to have so many clients connected.
+    pub fn files_for(&self, clients: u64) -> u64 {
+        let for_clients = (clients as f64 * self.files_per_client).ceil() as u64;
+        for_clients.saturating_add(self.files_beside_clients)
+    }
 }
 
 /// A named way to run a system: what it changes of the description around it.
@@ -350,6 +380,8 @@ pub struct Variant {
     pub files: Vec<ConfigFile>,
     /// Readiness instead of the common one.
     pub ready: Option<Ready>,
+    /// Counters instead of the common ones.
+    pub counters: Option<Counters>,
 }
 
 impl SystemFile {
@@ -373,6 +405,7 @@ impl SystemFile {
             run: Run::default(),
             files: Vec::new(),
             ready: Ready::default(),
+            counters: None,
             stop: Stop::default(),
             hooks: Vec::new(),
             limits: Limits::default(),
@@ -458,6 +491,7 @@ impl SystemFile {
         system.run.env.extend(variant.env);
         system.values.extend(variant.values);
         system.ready = variant.ready.unwrap_or(system.ready);
+        system.counters = variant.counters.or(system.counters);
         for file in variant.files {
             system.files.retain(|common| common.path != file.path);
             system.files.push(file);
