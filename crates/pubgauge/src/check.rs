@@ -276,7 +276,7 @@ fn words(report: &Report, verbose: bool) -> String {
     let count = |finding| report.lines.iter().filter(|l| l.finding == finding).count();
     let version = report.version.as_deref().unwrap_or("version unknown");
     let mut out = format!(
-        "{} ({version}): {} shown, {} broken as its file says, {} unsupported, {} unseen by clients, {} failed\n",
+        "{} ({version}): {} shown, {} broken as its file says, {} unsupported, {} unseen by clients (only tests of the driver can show it), {} failed\n",
         report.system,
         count(Finding::Shown),
         count(Finding::Broken),

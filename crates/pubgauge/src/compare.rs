@@ -89,7 +89,7 @@ fn margin(text: &str) -> Result<f64, Ending> {
 
 fn figures(names: &[String]) -> Result<Vec<Figure>, Ending> {
     let figure = |name: &String| {
-        Figure::named(name).ok_or_else(|| {
+        Figure::named(&pubgauge_study::figure_name(name)).ok_or_else(|| {
             let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
             let list = wrap(&known.join(", "), 4);
             Ending::bad_input(format!(

@@ -20,7 +20,7 @@ use pubgauge_study::{Plan, PlannedTrial};
 use crate::endpoint::{Current, Shown};
 use crate::forecast::{Ahead, Forecast};
 use crate::terminal;
-use view::{Rates, View, clock};
+use view::{Rates, View};
 
 /// How often the live lines are drawn, per second.
 const DRAWN_PER_S: u8 = 4;
@@ -29,9 +29,19 @@ const RATES_OVER: Nanos = 500_000_000;
 /// How often a line says that a trial still goes on, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// So many trials, in words.
-pub fn so_many_trials(count: u64) -> String {
-    format!("{count} trial{}", if count == 1 { "" } else { "s" })
+/// So many of them, in words: `1 trial`, `12 trials`.
+pub fn so_many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// About how long, rounded up: `40 s`, `12 min`, `3.5 h`.
+pub fn about(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s <= 120.0 => format!("{:.0} s", s.ceil()),
+        s if s <= 7200.0 => format!("{:.0} min", (s / 60.0).ceil()),
+        s => format!("{:.1} h", s / 3600.0),
+    }
 }
 
 /// Shows how far a run is.
@@ -83,12 +93,12 @@ impl Progress {
             forecast,
         };
         let all = progress.forecast.next() + progress.forecast.rest();
-        let count = so_many_trials(left.len() as u64);
+        let count = so_many(left.len() as u64, "trial");
         match left.len() {
             0 => progress.say("every trial has been measured already"),
-            _ => progress.say(&format!("{count}, about {}", clock(all))),
+            _ => progress.say(&format!("{count}, about {}", about(all))),
         }
-        for note in &plan.notes {
+        for note in crate::plan::notes(&plan.notes, crate::plan::NOTES) {
             progress.say(&format!("note: {note}"));
         }
         progress

@@ -441,17 +441,29 @@ fn bytes_words(bytes: u32) -> String {
     }
 }
 
+/// Messages per second with four significant digits, and no zeros that say nothing: `1000/s`,
+/// `3.333/s`.
+fn rate_words(per_s: f64) -> String {
+    let before_point = per_s.abs().max(1e-9).log10().floor() as i32 + 1;
+    let decimals = usize::try_from(4 - before_point).unwrap_or(0);
+    let text = format!("{per_s:.decimals$}");
+    match text.contains('.') {
+        true => format!("{}/s", text.trim_end_matches('0').trim_end_matches('.')),
+        false => format!("{text}/s"),
+    }
+}
+
 /// Arrivals in words.
 pub fn arrival_words(arrivals: &Arrivals) -> String {
     match arrivals {
         Arrivals::FlatOut => "flat out".into(),
-        Arrivals::Periodic { per_s } => format!("{per_s}/s"),
-        Arrivals::Poisson { per_s } => format!("Poisson {per_s}/s"),
+        Arrivals::Periodic { per_s } => rate_words(*per_s),
+        Arrivals::Poisson { per_s } => format!("Poisson {}", rate_words(*per_s)),
         Arrivals::OnOff { per_s, on, off } => format!(
             "bursts of {} s every {} s, {}",
             *on as f64 / SECOND,
             (*on + *off) as f64 / SECOND,
-            per_s.map_or("flat out".into(), |r| format!("{r}/s")),
+            per_s.map_or("flat out".into(), rate_words),
         ),
         Arrivals::Replay(_) => "replayed trace".into(),
     }
@@ -460,6 +472,22 @@ pub fn arrival_words(arrivals: &Arrivals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_have_four_digits() {
+        for (per_s, words) in [
+            (1000.0, "1000/s"),
+            (10.0 / 3.0, "3.333/s"),
+            (1.0 / 30.0, "0.03333/s"),
+            (12_345.678, "12346/s"),
+            (99.999_9, "100/s"),
+            (0.5, "0.5/s"),
+            (1e6, "1000000/s"),
+        ] {
+            assert_eq!(rate_words(per_s), words);
+            assert_eq!(arrival_words(&Arrivals::Periodic { per_s }), words);
+        }
+    }
 
     #[test]
     fn reasons_stand_on_one_line() {

@@ -18,7 +18,7 @@ mod units;
 
 pub use criterion::{
     Comparison, Count, Criterion, Distribution, Figure, Filter, Limit, RateOf, Statistic, Unit,
-    VERDICTS,
+    VERDICTS, figure_name,
 };
 pub use daily::DailyFlags;
 pub use file::*;
