@@ -334,15 +334,20 @@ fn default_folder(study: &str) -> Result<PathBuf, Ending> {
         .collect();
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
     let (parent, name) = (Path::new("results"), format!("{name}-{now}"));
-    let wrong = |dir: &Path, e: std::io::Error| {
+    new_folder(parent, &name).map_err(|e| {
+        let path = parent.join(name);
         let hint = "name another folder with --out";
         Ending::bad_input(format!(
             "cannot make {}: {e}\n  hint: {hint}",
-            dir.display()
+            path.display()
         ))
-    };
-    std::fs::create_dir_all(parent).map_err(|e| wrong(parent, e))?;
-    let mut dir = parent.join(&name);
+    })
+}
+
+/// Makes a folder of that name, or with a number after it if there is one.
+fn new_folder(parent: &Path, name: &str) -> std::io::Result<PathBuf> {
+    std::fs::create_dir_all(parent)?;
+    let mut dir = parent.join(name);
     let mut number = 1;
     loop {
         // Of two runs that begin at once, one gets it.
@@ -352,8 +357,29 @@ fn default_folder(study: &str) -> Result<PathBuf, Ending> {
                 number += 1;
                 dir = parent.join(format!("{name}-{number}"));
             }
-            Err(e) => return Err(wrong(&dir, e)),
+            Err(e) => return Err(e),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_begin_in_one_second_have_a_folder_each() {
+        let place = tempfile::tempdir().unwrap();
+        let parent = place.path().join("results");
+        let made: Vec<PathBuf> = std::thread::scope(|scope| {
+            let begin = || new_folder(&parent, "first-look-20261121T025917").unwrap();
+            let runs: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        let mut distinct = made.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 8, "{made:?}");
+        assert!(made.contains(&parent.join("first-look-20261121T025917")));
     }
 }
 
