@@ -59,7 +59,7 @@ fn figures_leave_in_every_form() {
     assert_eq!(rows.as_array().unwrap().len(), 3);
     for (row, trial) in rows.as_array().unwrap().iter().zip(trials) {
         assert_eq!(row["delivered"], trial["delivered"]);
-        assert_eq!(row["latency_ns_p50"], trial["latency_ns"]["p50"]);
+        assert_eq!(row["latency_p50_ns"], trial["latency_ns"]["p50"]);
     }
     place
         .run(&["export", "run", "--format", "openmetrics"])
@@ -73,6 +73,14 @@ fn figures_leave_in_every_form() {
 
     let one = ["export", "run", "--table", "trials", "--out", "-"];
     let printed = place.run(&one).exits(0).out;
+    // What the example with pandas reads.
+    let docs = std::fs::read_to_string(repository("docs/after-a-run.md")).unwrap();
+    let example = docs.split("```python").nth(1).unwrap();
+    for name in ["verdict", "workload", "system", "latency_p50_ns"] {
+        assert!(example.contains(name), "{name}: {example}");
+        let head = printed.lines().next().unwrap();
+        assert!(head.split(',').any(|column| column == name), "{head}");
+    }
     let written = std::fs::read_to_string(place.at("run/export/trials.csv")).unwrap();
     assert_eq!(printed, written);
     let listed = place
@@ -277,7 +285,7 @@ fn every_verb_that_tells_something_tells_it_as_json() {
             "{verb}: {help}"
         );
     }
-    place.write("t.csv", "time_s,device,size_bytes\n0.0,a,20\n1.0,b,30\n");
+    place.write("t.csv", "time,device,size\n0.0,a,20\n1.0,b,30\n");
     for args in [
         &["plan", "--on", "simulated"][..],
         &["systems"],
@@ -334,25 +342,26 @@ fn a_plan_tells_what_was_done_otherwise_and_what_flows_ask_for() {
     study.push_str("rate = \"10/3s\"\npublish-as = \"meter\"\n");
     study.push_str("[[workload.flow]]\nname = \"down\"\npattern = \"1-n\"\nsubscribers = 3\npayload = \"1KiB\"\n");
     study.push_str("rate = \"1/s\"\nsubscribe-as = \"meter\"\n");
+    study.push_str("[[workload.flow]]\nname = \"alarm\"\npayload = \"64B\"\nrate = \"1/s\"\n");
     study.push_str("settings = { reliability = \"at-least-once\" }\n");
     place.write("notes.toml", study);
     let short = place.run(&["plan", "notes.toml"]).exits(0).out;
     let plain = short.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "3 connections publish and subscribe; their client processor time is counted as publishing",
-        "reference-broker: flow down: reliability = at-least-once: QoS 1 published, QoS 1 subscribed",
+        "reference-broker: flow alarm: reliability = at-least-once: QoS 1 published, QoS 1 subscribed",
     ] {
         assert!(plain.contains(words), "{words} is not in\n{short}");
     }
     assert!(short.lines().count() <= 24, "one screen:\n{short}");
     let all = place.run(&["plan", "notes.toml", "--verbose"]).exits(0).out;
     assert!(
-        all.contains("reference-broker (default), flow down of w\n"),
+        all.contains("reference-broker (default), flow alarm of w\n"),
         "{all}"
     );
     assert!(all.contains("session-expiry-s = default"), "{all}");
     let json = place.run(&["plan", "notes.toml", "--json"]).exits(0).out;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["notes"].as_array().unwrap().len(), 1);
-    assert_eq!(json["trials"][0]["flows"][0]["flow"], "down");
+    assert_eq!(json["trials"][0]["flows"][0]["flow"], "alarm");
 }
