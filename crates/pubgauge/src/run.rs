@@ -362,27 +362,6 @@ fn new_folder(parent: &Path, name: &str) -> std::io::Result<PathBuf> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_that_begin_in_one_second_have_a_folder_each() {
-        let place = tempfile::tempdir().unwrap();
-        let parent = place.path().join("results");
-        let made: Vec<PathBuf> = std::thread::scope(|scope| {
-            let begin = || new_folder(&parent, "first-look-20261121T025917").unwrap();
-            let runs: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
-            runs.into_iter().map(|run| run.join().unwrap()).collect()
-        });
-        let mut distinct = made.clone();
-        distinct.sort();
-        distinct.dedup();
-        assert_eq!(distinct.len(), 8, "{made:?}");
-        assert!(made.contains(&parent.join("first-look-20261121T025917")));
-    }
-}
-
 fn machine(calibration: Option<&Calibration>) -> Machine {
     let facts = machine_facts();
     Machine {
@@ -416,4 +395,25 @@ fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         key_file: login.key.clone(),
         server_name: None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_begin_in_one_second_have_a_folder_each() {
+        let place = tempfile::tempdir().unwrap();
+        let parent = place.path().join("results");
+        let made: Vec<PathBuf> = std::thread::scope(|scope| {
+            let begin = || new_folder(&parent, "first-look-20261121T025917").unwrap();
+            let runs: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        let mut distinct = made.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 8, "{made:?}");
+        assert!(made.contains(&parent.join("first-look-20261121T025917")));
+    }
 }

@@ -97,8 +97,8 @@ impl About {
             size_smallest_bytes: at(0.0),
             size_median_bytes: at(0.5),
             size_largest_bytes: at(1.0),
-            below_minimum: trace.below_minimum as u64,
-            left_out: trace.left_out as u64,
+            below_minimum: trace.below_minimum,
+            left_out: trace.left_out,
             written_to: written_to.map(Path::to_owned),
         }
     }
