@@ -283,7 +283,7 @@ mod tests {
         let now = after(began, 7);
         assert_eq!(
             view.above(now, 100),
-            "[ 3/12] mosquitto, fleet, payload 1KiB, repeat 2: measuring 4 of 10 s       0:07, about 2:13 left"
+            "[ 3/12] mosquitto, fleet, payload 1KiB, repeat 2: measuring 4 of 10 s         0:07, about 2:13 left"
         );
         assert_eq!(
             view.above(now, 80),
