@@ -287,7 +287,7 @@ mod tests {
         );
         assert_eq!(
             view.above(now, 80),
-            "[ 3/12] mosquitto, fleet, paylo\u{2026}: measuring 4 of 10 s  0:07, about 2:13 left"
+            "[ 3/12] mosquitto, fleet, payload \u{2026}: measuring 4 of 10 s  0:07, about 2:13 left"
         );
         assert_eq!(
             view.below(now, 80),
