@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{CriterionOutcome, Status, Trial};
 
 /// How a figure is compared with a criterion's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Comparison {
     /// `<`
     Less,
@@ -47,7 +49,7 @@ impl fmt::Display for Comparison {
 }
 
 /// One criterion, ready to be evaluated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CriterionSpec {
     /// As the study states it; shown to the reader.
     pub text: String,
@@ -62,7 +64,8 @@ pub struct CriterionSpec {
 }
 
 /// Which trials a criterion bears on. Absent parts let everything through.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Filter {
     /// Names of systems.
     pub systems: Vec<String>,
@@ -75,7 +78,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn lets_through(&self, trial: &Trial) -> bool {
+    /// Whether a criterion with this filter bears on `trial`.
+    pub fn lets_through(&self, trial: &Trial) -> bool {
         let passes =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
         passes(&self.systems, &trial.system.name)
@@ -317,8 +321,8 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
     outcome(Some(true), format!("{all}{closest}"))
 }
 
-/// A figure with its unit.
-fn show(name: &str, value: f64) -> String {
+/// A figure with its unit: `show("latency_ns.p99", 4.2e6)` is `4.2 ms`.
+pub fn show(name: &str, value: f64) -> String {
     let scaled = |units: &[(f64, &str)]| {
         let fits = units.iter().find(|(size, _)| value.abs() >= *size);
         let (size, unit) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
