@@ -200,7 +200,7 @@
     const p50 = 0.301 / most, wanted = (widest + 64 - p50 * (width - 14)) / (1 - p50);
     const left = width > 600 ? Math.min(190, Math.max(52, wanted)) : 52;
     const own = left < wanted, each = own ? 34 : tall(20, 17);
-    const top = 12, plot = tall(Math.round(Math.max(190, Math.min(330, width * 0.36))), 210), bottom = top + plot;
+    const top = 12, plot = tall(Math.round(Math.max(190, Math.min(330, width * 0.36))), 170), bottom = top + plot;
     const s = sheet(width, bottom + 30 + groups.size * each);
     const x = linear(0, most, left, width - 14), y = log(low, high, bottom, top);
     yAxis(s, y, logTicks(y), briefTime, left, x.to);
@@ -257,8 +257,8 @@
 
   // Bars under names: works at any width. A bar is drawn by `bar(row, y, s, x)`.
   function bars(groups, width, domain, words, axis, head, bar) {
-    const step = tall(38, 33), top = head + 4, bottom = top + groups.length * step;
-    const s = sheet(width, bottom + 36);
+    const step = tall(38, 29), top = head + 4, bottom = top + groups.length * step;
+    const s = sheet(width, bottom + 22);
     const x = linear(0, domain || 1, 0, width - 16);
     xAxis(s, x, ticks(domain || 1, Math.max(3, width / 110)), axis, top, bottom);
     groups.forEach((group, i) => {
@@ -291,7 +291,7 @@
     });
     const x = linear(0, most * 1.06, 0, width - 16);
     for (const l of lines) {
-      s.add(el("line", { x1: x(l.value), x2: x(l.value), y1: 16, y2: s.height - 36, stroke: "var(--bad)", "stroke-width": 1.5, "stroke-dasharray": "6 4" }));
+      s.add(el("line", { x1: x(l.value), x2: x(l.value), y1: 16, y2: s.height - 22, stroke: "var(--bad)", "stroke-width": 1.5, "stroke-dasharray": "6 4" }));
       s.label(l.label, [[x(l.value), 11, x(l.value) > width / 2 ? "end" : "start"]], { size: 11, fill: "var(--bad)" });
     }
     return s.root;
@@ -331,28 +331,29 @@
 
   function series(figure, workload, width) {
     const rows = objects(figure, workload), groups = [...byCell(rows).values()];
-    const end = Math.max(max(rows, (d) => d.t_s), max(figure.marks, (m) => m.to_s), 0.1), left = 46;
-    const keys = legendHeight(firsts(rows), width), step = tall(92, 74);
+    const end = Math.max(max(rows, (d) => d.t_s), max(figure.marks, (m) => m.to_s), 0.1);
     const panels = [
       ["deliveries per second", [["delivered_msgs_per_s", 2, 1]], brief],
       ["latency: p50 thick, p99 thin", [["latency_p50_ns", 2.2, 1], ["latency_p99_ns", 1, 0.9]], briefTime, true],
       ["backlog, messages (dotted: held back before the system)", [["backlog_msgs", 1.8, 1], ["held_back_msgs", 1.4, 1, "1 3"]], brief],
       ["processor cores: system thick, clients thin", [["system_cpu_cores", 2.2, 1], ["publishers_cpu_cores", 1, 0.9], ["subscribers_cpu_cores", 1, 0.9, "4 2"]], brief],
     ];
-    const s = sheet(width, keys + panels.length * step + 40);
+    const beside = width > 560 ? 2 : 1, lines = panels.length / beside, wide = width / beside;
+    const keys = legendHeight(firsts(rows), width), step = tall(width > 560 ? 124 : 98, 88);
+    const s = sheet(width, keys + lines * step + 40);
     legend(s, firsts(rows), 12);
-    const x = linear(0, end, left, width - 10);
     panels.forEach(([name, columns, words, isLog], i) => {
-      const top = keys + i * step + 20, bottom = keys + (i + 1) * step, last = i === panels.length - 1;
+      const line = Math.floor(i / beside), left = (i % beside) * wide + 46 + (i % beside ? 8 : 0), last = line === lines - 1;
+      const x = linear(0, end, left, left + wide - 62), top = keys + line * step + 22, bottom = keys + (line + 1) * step;
       for (const mark of figure.marks) {
         s.add(el("rect", { x: x(mark.from_s), y: top, width: x(mark.to_s) - x(mark.from_s), height: bottom - top, fill: "var(--ink)", opacity: 0.06 }, el("title", {}, mark.label)));
-        if (i === 0) s.label(mark.label, [[(x(mark.from_s) + x(mark.to_s)) / 2, top + 11, "middle"]], { size: 11, fill: "var(--soft)" });
+        if (i === 0 && x(mark.to_s) - x(mark.from_s) > widthOf(mark.label, 11)) s.label(mark.label, [[(x(mark.from_s) + x(mark.to_s)) / 2, top + 11, "middle"]], { size: 11, fill: "var(--soft)" });
       }
       const values = rows.flatMap((d) => columns.map(([column]) => d[column])).filter((v) => v != null);
       const y = isLog ? log(...around(values), bottom, top) : linear(0, Math.max(max(values), columns[0][0].endsWith("_msgs") ? 3 : 0.01) * 1.06, bottom, top);
-      s.text(0, top - 7, clip(name, width, 11), { size: 11, fill: "var(--soft)" });
+      s.text(left - 46, top - 7, clip(name, wide - 16, 11), { size: 11, fill: "var(--soft)" });
       yAxis(s, y, isLog ? logTicks(y) : ticks(y.high, 3), words, left, x.to);
-      if (last) xAxis(s, x, ticks(end, width / 80), (v) => String(+v.toFixed(3)), top, bottom, "seconds from the start of the measurement");
+      if (last) xAxis(s, x, ticks(end, wide / 80), (v) => String(+v.toFixed(3)), top, bottom, "seconds from the start of the measurement");
       for (const group of groups)
         for (const [column, thick, strength, dash] of columns) {
           const known = group.filter((d) => d[column] != null);
@@ -377,7 +378,7 @@
     }
     const heads = [...groups.values()].map((group) => ({ ...group[0], invalid: false }));
     const keys = legendHeight(heads, width), beside = width > 640;
-    const plot = tall(Math.round(Math.max(170, Math.min(260, width * 0.26))), 170), step = plot + 58;
+    const plot = tall(Math.round(Math.max(170, Math.min(260, width * 0.26))), 150), step = plot + 58;
     const s = sheet(width, keys + (beside ? step : 2 * step));
     legend(s, heads, 12);
     const numbers = unique(rows.map((d) => d.number)), positive = Math.min(...numbers) > 0 && max(numbers) / Math.min(...numbers) > 8;

@@ -59,7 +59,9 @@ pub struct Win {
     /// Where: `payload = 1 KiB`; empty where no load was varied.
     pub at: String,
     /// At what: `lowest median latency`.
-    pub what: String,
+    pub what: &'static str,
+    /// What that is, in one line.
+    pub meaning: &'static str,
     /// Who, with the figures that allow to say so.
     pub who: String,
     /// The same in a few words: `zeromq-direct 66.1 µs`.
@@ -131,7 +133,8 @@ pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> Workloa
             let answer = answer(&cells, metric);
             Win {
                 at: at.clone(),
-                what: metric.superlative().to_owned(),
+                what: metric.superlative(),
+                meaning: metric.meaning(),
                 who: answer.who(),
                 short: answer.short(),
             }

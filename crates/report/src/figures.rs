@@ -180,14 +180,18 @@ pub fn of_workload(results: &Results, workload: &Workload<'_>, at: usize, logs: 
         // What stands in queues flat out is the less important figure.
         figures.push(throughput);
         figures.extend(axes);
-        figures.extend([cpu, series, memory]);
+        figures.extend([cpu, memory, series]);
         figures.extend(latency);
     } else {
         let after = latency.split_off(latency.len().min(1));
         figures.extend(axes);
         figures.extend(latency);
-        figures.extend(after);
-        figures.extend([series, memory, cpu, throughput]);
+        // Distribution and throughput stand side by side, the throughput last.
+        let (flows, ecdf) = after.split_at(after.len().saturating_sub(1));
+        figures.extend(flows.iter().cloned());
+        figures.extend([cpu, memory, series]);
+        figures.extend(ecdf.iter().cloned());
+        figures.push(throughput);
     }
     figures.retain(|figure| !figure.rows.is_empty());
     figures
@@ -329,9 +333,7 @@ fn cpu(workload: &Workload<'_>, id: String) -> Figure {
         kind: Kind::Times,
         wide: false,
         title: "Processor time per message".into(),
-        description: "For one delivery: of the system's own processes, of the publishing and of the subscribing clients. \
-                      A system without processes of its own works inside the clients."
-            .into(),
+        description: "For one delivery. A system without processes of its own works inside the clients.".into(),
         columns: vec!["row", "verdict", "part", "cpu_us_per_msg", "ci_low_us", "ci_high_us"],
         rows: stacked(workload, &PARTS),
         lines: Vec::new(),
@@ -349,9 +351,7 @@ fn memory(workload: &Workload<'_>, id: String) -> Figure {
         kind: Kind::Bytes,
         wide: false,
         title: "Memory".into(),
-        description: "Largest resident memory during the measurement: of the system's processes, and of the measuring client \
-                      with all its devices and records."
-            .into(),
+        description: "Largest resident memory during the measurement; the client's with all its devices and records.".into(),
         columns: vec!["row", "verdict", "part", "rss_bytes", "ci_low_bytes", "ci_high_bytes"],
         rows: stacked(workload, &PARTS),
         lines: Vec::new(),

@@ -30,6 +30,14 @@ struct Page<'a> {
     figures: Vec<Vec<Figure>>,
 }
 
+impl Page<'_> {
+    /// Whether the reference broker ran.
+    fn reference(&self) -> bool {
+        let mut cells = self.summary.workloads.iter().flat_map(|workload| &workload.cells);
+        cells.any(|cell| cell.reference)
+    }
+}
+
 /// The page of a run. `logs` make the distribution functions exact over repeats; without them
 /// the points stored in `results.json` are drawn.
 pub fn page(results: &Results, logs: &Logs) -> String {
@@ -56,7 +64,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     matrix::section(&mut out, results);
     trials::section(&mut out, &page.summary);
     facts::machine(&mut out, results);
-    facts::reading(&mut out);
+    facts::reading(&mut out, &page);
     out.push_str("</main>\n");
     data(&mut out, &page);
     let _ = writeln!(out, "<script>{SCRIPT}</script>");

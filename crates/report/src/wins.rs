@@ -6,7 +6,7 @@ use pubgauge_results::Trial;
 
 use crate::stats::{self, Estimate, Ratio};
 use crate::summary::{Bound, Cell};
-use crate::units;
+use crate::{units, words};
 
 /// A figure by which systems are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,17 @@ impl Metric {
             Metric::TailLatency => "lowest 99th percentile of latency",
             Metric::RoundTrip => "shortest median round trip",
             Metric::CpuPerMessage => "least processor time per message (client and system)",
+        }
+    }
+
+    /// The figure in one line.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Metric::Throughput => words::figure("delivered"),
+            Metric::MedianLatency => words::figure("p50"),
+            Metric::TailLatency => words::figure("p99"),
+            Metric::RoundTrip => "From when a question should have been sent to the arrival of its answer.",
+            Metric::CpuPerMessage => "Processor time of client and system together for one delivery: only together can a broker and a library be compared.",
         }
     }
 

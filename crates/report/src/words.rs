@@ -32,7 +32,7 @@ pub fn carries(carries: Carries) -> &'static str {
     }
 }
 
-/// What the figures mean, by the names that stand over columns and in front of answers.
+/// What the figures mean, by the names that stand over columns.
 pub const FIGURES: [(&str, &str); 18] = [
     ("verdict", "Whether the figures of a trial can be trusted, by written rules."),
     ("delivered", "Messages that arrived at subscribers per second of the measurement; repeated ones count once."),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 fn figures_of(results: &Results, logs: &Logs) -> Vec<Figure> {
     let summary = Summary::of(results);
     (0..summary.workloads.len())
-        .flat_map(|at| figures::of_workload(&summary, at, logs))
+        .flat_map(|at| figures::of_workload(results, &summary.workloads[at], at, logs))
         .collect()
 }
 

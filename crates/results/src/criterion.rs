@@ -282,14 +282,19 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         return outcome(None, "no trial bears on it".to_owned());
     }
     let show = |(trial, bearing): &(&Trial, Bearing)| {
-        format!(
-            "{} {}, {}, repeat {}: {}",
-            trial.system.name,
-            trial.system.version,
-            trial.workload.name,
-            trial.repeat,
-            bearing.figure
-        )
+        let mut words = vec![
+            format!("{} {}", trial.system.name, trial.system.version),
+            trial.workload.name.clone(),
+        ];
+        if !["", "default"].contains(&trial.settings_name.as_str()) {
+            words.push(trial.settings_name.clone());
+        }
+        words.extend(trial.axes.iter().map(|axis| {
+            let name = axis.name.rsplit('.').next().unwrap_or(&axis.name);
+            format!("{name} = {}", axis.value)
+        }));
+        let words = words.join(", ");
+        format!("{words}, repeat {}: {}", trial.repeat, bearing.figure)
     };
     for met in [Some(false), None] {
         let some: Vec<String> = said.iter().filter(|s| s.1.met == met).map(show).collect();
@@ -433,6 +438,21 @@ mod tests {
         assert_eq!(evaluate(&trials, &only_a).met, None);
         let unknown = evaluate(&trials, &criterion("latency.p99", Comparison::Less, 1.0));
         assert!(unknown.met.is_none() && unknown.figures.contains("no figure named"));
+    }
+
+    #[test]
+    fn trials_are_named_by_what_was_varied() {
+        let mut one = trial("a", Status::Valid, 5_000, 0);
+        one.settings_name = "safe".into();
+        one.axes = vec![crate::model::Axis {
+            name: "workload.fleet.flow.payload".into(),
+            value: "1KiB".into(),
+        }];
+        let said = evaluate(&[one], &criterion("latency_ns.p99", Comparison::Less, 1e3));
+        assert_eq!(
+            said.figures,
+            "a 1, fleet, safe, payload = 1KiB, repeat 1: 5 µs"
+        );
     }
 
     fn met(status: Status, figure: &str, comparison: Comparison, value: f64) -> Option<bool> {

@@ -46,7 +46,7 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
     Figure {
         id,
         kind: Kind::Series,
-        wide: false,
+        wide: true,
         title: "Second by second".into(),
         description: "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; shaded: the \
                       drain, in which nothing is sent. Of several repeats the one with the median rate."

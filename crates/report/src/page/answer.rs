@@ -116,7 +116,8 @@ fn overview(out: &mut String, page: &Page<'_>) {
         demands(out, page.results, answer, &names);
     }
     let heads = heads.iter().map(|(head, title)| (&head[..], &title[..]));
-    begin_table(out, "overview", "Which carries which load", [(&corner[..], "")].into_iter().chain(heads));
+    let class = if columns.len() > 5 { "overview many" } else { "overview" };
+    begin_table(out, class, "Which carries which load", [(&corner[..], "")].into_iter().chain(heads));
     for name in names {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
         for (at, point) in &columns {
@@ -214,13 +215,15 @@ pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
     if points.len() <= 1 {
         out.push_str("<dl class=\"wins\">\n");
         for win in &answer.wins {
-            let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape(&win.what), escape(&win.who));
+            let (what, meaning) = (escape(win.what), escape(win.meaning));
+            let _ = writeln!(out, "<dt title=\"{meaning}\">{what}</dt><dd>{}</dd>", escape(&win.who));
         }
         out.push_str("</dl>\n");
         return;
     }
-    let metrics: Vec<&str> = answer.wins.iter().map(|win| win.what.as_str()).fold(Vec::new(), once);
-    let heads = [""].iter().chain(&metrics).map(|head| (*head, ""));
+    let metrics: Vec<&str> = answer.wins.iter().map(|win| win.what).fold(Vec::new(), once);
+    let meaning = |metric: &str| answer.wins.iter().find(|win| win.what == metric).map_or("", |win| win.meaning);
+    let heads = [""].iter().chain(&metrics).map(|head| (*head, meaning(head)));
     begin_table(out, "fold", &format!("Who wins at what of {}", answer.workload), heads);
     for point in points {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(point));

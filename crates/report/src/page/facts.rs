@@ -7,6 +7,7 @@ use pubgauge_results::{Results, Status};
 
 use super::{END_TABLE, Page, badge, begin_table, escape, system_of};
 use crate::answers::Carries;
+use crate::columns::columns;
 use crate::summary::Summary;
 use crate::{units, words};
 
@@ -170,22 +171,31 @@ pub(super) fn machine(out: &mut String, results: &Results) {
     out.push_str("</section>\n");
 }
 
-/// Every word in one line.
-pub(super) fn reading(out: &mut String) {
+/// Every word that stands on the page, in one line each.
+pub(super) fn reading(out: &mut String, page: &Page<'_>) {
     out.push_str(
         "<section id=\"reading\"><h2>How to read this</h2>\n<p class=\"paper\">Folded in the file, and not on \
          paper: what each setting became, what each system can do, every trial, distribution functions, and the data of every figure.</p>\n",
     );
-    let carries = [Carries::Yes, Carries::No, Carries::CannotTell];
-    let answers = carries.map(|c| (c.word(), words::carries(c)));
-    let verdicts = Status::ALL.map(|status| (status.word(), words::verdict(status)));
+    let answers = [Carries::Yes, Carries::No, Carries::CannotTell].into_iter();
+    let rows = || page.answers.iter().flat_map(|answer| &answer.rows);
+    let answers = answers.filter(|carries| rows().any(|row| row.carries == Some(*carries)));
+    let answers = answers.map(|carries| (carries.word(), words::carries(carries)));
+    let verdicts = Status::ALL.into_iter();
+    let trials = &page.results.trials;
+    let verdicts = verdicts.filter(|status| trials.iter().any(|t| t.verdict.status == *status));
+    let verdicts = verdicts.map(|status| (status.word(), words::verdict(status)));
+    let workloads = &page.summary.workloads;
+    let shown: Vec<&str> = workloads.iter().flat_map(columns).map(|column| column.name).collect();
+    let always = ["latency"].into_iter().chain(page.reference().then_some("reference broker"));
+    let shown: Vec<&str> = always.chain(shown).collect();
+    let figures = words::FIGURES.into_iter().filter(|(name, _)| shown.contains(name));
     let interval = (
         "± and bars",
         "95 % confidence interval of the mean over repeats (Student's t). Two rows are called apart only if the interval of \
          their ratio leaves out 1 (Welch, on logarithms, Bonferroni); one repeat has no interval.",
     );
-    let figures = words::FIGURES.into_iter().chain([interval]);
-    list(out, answers.into_iter().chain(verdicts).chain(figures));
+    list(out, answers.chain(verdicts).chain(figures).chain([interval]));
     out.push_str("</section>\n");
 }
 

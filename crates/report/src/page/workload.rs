@@ -48,7 +48,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
     }
     out.push_str("<div class=\"figures\">\n");
     for figure in &page.figures[at] {
-        one_figure(out, figure, &workload.name);
+        one_figure(out, figure, &workload.name, workload.flat_out);
     }
     out.push_str("</div></section>\n");
 }
@@ -100,13 +100,14 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
     let _ = writeln!(out, "<p class=\"where\">{over} Processor time in µs for one delivery.</p>");
 }
 
-fn one_figure(out: &mut String, figure: &Figure, workload: &str) {
+fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool) {
     let (id, title) = (&figure.id, escape(&figure.title));
     let class = match (figure.wide, figure.kind) {
         (true, _) => " class=\"wide\"",
-        (_, Kind::Series) => " class=\"tall\"",
         // Said by others already: by the percentiles, by the table.
         (_, Kind::Ecdf | Kind::Throughput) => " class=\"screen\"",
+        // Queues flat out are the less important figure.
+        (_, Kind::Percentiles) if flat_out => " class=\"screen\"",
         _ => "",
     };
     let described = escape(&figure.description);
