@@ -8,19 +8,23 @@
 pub mod capability;
 pub mod clock;
 pub mod conformance;
+pub mod footprint;
 pub mod header;
 pub mod payload;
+pub mod resource;
 pub mod seam;
 pub mod settings;
 pub mod sim;
 
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
+pub use footprint::{Crowd, Footprint, Ports};
 pub use header::{Header, Kind, Mark};
 pub use payload::{Filler, Payload};
+pub use resource::{Attempt, Resource};
 pub use seam::{
-    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Fleet,
-    FleetConfig, Publish, Refusal, Secret, Subscription, Target, Tls, TopicId, Traits, Will,
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Failure,
+    Fleet, FleetConfig, Publish, Refusal, Secret, Subscription, Target, Tls, TopicId, Traits, Will,
     WireBytes,
 };
 pub use settings::{

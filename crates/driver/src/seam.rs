@@ -1,6 +1,7 @@
 //! The seam proper: [`Driver`], [`Fleet`], and the [`Events`] a fleet reports.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::{self, Answer, Capability, Topology};
 use crate::clock::{Clock, Nanos};
+use crate::footprint::{Crowd, Footprint};
 use crate::payload::Payload;
+use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings, Unsupported};
 
 /// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
@@ -63,6 +66,14 @@ pub trait Driver: Send + Sync {
     /// cannot say, for example that binary payloads travel as base64.
     fn capability(&self, capability: Capability, target: &Target) -> Answer {
         capability::derived(self, capability, target)
+    }
+
+    /// What clients of a system like `target` take, at the least, of the process and the host
+    /// that they live in under `settings`; pure, like [`Driver::resolve`]. Settings that it
+    /// refuses take nothing. The default knows nothing.
+    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
+        let _ = (settings, target, crowd);
+        Footprint::default()
     }
 
     /// Opens a fleet on the calling thread, which will be the only one to use it.
@@ -279,9 +290,44 @@ pub enum Change {
     Writable,
     /// The connection was lost or could not be made; says why and what to do. The client stays
     /// in place for [`Fleet::reconnect`].
-    Failed(String),
+    Failed(Failure),
     /// An orderly end that we asked for.
     Closed,
+}
+
+/// Why a client's connection was lost or could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// In words, with a hint.
+    pub why: String,
+    /// What the client itself ran out of, where that was the reason. `None` where it was the
+    /// system's doing, or where the driver cannot tell: a server that is out of descriptors or
+    /// memory refuses, closes or does not answer.
+    pub exhausted: Option<Resource>,
+}
+
+impl<S: Into<String>> From<S> for Failure {
+    fn from(why: S) -> Self {
+        Failure {
+            why: why.into(),
+            exhausted: None,
+        }
+    }
+}
+
+impl From<DriverError> for Failure {
+    fn from(error: DriverError) -> Self {
+        Failure {
+            why: error.to_string(),
+            exhausted: error.exhausted,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
 }
 
 /// Where a fleet reports what happened, from inside [`Fleet::poll`].
@@ -410,6 +456,8 @@ pub struct DriverError {
     pub what: String,
     /// What to do next.
     pub hint: Option<String>,
+    /// What the client itself ran out of, where that was the reason.
+    pub exhausted: Option<Resource>,
 }
 
 impl DriverError {
@@ -418,14 +466,39 @@ impl DriverError {
         DriverError {
             what: what.into(),
             hint: None,
+            exhausted: None,
         }
     }
 
     /// An error with advice.
     pub fn with_hint(what: impl Into<String>, hint: impl Into<String>) -> Self {
         DriverError {
-            what: what.into(),
             hint: Some(hint.into()),
+            ..DriverError::new(what)
         }
+    }
+
+    /// The client has run out of something; with the resource's advice.
+    pub fn exhausted(what: impl Into<String>, resource: Resource) -> Self {
+        DriverError {
+            exhausted: Some(resource),
+            ..DriverError::with_hint(what, resource.advice())
+        }
+    }
+
+    /// From words and the error that an attempt came to: `WHAT: ERROR`. Says what to do if a
+    /// resource of the client has ended.
+    pub fn of_io(what: impl fmt::Display, attempt: Attempt, error: &io::Error) -> Self {
+        let what = format!("{what}: {error}");
+        match Resource::ended(attempt, error) {
+            Some(resource) => DriverError::exhausted(what, resource),
+            None => DriverError::new(what),
+        }
+    }
+
+    /// The same error with this advice, unless it has some already.
+    pub fn or_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint.get_or_insert_with(|| hint.into());
+        self
     }
 }

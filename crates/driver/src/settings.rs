@@ -87,6 +87,38 @@ impl Settings {
         }
     }
 
+    /// These settings, with what `own` says on top.
+    pub fn with(&self, own: &Settings) -> Settings {
+        let mut native = self.native.clone();
+        for (driver, values) in &own.native {
+            native
+                .entry(driver.clone())
+                .or_default()
+                .extend(values.clone());
+        }
+        Settings {
+            pattern: own.pattern.or(self.pattern),
+            reliability: own.reliability.or(self.reliability),
+            durability: own.durability.or(self.durability),
+            session: own.session.or(self.session),
+            session_expiry_s: own.session_expiry_s.or(self.session_expiry_s),
+            last_value: own.last_value.or(self.last_value),
+            lifespan_ms: own.lifespan_ms.or(self.lifespan_ms),
+            in_flight: own.in_flight.or(self.in_flight),
+            queue_limit: own.queue_limit.or(self.queue_limit),
+            on_full: own.on_full.or(self.on_full),
+            batching: own.batching.or(self.batching),
+            priority: own.priority.or(self.priority),
+            multicast: own.multicast.or(self.multicast),
+            rate_limit_bytes_per_s: own.rate_limit_bytes_per_s.or(self.rate_limit_bytes_per_s),
+            conflate: own.conflate.or(self.conflate),
+            transport: own.transport.or(self.transport),
+            keep_alive_s: own.keep_alive_s.or(self.keep_alive_s),
+            user_properties: own.user_properties.clone().or(self.user_properties.clone()),
+            native,
+        }
+    }
+
     /// Whether a message may be lost without anybody having broken a promise.
     pub fn may_lose(&self) -> bool {
         matches!(

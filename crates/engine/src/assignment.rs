@@ -27,6 +27,8 @@ pub struct Assignment {
     pub role: Role,
     /// Its devices, as indices into the workload's.
     pub devices: Vec<u32>,
+    /// Which of the trial's settings they all ask for.
+    pub settings: u32,
     /// Marks the trial's messages.
     pub mark: Mark,
     /// Measured messages this worker may send where the measurement ends by count.
@@ -71,6 +73,8 @@ pub struct Brief {
     pub max_payload: usize,
     /// What each device does, in the order of devices.
     links: Vec<Link>,
+    /// Settings of each device.
+    pub settings_of: Vec<u32>,
     /// Whether a flow's bodies are ours, so that they can be checked (recorded contents are not).
     pub checked: Vec<bool>,
 }
@@ -109,6 +113,7 @@ impl Brief {
                 "the workload has {streams} streams (publishers times topics), but at most {MAX_STREAMS} can be told apart"
             ));
         }
+        let settings_of = settings_of(&workload)?;
         let flows = workload.flows.len() as u32;
         let starts = (0..flows).map(|f| audience.streams.partition_point(|s| s.flow < f) as u32);
         let flow_starts = starts.chain([streams]).collect();
@@ -138,6 +143,7 @@ impl Brief {
         links.sort_unstable();
         Ok(Arc::new(Brief {
             links,
+            settings_of,
             checked,
             workload,
             audience,
@@ -176,14 +182,31 @@ impl Brief {
     }
 }
 
-/// Splits the devices over workers: those that publish apart from those that only subscribe;
-/// members of one group together, because their ledger is one.
-pub fn divide(
-    brief: &Brief,
-    workers: Workers,
-    mark: Mark,
-    default_window: Option<u32>,
-) -> Vec<Assignment> {
+/// The settings of each device.
+fn settings_of(workload: &Workload) -> Result<Vec<u32>, String> {
+    let mut settings: Vec<Option<u32>> = vec![None; workload.devices.len()];
+    for flow in &workload.flows {
+        let publishers = flow.publishers.iter().map(|p| p.device);
+        for device in publishers.chain(flow.subscribers.iter().map(|s| s.device)) {
+            let known = settings[device as usize].get_or_insert(flow.settings);
+            if *known != flow.settings {
+                return Err(format!(
+                    "connection `{}` is used by flows with different settings",
+                    workload.devices[device as usize].name
+                ));
+            }
+        }
+    }
+    Ok(settings
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect())
+}
+
+/// Splits the devices over workers: those that publish apart from those that only subscribe; those
+/// with different settings apart, because a fleet has one; members of one group together, because
+/// their ledger is one. Each kind of settings has as many workers as `workers` says.
+pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
     let devices = brief.workload.devices.len();
     let mut publishes = vec![false; devices];
     for p in brief.workload.flows.iter().flat_map(|f| &f.publishers) {
@@ -196,12 +219,15 @@ pub fn divide(
         }
     }
     let mut assignments = Vec::new();
-    for (role, count) in [
+    let kinds = 0..brief.settings_of.iter().max().map_or(1, |most| most + 1);
+    let roles = [
         (Role::Publishers, workers.publishers),
         (Role::Subscribers, workers.subscribers),
-    ] {
+    ];
+    for (settings, (role, count)) in kinds.flat_map(|kind| roles.map(|role| (kind, role))) {
         let mine: Vec<u32> = (0..devices as u32)
             .filter(|d| publishes[*d as usize] == (role == Role::Publishers))
+            .filter(|d| brief.settings_of[*d as usize] == settings)
             .collect();
         let count = (count.max(1) as usize).min(mine.len());
         if count == 0 {
@@ -222,9 +248,10 @@ pub fn divide(
                 worker: assignments.len() as u32,
                 role,
                 devices,
+                settings,
                 mark,
                 measured_limit: None,
-                default_window,
+                default_window: None,
                 realtime: None,
                 pin_to: None,
             });

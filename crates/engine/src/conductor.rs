@@ -1,6 +1,6 @@
 //! The conductor leads the workers of one trial through its phases and adds up what they saw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use pubgauge_driver::{Clock, Driver, Filler, Mark, Nanos, Settings, Target};
+use pubgauge_driver::{
+    Attempt, Clock, Driver, DriverError, Failure, Filler, Mark, Nanos, Resource, Settings, Target,
+    Traits,
+};
 use pubgauge_workload::Until;
 
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
@@ -34,8 +37,9 @@ pub struct TrialSpec {
     pub driver: Arc<dyn Driver>,
     /// The system, running.
     pub target: Target,
-    /// What the application asks for.
-    pub settings: Settings,
+    /// What the application asks for: the trial's own settings first, then those of flows that have
+    /// settings of their own.
+    pub settings: Vec<Settings>,
     /// Real time, or simulated time; with simulated time a single worker runs on the calling
     /// thread.
     pub clock: Clock,
@@ -116,6 +120,7 @@ struct Conductor<'a> {
     inline: Vec<Worker>,
     addresses: Vec<(u32, String)>,
     failure: Option<String>,
+    exhausted: BTreeSet<Resource>,
     filled: Receiver<Filled>,
     times: BTreeMap<(u32, Measure), Histogram<u64>>,
     intervals: Vec<EncodedInterval>,
@@ -137,7 +142,7 @@ impl<'a> Conductor<'a> {
             brief: spec.brief.clone(),
             driver: spec.driver.clone(),
             target: spec.target.clone(),
-            settings: spec.settings.clone(),
+            settings: spec.settings.clone().into(),
             clock: spec.clock.clone(),
             epoch,
             live: live.clone(),
@@ -153,6 +158,7 @@ impl<'a> Conductor<'a> {
             inline: Vec::new(),
             addresses: Vec::new(),
             failure: None,
+            exhausted: BTreeSet::new(),
             filled,
             times: BTreeMap::new(),
             intervals: Vec::new(),
@@ -177,7 +183,7 @@ impl<'a> Conductor<'a> {
             Clock::Virtual(_) => {
                 match Worker::new(assignment, context.clone(), orders, reports) {
                     Ok(worker) => self.inline.push(worker),
-                    Err(error) => self.failure = Some(error.to_string()),
+                    Err(error) => self.fail(error.into()),
                 }
                 None
             }
@@ -198,17 +204,20 @@ impl<'a> Conductor<'a> {
                     match Worker::new(assignment, context, orders, reports.clone()) {
                         Ok(mut worker) => {
                             if let Err(error) = early {
-                                let _ = reports.send(Report::Failed(error));
+                                let _ = reports.send(Report::Failed(error.into()));
                             }
                             while worker.step() {}
                         }
                         Err(error) => {
-                            let _ = reports.send(Report::Failed(error.to_string()));
+                            let _ = reports.send(Report::Failed(error.into()));
                         }
                     }
                 });
                 spawned
-                    .map_err(|e| self.failure = Some(format!("cannot start a worker thread: {e}")))
+                    .map_err(|e| {
+                        let what = "cannot start a worker thread";
+                        self.fail(DriverError::of_io(what, Attempt::Start, &e).into());
+                    })
                     .ok()
             }
         };
@@ -230,8 +239,7 @@ impl<'a> Conductor<'a> {
         let began = self.spec.clock.now();
         let ready_by = began + phases.ready_within;
         self.enter(Phase::Connect, observer);
-        let traits = self.spec.driver.traits(&self.spec.settings);
-        if traits.publishers_first {
+        if self.any(|traits| traits.publishers_first) {
             self.connect(Some(Role::Publishers));
             self.wait_ready(Some(Role::Publishers), ready_by, observer, stop)?;
             self.connect(Some(Role::Subscribers));
@@ -343,7 +351,7 @@ impl<'a> Conductor<'a> {
         // The workers' last counters must be on show before they are believed.
         let settle = began + SETTLE;
         let mut closing = None;
-        let may_repeat = self.spec.driver.traits(&self.spec.settings).may_duplicate;
+        let may_repeat = self.any(|traits| traits.may_duplicate);
         let ended = loop {
             let (now, missing) = (self.spec.clock.now(), self.live.missing());
             let received = self.live.received.load(Relaxed);
@@ -386,6 +394,12 @@ impl<'a> Conductor<'a> {
             ended,
             span: self.spec.clock.now() - began,
         };
+    }
+
+    /// Whether something holds of the system under any of the settings.
+    fn any(&self, holds: impl Fn(Traits) -> bool) -> bool {
+        let mut settings = self.spec.settings.iter();
+        settings.any(|settings| holds(self.spec.driver.traits(settings)))
     }
 
     fn connect(&mut self, role: Option<Role>) {
@@ -468,6 +482,11 @@ impl<'a> Conductor<'a> {
             .then(|| format!("all {all} connections were lost"))
     }
 
+    fn fail(&mut self, failure: Failure) {
+        self.exhausted.extend(failure.exhausted);
+        self.failure.get_or_insert(failure.why);
+    }
+
     fn hear(&mut self) {
         let mut given_up = Vec::new();
         for hand in &mut self.hands {
@@ -477,8 +496,9 @@ impl<'a> Conductor<'a> {
                         hand.ready = true;
                         self.addresses.extend(addresses);
                     }
-                    Ok(Report::Failed(why)) => {
-                        self.failure.get_or_insert(why);
+                    Ok(Report::Failed(failure)) => {
+                        self.exhausted.extend(failure.exhausted);
+                        self.failure.get_or_insert(failure.why);
                     }
                     Ok(Report::Done(at)) => hand.done = Some(at),
                     Ok(Report::Stuck(positions)) => given_up.push(positions),
@@ -583,6 +603,7 @@ impl<'a> Conductor<'a> {
             for (sum, part) in series.iter_mut().zip(&recording.series) {
                 add_up(sum, part);
             }
+            self.exhausted.extend(&recording.exhausted);
         }
         if self.drain.ended == DrainEnd::CutShort {
             flows.iter_mut().for_each(FlowRecording::cut_short);
@@ -614,6 +635,7 @@ impl<'a> Conductor<'a> {
             drain: self.drain,
             table: self.table,
             epoch: self.epoch,
+            exhausted: std::mem::take(&mut self.exhausted),
             planned: self.spec.brief.workload.devices.len() as u64,
             connect_span: self.connect_span,
             prove_span: self.prove_span,
@@ -675,22 +697,26 @@ const CLOSE_AFTER: Nanos = 250_000_000;
 
 /// The assignments of a trial: one for all with simulated time, else as asked.
 fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
-    let traits = spec.driver.traits(&spec.settings);
-    let window = (!traits.back_pressure).then_some(DEFAULT_WINDOW);
     let mut assignments = match spec.clock {
+        // One worker, and so one kind of settings: several would each move the time.
         Clock::Virtual(_) => vec![Assignment {
             worker: 0,
             role: Role::Publishers,
             devices: (0..spec.brief.workload.devices.len() as u32).collect(),
+            settings: 0,
             mark: spec.mark,
             measured_limit: None,
-            default_window: window,
+            default_window: None,
             realtime: None,
             pin_to: None,
         }],
-        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.mark, window),
+        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.mark),
     };
     for (index, assignment) in assignments.iter_mut().enumerate() {
+        let traits = spec
+            .driver
+            .traits(&spec.settings[assignment.settings as usize]);
+        assignment.default_window = (!traits.back_pressure).then_some(DEFAULT_WINDOW);
         assignment.realtime = spec.realtime;
         assignment.pin_to =
             (!spec.pin_to.is_empty()).then(|| spec.pin_to[index % spec.pin_to.len()]);

@@ -1,9 +1,9 @@
 //! Everything that one trial gave, added up over its workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
-use pubgauge_driver::Nanos;
+use pubgauge_driver::{Nanos, Resource};
 
 use crate::assignment::Timetable;
 use crate::recording::{FlowRecording, Recording};
@@ -110,6 +110,8 @@ pub struct TrialRecord {
     pub table: Option<Timetable>,
     /// Origin of the times in headers.
     pub epoch: Nanos,
+    /// What the client itself ran out of.
+    pub exhausted: BTreeSet<Resource>,
     /// Connections planned.
     pub planned: u64,
     /// From the first connect to the last, ns.
@@ -132,6 +134,7 @@ impl TrialRecord {
             drain: Drain::default(),
             table: None,
             epoch: 0,
+            exhausted: BTreeSet::new(),
             planned: 0,
             connect_span: 0,
             prove_span: 0,

@@ -1,6 +1,8 @@
 //! What a worker saw, as plain data that could cross a network; sums of workers are exact.
 
-use pubgauge_driver::{Nanos, WireBytes};
+use std::collections::BTreeSet;
+
+use pubgauge_driver::{Nanos, Resource, WireBytes};
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
@@ -44,6 +46,8 @@ pub struct Recording {
     pub done_at: Option<Nanos>,
     /// Accepted messages not settled when the fleet was closed.
     pub unsettled: u64,
+    /// What the client itself ran out of.
+    pub exhausted: BTreeSet<Resource>,
     /// What went wrong, in order, at most [`Recording::MOST_ERRORS`].
     pub errors: Vec<String>,
     /// Errors beyond that.

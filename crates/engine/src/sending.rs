@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
-    ClientId, Clock, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish, TopicId,
+    ClientId, Clock, DriverError, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish,
+    TopicId,
 };
 use pubgauge_workload::{Due, Exchange, Flow, Schedule};
 use rustc_hash::FxHashMap;
@@ -171,7 +172,7 @@ impl Sending {
         &mut self,
         fleet: &mut dyn Fleet,
         clients: &FxHashMap<u32, ClientId>,
-    ) -> Result<(), String> {
+    ) -> Result<(), DriverError> {
         let brief = self.brief.clone();
         for (f, flow) in brief.workload.flows.iter().enumerate() {
             for (p, publisher) in flow.publishers.iter().enumerate() {
@@ -190,7 +191,7 @@ impl Sending {
                 });
                 self.by_client.entry(client.0).or_default().push(local);
                 for topic in &publisher.topics {
-                    let topic = fleet.advertise(*client, topic).map_err(|e| e.to_string())?;
+                    let topic = fleet.advertise(*client, topic)?;
                     self.outlets.push(Outlet {
                         topic,
                         next: [0; 2],
@@ -206,9 +207,7 @@ impl Sending {
                     .streams_of(f)
                     .zip(flow.publishers.iter().flat_map(|p| &p.topics))
                 {
-                    let topic = fleet
-                        .advertise(*client, &reply_topic(topic))
-                        .map_err(|e| e.to_string())?;
+                    let topic = fleet.advertise(*client, &reply_topic(topic))?;
                     self.reply_topics.insert(stream, topic);
                 }
             }

@@ -230,6 +230,7 @@ mod tests {
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,
+            settings: 0,
         };
         let workload = Workload {
             name: "test".into(),

@@ -1,14 +1,14 @@
 //! A worker: one thread, one loop, one fleet. Due sends first, then poll until the next is due.
 
-mod clients;
+pub mod clients;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{
-    ClientId, Clock, Driver, DriverError, Filler, Fleet, FleetConfig, Nanos, Settings, Target,
-    Traits,
+    ClientId, Clock, Driver, DriverError, Failure, Filler, Fleet, FleetConfig, Nanos, Resource,
+    Settings, Target, Traits,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub enum Report {
     /// reached.
     Ready(Vec<(u32, String)>),
     /// Connecting or subscribing has failed for good.
-    Failed(String),
+    Failed(Failure),
     /// The measured messages it was allowed are all handed over.
     Done(Nanos),
     /// A flow's window has been full for long without anything coming back. What was sent of it.
@@ -83,8 +83,8 @@ pub struct Context {
     pub driver: Arc<dyn Driver>,
     /// The system.
     pub target: Target,
-    /// What the application asks for.
-    pub settings: Settings,
+    /// What the application asks for, as [`Assignment::settings`] counts.
+    pub settings: Arc<[Settings]>,
     /// The trial's clock.
     pub clock: Clock,
     /// Origin of the times in headers.
@@ -158,6 +158,7 @@ pub struct Worker {
     closing: bool,
     errors: Vec<String>,
     more_errors: u64,
+    exhausted: BTreeSet<Resource>,
 }
 
 impl Worker {
@@ -171,7 +172,8 @@ impl Worker {
         commands: Receiver<Command>,
         reports: Sender<Report>,
     ) -> Result<Self, DriverError> {
-        let traits = context.driver.traits(&context.settings);
+        let settings = &context.settings[assignment.settings as usize];
+        let traits = context.driver.traits(settings);
         let (fleet, helpers) = {
             let _one_at_a_time = OPENING
                 .lock()
@@ -179,7 +181,7 @@ impl Worker {
             let before = threads();
             let fleet = context.driver.open(FleetConfig {
                 target: context.target.clone(),
-                settings: context.settings.clone(),
+                settings: settings.clone(),
                 clock: context.clock.clone(),
                 max_payload: context.brief.max_payload,
                 clients: assignment.devices.len(),
@@ -238,6 +240,7 @@ impl Worker {
             closing: false,
             errors: Vec::new(),
             more_errors: 0,
+            exhausted: BTreeSet::new(),
         })
     }
 
@@ -264,7 +267,7 @@ impl Worker {
             if at <= now {
                 self.reconnects.pop_front();
                 if let Err(error) = self.fleet.reconnect(client) {
-                    self.note(error.to_string());
+                    self.note(error.into());
                 }
             } else {
                 until = until.min(at);
@@ -274,7 +277,7 @@ impl Worker {
         self.sending.show();
         self.pulse.sleeps(until);
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
-            self.fail(error.to_string());
+            self.fail(error.into());
             return true;
         }
         if !self.receiving.changes.is_empty() {
@@ -327,7 +330,7 @@ impl Worker {
                         &windowed,
                     );
                     if let Err(error) = self.sending.start(table, window, &self.context.intervals) {
-                        self.fail(error);
+                        self.fail(error.into());
                     }
                     self.phase = Phase::Running;
                 }
@@ -403,15 +406,16 @@ impl Worker {
         until.min(next)
     }
 
-    fn note(&mut self, error: String) {
+    fn note(&mut self, error: Failure) {
+        self.exhausted.extend(error.exhausted);
         if self.errors.len() < Recording::MOST_ERRORS {
-            self.errors.push(error);
+            self.errors.push(error.why);
         } else {
             self.more_errors += 1;
         }
     }
 
-    fn fail(&mut self, error: String) {
+    fn fail(&mut self, error: Failure) {
         let _ = self.reports.send(Report::Failed(error.clone()));
         self.note(error);
     }
@@ -450,6 +454,7 @@ impl Worker {
             remade: self.remade,
             done_at: self.sending.done_at,
             unsettled,
+            exhausted: std::mem::take(&mut self.exhausted),
             errors: std::mem::take(&mut self.errors),
             more_errors: self.more_errors,
         };

@@ -74,6 +74,7 @@ fn workload(arrivals: Arrivals, messages: u64) -> Workload {
         active_for: None,
         exchange: Exchange::OneWay,
         window: Some(2_000),
+        settings: 0,
     };
     let phases = Phases {
         warm_up: Until::Time(SECOND / 5),
@@ -112,7 +113,7 @@ fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> u
             endpoints: vec![format!("mqtt://{address}")],
             ..Target::default()
         },
-        settings,
+        settings: vec![settings],
         clock: Clock::Monotonic,
         workers: Workers::default(),
         mark: Mark::from_seed(3),

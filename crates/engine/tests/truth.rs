@@ -49,6 +49,7 @@ fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
         active_for: None,
         exchange: Exchange::OneWay,
         window: None,
+        settings: 0,
     };
     let phases = Phases {
         warm_up: Until::Time(SECOND),
@@ -75,7 +76,7 @@ fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock:
         brief: Brief::new(workload).expect("a sound workload"),
         driver: Arc::new(SimulatedDriver),
         target: SimulatedDriver::target(bus.clone()),
-        settings: with_behaviour(settings, &behaviour),
+        settings: vec![with_behaviour(settings, &behaviour)],
         clock,
         workers: Workers::default(),
         mark: MARK,
@@ -322,6 +323,26 @@ fn late_subscribers_are_waited_for() {
         "{}",
         run.record.prove_span
     );
+}
+
+/// More topics than messages that may be unacknowledged: each gets its sentinel all the same.
+#[test]
+fn readiness_is_proven_at_any_window() {
+    for in_flight in [1, 20] {
+        let mut w = workload(2, 1, Arrivals::Periodic { per_s: 100.0 });
+        for (p, publisher) in w.flows[0].publishers.iter_mut().enumerate() {
+            publisher.topics = (0..50).map(|t| format!("t/{p}/{t}")).collect();
+        }
+        let settings = Settings {
+            reliability: Some(Reliability::AtLeastOnce),
+            in_flight: Some(in_flight),
+            ..Settings::default()
+        };
+        let clock = Clock::virtual_at(SECOND);
+        let run = simulate(w, Behaviour::default(), settings, clock);
+        agree(&run);
+        assert_eq!(run.record.recordings[0].sentinels, 100);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use pubgauge_driver::DriverError;
+use pubgauge_driver::{Attempt, DriverError};
 
 /// How a protocol's endpoints are written.
 #[derive(Clone, Copy, Debug)]
@@ -127,10 +127,9 @@ impl Endpoint {
         let addresses: Vec<_> = (host, port)
             .to_socket_addrs()
             .map_err(|error| {
-                DriverError::with_hint(
-                    format!("the host of {shown} was not found: {error}"),
-                    "check the spelling and the name service, or give an IP address",
-                )
+                let what = format!("the host of {shown} was not found");
+                DriverError::of_io(what, Attempt::Open, &error)
+                    .or_hint("check the spelling and the name service, or give an IP address")
             })?
             .collect();
         if addresses.is_empty() {

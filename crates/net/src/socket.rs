@@ -1,9 +1,10 @@
 //! Non-blocking TCP sockets.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use pubgauge_driver::DriverError;
+use pubgauge_driver::{Attempt, DriverError, Failure, Resource};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
@@ -65,8 +66,8 @@ pub fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> Io {
         .into()
 }
 
-/// Makes a socket with the options set and begins to connect. The inner result is what `connect`
-/// said where it said it at once.
+/// Makes a socket with the options set and begins to connect to an endpoint, `shown` in words. The
+/// inner result is what `connect` said where it said it at once.
 ///
 /// # Errors
 /// When no socket can be made, an option cannot be set, or `source` is no address of this host.
@@ -74,15 +75,21 @@ pub fn begin_connect(
     address: SocketAddr,
     source: Option<IpAddr>,
     options: &SocketOptions,
-) -> Result<(OwnedFd, Result<(), Errno>), DriverError> {
+    shown: &str,
+) -> Result<(OwnedFd, Result<(), Failure>), DriverError> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let fd = net::socket_with(family, SocketType::STREAM, flags, None).map_err(socket_error)?;
+    let fd = net::socket_with(family, SocketType::STREAM, flags, None).map_err(|errno| {
+        DriverError::of_io("cannot make a socket", Attempt::Open, &errno.into())
+    })?;
     let set = |what: &str, result: Result<(), Errno>| {
-        result.map_err(|errno| DriverError::new(format!("cannot set {what} on a socket: {errno}")))
+        result.map_err(|errno| {
+            let what = format!("cannot set {what} on a socket");
+            DriverError::of_io(what, Attempt::Open, &errno.into())
+        })
     };
     set(
         "TCP_NODELAY",
@@ -106,20 +113,38 @@ pub fn begin_connect(
         // them Linux searches long for each: it tries every other port of its range first.)
         set("IP_BIND_ADDRESS_NO_PORT", bind_address_no_port(&fd))?;
         net::bind(&fd, &SocketAddr::new(source, 0)).map_err(|errno| {
-            DriverError::with_hint(
-                format!("cannot connect from {source}: {errno}"),
-                "a source address must belong to this host (all of 127.0.0.0/8 does)",
-            )
+            let what = format!("cannot connect from {source}");
+            DriverError::of_io(what, Attempt::BindAnyPort, &errno.into())
+                .or_hint("a source address must belong to this host (all of 127.0.0.0/8 does)")
         })?;
     }
     let begun = loop {
         match net::connect(&fd, &address) {
             Err(Errno::INTR) => {}
             Err(Errno::INPROGRESS) => break Ok(()),
-            other => break other,
+            // Said of a source address for want of ports, and of a destination for want of a
+            // source address.
+            Err(Errno::ADDRNOTAVAIL) if !has_source_address(address) => {
+                break Err(Failure::from(format!(
+                    "{shown}: this host has no address to connect to {} from\n  hint: check the network, and whether IPv6 is on where that is an address of IPv6",
+                    address.ip()
+                )));
+            }
+            other => break other.map_err(|errno| failure(errno, shown, true)),
         }
     };
     Ok((fd, begun))
+}
+
+/// Whether this host has an address from which `address` can be reached: to connect a UDP socket
+/// chooses one, sends nothing, and takes none of TCP's ports.
+fn has_source_address(address: SocketAddr) -> bool {
+    let any: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let reached = UdpSocket::bind(any).and_then(|socket| socket.connect(address));
+    !reached.is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
 fn bind_address_no_port(fd: &OwnedFd) -> Result<(), Errno> {
@@ -140,24 +165,19 @@ fn bind_address_no_port(fd: &OwnedFd) -> Result<(), Errno> {
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
 }
 
-fn socket_error(errno: Errno) -> DriverError {
-    let hint = match errno {
-        Errno::MFILE => {
-            "every connection needs a file descriptor: raise the limit (ulimit -n), or plan fewer clients or more processes"
-        }
-        Errno::NFILE => {
-            "the whole host is out of file descriptors: raise fs.file-max or plan fewer clients"
-        }
-        Errno::NOBUFS | Errno::NOMEM => {
-            "the kernel is out of memory for sockets: plan fewer clients"
-        }
-        _ => return DriverError::new(format!("cannot make a socket: {errno}")),
-    };
-    DriverError::with_hint(format!("cannot make a socket: {errno}"), hint)
-}
-
 /// Why a connection could not be made or was lost, and what to do.
-pub fn explain(errno: Errno, endpoint: &str, connecting: bool) -> String {
+pub fn failure(errno: Errno, endpoint: &str, connecting: bool) -> Failure {
+    let attempt = match connecting {
+        true => Attempt::Connect,
+        false => Attempt::Transfer,
+    };
+    if let Some(resource) = Resource::of_errno(attempt, errno.raw_os_error()) {
+        let what = match resource {
+            Resource::Ports => format!("{endpoint}: no local port left"),
+            _ => format!("{endpoint}: {errno}"),
+        };
+        return DriverError::exhausted(what, resource).into();
+    }
     let (what, hint) = match errno {
         Errno::CONNREFUSED => (
             "connection refused",
@@ -170,10 +190,6 @@ pub fn explain(errno: Errno, endpoint: &str, connecting: bool) -> String {
         Errno::HOSTUNREACH | Errno::NETUNREACH => {
             ("no route to the host", "check the address and the network")
         }
-        Errno::ADDRNOTAVAIL => (
-            "no local port left",
-            "one source address has some 28,000 ports for each server: use several source addresses",
-        ),
         Errno::CONNRESET if connecting => (
             "connection reset",
             "the server took the connection and dropped it: its log may say why; a limit on connections is common",
@@ -183,7 +199,7 @@ pub fn explain(errno: Errno, endpoint: &str, connecting: bool) -> String {
             "the server or something between dropped the connection: its log may say why",
         ),
         Errno::PIPE => ("the server closed the connection", "its log may say why"),
-        other => return format!("{endpoint}: {other}"),
+        other => return format!("{endpoint}: {other}").into(),
     };
-    format!("{endpoint}: {what}\n  hint: {hint}")
+    format!("{endpoint}: {what}\n  hint: {hint}").into()
 }

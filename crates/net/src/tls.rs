@@ -5,9 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use pubgauge_driver::{DriverError, Tls};
+use pubgauge_driver::{Attempt, DriverError, Tls};
 use rustix::io::Errno;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
@@ -55,9 +55,8 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
         (None, None) => builder.with_no_client_auth(),
         (Some(cert_file), Some(key_file)) => {
             let chain = certificates(cert_file, "the client's certificate")?;
-            let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| {
-                unreadable(key_file, "the client's private key", &error.to_string())
-            })?;
+            let key = PrivateKeyDer::from_pem_file(key_file)
+                .map_err(|error| unreadable(key_file, "the client's private key", error))?;
             builder.with_client_auth_cert(chain, key).map_err(|error| {
                 DriverError::with_hint(
                     format!("the client's certificate cannot be used: {error}"),
@@ -82,14 +81,16 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
 fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, DriverError> {
     CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
-        .map_err(|error| unreadable(path, what, &error.to_string()))
+        .map_err(|error| unreadable(path, what, error))
 }
 
-fn unreadable(path: &Path, what: &str, error: &str) -> DriverError {
-    DriverError::with_hint(
-        format!("cannot read {what} from {}: {error}", path.display()),
-        "expected a PEM file that this user may read",
-    )
+fn unreadable(path: &Path, what: &str, error: pem::Error) -> DriverError {
+    let what = format!("cannot read {what} from {}", path.display());
+    match error {
+        pem::Error::Io(error) => DriverError::of_io(what, Attempt::Open, &error),
+        other => DriverError::new(format!("{what}: {other}")),
+    }
+    .or_hint("expected a PEM file that this user may read")
 }
 
 /// The name that the server's certificate must be for.

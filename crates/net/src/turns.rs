@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 
 use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, Clock, Delivery, DriverError, Events, Nanos,
+    Acknowledgement, Attempt, Change, ClientId, Clock, Delivery, DriverError, Events, Nanos,
 };
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -29,9 +29,10 @@ impl Turns {
     /// If there are no more descriptors.
     pub fn new(clock: Clock) -> Result<Turns, DriverError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
-            DriverError::with_hint(
-                format!("cannot make an epoll descriptor: {errno}"),
-                "raise the limit on file descriptors (ulimit -n)",
+            DriverError::of_io(
+                "cannot make an epoll descriptor",
+                Attempt::Open,
+                &errno.into(),
             )
         })?;
         let opened = clock.now();
@@ -55,10 +56,7 @@ impl Turns {
             | epoll::EventFlags::ET;
         let data = epoll::EventData::new_u64(u64::from(id.0));
         epoll::add(&self.epoll, fd, data, flags).map_err(|errno| {
-            DriverError::with_hint(
-                format!("cannot watch a socket: {errno}"),
-                "raise the limit fs.epoll.max_user_watches, or plan fewer clients",
-            )
+            DriverError::of_io("cannot watch a socket", Attempt::Watch, &errno.into())
         })
     }
 
@@ -90,7 +88,11 @@ impl Turns {
         match epoll::wait(&self.epoll, list, Some(&timeout)) {
             Ok(n) => Ok(n),
             Err(Errno::INTR) => Ok(0),
-            Err(errno) => Err(DriverError::new(format!("epoll failed: {errno}"))),
+            Err(errno) => Err(DriverError::of_io(
+                "epoll failed",
+                Attempt::Transfer,
+                &errno.into(),
+            )),
         }
     }
 }

@@ -210,6 +210,7 @@ fn pair(arrivals: Arrivals, subscribers: u32) -> Workload {
         active_for: None,
         exchange: Exchange::OneWay,
         window: None,
+        settings: 0,
     };
     let phases = Phases {
         warm_up: Until::Time(PART / 4),
@@ -236,7 +237,7 @@ fn spec(
         brief: Brief::new(workload).map_err(anyhow::Error::msg)?,
         driver,
         target,
-        settings,
+        settings: vec![settings],
         clock: Clock::Monotonic,
         workers: Workers::default(),
         mark,

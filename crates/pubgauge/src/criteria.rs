@@ -30,7 +30,7 @@ pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
             systems: one(&criterion.filter.system),
             workloads: one(&criterion.filter.workload),
             cells: cells(criterion, plan),
-            flow: None,
+            flow: criterion.filter.flow.clone(),
         },
     }
 }
@@ -59,6 +59,7 @@ fn figure(figure: Figure) -> String {
             Count::Published => "published",
             Count::Refused => "refused",
             Count::NotSent => "not_sent",
+            Count::UnderWay => "under_way",
             Count::Delivered => "delivered",
             Count::Lost => "lost",
             Count::Duplicated => "duplicated",
@@ -112,6 +113,7 @@ mod tests {
             Count::Published,
             Count::Refused,
             Count::NotSent,
+            Count::UnderWay,
             Count::Delivered,
             Count::Lost,
             Count::Duplicated,

@@ -9,6 +9,7 @@ compile_error!(
 
 mod args;
 mod calibrate;
+mod capacity;
 mod check;
 mod criteria;
 mod drivers;

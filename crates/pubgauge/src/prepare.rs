@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Unsupported};
+use pubgauge_engine::assignment::Workers;
 use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
 
 use crate::args::{Daily, Selection};
-use crate::drivers;
 use crate::exit::Ending;
+use crate::{capacity, drivers};
 use pubgauge_runner::convert::one_line;
 
 /// A plan, and the systems it runs on.
@@ -86,6 +87,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         }
         return Err(Ending::bad_input(why));
     }
+    capacity::check(&plan, &systems, Workers::default())?;
     Ok(Prepared {
         given,
         plan,
@@ -160,16 +162,19 @@ fn split_subscriptions(plan: &mut Plan, systems: &BTreeMap<String, Chosen>) {
 /// The first subscription of a trial that its system cannot have, and why.
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
-    for subscriber in trial.workload.flows.iter().flat_map(|f| &f.subscribers) {
+    let all: Vec<&Settings> = trial.all_settings().collect();
+    let flows = trial.workload.flows.iter();
+    let subscribers =
+        flows.flat_map(|f| f.subscribers.iter().map(|s| (all[f.settings as usize], s)));
+    for (settings, subscriber) in subscribers {
         for filter in &subscriber.filters {
             let subscription = Subscription {
                 filter: filter.clone(),
                 group: subscriber.group.clone(),
             };
-            let Err(error) =
-                chosen
-                    .driver
-                    .check_subscription(&trial.settings, &target, &subscription)
+            let Err(error) = chosen
+                .driver
+                .check_subscription(settings, &target, &subscription)
             else {
                 continue;
             };

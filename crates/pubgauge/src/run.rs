@@ -12,9 +12,7 @@ use pubgauge_results::model::{
 use pubgauge_results::store::{NewRun, RunFolder};
 use pubgauge_runner::{Bench, Job, perform};
 use pubgauge_study::Plan;
-use pubgauge_testbed::{
-    Catalog, Testbed, check_descriptors, load_average, machine_facts, raise_nofile,
-};
+use pubgauge_testbed::{Catalog, Testbed, load_average, machine_facts, raise_nofile};
 
 use crate::args::{Login, RunArgs};
 use crate::calibrate::Calibration;
@@ -23,7 +21,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::progress::{Progress, so_many_trials};
 use crate::report::{show, write_page};
 use crate::signals;
-use crate::{calibrate, criteria, drivers, matrix};
+use crate::{calibrate, capacity, criteria, drivers, matrix};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -39,14 +37,8 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let prepared = prepare(&args.selection, &testbed)?;
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    let most = prepared
-        .plan
-        .trials
-        .iter()
-        .map(|t| t.workload.devices.len() as u64)
-        .max()
-        .unwrap_or(0);
-    check_descriptors(most).map_err(Ending::bad_input)?;
+    let workers = args.client.client().workers;
+    capacity::check(&prepared.plan, &prepared.systems, workers)?;
     let tls = tls(&args.login)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
@@ -103,6 +95,9 @@ fn trials(
         so_many_trials(count),
         plan.duration_estimate() as f64 / 1e9
     ));
+    for note in &plan.notes {
+        progress.say(&format!("note: {note}"));
+    }
     for trial in &plan.trials {
         if stop.load(Relaxed) {
             break;
@@ -132,6 +127,11 @@ fn trials(
             library_version: drivers::library_version(chosen.driver.name()),
             driver: chosen.driver.clone(),
             settings: &trial.settings,
+            of_flows: trial
+                .of_flows
+                .iter()
+                .map(|own| (own.clone(), chosen.resolve(own).unwrap_or_default()))
+                .collect(),
             settings_name: &trial.settings_name,
             axes: &trial.axes,
             mappings: chosen.resolve(&trial.settings).unwrap_or_default(),
@@ -232,7 +232,8 @@ fn resolved(plan: &Plan) -> serde_json::Value {
         .iter()
         .map(|t| {
             serde_json::json!({
-                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings, "repeat": t.repeat,
+                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings,
+                "of_flows": t.of_flows, "repeat": t.repeat,
             })
         })
         .collect();

@@ -131,6 +131,86 @@ fn of<'a>(results: &'a Value, workload: &str) -> Vec<&'a Value> {
 }
 
 #[test]
+fn flows_with_settings_of_their_own() {
+    let place = Place::new();
+    std::fs::write(
+        place.at("study.toml"),
+        r#"
+name = "fleet"
+[phases]
+warm-up = "200ms"
+measure = "1s"
+[[workload]]
+name = "fleet"
+[[workload.flow]]
+name = "readings"
+publishers = 5
+payload = "64B"
+rate = "500/s"
+[[workload.flow]]
+name = "commands"
+pattern = "1-n"
+subscribers = 5
+payload = "64B"
+rate = "20/s"
+settings = { reliability = "at-least-once" }
+[[criterion]]
+figure = "lost"
+equals = 0
+flow = "commands"
+[[criterion]]
+figure = "delivered"
+at-least = 200
+flow = "readings"
+"#,
+    )
+    .unwrap();
+    place.run(&["run", "study.toml", "--on", "mosquitto", "--out", "run"]);
+    let trial = place.trial("run");
+    adds_up(&trial);
+    let flows = trial["flows"].as_array().unwrap();
+    assert_eq!(flows[0]["settings"], Value::Null);
+    assert_eq!(flows[1]["settings"]["reliability"], "at-least-once");
+    let mappings = flows[1]["mappings"].as_array().unwrap();
+    let qos = mappings.iter().find(|m| m["setting"] == "reliability");
+    assert_eq!(qos.unwrap()["native"], "QoS 1 published, QoS 1 subscribed");
+    // Only the commands are acknowledged, and only their criterion is about them.
+    assert_eq!(trial["acknowledgement_ns"]["count"], flows[1]["published"]);
+    assert_eq!(count(&trial, "connections.planned"), 12);
+    let results = place.results("run");
+    let criteria = results["study"]["criteria"].as_array().unwrap();
+    assert!(
+        criteria[0]["criterion"]
+            .as_str()
+            .unwrap()
+            .contains("of flow commands")
+    );
+    assert!(criteria.iter().all(|c| c["met"] == true), "{criteria:?}");
+    // The series of each flow adds up to that of the trial.
+    let sum = |list: &Value| -> u64 {
+        let records = list.as_array().unwrap().iter();
+        records.map(|r| r["delivered"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(
+        sum(&flows[0]["series"]) + sum(&flows[1]["series"]),
+        sum(&trial["series"])
+    );
+}
+
+#[test]
+fn more_topics_than_the_window_are_proven_ready() {
+    let place = Place::new();
+    for system in ["reference-broker", "mosquitto"] {
+        let mut args = vec!["run", "--on", system, "--qos", "1", "--publishers", "1"];
+        args.extend(["--topics", "21", "--subscribers", "1", "--out", system]);
+        args.extend(SHORT);
+        place.run(&args);
+        adds_up(&place.trial(system));
+    }
+    place.is_clean();
+}
+
+#[test]
 fn every_system_carries_every_pattern_and_the_counts_add_up() {
     let place = Place::new();
     place.write("patterns.toml", PATTERNS);

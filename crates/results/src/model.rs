@@ -594,6 +594,35 @@ pub struct FlowFigures {
     pub send_lag_ns: Distribution,
     /// As in [`Trial`].
     pub round_trip_ns: Option<Distribution>,
+    /// What was asked for, where the flow has settings of its own.
+    #[serde(default)]
+    pub settings: Option<Settings>,
+    /// What each of these became.
+    #[serde(default)]
+    pub mappings: Vec<Mapping>,
+    /// As fast as the system takes messages.
+    #[serde(default)]
+    pub flat_out: bool,
+    /// Its series, where the workload has several flows.
+    #[serde(default)]
+    pub series: Vec<FlowSecond>,
+}
+
+/// One record of the series of one flow; as in [`Second`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSecond {
+    /// As in [`Second`].
+    pub t_s: f64,
+    /// As in [`Second`].
+    pub published: u64,
+    /// As in [`Second`].
+    pub due: u64,
+    /// As in [`Second`].
+    pub delivered: u64,
+    /// As in [`Second`].
+    pub backlog: u64,
+    /// As in [`Second`].
+    pub waiting: u64,
 }
 
 /// One record of the series: a second or a shorter interval of the measurement (and of the drain,

@@ -10,10 +10,10 @@
 //! delivered equals offered, steady processor load and latency; its 70 % limit on client
 //! processors stands in [`thresholds::PACED_RUNNING`].
 
-use pubgauge_driver::{OnFull, Reliability};
+use pubgauge_driver::{OnFull, Reliability, Settings};
 
 pub use crate::model::Circumstances;
-use crate::model::{Second, Status, Trial, Verdict};
+use crate::model::{FlowFigures, Second, Status, Trial, Verdict};
 
 mod broken;
 mod client;
@@ -130,46 +130,99 @@ impl Findings {
     }
 }
 
-fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
-    if trial.lost > 0 && !losses_allowed(trial) {
-        let lost = format!(
-            "{} of {} expected deliveries were lost ({})",
-            trial.lost,
-            trial.expected,
-            percent(trial.lost, trial.expected)
-        );
-        // What is acknowledged is kept for a subscriber that has no time; nothing else is.
-        let acknowledged = trial
-            .settings
-            .reliability
-            .is_some_and(|r| !matches!(r, Reliability::AtMostOnce | Reliability::BestEffort));
-        match client.subscriber_trouble(trial).filter(|_| !acknowledged) {
-            Some(trouble) => findings.add(
-                Rule::LostByClient,
-                Status::ClientBound,
-                format!("{lost}, and the client may have let them fall: {trouble}"),
-            ),
-            None => findings.add(Rule::Lost, Status::Lossy, lost),
+/// What is judged by itself: a flow, where a workload has several, or the whole trial.
+struct Part<'a> {
+    /// The flow, as the beginning of a sentence.
+    of: String,
+    settings: &'a Settings,
+    flat_out: bool,
+    offered: u64,
+    refused: u64,
+    not_sent: u64,
+    expected: u64,
+    lost: u64,
+    duplicated: u64,
+}
+
+impl Part<'_> {
+    fn all(trial: &Trial) -> Vec<Part<'_>> {
+        if trial.flows.len() < 2 {
+            return vec![Part {
+                of: String::new(),
+                settings: &trial.settings,
+                flat_out: trial.workload.flat_out,
+                offered: trial.offered,
+                refused: trial.refused,
+                not_sent: trial.not_sent,
+                expected: trial.expected,
+                lost: trial.lost,
+                duplicated: trial.duplicated,
+            }];
         }
+        let flow = |flow: &'_ FlowFigures| format!("flow `{}`: ", flow.name);
+        let part = |f| Part {
+            of: flow(f),
+            settings: f.settings.as_ref().unwrap_or(&trial.settings),
+            flat_out: f.flat_out,
+            offered: f.offered,
+            refused: f.refused,
+            not_sent: f.not_sent,
+            expected: f.expected,
+            lost: f.lost,
+            duplicated: f.duplicated,
+        };
+        trial.flows.iter().map(part).collect()
     }
-    let repeats_allowed = trial.settings.reliability == Some(Reliability::AtLeastOnce);
-    if trial.duplicated > 0 && !repeats_allowed {
-        findings.add(
-            Rule::Repeated,
-            Status::Lossy,
-            format!(
-                "{} deliveries were duplicates, and the settings promise none",
-                trial.duplicated
-            ),
-        );
+
+    /// A share of the messages that were due.
+    fn share(&self, count: u64) -> f64 {
+        count as f64 / self.offered.max(1) as f64
+    }
+
+    fn losses_allowed(&self, trial: &Trial) -> bool {
+        trial.circumstances.losses_allowed
+            || self.settings.on_full == Some(OnFull::Drop)
+            || self.settings.conflate == Some(true)
+            || self.settings.lifespan_ms.is_some()
     }
 }
 
-fn losses_allowed(trial: &Trial) -> bool {
-    trial.circumstances.losses_allowed
-        || trial.settings.on_full == Some(OnFull::Drop)
-        || trial.settings.conflate == Some(true)
-        || trial.settings.lifespan_ms.is_some()
+fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
+    for part in Part::all(trial) {
+        if part.lost > 0 && !part.losses_allowed(trial) {
+            let lost = format!(
+                "{}{} of {} expected deliveries were lost ({})",
+                part.of,
+                part.lost,
+                part.expected,
+                percent(part.lost, part.expected)
+            );
+            // What is acknowledged is kept for a subscriber that has no time; nothing else is.
+            let acknowledged = part
+                .settings
+                .reliability
+                .is_some_and(|r| !matches!(r, Reliability::AtMostOnce | Reliability::BestEffort));
+            match client.subscriber_trouble(trial).filter(|_| !acknowledged) {
+                Some(trouble) => findings.add(
+                    Rule::LostByClient,
+                    Status::ClientBound,
+                    format!("{lost}, and the client may have let them fall: {trouble}"),
+                ),
+                None => findings.add(Rule::Lost, Status::Lossy, lost),
+            }
+        }
+        let repeats_allowed = part.settings.reliability == Some(Reliability::AtLeastOnce);
+        if part.duplicated > 0 && !repeats_allowed {
+            findings.add(
+                Rule::Repeated,
+                Status::Lossy,
+                format!(
+                    "{}{} deliveries were duplicates, and the settings promise none",
+                    part.of, part.duplicated
+                ),
+            );
+        }
+    }
 }
 
 fn overloaded(
@@ -199,46 +252,53 @@ fn overloaded(
             ),
         );
     }
-    let share = |count: u64| count as f64 / trial.offered.max(1) as f64;
-    if !trial.workload.flat_out
-        && trial.not_sent >= 2
-        && share(trial.not_sent) > thresholds::UNSENT_SHARE
-    {
-        let unsent = format!(
-            "{} of {} messages that were due could not be handed over before the end ({})",
-            trial.not_sent,
-            trial.offered,
-            percent(trial.not_sent, trial.offered)
-        );
-        let load = format!(
-            "they ran {:.0} % and waited for a processor {:.0} % of it",
-            trial.worker_load.publishers_running * 100.0,
-            trial.worker_load.publishers_waiting * 100.0,
-        );
-        if client.publishers_short_of_time(trial) || client.stalled.is_some() {
+    for part in Part::all(trial) {
+        if !part.flat_out
+            && part.not_sent >= 2
+            && part.share(part.not_sent) > thresholds::UNSENT_SHARE
+        {
+            unsent(trial, &part, client, findings);
+        }
+        if part.share(part.refused) > thresholds::UNSENT_SHARE && !part.losses_allowed(trial) {
             findings.add(
-                Rule::UnsentByClient,
-                Status::ClientBound,
-                format!("{unsent}, and the publishers had little time: {load}"),
-            );
-        } else {
-            findings.add(
-                Rule::Unsent,
+                Rule::Refused,
                 Status::Overloaded,
-                format!("{unsent}, and the publishers had time: {load}"),
+                format!(
+                    "{}{} of {} messages were refused ({})",
+                    part.of,
+                    part.refused,
+                    part.offered,
+                    percent(part.refused, part.offered)
+                ),
             );
         }
     }
-    if share(trial.refused) > thresholds::UNSENT_SHARE && !losses_allowed(trial) {
+}
+
+fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut Findings) {
+    let unsent = format!(
+        "{}{} of {} messages that were due could not be handed over before the end ({})",
+        part.of,
+        part.not_sent,
+        part.offered,
+        percent(part.not_sent, part.offered)
+    );
+    let load = format!(
+        "they ran {:.0} % and waited for a processor {:.0} % of it",
+        trial.worker_load.publishers_running * 100.0,
+        trial.worker_load.publishers_waiting * 100.0,
+    );
+    if client.publishers_short_of_time(trial) || client.stalled.is_some() {
         findings.add(
-            Rule::Refused,
+            Rule::UnsentByClient,
+            Status::ClientBound,
+            format!("{unsent}, and the publishers had little time: {load}"),
+        );
+    } else {
+        findings.add(
+            Rule::Unsent,
             Status::Overloaded,
-            format!(
-                "{} of {} messages were refused ({})",
-                trial.refused,
-                trial.offered,
-                percent(trial.refused, trial.offered)
-            ),
+            format!("{unsent}, and the publishers had time: {load}"),
         );
     }
 }
@@ -283,9 +343,13 @@ fn silent(trial: &Trial) -> Option<String> {
 /// of each in seconds. Slivers shorter than half the usual length are left out: a rate over a
 /// few milliseconds is chance.
 fn measured(trial: &Trial) -> Vec<(f64, Second)> {
+    within(trial, &trial.series)
+}
+
+fn within(trial: &Trial, series: &[Second]) -> Vec<(f64, Second)> {
     let mut start = 0.0;
     let mut records = Vec::new();
-    for second in &trial.series {
+    for second in series {
         let length = second.t_s - start;
         start = second.t_s;
         // Half a record of grace: the last one may end a little after the measurement.

@@ -29,6 +29,8 @@ pub struct Asked<'a> {
     pub system: System,
     /// What the application asked for.
     pub settings: &'a Settings,
+    /// Settings of flows that have their own, with what they became.
+    pub of_flows: &'a [(Settings, Vec<Mapping>)],
     /// Name of the settings' variant.
     pub settings_name: &'a str,
     /// Values of the grid's axes: (axis, value).
@@ -72,7 +74,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
     Trial {
         id: asked.id,
         cell: asked.cell.to_owned(),
-        system: asked.system,
+        system: asked.system.clone(),
         settings: asked.settings.clone(),
         settings_name: asked.settings_name.to_owned(),
         axes: asked
@@ -83,11 +85,11 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
                 value: value.clone(),
             })
             .collect(),
-        mappings: asked.mappings,
+        mappings: asked.mappings.clone(),
         workload: describe(asked.workload),
         repeat: asked.repeat,
         verdict: Default::default(),
-        started: asked.started,
+        started: asked.started.clone(),
         duration_s,
         offered: sum.offered,
         published: sum.published,
@@ -164,7 +166,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             .unwrap_or(0),
         circumstances: Default::default(),
         checks: checks(record, &sum),
-        flows: flows(asked.workload, record, per_s),
+        flows: flows(&asked, record, per_s),
         at_start: series::at_start(record),
         series: series::series(record, observed),
         noise_ns: Distribution::from_histogram(&observed.noise),
@@ -259,11 +261,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
     }
 }
 
-fn flows(
-    workload: &Workload,
-    record: &TrialRecord,
-    per_s: impl Fn(u64) -> f64,
-) -> Vec<FlowFigures> {
+fn flows(asked: &Asked<'_>, record: &TrialRecord, per_s: impl Fn(u64) -> f64) -> Vec<FlowFigures> {
     let distribution = |flow: usize, measure| {
         let censored = censored(measure, record.flows[flow].under_way);
         let times = record.times.get(&(flow as u32, measure));
@@ -272,8 +270,18 @@ fn flows(
             |times| Distribution::censored(times, censored),
         )
     };
+    let several = asked.workload.flows.len() > 1;
+    // Of flows that ask for what the trial asks for, the trial says it.
+    let own = |flow: &Flow| asked.of_flows.get((flow.settings as usize).checked_sub(1)?);
     let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
         name: flow.name.clone(),
+        settings: own(flow).map(|(settings, _)| settings.clone()),
+        mappings: own(flow).map_or(Vec::new(), |(_, mappings)| mappings.clone()),
+        flat_out: flow.arrivals.is_flat_out(),
+        series: match several {
+            true => series::of_flow(record, f),
+            false => Vec::new(),
+        },
         offered: counts.offered,
         published: counts.published,
         refused: counts.refused,
@@ -290,13 +298,8 @@ fn flows(
         send_lag_ns: distribution(f, Measure::SendLag),
         round_trip_ns: Some(distribution(f, Measure::RoundTrip)).filter(|d| d.count > 0),
     };
-    workload
-        .flows
-        .iter()
-        .zip(&record.flows)
-        .enumerate()
-        .map(figures)
-        .collect()
+    let flows = asked.workload.flows.iter();
+    flows.zip(&record.flows).enumerate().map(figures).collect()
 }
 
 /// Why a trial did not run as planned, if so.

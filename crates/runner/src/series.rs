@@ -4,7 +4,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::{DrainEnd, TrialRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
-use pubgauge_results::model::{AtStart, Second};
+use pubgauge_results::model::{AtStart, FlowSecond, Second};
 
 use crate::observe::Observed;
 
@@ -61,22 +61,42 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
     series
 }
 
+/// The series of one flow.
+pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSecond> {
+    let backlogs = backlogs_of(record, flow);
+    let pairs = record.series.windows(2).enumerate();
+    pairs
+        .filter(|(_, pair)| pair[1].at > pair[0].at)
+        .map(|(number, pair)| {
+            let passed = pair[1].flows[flow] - pair[0].flows[flow];
+            FlowSecond {
+                t_s: pair[1].at as f64 / SECOND,
+                published: passed.published,
+                due: passed.due.saturating_sub(passed.rejected),
+                delivered: passed.unique,
+                backlog: backlogs[number + 1],
+                waiting: pair[1].flows[flow].waiting,
+            }
+        })
+        .collect()
+}
+
 /// The backlog at each cut, over all flows.
 fn backlogs(record: &TrialRecord) -> Vec<u64> {
     let mut sums = vec![0; record.series.len()];
-    let cut_short = record.drain.ended == DrainEnd::CutShort;
-    for (flow, counts) in record.flows.iter().enumerate() {
-        let totals: Vec<Totals> = record
-            .series
-            .iter()
-            .map(|moment| moment.flows[flow])
-            .collect();
-        let lost = lost(counts, cut_short);
-        let at: Vec<Nanos> = record.series.iter().map(|moment| moment.at).collect();
-        let of_flow = backlog(&totals, &at, record.duration(), lost);
+    for flow in 0..record.flows.len() {
+        let of_flow = backlogs_of(record, flow);
         sums.iter_mut().zip(of_flow).for_each(|(sum, n)| *sum += n);
     }
     sums
+}
+
+fn backlogs_of(record: &TrialRecord, flow: usize) -> Vec<u64> {
+    let moments = record.series.iter();
+    let (at, totals): (Vec<Nanos>, Vec<Totals>) = moments.map(|m| (m.at, m.flows[flow])).unzip();
+    let cut_short = record.drain.ended == DrainEnd::CutShort;
+    let lost = lost(&record.flows[flow], cut_short);
+    backlog(&totals, &at, record.duration(), lost)
 }
 
 /// Deliveries of a flow that never come, of measured and of warm-up messages.

@@ -45,6 +45,9 @@ pub struct Job<'a> {
     pub library_version: Option<String>,
     /// What the application asks for.
     pub settings: &'a Settings,
+    /// Settings of flows that have their own, with what they became; the n-th is number n + 1 in
+    /// [`pubgauge_workload::Flow::settings`].
+    pub of_flows: Vec<(Settings, Vec<Mapping>)>,
     /// Name of the settings' variant.
     pub settings_name: &'a str,
     /// Values of the grid's axes: (axis, value).
@@ -96,6 +99,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
             version: version.unwrap_or_else(|| "unknown".into()),
         },
         settings: job.settings,
+        of_flows: &job.of_flows,
         settings_name: job.settings_name,
         axes: job.axes,
         mappings: job.mappings.clone(),
@@ -139,7 +143,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         brief,
         driver: job.driver.clone(),
         target: running.target.clone(),
-        settings: job.settings.clone(),
+        settings: std::iter::once(job.settings)
+            .chain(job.of_flows.iter().map(|(settings, _)| settings))
+            .cloned()
+            .collect(),
         clock: Clock::Monotonic,
         workers: bench.client.workers,
         mark,
@@ -165,7 +172,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let mut trial = convert::trial(asked(version), &record, &observed);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
-        exhausted: None,
+        exhausted: exhausted(&record),
         system_died: observed.died,
         system_in_client: job.system.kind == Kind::Library,
         cores: bench.cores,
@@ -194,6 +201,12 @@ fn with_settings(job: &Job<'_>, scratch: &Path) -> Result<SystemFile, String> {
             .extend(["--settings".into(), path.display().to_string()]);
     }
     Ok(system)
+}
+
+/// What the client itself ran out of, in words.
+pub fn exhausted(record: &TrialRecord) -> Option<String> {
+    let names: Vec<&str> = record.exhausted.iter().map(|r| r.name()).collect();
+    (!names.is_empty()).then(|| names.join(" and "))
 }
 
 /// What a workload says of the trials that run it.

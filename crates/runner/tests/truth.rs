@@ -383,6 +383,24 @@ fn cuts_and_losses_on_purpose_are_allowed_by_the_study() {
 }
 
 #[test]
+fn what_the_client_ran_out_of_is_not_the_systems_fault() {
+    let behaviour = Behaviour {
+        starves: vec!["sub1".into()],
+        ..Behaviour::default()
+    };
+    let w = workload(1, 2, Arrivals::Periodic { per_s: 200.0 });
+    let run = simulate(w.clone(), behaviour, Settings::default());
+    run.is(Status::ClientBound, "ran out of file descriptors");
+    // A system that refuses is to blame itself.
+    let behaviour = Behaviour {
+        refuses: vec!["sub1".into()],
+        ..Behaviour::default()
+    };
+    let run = simulate(w, behaviour, Settings::default());
+    run.is(Status::Broken, "refuses sub1");
+}
+
+#[test]
 fn two_runs_at_once_count_their_own() {
     for named in [false, true] {
         for run in two_at_once(named) {

@@ -54,6 +54,7 @@ pub enum Count {
     Published,
     Refused,
     NotSent,
+    UnderWay,
     Delivered,
     Lost,
     Duplicated,
@@ -134,6 +135,8 @@ pub struct Filter {
     pub workload: Option<String>,
     /// Name of the variant of the settings.
     pub settings: Option<String>,
+    /// Name of a flow, whose figures are taken.
+    pub flow: Option<String>,
 }
 
 impl Filter {
@@ -188,10 +191,11 @@ pub const VERDICTS: [&str; 6] = [
     "broken",
 ];
 
-const PLAIN: [(&str, Figure); 15] = [
+const PLAIN: [(&str, Figure); 16] = [
     ("published", Figure::Count(Count::Published)),
     ("refused", Figure::Count(Count::Refused)),
     ("not-sent", Figure::Count(Count::NotSent)),
+    ("under-way", Figure::Count(Count::UnderWay)),
     ("delivered", Figure::Count(Count::Delivered)),
     ("lost", Figure::Count(Count::Lost)),
     ("duplicated", Figure::Count(Count::Duplicated)),
@@ -326,6 +330,7 @@ impl Criterion {
             ("on", &file.system),
             ("in workload", &file.workload),
             ("with settings", &file.settings),
+            ("of flow", &file.flow),
         ] {
             if let Some(name) = name {
                 text.push_str(&format!(" {what} {name}"));
@@ -339,6 +344,7 @@ impl Criterion {
                 system: file.system.clone(),
                 workload: file.workload.clone(),
                 settings: file.settings.clone(),
+                flow: file.flow.clone(),
             },
             text,
         })

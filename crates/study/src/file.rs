@@ -232,6 +232,10 @@ pub struct FlowFile {
     /// Messages of a flat-out flow that may be under way at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,
+    /// What this flow asks of the system, on top of the variant's settings. Its connections are its
+    /// own then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
 }
 
 /// Who talks to whom.
@@ -456,6 +460,9 @@ pub struct CriterionFile {
     /// Only trials with this variant of the settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
+    /// The figures of this flow, instead of those of all flows together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
 }
 
 /// A bound of a criterion: a number, or a quantity with its unit.

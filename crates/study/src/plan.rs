@@ -1,5 +1,6 @@
 //! From a study to the list of trials.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -61,6 +62,8 @@ pub struct Plan {
     pub criteria: Vec<Criterion>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
     pub unsupported: Vec<UnsupportedTrial>,
+    /// What was done differently from what the study says to the letter, in words.
+    pub notes: Vec<String>,
     /// The study with all flags applied, as TOML: what a run stores as its question.
     pub resolved: String,
     /// The traces that its workloads replay, held so that workers need not read them again.
@@ -80,6 +83,9 @@ pub struct PlannedTrial {
     pub settings_name: String,
     /// What the application asks for.
     pub settings: Settings,
+    /// What flows with settings of their own ask for, the variant's included: the n-th is number
+    /// n + 1 in [`pubgauge_workload::Flow::settings`].
+    pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
     /// What is run; shared by all trials of it.
@@ -100,6 +106,11 @@ pub struct UnsupportedTrial {
 }
 
 impl PlannedTrial {
+    /// All that is asked for: the trial's own settings, and those of flows that have their own.
+    pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
+        std::iter::once(&self.settings).chain(&self.of_flows)
+    }
+
     /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second
     /// or the rate asked for, and half a second to start and stop a system.
     pub fn duration_estimate(&self) -> u64 {
@@ -145,7 +156,10 @@ impl Plan {
     ) {
         let mut kept = Vec::with_capacity(self.trials.len());
         for trial in self.trials.drain(..) {
-            match resolve(&trial.system, &trial.settings) {
+            let all = trial
+                .all_settings()
+                .try_for_each(|s| resolve(&trial.system, s));
+            match all {
                 Ok(()) => kept.push(trial),
                 Err(settings) => {
                     let known = self.unsupported.iter().any(|u| u.cell == trial.cell);
@@ -192,9 +206,11 @@ impl Study {
         let seed = u64::from(base.seed.unwrap_or(1));
         let mut trials: Vec<PlannedTrial> = Vec::new();
         let mut held = Vec::new();
+        let mut all_notes = BTreeSet::new();
         for cell in &cells {
             let file = self.decode(&cell.tree)?;
             let mut found = Vec::new();
+            let mut notes = Vec::new();
             let mut traces = Traces::new(&file.trace, &self.folder);
             resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
             let workloads: Vec<Arc<Workload>> = file
@@ -206,8 +222,8 @@ impl Study {
                     let base = ["workload", &number, "phases"];
                     resolve::check_phases(&workload.phases, &mut Clashes::new(&base, &mut found));
                     let seed = seed.wrapping_add(index as u64);
-                    resolve::workload(workload, index, &file.phases, seed, &mut traces, &mut found)
-                        .into()
+                    let said = (&mut found, &mut notes);
+                    resolve::workload(workload, index, &file.phases, seed, &mut traces, said).into()
                 })
                 .collect();
             found.splice(0..0, traces.found.drain(..));
@@ -215,6 +231,7 @@ impl Study {
             if !found.is_empty() {
                 return Err(self.clashed(&cell.tree, &found));
             }
+            all_notes.extend(notes);
             self.add_trials(&file, cell, &workloads, &systems, repeats, &mut trials);
         }
         if trials.len() > MAX_TRIALS {
@@ -243,6 +260,7 @@ impl Study {
             trials,
             criteria,
             unsupported: Vec::new(),
+            notes: all_notes.into_iter().collect(),
             resolved,
             traces: held,
         })
@@ -381,6 +399,7 @@ impl Study {
                 }
             }
         }
+        let flows: Vec<String> = base.workload.iter().flat_map(resolve::flow_names).collect();
         for (nth, criterion) in base.criterion.iter().enumerate() {
             let number = nth.to_string();
             let mut check = |key: &str, name: &Option<String>, names: &[&str]| {
@@ -398,6 +417,8 @@ impl Study {
             };
             check("workload", &criterion.workload, &workloads);
             check("settings", &criterion.settings, &settings);
+            let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
+            check("flow", &criterion.flow, &flows);
             // A study may speak of systems that this run leaves out.
             if let Some(Systems::Many(_)) = base.systems {
                 let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
@@ -488,7 +509,12 @@ impl Study {
                 .collect(),
         };
         for repeat in 1..=repeats {
-            for workload in workloads {
+            for (workload, file) in workloads.iter().zip(&file.workload) {
+                let own: Vec<&Settings> = file
+                    .flow
+                    .iter()
+                    .filter_map(|f| f.settings.as_ref())
+                    .collect();
                 for (settings_name, settings) in &variants {
                     for system in systems {
                         let mut id = format!("{system} / {settings_name} / {}", workload.name);
@@ -502,6 +528,7 @@ impl Study {
                             system: system.clone(),
                             settings_name: settings_name.clone(),
                             settings: settings.clone(),
+                            of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
                             workload: workload.clone(),
                             repeat,

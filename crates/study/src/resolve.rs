@@ -3,12 +3,12 @@
 mod topics;
 mod traces;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
 use pubgauge_workload::{
-    Arrivals, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber, TopicMatch, Until,
-    Workload,
+    Arrivals, AudienceError, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber,
+    TopicMatch, Until, Workload, WorkloadError,
 };
 
 use crate::file::{
@@ -80,7 +80,7 @@ pub(crate) fn workload(
     phases: &PhasesFile,
     seed: u64,
     traces: &mut Traces<'_>,
-    found: &mut Vec<Clash>,
+    (found, notes): (&mut Vec<Clash>, &mut Vec<String>),
 ) -> Workload {
     let number = index.to_string();
     let mut clashes = Clashes::new(&["workload", &number], found);
@@ -91,19 +91,25 @@ pub(crate) fn workload(
             Some("add a [[workload.flow]] with who sends what, how big, how fast".into()),
         );
     }
+    let names = flow_names(file);
     let mut devices = Devices::default();
     let mut flows: Vec<Flow> = Vec::new();
+    let mut own_settings = 0;
     for (nth, flow_file) in file.flow.iter().enumerate() {
         let mut clashes = clashes.below(&["flow", &nth.to_string()]);
-        let name = flow_file.name.clone().unwrap_or_else(|| match nth {
-            0 => file.name.clone(),
-            _ => format!("{}-{}", file.name, nth + 1),
-        });
+        let name = names[nth].clone();
         if flows.iter().any(|flow| flow.name == name) {
             clashes.add("name", format!("two flows are called `{name}`"));
         }
-        flows.push(flow(flow_file, name, &mut devices, traces, &mut clashes));
+        let mut flow = flow(flow_file, name, &mut devices, traces, &mut clashes);
+        if flow_file.settings.is_some() {
+            own_settings += 1;
+            flow.settings = own_settings;
+        }
+        flows.push(flow);
     }
+    own_connections(&devices.list, &flows, &mut clashes);
+    subscribe_once(&devices.list, &mut flows, notes);
     let workload = Workload {
         name: file.name.clone(),
         devices: devices.list,
@@ -112,14 +118,53 @@ pub(crate) fn workload(
         seed,
     };
     if clashes.found.is_empty() {
-        replies_stay_apart(&workload, &mut clashes);
+        answers_overheard(&workload, &mut clashes, notes);
     }
     if clashes.found.is_empty()
         && let Err(error) = workload.check()
     {
-        clashes.add("", error.to_string());
+        let overlap = matches!(
+            error,
+            WorkloadError::Audience(AudienceError::Overlap { .. })
+        );
+        let hint = "use one filter that covers both, or give one of them a connection of its own \
+                    (`subscribe-as`, or a flow with other subscribers)";
+        clashes.hinted("", error.to_string(), overlap.then(|| hint.into()));
     }
     workload
+}
+
+/// The names of a workload's flows.
+pub(crate) fn flow_names(file: &WorkloadFile) -> Vec<String> {
+    let name = |(nth, flow): (usize, &FlowFile)| match (&flow.name, nth) {
+        (Some(name), _) => name.clone(),
+        (None, 0) => file.name.clone(),
+        (None, _) => format!("{}-{}", file.name, nth + 1),
+    };
+    file.flow.iter().enumerate().map(name).collect()
+}
+
+/// A connection has one set of settings: flows with different ones cannot share it.
+fn own_connections(devices: &[Device], flows: &[Flow], clashes: &mut Clashes<'_>) {
+    let mut users: HashMap<u32, (u32, &str)> = HashMap::new();
+    for (nth, flow) in flows.iter().enumerate() {
+        let publishers = flow.publishers.iter().map(|p| p.device);
+        for device in publishers.chain(flow.subscribers.iter().map(|s| s.device)) {
+            let (settings, other) = *users.entry(device).or_insert((flow.settings, &flow.name));
+            if settings != flow.settings {
+                clashes.below(&["flow", &nth.to_string()]).hinted(
+                    "settings",
+                    format!(
+                        "connection `{}` is used by flow `{}` with its own settings and by flow `{other}` \
+                         with others; a connection has one set of settings",
+                        devices[device as usize].name, flow.name
+                    ),
+                    Some("give the flows different names in `publish-as` and `subscribe-as`, or the same settings".into()),
+                );
+                return;
+            }
+        }
+    }
 }
 
 /// Connections by name.
@@ -213,6 +258,7 @@ fn flow(
             Exchange::OneWay
         },
         window: file.window,
+        settings: 0,
     }
 }
 
@@ -405,9 +451,60 @@ fn size(file: &FlowFile, publishes: bool, clashes: &mut Clashes<'_>) -> Sizes {
     }
 }
 
-/// Replies go to `TOPIC/reply`; a filter that catches them would have the responder answer
-/// replies.
-fn replies_stay_apart(workload: &Workload, clashes: &mut Clashes<'_>) {
+/// Drops filters that another one of the same connection covers, because systems differ in whether
+/// they then deliver once or twice, and tells of it. Members of groups are left alone: a shared
+/// subscription and one of one's own both deliver.
+fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String>) {
+    let mut filters: HashMap<u32, Vec<String>> = HashMap::new();
+    let plain = |flow: &Flow| {
+        flow.subscribers
+            .iter()
+            .filter(|s| s.group.is_none())
+            .cloned()
+            .collect()
+    };
+    let all: Vec<Subscriber> = flows
+        .iter()
+        .flat_map(|flow| -> Vec<Subscriber> { plain(flow) })
+        .collect();
+    for subscriber in all {
+        filters
+            .entry(subscriber.device)
+            .or_default()
+            .extend(subscriber.filters);
+    }
+    filters.retain(|_, filters| filters.len() > 1);
+    // Of equal filters the first stays.
+    let mut seen: HashSet<(u32, String)> = HashSet::new();
+    let one_way = |flow: &&mut Flow| flow.exchange == Exchange::OneWay;
+    for flow in flows.iter_mut().filter(one_way) {
+        for subscriber in flow.subscribers.iter_mut().filter(|s| s.group.is_none()) {
+            let device = subscriber.device;
+            let Some(others) = filters.get(&device) else {
+                continue;
+            };
+            subscriber.filters.retain(|filter| {
+                let first = seen.insert((device, filter.clone()));
+                let wider = others.iter().find(|other| *other != filter && other.covers(filter));
+                let covered = wider.or((!first).then_some(filter));
+                if let Some(wider) = covered {
+                    notes.push(format!(
+                        "connection `{}` hears `{filter}` by its subscription to `{wider}`, and is subscribed \
+                         once; such deliveries count for the flow that publishes them",
+                        devices[device as usize].name
+                    ));
+                }
+                covered.is_none()
+            });
+        }
+        flow.subscribers
+            .retain(|subscriber| !subscriber.filters.is_empty());
+    }
+}
+
+/// Tells of subscribers that also hear the answers of a ping-pong flow, which are not for them. Those
+/// who answer must not hear their own.
+fn answers_overheard(workload: &Workload, clashes: &mut Clashes<'_>, notes: &mut Vec<String>) {
     let ping_pong = |flow: &&Flow| flow.exchange == Exchange::PingPong;
     let replies: Vec<String> = workload
         .flows
@@ -417,24 +514,26 @@ fn replies_stay_apart(workload: &Workload, clashes: &mut Clashes<'_>) {
         .filter_map(|publisher| publisher.topics.first())
         .map(|topic| format!("{topic}/reply"))
         .collect();
-    if replies.is_empty() {
-        return;
-    }
     for (nth, flow) in workload.flows.iter().enumerate() {
-        let filters = flow.subscribers.iter().flat_map(|s| &s.filters);
-        // Exact filters cannot be replies unless somebody names a topic so, which the check of
-        // distinct topics below finds as well.
-        let mut caught = filters.filter(|filter| filter.is_wild()).filter_map(|filter| {
-            let reply = replies.iter().find(|reply| filter.matches_topic(reply))?;
-            Some(format!(
-                "filter `{filter}` would also catch the answers of a ping-pong flow (`{reply}`); \
-                 name its topics without `#`"
-            ))
-        });
-        if let Some(message) = caught.next() {
-            clashes
-                .below(&["flow", &nth.to_string()])
-                .add("subscribe", message);
+        let subscribers = flow.subscribers.iter();
+        let filters = subscribers.flat_map(|s| s.filters.iter().map(|filter| (s.device, filter)));
+        for (device, filter) in filters.filter(|(_, filter)| filter.is_wild()) {
+            let Some(reply) = replies.iter().find(|reply| filter.matches_topic(reply)) else {
+                continue;
+            };
+            if ping_pong(&flow) {
+                let message = format!(
+                    "filter `{filter}` would also catch the answers of a ping-pong flow (`{reply}`); \
+                     name its topics without `#`"
+                );
+                let mut clashes = clashes.below(&["flow", &nth.to_string()]);
+                return clashes.add("subscribe", message);
+            }
+            notes.push(format!(
+                "connection `{}` also hears the answers of a ping-pong flow (`{reply}`) by `{filter}`; \
+                 they cost it time, but are not for it and not counted",
+                workload.devices[device as usize].name
+            ));
         }
     }
 }

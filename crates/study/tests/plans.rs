@@ -434,3 +434,47 @@ fn what_a_system_cannot_honour_is_set_aside() {
             .all(|(i, t)| t.order as usize == i)
     );
 }
+
+/// A dashboard that hears everything, on a connection that also subscribes to something narrower.
+#[test]
+fn overlapping_subscriptions_are_resolved_and_told() {
+    let text = r##"
+        name = "t"
+        [[workload]]
+        name = "w"
+        [[workload.flow]]
+        name = "readings"
+        topic = "site/{meter}"
+        dimensions = { meter = 3 }
+        subscribe = ["#", "site/+"]
+        subscribe-as = "dashboard"
+        payload = "64B"
+        rate = "10/s"
+        [[workload.flow]]
+        name = "commands"
+        topic = "commands"
+        subscribe-as = "dashboard"
+        payload = "64B"
+        rate = "1/s"
+    "##;
+    let plan = plan(text);
+    let workload = &plan.trials[0].workload;
+    assert_eq!(filters(workload), [["#"]]);
+    assert!(workload.flows[1].subscribers.is_empty());
+    let audience = workload.check().expect("no overlap is left");
+    assert!((0..4).all(|stream| audience.fan_out(stream) == 1));
+    assert_eq!(plan.notes.len(), 2, "{:?}", plan.notes);
+    assert!(plan.notes[0].contains("hears `commands` by its subscription to `#`"));
+
+    // What no filter covers is refused with a way out.
+    let text = text.replace(r##"["#", "site/+"]"##, r#"["+/1", "site/+"]"#);
+    let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
+    let error = study
+        .plan(&options(&["a"]))
+        .expect_err("an overlap")
+        .to_string();
+    assert!(
+        error.contains("hint: use one filter that covers both"),
+        "{error}"
+    );
+}

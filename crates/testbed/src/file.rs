@@ -309,7 +309,7 @@ pub enum When {
 }
 
 /// What a system may use of the machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
     /// The processors it may run on, by number; all if empty.
@@ -318,6 +318,31 @@ pub struct Limits {
     pub address_space_mib: Option<u64>,
     /// Open files (`RLIMIT_NOFILE`); as many as pubgauge itself may open if absent.
     pub open_files: Option<u64>,
+    /// Open files that it has without any client. 8 if absent.
+    pub files_beside_clients: u64,
+    /// Open files that it must be allowed for each client's connection, where it keeps some in
+    /// reserve. 1.0 if absent.
+    pub files_per_client: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            cpus: Vec::new(),
+            address_space_mib: None,
+            open_files: None,
+            files_beside_clients: 8,
+            files_per_client: 1.0,
+        }
+    }
+}
+
+impl Limits {
+    /// Open files that a server must be allowed to have so many clients connected.
+    pub fn files_for(&self, clients: u64) -> u64 {
+        let for_clients = (clients as f64 * self.files_per_client).ceil() as u64;
+        for_clients.saturating_add(self.files_beside_clients)
+    }
 }
 
 /// A named way to run a system: what it changes of the description around it.

@@ -12,7 +12,7 @@ mod find;
 mod guard;
 pub mod install;
 mod instance;
-mod limits;
+pub mod limits;
 mod log;
 mod machine;
 mod noise;
@@ -33,7 +33,7 @@ pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses
 pub use file::{FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, find, install_commands, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
-pub use limits::{TooFewDescriptors, check_descriptors, max_open_files, raise_nofile};
+pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use owned::OwnedFolder;

@@ -1,9 +1,266 @@
-//! Open files: the limit that decides how many clients fit into one process.
+//! Limits of the client's process and host, and whether a trial fits into them.
+//!
+//! [`check`] compares plain numbers; [`available`] reads what there is. What a limit is made of
+//! that cannot be read is taken for unlimited: running tells, and then names what has ended
+//! ([`pubgauge_driver::Resource`]).
 
+mod available;
+
+use std::fmt::Write;
 use std::io;
 
-/// Descriptors that pubgauge needs beside its clients: files of the run, `/proc`, libraries.
-const RESERVE: u64 = 64;
+use pubgauge_driver::Resource;
+
+pub use available::{Available, available};
+
+/// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers: 17 to
+/// 25 were counted, standard streams, the run's files, signals and `/proc` among them.
+const OWN_FILES: u64 = 32;
+/// Files that the samplers keep open for each of the client's threads: two of the process's, two of
+/// the thread's.
+const FILES_PER_THREAD: u64 = 4;
+/// Files that the sampler keeps open for each process of a server and each of its threads.
+const FILES_PER_SERVER_PROCESS: u64 = 2;
+/// Processes of a server: RabbitMQ and ejabberd have nine at most.
+const SERVER_PROCESSES: u64 = 12;
+/// Threads of pubgauge itself beside the workers.
+const OWN_THREADS: u64 = 4;
+
+/// What one trial needs of the client's process and host, at the least.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Clients.
+    pub clients: u64,
+    /// Descriptors of clients and their libraries.
+    pub files: u64,
+    /// Each client has exactly one of these.
+    pub one_file_each: bool,
+    /// Worker threads.
+    pub workers: u64,
+    /// Threads of client libraries.
+    pub library_threads: u64,
+    /// The server, if it is started here.
+    pub server: Option<ServerNeeds>,
+    /// Most connections from one source address to one address and port of a server, together
+    /// with ports of that address that are taken otherwise.
+    pub ports: u64,
+    /// Parts of the memory estimate: what for, and how many bytes.
+    pub memory: Vec<(String, u64)>,
+}
+
+/// What a server needs that is started with the client's own limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerNeeds {
+    /// Its name.
+    pub name: String,
+    /// Connections that it must accept.
+    pub connections: u64,
+    /// Open files that it needs for that: [`crate::file::Limits::files_for`].
+    pub files: u64,
+    /// Its own limit of open files, where its file sets one.
+    pub limit: Option<u64>,
+}
+
+/// Checks that a trial fits into what there is.
+///
+/// # Errors
+/// The first thing that does not suffice, with what is needed, what there is, and a hint.
+pub fn check(needs: &Needs, available: &Available) -> Result<(), Shortage> {
+    let limit = available.files_limit;
+    let threads = needs.workers + needs.library_threads;
+    let beside = available.files_open + files_beside(threads, needs.server.is_some(), limit);
+    fit(needs, beside, limit)?;
+    if let Some(server) = &needs.server {
+        check_server(server, limit)?;
+    }
+    if needs.ports > available.ports {
+        return Err(Shortage::Ports {
+            needed: needs.ports,
+            available: available.ports,
+        });
+    }
+    let threads = threads + OWN_THREADS;
+    if threads > available.threads {
+        return Err(Shortage::Threads {
+            needed: threads,
+            available: available.threads,
+            bound: available.threads_bound,
+        });
+    }
+    let bytes = needs.memory.iter().map(|(_, bytes)| *bytes);
+    let bytes = bytes.fold(0, u64::saturating_add);
+    if bytes > available.memory_bytes {
+        return Err(Shortage::Memory {
+            needed: bytes,
+            available: available.memory_bytes,
+            bound: available.memory_bound,
+            parts: parts(&needs.memory, bytes),
+        });
+    }
+    Ok(())
+}
+
+fn check_server(server: &ServerNeeds, limit: u64) -> Result<(), Shortage> {
+    let limit = server.limit.unwrap_or(limit);
+    if server.files <= limit {
+        return Ok(());
+    }
+    Err(Shortage::ServerDescriptors {
+        name: server.name.clone(),
+        connections: server.connections,
+        needed: server.files,
+        limit,
+    })
+}
+
+/// Descriptors of pubgauge's process beside those of its clients while a trial runs with so many
+/// `threads` of workers and client libraries, under a `limit` of open files.
+fn files_beside(threads: u64, server: bool, limit: u64) -> u64 {
+    let server = match server {
+        false => 0,
+        true => {
+            let kept = kept_threads(limit) as u64;
+            FILES_PER_SERVER_PROCESS * (SERVER_PROCESSES + kept)
+        }
+    };
+    OWN_FILES + FILES_PER_THREAD * threads + server
+}
+
+/// Threads of a server whose files the sampler keeps open between samples. A Java server has a
+/// hundred threads; to open the files of the rest once a second costs less than their descriptors
+/// would, and where these are few, clients need them more.
+pub(crate) fn kept_threads(limit: u64) -> usize {
+    if limit < 1024 { 8 } else { 64 }
+}
+
+fn fit(needs: &Needs, beside: u64, limit: u64) -> Result<(), TooFewDescriptors> {
+    let needed = needs.files.saturating_add(beside);
+    if needed <= limit {
+        return Ok(());
+    }
+    let shared = needs.files.saturating_sub(needs.clients);
+    let fit = limit.saturating_sub(beside + shared);
+    Err(TooFewDescriptors {
+        clients: needs.clients,
+        needed,
+        limit,
+        fit: needs.one_file_each.then_some(fit),
+    })
+}
+
+/// What a trial needs more of than there is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Shortage {
+    /// Open files of the client.
+    #[error(transparent)]
+    Descriptors(#[from] TooFewDescriptors),
+    /// Open files of the server.
+    #[error(
+        "{name} needs {needed} open files for {connections} connections, but may open {limit}\n  hint: plan fewer clients, or raise the hard limit before starting: `ulimit -Hn {needed}` as root; a server that pubgauge starts has pubgauge's limit, unless its file sets limits.open-files"
+    )]
+    ServerDescriptors {
+        /// Its name.
+        name: String,
+        /// Connections planned.
+        connections: u64,
+        /// The limit of open files that it needs.
+        needed: u64,
+        /// The limit that holds for it.
+        limit: u64,
+    },
+    /// Local ports.
+    #[error(
+        "{needed} local ports are needed from one source address to one port of a server, but there are {available}\n  hint: {}; endpoints at 127.0.0.1 get more source addresses by themselves",
+        Resource::Ports.advice()
+    )]
+    Ports {
+        /// Ports needed.
+        needed: u64,
+        /// Ports in `net.ipv4.ip_local_port_range` that are not reserved.
+        available: u64,
+    },
+    /// Threads.
+    #[error(
+        "{needed} threads are needed, but {available} more are allowed ({bound})\n  hint: {}",
+        Resource::Threads.advice()
+    )]
+    Threads {
+        /// Threads needed.
+        needed: u64,
+        /// Threads allowed.
+        available: u64,
+        /// What bounds them.
+        bound: &'static str,
+    },
+    /// Memory.
+    #[error(
+        "the client needs about {} of memory at the least, but {} are available ({bound}): {parts}\n  hint: {}",
+        in_words(*needed),
+        in_words(*available),
+        Resource::Memory.advice()
+    )]
+    Memory {
+        /// Bytes needed, estimated.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
+        /// What bounds them.
+        bound: &'static str,
+        /// What the estimate is made of, in words.
+        parts: String,
+    },
+}
+
+impl Shortage {
+    /// What is short.
+    pub fn resource(&self) -> Resource {
+        match self {
+            Shortage::Descriptors(_) | Shortage::ServerDescriptors { .. } => Resource::Descriptors,
+            Shortage::Ports { .. } => Resource::Ports,
+            Shortage::Threads { .. } => Resource::Threads,
+            Shortage::Memory { .. } => Resource::Memory,
+        }
+    }
+}
+
+/// More clients than this process may open sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{clients} clients need {needed} open files, but this process may open {limit}{}, or raise the hard limit before starting: `ulimit -Hn {needed}` as root, or a line `* hard nofile {needed}` in /etc/security/limits.conf and a new login",
+    match fit {
+        Some(fit) => format!(": {fit} clients would fit\n  hint: plan at most {fit} clients"),
+        None => "\n  hint: plan fewer clients".into(),
+    }
+)]
+pub struct TooFewDescriptors {
+    /// Clients planned.
+    pub clients: u64,
+    /// The limit of open files that they need.
+    pub needed: u64,
+    /// The limit that holds.
+    pub limit: u64,
+    /// Clients that would fit, where each needs one descriptor.
+    pub fit: Option<u64>,
+}
+
+/// The parts that matter: those of a hundredth or more.
+fn parts(memory: &[(String, u64)], all: u64) -> String {
+    let mut text = String::new();
+    for (what, bytes) in memory.iter().filter(|(_, bytes)| *bytes >= all / 100) {
+        let comma = if text.is_empty() { "" } else { ", " };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{comma}{what} {}", in_words(*bytes));
+    }
+    text
+}
+
+fn in_words(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{} KiB", bytes >> 10),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
 
 /// Raises the soft limit of open files to the hard one and returns the limit that then holds.
 ///
@@ -29,87 +286,21 @@ pub fn max_open_files() -> io::Result<u64> {
     Ok(nofile()?.rlim_cur)
 }
 
-/// Checks that `clients` more sockets can be opened in this process, beside what is open now and
-/// a reserve. Call [`raise_nofile`] first.
-///
-/// # Errors
-/// Says which limit is needed, which one holds, and how many clients would fit.
-pub fn check_descriptors(clients: u64) -> Result<(), TooFewDescriptors> {
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-    // A limit that cannot be read cannot be checked: opening will tell.
-    let limit = max_open_files().unwrap_or(u64::MAX);
-    fit(clients, open, limit)
-}
-
-fn fit(clients: u64, open: u64, limit: u64) -> Result<(), TooFewDescriptors> {
-    let beside = open + RESERVE;
-    let needed = clients.saturating_add(beside);
-    if needed <= limit {
-        return Ok(());
-    }
-    Err(TooFewDescriptors {
-        clients,
-        needed,
-        limit,
-        fit: limit.saturating_sub(beside),
-    })
-}
-
-/// More clients than this process may open sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{clients} clients need {needed} open files, but this process may open {limit}: {fit} clients would fit\n  hint: plan at most {fit} clients, or raise the hard limit before starting: `ulimit -Hn {needed}` as root, or a line `* hard nofile {needed}` in /etc/security/limits.conf and a new login"
-)]
-pub struct TooFewDescriptors {
-    /// Clients planned.
-    pub clients: u64,
-    /// The limit of open files that they need.
-    pub needed: u64,
-    /// The limit that holds.
-    pub limit: u64,
-    /// Clients that would fit.
-    pub fit: u64,
-}
-
 fn nofile() -> io::Result<libc::rlimit> {
+    rlimit(libc::RLIMIT_NOFILE)
+}
+
+fn rlimit(resource: libc::__rlimit_resource_t) -> io::Result<libc::rlimit> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: `limit` is writable.
-    match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } {
+    match unsafe { libc::getrlimit(resource, &mut limit) } {
         0 => Ok(limit),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_fits_is_said() {
-        assert_eq!(fit(900, 36, 1000), Ok(()));
-        let error = fit(901, 36, 1000).unwrap_err();
-        assert_eq!((error.needed, error.fit), (1001, 900));
-        assert_eq!(fit(error.fit, 36, 1000), Ok(()));
-        let text = error.to_string();
-        for part in [
-            "901 clients need 1001",
-            "may open 1000",
-            "900 clients would fit",
-        ] {
-            assert!(text.contains(part), "{text}");
-        }
-        assert_eq!(fit(1, 36, 10).unwrap_err().fit, 0);
-    }
-
-    #[test]
-    fn the_soft_limit_becomes_the_hard_one() {
-        let limit = raise_nofile().unwrap();
-        let now = nofile().unwrap();
-        assert_eq!((now.rlim_cur, now.rlim_max), (limit, limit));
-        assert_eq!(check_descriptors(1), Ok(()));
-        assert_eq!(check_descriptors(limit).unwrap_err().limit, limit);
-    }
-}
+mod tests;

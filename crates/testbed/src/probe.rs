@@ -82,7 +82,8 @@ impl Events for Seen {
         match change {
             Change::Connected { address, .. } => self.connected.push((client, address)),
             Change::Subscribed => self.subscribed = true,
-            Change::SubscriptionRefused(why) | Change::Failed(why) => self.failed = Some(why),
+            Change::Failed(failure) => self.failed = Some(failure.why),
+            Change::SubscriptionRefused(why) => self.failed = Some(why),
             Change::Writable | Change::Closed => {}
         }
     }

@@ -166,6 +166,11 @@ fn each_mistake_is_named_with_its_place() {
             "x.toml:5:1: `last-vlaue` is the name of no capability, and of no check\n  hint: did you mean `last-value`?",
         ),
         (
+            "[find]",
+            "[limits]\nfiles-per-client = nan\n[find]",
+            "x.toml:5:1: files-per-client = NaN is not a number from 1 to 100",
+        ),
+        (
             "driver = \"mqtt\"",
             "driver = \"mqtt\"\nkind = \"unavailable\"",
             "nothing says why the system is unavailable",
@@ -181,6 +186,20 @@ fn each_mistake_is_named_with_its_place() {
         );
         assert!(error.starts_with("x.toml:"), "{error}");
     }
+}
+
+#[test]
+fn what_servers_must_be_allowed_to_open() {
+    let catalog = Catalog::load(&[]).unwrap();
+    let files = |name: &str, clients| catalog.get(name).unwrap().limits.files_for(clients);
+    // As measured: the most that connected with limits of 400 and 1000 open files.
+    assert_eq!(files("mosquitto", 32), 40);
+    assert_eq!(files("nats", 385), 400);
+    assert_eq!(
+        (files("rabbitmq", 270), files("rabbitmq", 810)),
+        (400, 1000)
+    );
+    assert_eq!(files("reference-broker", 1000), 1008);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use pubgauge_driver::*;
 
+pub mod confined;
+pub mod exhaustion;
 mod places;
 pub mod proxy;
 
@@ -47,6 +49,8 @@ pub struct Seen {
     pub connected: Vec<(u32, bool)>,
     /// Whose connection has failed, and why.
     pub failed: Vec<(u32, String)>,
+    /// Of these, whose connection has failed because the client itself ran out of something.
+    pub exhausted: Vec<(u32, Resource)>,
     /// Whose subscriptions stand.
     pub subscribed: Vec<u32>,
     /// Whose subscriptions were refused, and why.
@@ -85,7 +89,11 @@ impl Events for Seen {
             Change::Subscribed => self.subscribed.push(client.0),
             Change::SubscriptionRefused(why) => self.refused.push((client.0, why)),
             Change::Writable => self.writable.push(client.0),
-            Change::Failed(why) => self.failed.push((client.0, why)),
+            Change::Failed(failure) => {
+                self.exhausted
+                    .extend(failure.exhausted.map(|resource| (client.0, resource)));
+                self.failed.push((client.0, failure.why));
+            }
             Change::Closed => self.closed.push(client.0),
         }
     }

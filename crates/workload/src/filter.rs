@@ -8,6 +8,9 @@ pub trait TopicMatch {
     /// begin with `$` (MQTT 5, 4.7.2).
     fn matches_topic(&self, topic: &str) -> bool;
 
+    /// Whether every topic that `filter` matches is matched by this filter too.
+    fn covers(&self, filter: &str) -> bool;
+
     /// Whether the filter has wildcards.
     fn is_wild(&self) -> bool;
 
@@ -24,6 +27,23 @@ impl TopicMatch for str {
         for wanted in self.split('/') {
             match (wanted, levels.next()) {
                 ("#", _) => return true,
+                ("+", Some(_)) => {}
+                (wanted, Some(level)) if wanted == level => {}
+                _ => return false,
+            }
+        }
+        levels.next().is_none()
+    }
+
+    fn covers(&self, filter: &str) -> bool {
+        if filter.starts_with('$') && self.starts_with(['+', '#']) {
+            return false;
+        }
+        let mut levels = filter.split('/');
+        for wanted in self.split('/') {
+            match (wanted, levels.next()) {
+                ("#", _) => return true,
+                (_, Some("#")) => return false,
                 ("+", Some(_)) => {}
                 (wanted, Some(level)) if wanted == level => {}
                 _ => return false,
@@ -85,6 +105,30 @@ pub fn topic_fault(topic: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn covering() {
+        for (wide, narrow) in [
+            ("#", "a/b"),
+            ("#", "+/b/#"),
+            ("a/#", "a"),
+            ("a/+", "a/b"),
+            ("+/+", "+/b"),
+            ("a/#", "a/+/c"),
+            ("a/b", "a/b"),
+        ] {
+            assert!(wide.covers(narrow), "{wide} {narrow}");
+            assert_eq!(narrow.covers(wide), wide == narrow, "{narrow} {wide}");
+        }
+        for (one, other) in [
+            ("a/+", "+/b"),
+            ("#", "$SYS/x"),
+            ("a/+/c", "a/#"),
+            ("a", "b"),
+        ] {
+            assert!(!one.covers(other), "{one} {other}");
+        }
+    }
 
     #[test]
     fn matching() {

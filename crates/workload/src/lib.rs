@@ -4,6 +4,7 @@
 //! nothing left that could be wrong. The study crate builds it, the engine runs it.
 
 pub mod audience;
+pub mod census;
 pub mod check;
 mod draws;
 pub mod filter;
@@ -14,6 +15,7 @@ mod tests_support;
 pub mod trace;
 
 pub use audience::{Audience, AudienceError, Party, StreamInfo};
+pub use census::Census;
 pub use check::WorkloadError;
 pub use filter::TopicMatch;
 pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError};
@@ -76,6 +78,9 @@ pub struct Flow {
     /// Bound on messages under way (published, not yet delivered to all) for flat-out traffic;
     /// absent: the engine's own bound where the system has no back-pressure, else none.
     pub window: Option<u32>,
+    /// Which of the trial's settings it asks for: 0 is the trial's own, others are those of flows
+    /// with settings of their own. Connections belong to one of them.
+    pub settings: u32,
 }
 
 /// One publishing device of a flow.

@@ -118,6 +118,7 @@ fn smart_meters() {
         active_for: Some(300 * SECOND),
         exchange: Exchange::OneWay,
         window: None,
+        settings: 0,
     };
     let flow = drawn(ReplayMode::Drawn {
         interval: 900 * SECOND,

@@ -356,9 +356,8 @@ impl Rig {
                 return Ok(self.seen.changes.remove(index).1);
             }
             let failed = |(c, change): &(ClientId, Change)| match change {
-                Change::Failed(why) | Change::SubscriptionRefused(why) if *c == client => {
-                    Some(why.clone())
-                }
+                Change::Failed(failure) if *c == client => Some(failure.why.clone()),
+                Change::SubscriptionRefused(why) if *c == client => Some(why.clone()),
                 _ => None,
             };
             if let Some(why) = self.seen.changes.iter().find_map(failed) {

@@ -8,8 +8,9 @@ use super::Behaviour;
 use super::bus::{Bus, Content};
 use crate::clock::{Clock, Nanos};
 use crate::payload::Payload;
+use crate::resource::Resource;
 use crate::seam::{
-    Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Fleet,
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,
     FleetConfig, Publish, Refusal, Subscription, TopicId, WireBytes,
 };
 
@@ -56,8 +57,13 @@ impl SimulatedFleet {
 
     fn come_up(&mut self, client: ClientId) {
         let state = &mut self.clients[client.0 as usize];
-        let change = if self.behaviour.refuses.contains(&state.name) {
-            Change::Failed(format!("the simulated system refuses {}", state.name))
+        let change = if self.behaviour.starves.contains(&state.name) {
+            Change::Failed(Failure {
+                why: format!("{}: no file descriptor is left", state.name),
+                exhausted: Some(Resource::Descriptors),
+            })
+        } else if self.behaviour.refuses.contains(&state.name) {
+            Change::Failed(format!("the simulated system refuses {}", state.name).into())
         } else {
             state.up = true;
             Change::Connected {

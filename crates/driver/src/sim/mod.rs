@@ -57,6 +57,8 @@ pub struct Behaviour {
     pub disconnects: Vec<(Nanos, String)>,
     /// Clients that are refused, by name.
     pub refuses: Vec<String>,
+    /// Clients for which the client's own process has no file descriptor left, by name.
+    pub starves: Vec<String>,
     /// Subscriptions take effect so long after they were confirmed (late readiness).
     pub deaf_for_ns: Nanos,
     /// Time that handing over one message takes, for virtual clocks only.
@@ -87,6 +89,7 @@ impl Default for Behaviour {
             stalls: Vec::new(),
             disconnects: Vec::new(),
             refuses: Vec::new(),
+            starves: Vec::new(),
             deaf_for_ns: 0,
             publish_cost_ns: 0,
             client_sleeps: Vec::new(),

@@ -149,10 +149,9 @@ impl AmqpFleet {
             send_buffer: self.shared.options.send_buffer,
             receive_buffer: self.shared.options.receive_buffer,
         };
-        let (fd, begun) = socket::begin_connect(address, client.source, &options)?;
-        if let Err(errno) = begun {
-            let message = socket::explain(errno, &endpoint.shown, true);
-            self.shared.reports.owe(id, Change::Failed(message));
+        let (fd, begun) = socket::begin_connect(address, client.source, &options, &endpoint.shown)?;
+        if let Err(failure) = begun {
+            self.shared.reports.owe(id, Change::Failed(failure));
             return Ok(());
         }
         self.turns.watch(&fd, id)?;
@@ -186,7 +185,7 @@ impl AmqpFleet {
         // After our own connection.close any end will do.
         let change = match closing {
             true => Change::Closed,
-            false => Change::Failed(broken.message),
+            false => Change::Failed(broken.failure),
         };
         self.shared.reports.owe(id, change);
     }

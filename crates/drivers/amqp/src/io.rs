@@ -85,11 +85,8 @@ impl AmqpFleet {
             return Ok(());
         };
         if failed && let Ok(Err(errno)) | Err(errno) = socket_error(fd) {
-            return Err(Broken::told(socket::explain(
-                errno,
-                self.shared.endpoint(client),
-                true,
-            )));
+            let endpoint = self.shared.endpoint(client);
+            return Err(Broken::told(socket::failure(errno, endpoint, true)));
         }
         client.state = State::Greeting;
         client
@@ -179,8 +176,8 @@ impl AmqpFleet {
                 self.mark_ready(id);
                 return Ok(());
             }
-            let message = socket::explain(errno, self.shared.endpoint(client), false);
-            self.fail(id, Broken::told(message));
+            let failure = socket::failure(errno, self.shared.endpoint(client), false);
+            self.fail(id, Broken::told(failure));
             return Err(WriteFailed);
         }
         let (tls, pool) = (client.tls.as_deref(), &mut self.shared.out_pool);

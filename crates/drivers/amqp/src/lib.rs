@@ -42,8 +42,8 @@ mod window;
 
 use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Traits,
-    Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
+    Target, Traits, Unsupported,
 };
 
 /// The AMQP 0-9-1 driver.
@@ -121,6 +121,11 @@ impl Driver for AmqpDriver {
             ),
             _ => capability::derived(self, capability, target),
         }
+    }
+
+    fn footprint(&self, _: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
+        // 740 to 870 bytes of resident memory were measured for an idle client (RabbitMQ).
+        Footprint::over_tcp(crowd, 740)
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -21,7 +21,7 @@ use pubgauge_amqp_codec::{
     ContentHeader, DecodeError, Frame, FrameKind, Method, PublishTemplate, decode_delivery,
     decode_frame,
 };
-use pubgauge_driver::{Change, ClientId, Delivery, Events};
+use pubgauge_driver::{Change, ClientId, Delivery, Events, Failure};
 
 use crate::client::{Answer, Awaits, CONSUMING, Client, Content, PUBLISHING, Partial, State};
 use crate::login;
@@ -37,20 +37,20 @@ const KEEP_BODY: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Broken {
     /// In words, with a hint.
-    pub message: String,
+    pub failure: Failure,
 }
 
 impl Broken {
     pub fn protocol(endpoint: &str, what: impl std::fmt::Display) -> Self {
-        Broken {
-            message: format!(
-                "{endpoint}: the server broke the protocol: {what}\n  hint: is it an AMQP 0-9-1 server?"
-            ),
-        }
+        Broken::told(format!(
+            "{endpoint}: the server broke the protocol: {what}\n  hint: is it an AMQP 0-9-1 server?"
+        ))
     }
 
-    pub fn told(message: String) -> Self {
-        Broken { message }
+    pub fn told(failure: impl Into<Failure>) -> Self {
+        Broken {
+            failure: failure.into(),
+        }
     }
 }
 
@@ -512,7 +512,7 @@ fn consuming(
             // Nothing was consumed yet: the client goes on without.
             client.consumer = None;
             for _ in 0..pending {
-                let refused = Change::SubscriptionRefused(broken.message.clone());
+                let refused = Change::SubscriptionRefused(broken.failure.why.clone());
                 shared.reports.report(events, id, refused);
             }
             Ok(())

@@ -82,7 +82,7 @@ impl AmqpFleet {
     fn read_failed(&self, id: ClientId, errno: Errno) -> Broken {
         let client = &self.clients[id.0 as usize];
         let connecting = client.state == State::Greeting;
-        Broken::told(socket::explain(
+        Broken::told(socket::failure(
             errno,
             self.shared.endpoint(client),
             connecting,

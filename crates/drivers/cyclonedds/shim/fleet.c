@@ -255,7 +255,7 @@ int32_t pg_write(struct pg_fleet *f, int32_t writer, uint32_t device, const uint
                  uint32_t head_len, const uint8_t *body, uint32_t body_len) {
   struct ddsi_serdata *d = pg_message_new(f->type, device, head, head_len, body, body_len);
   if (d == NULL)
-    return DDS_RETCODE_OUT_OF_RESOURCES;
+    return PG_NO_MEMORY;
   return dds_writecdr(writer, d);
 }
 

@@ -66,6 +66,9 @@ int32_t pg_writer_new(struct pg_fleet *fleet, const char *partition, const struc
 // Deletes a writer and its publisher.
 void pg_writer_free(struct pg_fleet *fleet, int32_t writer);
 
+// What pg_write returns where malloc has nothing for the message; no code of Cyclone's.
+#define PG_NO_MEMORY INT32_MIN
+
 // Writes head + body as one message.
 int32_t pg_write(struct pg_fleet *fleet, int32_t writer, uint32_t device, const uint8_t *head,
                  uint32_t head_len, const uint8_t *body, uint32_t body_len);

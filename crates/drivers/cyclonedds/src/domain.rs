@@ -1,5 +1,6 @@
 //! Which DDS domain a trial lives in.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -50,6 +51,15 @@ pub(crate) fn of_url(url: &str) -> Result<u32, DriverError> {
 /// (ports 7400 + 250 domain + 10 and 11 + 2 index).
 pub(crate) fn highest_index(domain: u32) -> u32 {
     ((65_535 - 11 - 7400 - 250 * domain) / 2).min(119)
+}
+
+/// Whether no participant finds two UDP ports in a domain any more.
+pub(crate) fn is_full(domain: u32) -> bool {
+    let is_free = |port: u32| {
+        u16::try_from(port).is_ok_and(|port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok())
+    };
+    let first = 7400 + 250 * domain + 10;
+    !(0..=highest_index(domain)).any(|n| is_free(first + 2 * n) && is_free(first + 2 * n + 1))
 }
 
 #[cfg(test)]

@@ -131,8 +131,14 @@ pub(crate) fn version() -> String {
         .into_owned()
 }
 
+/// `PG_NO_MEMORY`.
+pub(crate) const NO_MEMORY: i32 = i32::MIN;
+
 /// A return code in words.
 pub(crate) fn explain(code: i32) -> String {
+    if code == NO_MEMORY {
+        return "out of memory".into();
+    }
     // SAFETY: dds_strretcode returns a string literal for every code.
     unsafe { CStr::from_ptr(pg_explain(code)) }
         .to_string_lossy()

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
-    Publish, Refusal, Subscription, TopicId, WireBytes,
+    Publish, Refusal, Resource, Subscription, TopicId, WireBytes,
 };
 
 use self::receiving::Subscriber;
 use self::sending::Publisher;
 use crate::batch::Batches;
-use crate::ffi::{Domain, Qos, Taken, Wire, explain};
+use crate::ffi::{Domain, NO_MEMORY, Qos, Taken, Wire, explain};
 use crate::options::{DEFAULT_HOLD_US, Options};
 use crate::patience::Patience;
 use crate::topic::{accept, overlap, partition};
@@ -31,6 +31,11 @@ const LINGER: Nanos = 1_000_000_000;
 
 /// How often such a client is looked at, ns.
 const LINGER_LOOK: Nanos = 5_000_000;
+
+/// Descriptors and threads that Cyclone takes at most when a domain is opened: 5 and 6 (0.10.2),
+/// with multicast 7 and 7, and some for other versions.
+pub(crate) const DESCRIPTORS: usize = 10;
+pub(crate) const THREADS: usize = 8;
 
 /// Number of the next domain in this process. The domains' numbers on the network are others
 /// (`ExternalDomainId`); these only have to differ.
@@ -106,12 +111,18 @@ impl CycloneFleet {
         let xml = config::xml(&options, number);
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let limit = options.cache_limit(config.max_payload);
+        // Where it gets too little of these, Cyclone crashes or ends the process.
+        Resource::can_have(DESCRIPTORS, THREADS).map_err(|resource| {
+            DriverError::exhausted(format!("no {resource} left to start Cyclone DDS"), resource)
+        })?;
         let domain = Domain::open(instance, &xml, limit).map_err(|why| {
-            DriverError::with_hint(
+            let mut error = DriverError::with_hint(
                 format!("Cyclone DDS does not start in domain {number}: {why}"),
                 "each worker needs two UDP ports, at most 120 workers of a host share a domain, \
                  and the interface must be up (native.cyclonedds.interface)",
-            )
+            );
+            error.exhausted = domain::is_full(number).then_some(Resource::Ports);
+            error
         })?;
         let clock = config.clock.clone();
         let us = |us: i64| us as Nanos * 1000;
@@ -480,7 +491,14 @@ fn qos(options: &Options, depth: i32, max_samples: i32) -> Qos {
 }
 
 fn failed(what: &str, code: i32) -> DriverError {
-    DriverError::new(format!("Cyclone DDS: {what}: {}", explain(code)))
+    let text = format!("Cyclone DDS: {what}: {}", explain(code));
+    if code == NO_MEMORY {
+        return DriverError::exhausted(text, Resource::Memory);
+    }
+    // Cyclone does not say what it wanted for.
+    let mut error = DriverError::new(text);
+    error.exhausted = Resource::missing_now();
+    error
 }
 
 fn unknown(client: ClientId) -> DriverError {

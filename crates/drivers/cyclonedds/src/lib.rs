@@ -26,6 +26,7 @@ mod ffi;
 mod fleet;
 
 mod domain;
+mod footprint;
 mod native;
 mod options;
 mod patience;
@@ -38,8 +39,8 @@ pub use fleet::{CycloneFleet, Statistics};
 
 use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Topology,
-    Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
+    Target, Topology, Traits, Unsupported,
 };
 
 /// Whether the driver can be opened: the feature `native` was on when it was built.
@@ -115,6 +116,13 @@ impl Driver for CycloneddsDriver {
             ),
             _ => capability::derived(self, capability, target),
         }
+    }
+
+    fn footprint(&self, settings: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
+        options::resolve(settings).map_or_else(
+            |_| Footprint::default(),
+            |(options, _)| footprint::of(&options, crowd),
+        )
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

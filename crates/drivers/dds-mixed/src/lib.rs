@@ -15,8 +15,8 @@ mod fleet;
 use std::collections::HashMap;
 
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Nanos, OnFull, Settings, Subscription,
-    Target, Topology, Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Nanos, OnFull, Settings,
+    Subscription, Target, Topology, Traits, Unsupported,
 };
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_fastdds::FastddsDriver;
@@ -166,6 +166,20 @@ impl Driver for Mixed {
 
     fn topology(&self, _: &Target) -> Topology {
         Topology::Brokerless
+    }
+
+    /// Each fleet starts both libraries; writers are in one of them, readers in the other.
+    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
+        let writers = Crowd {
+            subscribers: 0,
+            ..*crowd
+        };
+        let readers = Crowd {
+            streams: 0,
+            ..*crowd
+        };
+        let (out, into) = (self.publishing().1, self.subscribing().1);
+        out.footprint(settings, target, &writers) + into.footprint(settings, target, &readers)
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -251,7 +251,8 @@ DataReaderQos reader_qos(const pgf_config &c) {
 
 extern "C" {
 
-pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_len) {
+pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_len, int *no_ports) {
+    *no_ports = 0;
     try {
         static std::once_flag once;
         std::call_once(once, [] {
@@ -272,6 +273,7 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         p->shared = std::make_shared<Shared>();
         p->id = pubgauge::Ids::instance().take(config->domain, config->peers);
         if (p->id < 0) {
+            *no_ports = 1;
             say(error, error_len, "all participant ids that discovery looks at are taken");
             return nullptr;
         }

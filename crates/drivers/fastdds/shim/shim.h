@@ -56,7 +56,8 @@ typedef struct pgf_writer pgf_writer;
 typedef struct pgf_reader pgf_reader;
 
 /* NULL on failure, with words in `error`. */
-pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_len);
+/* *no_ports: whether no participant finds two UDP ports in the domain any more. */
+pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_len, int *no_ports);
 void pgf_close(pgf_participant *p);
 void pgf_traffic_read(const pgf_participant *p, pgf_traffic *out);
 

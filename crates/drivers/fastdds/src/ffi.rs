@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::NonNull;
 
-use pubgauge_driver::DriverError;
+use pubgauge_driver::{DriverError, Resource};
 
 /// `pgf_config`, field for field.
 #[repr(C)]
@@ -71,7 +71,12 @@ struct RawReader {
 }
 
 unsafe extern "C" {
-    fn pgf_open(config: *const Config, error: *mut c_char, len: usize) -> *mut RawParticipant;
+    fn pgf_open(
+        config: *const Config,
+        error: *mut c_char,
+        len: usize,
+        no_ports: *mut c_int,
+    ) -> *mut RawParticipant;
     fn pgf_close(p: *mut RawParticipant);
     fn pgf_traffic_read(p: *const RawParticipant, out: *mut Traffic);
     fn pgf_sleep(p: *mut RawParticipant, arrivals: i64, ns: i64);
@@ -129,11 +134,16 @@ impl Words {
     fn error(&self, what: &str) -> DriverError {
         let end = self.0.iter().position(|b| *b == 0).unwrap_or(0);
         let words = String::from_utf8_lossy(&self.0[..end]);
-        DriverError::with_hint(
-            format!("{what}: {words}"),
-            "the settings that were asked for may not fit together: see `pubgauge plan` for what \
-             each became",
-        )
+        let text = format!("{what}: {words}");
+        // Fast DDS seldom says what it wanted for.
+        match Resource::missing_now() {
+            Some(resource) => DriverError::exhausted(text, resource),
+            None => DriverError::with_hint(
+                text,
+                "the settings that were asked for may not fit together: see `pubgauge plan` for \
+                 what each became",
+            ),
+        }
     }
 }
 
@@ -161,11 +171,22 @@ pub(crate) enum Written {
 impl Participant {
     pub(crate) fn open(config: &Config) -> Result<Self, DriverError> {
         let mut words = Words::new();
-        // SAFETY: a configuration of the layout the shim expects, and a buffer with its length.
-        let raw = unsafe { pgf_open(config, words.pointer(), words.0.len()) };
-        NonNull::new(raw)
-            .map(Participant)
-            .ok_or_else(|| words.error(&format!("no participant in DDS domain {}", config.domain)))
+        let mut no_ports = 0;
+        // SAFETY: a configuration of the layout the shim expects, a buffer with its length, and a
+        // writable int.
+        let raw = unsafe { pgf_open(config, words.pointer(), words.0.len(), &mut no_ports) };
+        NonNull::new(raw).map(Participant).ok_or_else(|| {
+            let mut error = words.error(&format!("no participant in DDS domain {}", config.domain));
+            if no_ports != 0 {
+                error.exhausted = Some(Resource::Ports);
+                error.hint = Some(
+                    "each worker needs two UDP ports of the domain: use fewer workers, or raise \
+                     native.fastdds.discovery-peers"
+                        .into(),
+                );
+            }
+            error
+        })
     }
 
     pub(crate) fn traffic(&self) -> Traffic {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
-    Publish, Refusal, Subscription, TopicId, WireBytes,
+    Publish, Refusal, Resource, Subscription, TopicId, WireBytes,
 };
 
 use self::receiving::take_turn;
@@ -27,6 +27,11 @@ const RETRY: Nanos = 1_000_000;
 const LINGER: Nanos = 1_000_000_000;
 /// How often that is looked at.
 const LINGER_LOOK: Nanos = 1_000_000;
+
+/// Descriptors and threads that Fast DDS takes at most when a participant is created: 9 and 4
+/// (2.9.1), with shared memory 9 and 6, one descriptor for a while, and some for other versions.
+pub(crate) const DESCRIPTORS: usize = 16;
+pub(crate) const THREADS: usize = 10;
 
 /// One worker thread's share of the clients.
 pub(crate) struct FastddsFleet {
@@ -92,6 +97,11 @@ impl FastddsFleet {
         } else {
             None
         };
+        // Where it gets too little of these, Fast DDS starts with some of its sockets and threads and
+        // does not say so.
+        Resource::can_have(DESCRIPTORS, THREADS).map_err(|resource| {
+            DriverError::exhausted(format!("no {resource} left to start Fast DDS"), resource)
+        })?;
         let participant = Participant::open(&shim_config(config, &options, domain)?)?;
         Ok(FastddsFleet {
             clients: Vec::with_capacity(config.clients),

@@ -9,7 +9,7 @@
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use pubgauge_driver::DriverError;
+use pubgauge_driver::{Attempt, DriverError};
 
 /// Files: `fastrtps_ID` and `fastrtps_portN` with a lock each (`_el`, exclusive; `_sl`, shared)
 /// and a semaphore; `fast_datasharing_` with the GUID of the writer or reader.
@@ -47,8 +47,8 @@ impl Janitor {
                 .stderr(Stdio::null())
                 .spawn()
                 .map_err(|error| {
-                    DriverError::with_hint(
-                        format!("cannot start /bin/sh to look after /dev/shm: {error}"),
+                    let what = "cannot start /bin/sh to look after /dev/shm";
+                    DriverError::of_io(what, Attempt::Start, &error).or_hint(
                         "leave out transport = \"shared-memory\" and native.fastdds.data-sharing",
                     )
                 })?;

@@ -29,14 +29,15 @@ mod fleet;
 mod janitor;
 
 mod domain;
+mod footprint;
 mod native;
 mod options;
 mod topic;
 
 use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Topology,
-    Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
+    Target, Topology, Traits, Unsupported,
 };
 
 /// Whether Fast DDS is linked in (the cargo feature `native`).
@@ -100,6 +101,13 @@ impl Driver for FastddsDriver {
             ),
             _ => capability::derived(self, capability, target),
         }
+    }
+
+    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
+        options::resolve(settings, target).map_or_else(
+            |_| Footprint::default(),
+            |(options, _)| footprint::of(&options, crowd),
+        )
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -91,7 +91,7 @@ impl Events for Sink {
         match change {
             Change::Connected { .. } => self.connected += 1,
             Change::Subscribed => self.subscribed += 1,
-            Change::Failed(why) => self.failed = Some(why),
+            Change::Failed(failure) => self.failed = Some(failure.why),
             _ => {}
         }
     }

@@ -89,10 +89,8 @@ impl MqttFleet {
             return Ok(());
         };
         if failed && let Ok(Err(errno)) | Err(errno) = socket_error(fd) {
-            return Err(Broken {
-                message: socket::explain(errno, self.shared.endpoint(client), true),
-                reason: None,
-            });
+            let endpoint = self.shared.endpoint(client);
+            return Err(Broken::told(socket::failure(errno, endpoint, true)));
         }
         client.state = State::Greeting;
         protocol::connect(client, &mut self.shared)?;
@@ -171,14 +169,8 @@ impl MqttFleet {
                 self.mark_ready(id);
                 return Ok(());
             }
-            let message = socket::explain(errno, self.shared.endpoint(client), false);
-            self.fail(
-                id,
-                Broken {
-                    message,
-                    reason: None,
-                },
-            );
+            let failure = socket::failure(errno, self.shared.endpoint(client), false);
+            self.fail(id, Broken::told(failure));
             return Err(WriteFailed);
         }
         let (tls, pool) = (client.tls.as_deref(), &mut self.shared.out_pool);
@@ -215,13 +207,7 @@ impl MqttFleet {
                     let message = format!(
                         "{endpoint}: {what} within 30 s\n  hint: the server hangs, is overloaded, or something between swallows packets"
                     );
-                    self.fail(
-                        id,
-                        Broken {
-                            message,
-                            reason: None,
-                        },
-                    );
+                    self.fail(id, Broken::told(message));
                 }
                 State::Closing => {
                     self.drop_connection(id);
@@ -242,13 +228,7 @@ impl MqttFleet {
                 self.shared.endpoint(client),
                 client.keep_alive_s
             );
-            return self.fail(
-                id,
-                Broken {
-                    message,
-                    reason: None,
-                },
-            );
+            return self.fail(id, Broken::told(message));
         }
         if idle_ms < interval_ms {
             return self.shared.set_timer(client, id, interval_ms - idle_ms);

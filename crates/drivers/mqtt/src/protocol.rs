@@ -11,7 +11,7 @@
 //! | DISCONNECT (MQTT 5) | failed, with the server's reason | the same |
 //! | any other | failed | failed |
 
-use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events};
+use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Failure};
 use pubgauge_mqtt_codec::{
     Ack, ConnAck, Connect, DecodeError, Disconnect, Packet, PacketType, Properties, PropertiesBuf,
     Property, PropertyId, Publish, QoS, ReasonCode, SubAck, Version, Will,
@@ -28,7 +28,7 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub(crate) struct Broken {
     /// In words, with a hint.
-    pub message: String,
+    pub failure: Failure,
     /// What MQTT 5 would tell the server, if it is the server's fault.
     pub reason: Option<ReasonCode>,
 }
@@ -36,16 +36,16 @@ pub(crate) struct Broken {
 impl Broken {
     fn protocol(endpoint: &str, what: impl std::fmt::Display) -> Self {
         Broken {
-            message: format!(
+            failure: Failure::from(format!(
                 "{endpoint}: the server broke the protocol: {what}\n  hint: is it an MQTT server, and of this version?"
-            ),
+            )),
             reason: Some(ReasonCode::PROTOCOL_ERROR),
         }
     }
 
-    fn told(message: String) -> Self {
+    pub fn told(failure: impl Into<Failure>) -> Self {
         Broken {
-            message,
+            failure: failure.into(),
             reason: None,
         }
     }
@@ -96,7 +96,7 @@ fn undecodable(client: &Client, shared: &Shared, error: DecodeError) -> Broken {
     let mut broken = Broken::protocol(shared.endpoint(client), error);
     broken.reason = Some(error.reason);
     if error.reason == ReasonCode::PACKET_TOO_LARGE {
-        broken.message = format!(
+        broken.failure.why = format!(
             "{}: {error}\n  hint: this trial takes packets of up to {} bytes; something else publishes to the same topics?",
             shared.endpoint(client),
             shared.max_in

@@ -185,7 +185,7 @@ proptest! {
                     bytes.drain(..used);
                 }
                 Err(broken) => {
-                    prop_assert!(broken.message.starts_with("mqtt://127.0.0.1:1: "), "{}", broken.message);
+                    prop_assert!(broken.failure.why.starts_with("mqtt://127.0.0.1:1: "), "{}", broken.failure.why);
                     break;
                 }
             }

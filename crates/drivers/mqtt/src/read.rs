@@ -74,22 +74,20 @@ impl MqttFleet {
                 "it was stopped, or threw this client out: its log may say why",
             ),
         };
-        Broken {
-            message: format!(
-                "{}: the server {when}\n  hint: {hint}",
-                self.shared.endpoint(client)
-            ),
-            reason: None,
-        }
+        Broken::told(format!(
+            "{}: the server {when}\n  hint: {hint}",
+            self.shared.endpoint(client)
+        ))
     }
 
     fn read_failed(&self, id: ClientId, errno: Errno) -> Broken {
         let client = &self.clients[id.0 as usize];
         let connecting = client.state == State::Greeting;
-        Broken {
-            message: socket::explain(errno, self.shared.endpoint(client), connecting),
-            reason: None,
-        }
+        Broken::told(socket::failure(
+            errno,
+            self.shared.endpoint(client),
+            connecting,
+        ))
     }
 
     fn serve_plain(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
@@ -188,13 +186,10 @@ impl MqttFleet {
                 Ok(read) => read,
                 Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
                 Err(TlsFailure::Protocol(error)) => {
-                    return Err(Broken {
-                        message: format!(
-                            "{}: TLS failed: {error}\n  hint: check the CA certificate, the name it is for, and the client certificate",
-                            self.shared.endpoint(client)
-                        ),
-                        reason: None,
-                    });
+                    return Err(Broken::told(format!(
+                        "{}: TLS failed: {error}\n  hint: check the CA certificate, the name it is for, and the client certificate",
+                        self.shared.endpoint(client)
+                    )));
                 }
             };
             if read == TlsRead::Bytes {

@@ -126,11 +126,11 @@ impl XmppFleet {
                 })?),
                 _ => None,
             };
+        let options = self.shared.options.socket;
         let (fd, begun) =
-            socket::begin_connect(address, client.source, &self.shared.options.socket)?;
-        if let Err(errno) = begun {
-            let message = socket::explain(errno, &endpoint.net.shown, true);
-            self.shared.reports.owe(id, Change::Failed(message));
+            socket::begin_connect(address, client.source, &options, &endpoint.net.shown)?;
+        if let Err(failure) = begun {
+            self.shared.reports.owe(id, Change::Failed(failure));
             return Ok(());
         }
         self.turns.watch(&fd, id)?;

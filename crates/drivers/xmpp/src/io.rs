@@ -99,8 +99,8 @@ impl XmppFleet {
             return Ok(());
         };
         if failed && let Ok(Err(errno)) | Err(errno) = socket_error(fd) {
-            let message = socket::explain(errno, self.shared.shown(client), true);
-            return Err(Broken(message));
+            let endpoint = self.shared.shown(client);
+            return Err(Broken(socket::failure(errno, endpoint, true)));
         }
         client.state = State::Negotiating;
         negotiate::open_stream(client, &mut self.shared, id, Step::Features);
@@ -184,8 +184,8 @@ impl XmppFleet {
                 self.mark_ready(id);
                 return Ok(());
             }
-            let message = socket::explain(errno, self.shared.shown(client), false);
-            self.fail(id, Broken(message));
+            let failure = socket::failure(errno, self.shared.shown(client), false);
+            self.fail(id, Broken(failure));
             return Err(WriteFailed);
         }
         let (tls, pool) = (client.tls.as_deref(), &mut self.shared.out_pool);
@@ -215,7 +215,7 @@ impl XmppFleet {
                         "{}: {what} within 30 s\n  hint: the server hangs, is overloaded, or something between swallows packets",
                         self.shared.shown(client)
                     );
-                    self.fail(id, Broken(message));
+                    self.fail(id, Broken(message.into()));
                 }
                 State::Closing => {
                     self.drop_connection(id);
@@ -236,7 +236,7 @@ impl XmppFleet {
                 "{}: no sign of life from the server for {keep_alive_s} s after a ping\n  hint: it hangs, or the connection is dead",
                 self.shared.shown(client),
             );
-            return self.fail(id, Broken(message));
+            return self.fail(id, Broken(message.into()));
         }
         if idle_ms < interval_ms {
             return self.shared.set_timer(client, id, interval_ms - idle_ms);

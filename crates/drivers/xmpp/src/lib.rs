@@ -52,8 +52,8 @@ mod write;
 
 use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Pattern, Settings, Subscription, Target,
-    Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Pattern, Settings,
+    Subscription, Target, Traits, Unsupported,
 };
 
 /// The XMPP driver.
@@ -116,6 +116,11 @@ impl Driver for XmppDriver {
             Capability::BinaryPayload => Answer::emulated("as base64 text, a third longer"),
             _ => capability::derived(self, capability, target),
         }
+    }
+
+    fn footprint(&self, _: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
+        // 1.8 to 4.5 kB of resident memory were measured for an idle client (ejabberd).
+        Footprint::over_tcp(crowd, 1_800)
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -14,11 +14,11 @@ use crate::stanza::{self, Failure, Stanza};
 use crate::write;
 
 /// A connection cannot go on: why, and what to do.
-pub(crate) struct Broken(pub String);
+pub(crate) struct Broken(pub pubgauge_driver::Failure);
 
 impl Broken {
     pub fn of(client: &Client, shared: &Shared, what: impl std::fmt::Display) -> Broken {
-        Broken(format!("{}: {what}", shared.shown(client)))
+        Broken(format!("{}: {what}", shared.shown(client)).into())
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn receive(
             }
             Ok(Some(Unit::Close(_))) => {
                 return match client.state {
-                    State::Closing => Err(Broken(String::new())), // Which is what was wanted.
+                    State::Closing => Err(Broken("".into())), // Which is what was wanted.
                     _ => Err(Broken::of(
                         client,
                         shared,

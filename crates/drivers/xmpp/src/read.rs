@@ -89,7 +89,7 @@ impl XmppFleet {
     fn read_failed(&self, id: ClientId, errno: Errno) -> Broken {
         let client = &self.clients[id.0 as usize];
         let connecting = client.state == State::Negotiating;
-        Broken(socket::explain(
+        Broken(socket::failure(
             errno,
             self.shared.shown(client),
             connecting,

@@ -234,7 +234,7 @@ fn every_way_to_log_in() {
     let client = rig.begin("a", false);
     let change = rig.change(client);
     assert!(
-        matches!(&change, Change::Failed(why) if why.contains("does not offer SASL ANONYMOUS")),
+        matches!(&change, Change::Failed(failure) if failure.why.contains("does not offer SASL ANONYMOUS")),
         "{change:?}"
     );
     for mechanism in ["plain", "scram-sha-1", "scram-sha-256"] {
@@ -244,7 +244,7 @@ fn every_way_to_log_in() {
         let mut rig = Rig::open(&target, &settings);
         let client = rig.begin("a", false);
         let change = rig.change(client);
-        let Change::Failed(why) = change else {
+        let Change::Failed(pubgauge_driver::Failure { why, .. }) = change else {
             panic!("{change:?}")
         };
         assert!(
@@ -358,7 +358,7 @@ fn a_killed_server_is_told_and_its_clients_come_back() {
     for client in [publisher, subscriber] {
         let change = rig.change(client);
         assert!(
-            matches!(&change, Change::Failed(why) if why.contains("hint")),
+            matches!(&change, Change::Failed(failure) if failure.why.contains("hint")),
             "{change:?}"
         );
     }

@@ -112,7 +112,7 @@ fn failure(scheme: &str, says: &[&str]) -> String {
     drop(rig);
     thread.join().unwrap();
     match change {
-        Change::Failed(why) => why,
+        Change::Failed(failure) => failure.why,
         other => panic!("{other:?}"),
     }
 }
@@ -361,7 +361,7 @@ fn a_stanza_without_end_is_bounded() {
     let client = rig.connect("c", true);
     let change = rig.change(client);
     assert!(
-        matches!(&change, Change::Failed(why) if why.contains("stanza of more than")),
+        matches!(&change, Change::Failed(failure) if failure.why.contains("stanza of more than")),
         "{change:?}"
     );
     thread.join().unwrap();
@@ -382,7 +382,7 @@ fn a_silent_server_is_given_up() {
     let client = rig.connect("c", true);
     let change = rig.change(client);
     assert!(
-        matches!(&change, Change::Failed(why) if why.contains("no sign of life")),
+        matches!(&change, Change::Failed(failure) if failure.why.contains("no sign of life")),
         "{change:?}"
     );
     thread.join().unwrap();
@@ -429,7 +429,7 @@ fn nobody_there_is_told_with_advice() {
     let client = rig.begin("c", false);
     let change = rig.change(client);
     assert!(
-        matches!(&change, Change::Failed(why) if why.contains("refused") && why.contains("hint")),
+        matches!(&change, Change::Failed(failure) if failure.why.contains("refused") && failure.why.contains("hint")),
         "{change:?}"
     );
 }

@@ -85,7 +85,7 @@ fn failure(target: &Target) -> String {
     let mut rig = Rig::open(target, &native(&[]));
     let client = rig.begin("c", false);
     match rig.change(client) {
-        Change::Failed(why) => why,
+        Change::Failed(failure) => failure.why,
         other => panic!("{other:?}"),
     }
 }

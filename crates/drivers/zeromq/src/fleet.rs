@@ -1,6 +1,7 @@
 //! The fleet: one worker's ZeroMQ clients behind one epoll.
 
 mod connecting;
+mod ended;
 mod polling;
 mod queues;
 
@@ -10,12 +11,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
-    Publish, Refusal, Subscription, TopicId, Transport, WireBytes,
+    Attempt, Change, ClientId, ClientSpec, Clock, DriverError, Events, Failure, Fleet, FleetConfig,
+    Nanos, Payload, Publish, Refusal, Resource, Subscription, TopicId, Transport, WireBytes,
 };
 use rustix::event::epoll;
 
 use self::connecting::deadline;
+use self::ended::failed;
 use self::polling::HURRIED_MAX;
 use self::queues::Source;
 use crate::address::ForwarderAddress;
@@ -23,7 +25,7 @@ use crate::inbox::{Inbox, on_the_wire};
 use crate::options::{Framing, Options, Queue};
 use crate::port::{Port, Role};
 use crate::topic::{accept, wire_topic};
-use crate::zmq::{Context, Message, explain, would_block};
+use crate::zmq::{Context, Message, would_block};
 
 /// Room for sockets in a fleet that gets more clients than was said.
 const MIN_SOCKETS: usize = 8192;
@@ -90,7 +92,7 @@ struct Client {
 }
 
 struct Lost {
-    why: String,
+    why: Failure,
     /// When to say so even though messages keep coming, namely from other publishers.
     at_last: Nanos,
 }
@@ -115,10 +117,17 @@ impl ZeromqFleet {
             false => config.clients.saturating_mul(6).max(MIN_SOCKETS),
             true => config.clients.saturating_mul(32).max(8 * MIN_SOCKETS),
         };
+        // Where it gets too little of these, libzmq ends the process. Each thread, the one that closes
+        // sockets among them, has an epoll and a mailbox, a pair of descriptors; so have the context
+        // and its first socket one. The last is the fleet's epoll.
+        let threads = usize::from(options.io_threads) + 1;
+        Resource::can_have(3 * threads + 5, threads).map_err(|resource| {
+            DriverError::exhausted(format!("no {resource} left to start libzmq"), resource)
+        })?;
         let context = Context::start(options.io_threads, sockets)
-            .map_err(|e| failed("cannot start libzmq", &e))?;
+            .map_err(|e| failed("cannot start libzmq", Attempt::Start, &e))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
-            .map_err(|e| failed("cannot create an epoll", &e.into()))?;
+            .map_err(|e| failed("cannot create an epoll", Attempt::Open, &e.into()))?;
         Ok(ZeromqFleet {
             clients: Vec::with_capacity(config.clients),
             topics: Vec::new(),
@@ -203,7 +212,7 @@ impl Fleet for ZeromqFleet {
         }
         // Whatever happened to the connection before is overtaken by what is begun here.
         self.read_monitor(id, Role::Subscriber)
-            .map_err(|e| failed("libzmq failed", &e))?;
+            .map_err(|e| failed("libzmq failed", Attempt::Transfer, &e))?;
         let context = self.context.as_ref().ok_or_else(closed)?;
         let client = &mut self.clients[id.0 as usize];
         if !client.spec.peers.iter().any(|p| p == address) {
@@ -218,7 +227,7 @@ impl Fleet for ZeromqFleet {
         }
         client.untold = true;
         port.connect(context, &self.epoll, id.0, address)
-            .map_err(|e| failed(&format!("cannot connect to {address}"), &e))?;
+            .map_err(|e| failed(&format!("cannot connect to {address}"), Attempt::Open, &e))?;
         if port.peers.iter().filter(|p| !p.is_up()).count() == 1 {
             client.lost = None;
         }
@@ -265,10 +274,8 @@ impl Fleet for ZeromqFleet {
             ));
         }
         port.socket.subscribe(&filter.prefix).map_err(|e| {
-            failed(
-                &format!("cannot subscribe to {:?}", subscription.filter),
-                &e,
-            )
+            let what = format!("cannot subscribe to {:?}", subscription.filter);
+            failed(&what, Attempt::Transfer, &e)
         })?;
         client.checked |= filter.check.is_some();
         client.filters.push(subscription.filter.clone());
@@ -294,7 +301,7 @@ impl Fleet for ZeromqFleet {
         if self.options.point_to_point {
             self.announce(id)
                 .and_then(|()| self.answer_subscriptions(client))
-                .map_err(|e| failed("libzmq failed", &e))?;
+                .map_err(|e| failed("libzmq failed", Attempt::Transfer, &e))?;
         }
         Ok(id)
     }
@@ -302,12 +309,12 @@ impl Fleet for ZeromqFleet {
     #[inline]
     fn publish(
         &mut self,
-        client: ClientId,
+        id: ClientId,
         topic: TopicId,
         payload: Payload<'_>,
         _tag: u64,
     ) -> Publish {
-        let Some(client) = self.clients.get_mut(client.0 as usize) else {
+        let Some(client) = self.clients.get_mut(id.0 as usize) else {
             return Publish::Refused(Refusal::NotConnected);
         };
         let port = if self.options.point_to_point {
@@ -342,8 +349,12 @@ impl Fleet for ZeromqFleet {
                     port.blocked = true;
                     self.hurried = HURRIED_MAX;
                     Publish::Blocked
-                } else if error.raw_os_error() == Some(libc::ENOMEM) {
-                    Publish::Refused(Refusal::TooLarge)
+                } else if Resource::ended(Attempt::Transfer, &error).is_some() {
+                    let name = &client.spec.name;
+                    let what = format!("client {name}: libzmq cannot take a message");
+                    let failure = failed(&what, Attempt::Transfer, &error);
+                    self.fail(id, failure);
+                    Publish::Refused(Refusal::NotConnected)
                 } else {
                     Publish::Refused(Refusal::NotConnected)
                 }
@@ -353,7 +364,7 @@ impl Fleet for ZeromqFleet {
 
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
         self.poll_inner(until, events)
-            .map_err(|e| failed("libzmq failed", &e))
+            .map_err(|e| failed("libzmq failed", Attempt::Transfer, &e))
     }
 
     fn disconnect(&mut self, client: ClientId) {
@@ -463,18 +474,6 @@ fn forwarders(
         ));
     }
     Ok(forwarders)
-}
-
-fn failed(what: &str, error: &io::Error) -> DriverError {
-    let text = format!("{what}: {}", explain(error));
-    match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => DriverError::with_hint(
-            text,
-            "libzmq needs up to nine file descriptors for each client: raise the limit (ulimit \
-             -n) or use fewer clients per process",
-        ),
-        _ => DriverError::new(text),
-    }
 }
 
 fn host(ip: std::net::IpAddr) -> String {

@@ -19,6 +19,7 @@
 
 mod address;
 mod fleet;
+mod footprint;
 pub mod forwarder;
 mod inbox;
 mod native;
@@ -28,8 +29,8 @@ mod topic;
 mod zmq;
 
 use pubgauge_driver::{
-    Driver, DriverError, Fleet, FleetConfig, Mapping, Settings, Subscription, Target, Traits,
-    Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
+    Target, Traits, Unsupported,
 };
 
 use options::Topology;
@@ -94,6 +95,14 @@ impl Driver for ZeromqDriver {
             options.point_to_point,
         )
         .map(|_| ())
+    }
+
+    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
+        let topology = Topology::of(target);
+        options::resolve(settings, topology).map_or_else(
+            |_| Footprint::default(),
+            |(options, _)| footprint::of(&options, topology, crowd),
+        )
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {

@@ -241,6 +241,11 @@ impl Port {
         self.peers.iter().all(Peer::is_up)
     }
 
+    /// How many connections do not stand.
+    pub(crate) fn missing(&self) -> usize {
+        self.peers.iter().filter(|peer| !peer.is_up()).count()
+    }
+
     /// Whether any connection stands.
     pub(crate) fn any_up(&self) -> bool {
         self.peers.iter().any(Peer::is_up)

@@ -1,6 +1,6 @@
 //! The clients of a worker: connecting them, what they subscribe to, and what becomes of them.
 
-use pubgauge_driver::{Change, ClientId, ClientSpec, Nanos, Subscription, Will};
+use pubgauge_driver::{Change, ClientId, ClientSpec, Failure, Nanos, Subscription, Will};
 use pubgauge_workload::{Exchange, Subscriber};
 
 use super::{ClientState, Phase, Report, Worker};
@@ -13,7 +13,7 @@ const CONNECTING_AT_ONCE: usize = 64;
 /// Clients that share a source address. There are some 28,000 ports to one, but the kernel's search
 /// for a free one gets slow long before they run out: at 15,000 it was a quarter of all the
 /// processor time spent on connecting.
-const PER_SOURCE: u32 = 4_000;
+pub const PER_SOURCE: u32 = 4_000;
 
 impl Worker {
     pub(super) fn connect_some(&mut self, now: Nanos) -> Nanos {
@@ -43,7 +43,7 @@ impl Worker {
                     self.connecting += 1;
                 }
                 Err(error) => {
-                    self.fail(error.to_string());
+                    self.fail(error.into());
                     return now;
                 }
             }
@@ -54,7 +54,7 @@ impl Worker {
             self.phase = Phase::Connected;
             let report = match self.sending.advertise(&mut *self.fleet, &self.client_of) {
                 Ok(()) => Report::Ready(std::mem::take(&mut self.addresses)),
-                Err(error) => Report::Failed(error),
+                Err(error) => Report::Failed(error.into()),
             };
             let _ = self.reports.send(report);
         }
@@ -145,7 +145,7 @@ impl Worker {
                 .collect();
             for address in late {
                 if let Err(error) = self.fleet.add_peer(self.client_of[&device], &address) {
-                    self.fail(error.to_string());
+                    self.fail(error.into());
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Worker {
                 self.clients[index] = ClientState::Subscribing(wanted.len() as u32);
                 for subscription in &wanted {
                     if let Err(error) = self.fleet.subscribe(client, subscription) {
-                        self.fail(error.to_string());
+                        self.fail(error.into());
                     }
                 }
                 if wanted.is_empty() {
@@ -227,16 +227,19 @@ impl Worker {
                 }
             }
             Change::SubscriptionRefused(why) => {
-                self.fail(format!("{}: {why}", self.device_name(device)));
+                self.fail(format!("{}: {why}", self.device_name(device)).into());
             }
             Change::Writable => self.sending.writable(&mut *self.fleet, client),
             Change::Failed(_) if self.closing => self.clients[index] = ClientState::Down,
-            Change::Failed(why) => {
-                let name = self.device_name(device).to_owned();
+            Change::Failed(failure) => {
+                let failure = Failure {
+                    why: format!("{}: {}", self.device_name(device), failure.why),
+                    ..failure
+                };
                 let was = std::mem::replace(&mut self.clients[index], ClientState::Down);
                 match was {
                     ClientState::Connecting if self.phase == Phase::Connecting => {
-                        self.fail(format!("{name}: {why}"));
+                        self.fail(failure);
                     }
                     _ => {
                         if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
@@ -247,9 +250,9 @@ impl Worker {
                                 .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                         }
                         if self.phase == Phase::Connecting {
-                            self.fail(format!("{name}: {why}"));
+                            self.fail(failure);
                         } else {
-                            self.note(format!("{name}: {why}"));
+                            self.note(failure);
                         }
                     }
                 }

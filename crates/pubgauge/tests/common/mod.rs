@@ -21,7 +21,7 @@ pub const SHORT: [&str; 10] = [
     "--set",
     "phases.ready-within=60s",
     "--set",
-    "phases.drain-quiet=5s",
+    "phases.drain-quiet=1s",
     "--set",
     "phases.drain-within=60s",
 ];

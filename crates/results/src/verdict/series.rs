@@ -4,14 +4,16 @@
 
 use std::fmt;
 
-use super::{measured, thresholds};
-use crate::model::{Second, Trial};
+use super::{measured, thresholds, within};
+use crate::model::{FlowFigures, FlowSecond, Second, Trial};
 
 /// Records from which the slope of a line through them has a meaningful error.
 const FEW: usize = 4;
 
 /// A queue that grew by more than chance and by enough to matter, or that grows without end.
 pub(super) struct Growth {
+    /// The flow whose queue it is, where it is one of several.
+    flow: Option<String>,
     kind: Kind,
     from: f64,
     to: f64,
@@ -37,6 +39,9 @@ impl fmt::Display for Growth {
         let (from, to, seconds) = (self.from, self.to, self.seconds);
         // From the end on, at the rate at which it grew.
         let twice = to * seconds / (to - from);
+        if let Some(flow) = &self.flow {
+            write!(f, "flow `{flow}`: ")?;
+        }
         match self.kind {
             Kind::Backlog {
                 share,
@@ -78,8 +83,31 @@ impl fmt::Display for Growth {
 /// Whether a queue grew over the measurement. What stands in buffers from the first record on (a
 /// full socket buffer flat out) is no growth. Needs two records.
 pub(super) fn growth(trial: &Trial) -> Option<Growth> {
+    let flow = |flow: &FlowFigures| {
+        let series: Vec<Second> = flow.series.iter().map(second).collect();
+        let records = within(trial, &series);
+        let growth = material(&records).or_else(|| endless(trial, &records))?;
+        Some(Growth {
+            flow: Some(flow.name.clone()),
+            ..growth
+        })
+    };
     let records = measured(trial);
-    material(&records).or_else(|| endless(trial, &records))
+    let whole = || material(&records).or_else(|| endless(trial, &records));
+    trial.flows.iter().find_map(flow).or_else(whole)
+}
+
+/// A record of one flow, without the latencies, which are only known of all flows together.
+fn second(flow: &FlowSecond) -> Second {
+    Second {
+        t_s: flow.t_s,
+        published: flow.published,
+        due: flow.due,
+        delivered: flow.delivered,
+        backlog: flow.backlog as i64,
+        waiting: flow.waiting,
+        ..Second::default()
+    }
 }
 
 /// A backlog that grew enough to matter within the measurement.
@@ -118,6 +146,7 @@ fn material(records: &[(f64, Second)]) -> Option<Growth> {
         || share > thresholds::BACKLOG_SHARE_MINOR
             && (latency.is_some() || in_seconds > thresholds::BACKLOG_SECONDS);
     material.then_some(Growth {
+        flow: None,
         kind: Kind::Backlog {
             share,
             in_seconds,
@@ -135,9 +164,9 @@ fn endless(trial: &Trial, records: &[(f64, Second)]) -> Option<Growth> {
     if let Some((from, to, seconds)) = climb(&backlog(records))
         && to - from >= thresholds::BACKLOG_FLOOR
     {
-        let kind = Kind::Slow;
         return Some(Growth {
-            kind,
+            flow: None,
+            kind: Kind::Slow,
             from,
             to,
             seconds,
@@ -153,6 +182,7 @@ fn endless(trial: &Trial, records: &[(f64, Second)]) -> Option<Growth> {
     let material =
         rise >= thresholds::LATENCY_FLOOR_NS && rise >= thresholds::LATENCY_RISE_SHARE * from;
     material.then_some(Growth {
+        flow: None,
         kind: Kind::Latency,
         from,
         to,

@@ -3,7 +3,8 @@ use pubgauge_driver::Settings;
 
 use super::*;
 use crate::model::{
-    AtStart, ClientCpu, Connections, CountCheck, Distribution, System, WorkerLoad, WorkloadInfo,
+    AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSecond, System, WorkerLoad,
+    WorkloadInfo,
 };
 
 const MS: u64 = 1_000_000;
@@ -721,6 +722,61 @@ fn counts_found_in_two_ways_must_agree() {
     expect(&t, &here(), Status::Broken, "99999 by the broker");
     t.checks[0].not_compared = Some("it could not be read".into());
     expect(&t, &here(), Status::Valid, "");
+}
+
+/// Telemetry at QoS 0 beside commands at QoS 1: each is held to its own promise, and named.
+#[test]
+fn flows_are_judged_by_their_own_settings_and_named() {
+    let flow = |name: &str, reliability| FlowFigures {
+        name: name.into(),
+        offered: 50_000,
+        published: 50_000,
+        delivered: 50_000,
+        expected: 50_000,
+        settings: Some(Settings {
+            reliability: Some(reliability),
+            ..Settings::default()
+        }),
+        ..FlowFigures::default()
+    };
+    let mut t = calm();
+    t.flows = vec![
+        flow("telemetry", Reliability::AtMostOnce),
+        flow("commands", Reliability::AtLeastOnce),
+    ];
+    expect(&t, &here(), Status::Valid, "");
+    let repeat = |t: &mut Trial, flow: usize| {
+        t.flows[flow].delivered += 1;
+        t.flows[flow].duplicated += 1;
+        t.delivered += 1;
+        t.duplicated += 1;
+    };
+    let mut repeated = t.clone();
+    repeat(&mut repeated, 1);
+    expect(&repeated, &here(), Status::Valid, "");
+    repeat(&mut repeated, 0);
+    expect(
+        &repeated,
+        &here(),
+        Status::Lossy,
+        "flow `telemetry`: 1 deliveries",
+    );
+    // A queue of one flow that drowns in the traffic of the other.
+    let second = |i: u64| FlowSecond {
+        t_s: i as f64 + 1.0,
+        published: 100,
+        due: 100,
+        delivered: 90,
+        backlog: 10 * (i + 1),
+        waiting: 0,
+    };
+    t.flows[1].series = (0..10).map(second).collect();
+    expect(
+        &t,
+        &here(),
+        Status::Overloaded,
+        "flow `commands`: the backlog grew",
+    );
 }
 
 /// Something that makes one rule apply.

@@ -54,6 +54,7 @@ pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Worklo
         active_for: None,
         exchange: Exchange::OneWay,
         window: None,
+        settings: 0,
     };
     let phases = Phases {
         warm_up: Until::Time(2 * SECOND),
@@ -96,7 +97,7 @@ fn perform(
         brief: Brief::new(workload.clone()).expect("a sound workload"),
         driver: Arc::new(SimulatedDriver),
         target: SimulatedDriver::target(bus.clone()),
-        settings: with_behaviour(settings.clone(), behaviour),
+        settings: vec![with_behaviour(settings.clone(), behaviour)],
         clock,
         workers: Workers::default(),
         mark,
@@ -110,6 +111,7 @@ fn perform(
         cell: "cell",
         system: System::default(),
         settings: &settings,
+        of_flows: &[],
         settings_name: "",
         axes: &[],
         mappings: Vec::new(),
@@ -120,6 +122,7 @@ fn perform(
     let mut trial = convert::trial(asked, &record, &Observed::nothing());
     trial.circumstances = Circumstances {
         not_run: convert::not_run(&record.outcome),
+        exhausted: pubgauge_runner::trial::exhausted(&record),
         ..circumstances(&workload)
     };
     trial.verdict = judge(&trial);

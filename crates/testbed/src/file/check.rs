@@ -121,6 +121,14 @@ impl SystemFile {
                 ));
             }
         }
+        let each = self.limits.files_per_client;
+        if !(1.0..=100.0).contains(&each) {
+            return Err(Fault::new(
+                format!("files-per-client = {each} is not a number from 1 to 100"),
+                None,
+                Some("files-per-client".into()),
+            ));
+        }
         for port in &self.ready.tcp {
             if !self.run.ports.contains(port) {
                 let known: Vec<&str> = self.run.ports.iter().map(String::as_str).collect();

@@ -7,11 +7,8 @@ use pubgauge_driver::clock::monotonic_now;
 use serde::Serialize;
 
 use super::{Switches, ThreadFiles, process_cpu_ns, status_number};
+use crate::limits::{kept_threads, max_open_files};
 use crate::procfs::{self, ProcFile};
-
-/// Threads whose files stay open between samples. A Java server has a hundred threads: reopening
-/// the rest once a second costs less than their descriptors would.
-const KEPT_THREADS: usize = 64;
 
 /// Watches processes: those given, or a tree of them that grows and shrinks.
 ///
@@ -33,6 +30,8 @@ pub struct ProcessSampler {
     peak_rss_bytes: u64,
     last_cpu_ns: u64,
     tick_ns: u64,
+    /// Threads whose files stay open between samples.
+    most_kept: usize,
 }
 
 #[derive(Debug)]
@@ -54,6 +53,8 @@ struct Process {
 #[derive(Debug)]
 struct Thread {
     files: ThreadFiles,
+    /// Its files stay open between samples.
+    kept: bool,
     cpu_ns: u64,
     switches: Switches,
 }
@@ -118,6 +119,7 @@ impl ProcessSampler {
             peak_rss_bytes: 0,
             last_cpu_ns: 0,
             tick_ns: 1_000_000_000 / ticks_per_s,
+            most_kept: kept_threads(max_open_files().unwrap_or(u64::MAX)),
         }
     }
 
@@ -131,11 +133,8 @@ impl ProcessSampler {
             at_ns: monotonic_now(),
             ..ProcessSample::default()
         };
-        let kept: usize = self
-            .processes
-            .values()
-            .map(|process| process.threads.len())
-            .sum();
+        let threads = self.processes.values().flat_map(|p| p.threads.values());
+        let mut kept = threads.filter(|thread| thread.kept).count();
         let mut reaped_ns = 0;
         let mut high_water = 0;
         let mut seen = Vec::with_capacity(pids.len());
@@ -160,7 +159,8 @@ impl ProcessSampler {
             sample.rss_bytes += kib("VmRSS:");
             high_water = kib("VmHWM:").max(high_water);
             sample.processes += 1;
-            process.sample_threads(pid, kept, &mut self.gone_switches, &mut sample);
+            let most = self.most_kept;
+            process.sample_threads(pid, most, &mut kept, &mut self.gone_switches, &mut sample);
         }
         self.forget_all_but(&seen);
         if let Watched::DescendantsOf(_, stat) = &mut self.watched {
@@ -228,7 +228,8 @@ impl Process {
     fn sample_threads(
         &mut self,
         pid: i32,
-        kept: usize,
+        most_kept: usize,
+        kept: &mut usize,
         gone: &mut Switches,
         sample: &mut ProcessSample,
     ) {
@@ -241,11 +242,15 @@ impl Process {
             lives
         });
         for tid in tids {
-            let keep = kept < KEPT_THREADS && self.threads.len() < KEPT_THREADS;
-            let thread = self.threads.entry(tid).or_insert_with(|| Thread {
-                files: ThreadFiles::new(pid, tid, keep),
-                cpu_ns: 0,
-                switches: Switches::default(),
+            let thread = self.threads.entry(tid).or_insert_with(|| {
+                let keep = *kept < most_kept;
+                *kept += usize::from(keep);
+                Thread {
+                    files: ThreadFiles::new(pid, tid, keep),
+                    kept: keep,
+                    cpu_ns: 0,
+                    switches: Switches::default(),
+                }
             });
             sample.threads += 1;
             if let Some(switches) = thread.files.switches() {

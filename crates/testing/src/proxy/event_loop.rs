@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::Receiver;
 
 use pubgauge_driver::clock::monotonic_now;
-use pubgauge_net::socket::{self, SocketOptions, begin_connect};
+use pubgauge_net::socket::{SocketOptions, begin_connect};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
@@ -338,9 +338,10 @@ impl EventLoop {
             live: None,
         });
         let options = &self.options[Direction::ToClient as usize];
-        let server = match begin_connect(self.server, None, options) {
+        let shown = self.server.to_string();
+        let server = match begin_connect(self.server, None, options, &shown) {
             Ok((server, Ok(()))) => server,
-            Ok((_, Err(errno))) => return self.end(order, Some(self.unreachable(errno))),
+            Ok((_, Err(failure))) => return self.end(order, Some(failure.to_string())),
             Err(error) => return self.end(order, Some(error.to_string())),
         };
         let watched = sockopt::set_tcp_nodelay(&client, true)
@@ -352,10 +353,6 @@ impl EventLoop {
         let link = choose(&self.links, order, None);
         let live = Live::new(order, link, [client, server], self.seed);
         self.connections[order].live = Some(Box::new(live));
-    }
-
-    fn unreachable(&self, errno: Errno) -> String {
-        socket::explain(errno, &self.server.to_string(), true)
     }
 }
 

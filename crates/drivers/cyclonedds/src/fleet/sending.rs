@@ -6,7 +6,7 @@ use pubgauge_driver::{Batching, Change, ClientId, DriverError, Nanos, Payload, P
 
 use super::{CycloneFleet, Phase, closed, failed};
 use crate::batch::on_the_wire;
-use crate::ffi::{Writer, Written, explain};
+use crate::ffi::{Writer, Written};
 
 /// A topic that a client has advertised: a DDS publisher with one writer.
 pub(super) struct Publisher {
@@ -210,12 +210,9 @@ impl CycloneFleet {
         }
         let client = self.publishers[index].client;
         if self.clients[client.0 as usize].phase == Phase::Up {
-            let why = format!(
-                "Cyclone DDS did not take a message of {len} bytes: {}",
-                explain(code)
-            );
+            let error = failed(&format!("a message of {len} bytes was not taken"), code);
             self.lower(client);
-            self.news.push_back((client, Change::Failed(why)));
+            self.news.push_back((client, Change::Failed(error.into())));
         }
         Publish::Refused(Refusal::NotConnected)
     }

@@ -2,14 +2,15 @@
 
 use std::io;
 
-use pubgauge_driver::{Change, ClientId, Clock, DriverError, Nanos, Transport};
+use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos, Transport};
 
+use super::ended::failed;
 use super::queues::remove_socket_file;
-use super::{Client, Lost, Phase, ZeromqFleet, closed, failed, host, unknown};
+use super::{Client, Lost, Phase, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_path;
 use crate::options::Options;
 use crate::port::{Port, Role, allow_ipv6};
-use crate::zmq::{Link, explain};
+use crate::zmq::Link;
 
 /// How often a publisher that comes back tries to get its port again, while libzmq's threads
 /// are still closing the socket it had before.
@@ -35,7 +36,8 @@ impl ZeromqFleet {
             .get_mut(id.0 as usize)
             .ok_or_else(|| unknown(id))?;
         let name = client.spec.name.clone();
-        let cannot = |what: &str, e: &io::Error| failed(&format!("client {name}: {what}"), e);
+        let cannot =
+            |what: &str, e: &io::Error| failed(&format!("client {name}: {what}"), Attempt::Open, e);
         let mut bound = true;
         if client.spec.publishes {
             if client.publisher.is_none() {
@@ -113,12 +115,16 @@ impl ZeromqFleet {
                 .and_then(|()| port.socket.last_endpoint());
             match outcome {
                 Ok(address) => client.address = Some(address),
-                Err(e) if e.kind() == io::ErrorKind::AddrInUse && self.clock.now() < deadline => {
+                Err(e)
+                    if e.kind() == io::ErrorKind::AddrInUse
+                        && !any_port(address)
+                        && self.clock.now() < deadline =>
+                {
                     return; // Perhaps only until libzmq has closed the socket before.
                 }
                 Err(e) => {
-                    let why = format!("cannot bind {address}: {}", explain(&e));
-                    self.fail(id, why);
+                    let failure = cannot_bind(address, &e);
+                    self.fail(id, failure);
                     return;
                 }
             }
@@ -144,19 +150,20 @@ impl ZeromqFleet {
         }
     }
 
-    pub(super) fn fail(&mut self, id: ClientId, why: String) {
+    pub(super) fn fail(&mut self, id: ClientId, why: impl Into<Failure>) {
         let client = &mut self.clients[id.0 as usize];
         client.phase = Phase::Down;
         self.connecting.retain(|&c| c != id.0);
-        self.news.push_back((id, Change::Failed(why)));
+        self.news.push_back((id, Change::Failed(why.into())));
     }
 
     /// What libzmq still holds for a subscriber is delivered before its failure is reported: to
     /// act on a failure may mean to give up the socket.
-    pub(super) fn fail_once_drained(&mut self, id: ClientId, why: String) {
+    pub(super) fn fail_once_drained(&mut self, id: ClientId, why: impl Into<Failure>) {
         let at_last = self.clock.now() + LAST_WORDS;
         let client = &mut self.clients[id.0 as usize];
         if client.lost.is_none() {
+            let why = why.into();
             client.lost = Some(Lost { why, at_last });
         }
         if !client.flooded {
@@ -177,13 +184,12 @@ impl ZeromqFleet {
                 Phase::Connecting { deadline, .. } if deadline <= now => {
                     let missing = client.missing();
                     let ms = self.options.connect_timeout_ms;
-                    self.fail(
-                        id,
-                        format!(
-                            "no answer from {missing} within {ms} ms; is it running, and does it \
-                             speak ZMTP? (native.zeromq.connect-timeout-ms allows more time)"
-                        ),
+                    let why = format!(
+                        "no answer from {missing} within {ms} ms; is it running, and does it \
+                         speak ZMTP? (native.zeromq.connect-timeout-ms allows more time)"
                     );
+                    let failure = self.unreached(why, &missing);
+                    self.fail(id, failure);
                 }
                 Phase::Connecting { bound: false, .. } => next = next.min(now + BIND_RETRY),
                 Phase::Connecting { deadline, .. } => next = next.min(deadline),
@@ -222,13 +228,12 @@ impl ZeromqFleet {
                 }
                 (Link::Refused, Phase::Up) | (_, Phase::Connecting { .. }) => {
                     let what = self.peer_name(role);
-                    self.fail(
-                        id,
-                        format!(
-                            "no {what} answers at {address}: nobody listens there, or not \
-                                 with ZeroMQ's protocol"
-                        ),
+                    let why = format!(
+                        "no {what} answers at {address}: nobody listens there, or not with \
+                         ZeroMQ's protocol"
                     );
+                    let failure = self.unreached(why, &address);
+                    self.fail(id, failure);
                 }
                 (_, _) => {}
             }
@@ -299,6 +304,20 @@ impl Client {
             n => format!("{} and {} more", missing[..3].join(", "), n - 3),
         }
     }
+}
+
+/// Whether the kernel chooses the port.
+fn any_port(address: &str) -> bool {
+    address.ends_with(":*")
+}
+
+/// Why a socket cannot be bound. Where the kernel was to choose the port, there is none left.
+pub(super) fn cannot_bind(address: &str, error: &io::Error) -> DriverError {
+    let attempt = match any_port(address) {
+        true => Attempt::BindAnyPort,
+        false => Attempt::Open,
+    };
+    failed(&format!("cannot bind {address}"), attempt, error)
 }
 
 /// When a client that begins to connect now has failed to.

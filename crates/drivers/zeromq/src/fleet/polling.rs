@@ -80,8 +80,9 @@ impl ZeromqFleet {
                 let others = client.subscriber.as_ref().is_some_and(Port::any_up);
                 if drained || (others && lost.at_last <= self.clock.now()) {
                     client.forget_sources();
-                    let why = std::mem::take(&mut client.lost).map_or_else(String::new, |l| l.why);
-                    self.fail(ClientId(id), why);
+                    if let Some(lost) = client.lost.take() {
+                        self.fail(ClientId(id), lost.why);
+                    }
                     any |= self.report(events);
                 }
             }

@@ -10,14 +10,18 @@
 
 use std::io;
 
-use pubgauge_driver::{Change, ClientId, DriverError, Events, TopicId, Transport};
+use pubgauge_driver::{
+    Attempt, Change, ClientId, DriverError, Events, Failure, TopicId, Transport,
+};
 
-use super::{Client, Phase, ZeromqFleet, closed, failed, host, unknown};
+use super::connecting::cannot_bind;
+use super::ended::failed;
+use super::{Client, Phase, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_queue_path;
 use crate::inbox::on_the_wire;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::topic::{announcement, split, split_announcement};
-use crate::zmq::{Link, Message, WRITABLE, explain};
+use crate::zmq::{Link, Message, WRITABLE};
 
 /// The queue of one topic; stands beside it in the fleet.
 pub(super) struct Queue {
@@ -84,11 +88,9 @@ impl ZeromqFleet {
             Ok(OpenQueue { port, address })
         };
         open().map_err(|e| {
-            let name = &client.spec.name;
-            failed(
-                &format!("client {name}: cannot bind a queue to {wanted}"),
-                &e,
-            )
+            let mut error = cannot_bind(&wanted, &e);
+            error.what = format!("client {}: a queue {}", client.spec.name, error.what);
+            error
         })
     }
 
@@ -195,8 +197,9 @@ impl ZeromqFleet {
                 self.flooded.push(id.0);
             }
             if let Err(e) = connected {
-                let why = format!("cannot connect to the queue {queue}: {}", explain(&e));
-                self.fail(id, why);
+                let what = format!("cannot connect to the queue {queue}");
+                let failure = failed(&what, Attempt::Open, &e);
+                self.fail(id, failure);
                 return Ok(());
             }
         }
@@ -230,16 +233,20 @@ impl ZeromqFleet {
         if let Some(port) = &mut client.subscriber {
             port.lose(&publisher);
         }
+        let phase = client.phase;
         let why = match link {
-            Link::Refused => format!(
-                "the publisher at {publisher} has its queue at {queue}, where nobody answers"
-            ),
-            _ => format!(
+            Link::Refused => {
+                let why = format!(
+                    "the publisher at {publisher} has its queue at {queue}, where nobody answers"
+                );
+                self.unreached(why, queue)
+            }
+            _ => Failure::from(format!(
                 "the connection to a queue of the publisher at {publisher} was lost: it ended or \
                  was killed"
-            ),
+            )),
         };
-        match client.phase {
+        match phase {
             Phase::Up => self.fail_once_drained(id, why),
             Phase::Connecting { .. } => self.fail(id, why),
             Phase::Down => {}

@@ -64,7 +64,7 @@ impl Recorder {
 
     pub fn failure(&self, client: ClientId) -> Option<&str> {
         self.changes.iter().find_map(|(c, change)| match change {
-            Change::Failed(why) if *c == client => Some(why.as_str()),
+            Change::Failed(failure) if *c == client => Some(failure.why.as_str()),
             _ => None,
         })
     }
@@ -126,8 +126,12 @@ impl Bench {
             clients: 4,
             worker,
         };
+        Bench::around(driver.open(config).expect("opens"))
+    }
+
+    pub fn around(fleet: Box<dyn Fleet>) -> Self {
         Bench {
-            fleet: driver.open(config).expect("opens"),
+            fleet,
             seen: Recorder::default(),
             filler: Filler::new(4 << 20),
         }

@@ -65,7 +65,8 @@ impl EventLoop {
                 return;
             }
             Io::Failed(errno @ (Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH)) => {
-                return self.end(order, Some(self.unreachable(errno)));
+                let failure = socket::failure(errno, &self.server.to_string(), true);
+                return self.end(order, Some(failure.to_string()));
             }
             Io::Done(0) | Io::Failed(_) => {
                 live.pipe(direction).ended = true;

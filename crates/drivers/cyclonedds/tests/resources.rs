@@ -1,0 +1,23 @@
+//! The client's own resources end: what the library does not tell, or would crash of, the driver
+//! says.
+
+use pubgauge_driver::Settings;
+use pubgauge_driver_cyclonedds::CycloneddsDriver;
+use pubgauge_testing::exhaustion;
+use serde_json::json;
+
+fn all_settings() -> Vec<Settings> {
+    let all = [json!({}), json!({"multicast": true})];
+    all.map(|json| serde_json::from_value(json).expect("settings"))
+        .into()
+}
+
+#[test]
+fn descriptors_end() {
+    exhaustion::a_library_wants_descriptors("descriptors_end", &CycloneddsDriver, &all_settings());
+}
+
+#[test]
+fn threads_end() {
+    exhaustion::a_library_wants_threads("threads_end", &CycloneddsDriver, &all_settings());
+}

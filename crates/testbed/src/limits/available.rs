@@ -1,0 +1,292 @@
+//! Reading what there is.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use super::{nofile, rlimit};
+
+/// What the client's process and host have left. `u64::MAX` where there is no limit, or none that
+/// can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Available {
+    /// Open files allowed once the soft limit is raised to the hard one
+    /// ([`super::raise_nofile`]).
+    pub files_limit: u64,
+    /// Files open now.
+    pub files_open: u64,
+    /// Ports that the kernel gives to one source address for one address and port of a server.
+    pub ports: u64,
+    /// Threads that may be started.
+    pub threads: u64,
+    /// What bounds them.
+    pub threads_bound: &'static str,
+    /// Memory that can be had without swapping, in bytes.
+    pub memory_bytes: u64,
+    /// What bounds it.
+    pub memory_bound: &'static str,
+}
+
+/// Reads what there is at this moment.
+pub fn available() -> Available {
+    let (memory_bytes, memory_bound) = memory();
+    let (threads, threads_bound) = threads();
+    Available {
+        files_limit: nofile().map_or(u64::MAX, |limit| limit.rlim_max),
+        files_open: open_files(),
+        ports: ports(),
+        threads,
+        threads_bound,
+        memory_bytes,
+        memory_bound,
+    }
+}
+
+/// Files of this process that are open; 0 if that cannot be read.
+pub(super) fn open_files() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
+}
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+fn ports() -> u64 {
+    let range = read("/proc/sys/net/ipv4/ip_local_port_range");
+    let reserved = read("/proc/sys/net/ipv4/ip_local_reserved_ports");
+    let range = range.as_deref().and_then(port_range);
+    range.map_or(u64::MAX, |range| {
+        usable_ports(range, reserved.as_deref().unwrap_or_default())
+    })
+}
+
+/// First and last port, with white space between.
+fn port_range(text: &str) -> Option<RangeInclusive<u64>> {
+    let mut ends = text.split_whitespace().map(str::parse::<u64>);
+    Some(ends.next()?.ok()?..=ends.next()?.ok()?)
+}
+
+/// How many ports of `range` are not among the `reserved` ones, `8080,9148-9200`. Linux takes
+/// them in pairs, and leaves out the last of an odd number (`__inet_hash_connect`).
+fn usable_ports(range: RangeInclusive<u64>, reserved: &str) -> u64 {
+    let (first, last) = range.into_inner();
+    let pairs = (last + 1).saturating_sub(first) & !1;
+    let range = first..first + pairs;
+    let is_reserved = |port: u64| {
+        reserved.trim().split(',').any(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            matches!(
+                (first.parse::<u64>(), last.parse::<u64>()),
+                (Ok(first), Ok(last)) if (first..=last).contains(&port)
+            )
+        })
+    };
+    range.filter(|port| !is_reserved(*port)).count() as u64
+}
+
+fn memory() -> (u64, &'static str) {
+    let host = read("/proc/meminfo").and_then(|text| mem_available(&text));
+    let host = (host.unwrap_or(u64::MAX), "MemAvailable of /proc/meminfo");
+    let group = cgroups("memory")
+        .into_iter()
+        .filter_map(|folder| memory_left(&folder))
+        .min();
+    let group = (
+        group.unwrap_or(u64::MAX),
+        "what is left of the cgroup's memory limit",
+    );
+    host.min(group)
+}
+
+fn mem_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+/// What a cgroup may still take, its page cache given up.
+fn memory_left(folder: &Path) -> Option<u64> {
+    let number = |names: [&str; 2]| {
+        let text = names.iter().find_map(|name| read(folder.join(name)))?;
+        // `max` is no limit.
+        text.trim().parse::<u64>().ok()
+    };
+    let limit = number(["memory.max", "memory.limit_in_bytes"])?;
+    let used = number(["memory.current", "memory.usage_in_bytes"])?;
+    let stat = read(folder.join("memory.stat")).unwrap_or_default();
+    let cache = ["total_inactive_file ", "inactive_file "]
+        .iter()
+        .find_map(|name| stat.lines().find_map(|line| line.strip_prefix(name)))
+        .and_then(|bytes| bytes.trim().parse().ok());
+    Some(limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0))))
+}
+
+fn threads() -> (u64, &'static str) {
+    let group = cgroups("pids")
+        .into_iter()
+        .filter_map(|folder| {
+            let number = |name: &str| read(folder.join(name))?.trim().parse::<u64>().ok();
+            Some(number("pids.max")?.saturating_sub(number("pids.current")?))
+        })
+        .min();
+    let host = read("/proc/sys/kernel/threads-max").and_then(|max| {
+        let running = read("/proc/loadavg")?;
+        Some(
+            max.trim()
+                .parse::<u64>()
+                .ok()?
+                .saturating_sub(all_threads(&running)?),
+        )
+    });
+    [
+        (group.unwrap_or(u64::MAX), "the cgroup's pids.max"),
+        (host.unwrap_or(u64::MAX), "kernel.threads-max"),
+        (user_threads_left().unwrap_or(u64::MAX), "ulimit -u"),
+    ]
+    .into_iter()
+    .min_by_key(|(left, _)| *left)
+    .unwrap_or((u64::MAX, ""))
+}
+
+/// Threads of the host: `0.20 0.18 0.12 1/80 11206`.
+fn all_threads(loadavg: &str) -> Option<u64> {
+    let (_, all) = loadavg.split_whitespace().nth(3)?.split_once('/')?;
+    all.parse().ok()
+}
+
+/// Threads that this user may still start; `None` for root, who is not bound.
+fn user_threads_left() -> Option<u64> {
+    // SAFETY: no arguments; cannot fail.
+    let user = unsafe { libc::getuid() };
+    if user == 0 {
+        return None;
+    }
+    let limit = rlimit(libc::RLIMIT_NPROC).ok()?.rlim_cur;
+    let running: u64 = std::fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .filter_map(|entry| threads_of(&read(entry.path().join("status"))?, user))
+        .sum();
+    Some(limit.saturating_sub(running))
+}
+
+/// The threads of a process, if it is of this user.
+fn threads_of(status: &str, user: u32) -> Option<u64> {
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    (field("Uid:")? == u64::from(user)).then(|| field("Threads:"))?
+}
+
+/// The folders of this process's cgroup, and of those around it, that bound a resource.
+fn cgroups(controller: &str) -> Vec<PathBuf> {
+    let membership = read("/proc/self/cgroup").unwrap_or_default();
+    let mut folders = Vec::new();
+    for (root, path) in cgroup_paths(&membership, controller) {
+        let own = Path::new(&root).join(path.trim_start_matches('/'));
+        // A container may not see the folders above its own, nor its own under its full name.
+        folders.extend(
+            own.ancestors()
+                .take_while(|folder| folder.starts_with(&root))
+                .map(Path::to_path_buf),
+        );
+    }
+    folders
+}
+
+/// Where the hierarchies begin that bound `controller`, and the process's place in them: the
+/// unified one (`0::/a/b`), and the controller's own (`4:memory:/a/b`).
+fn cgroup_paths(membership: &str, controller: &str) -> Vec<(String, String)> {
+    let mut paths = Vec::new();
+    for line in membership.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (_, Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        if controllers.is_empty() {
+            paths.push(("/sys/fs/cgroup".to_owned(), path.to_owned()));
+        } else if controllers.split(',').any(|c| c == controller) {
+            paths.push((format!("/sys/fs/cgroup/{controller}"), path.to_owned()));
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_those_of_the_range_that_are_not_reserved() {
+        assert_eq!(port_range("32768\t60999\n"), Some(32_768..=60_999));
+        assert_eq!(port_range("nonsense"), None);
+        assert_eq!(usable_ports(32_768..=60_999, "\n"), 28_232);
+        assert_eq!(usable_ports(40_000..=40_009, "8080,40003,40008-50000"), 7);
+        assert_eq!(usable_ports(40_000..=40_009, "40000-40009"), 0);
+        assert_eq!(usable_ports(40_000..=40_008, ""), 8);
+    }
+
+    #[test]
+    fn what_a_cgroup_has_left_is_without_its_page_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        assert_eq!(memory_left(folder.path()), None);
+        write("memory.max", "max\n").unwrap();
+        write("memory.current", "600\n").unwrap();
+        write(
+            "memory.stat",
+            "anon 100\ninactive_file 500\nactive_file 7\n",
+        )
+        .unwrap();
+        assert_eq!(memory_left(folder.path()), None, "no limit");
+        write("memory.max", "1000\n").unwrap();
+        assert_eq!(memory_left(folder.path()), Some(900));
+        write("memory.max", "50\n").unwrap();
+        assert_eq!(memory_left(folder.path()), Some(0));
+        // Version 1 has other names.
+        let old = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(old.path().join(name), text);
+        write("memory.limit_in_bytes", "1000").unwrap();
+        write("memory.usage_in_bytes", "600").unwrap();
+        write("memory.stat", "inactive_file 1\ntotal_inactive_file 100\n").unwrap();
+        assert_eq!(memory_left(old.path()), Some(500));
+    }
+
+    #[test]
+    fn where_cgroups_stand() {
+        let paths = cgroup_paths("4:memory,x:/a/b\n3:cpu:/c\n0::/user.slice/d\n", "memory");
+        let expected = [
+            ("/sys/fs/cgroup/memory", "/a/b"),
+            ("/sys/fs/cgroup", "/user.slice/d"),
+        ];
+        assert_eq!(
+            paths,
+            expected.map(|(root, path)| (root.to_owned(), path.to_owned()))
+        );
+    }
+
+    #[test]
+    fn numbers_out_of_proc() {
+        assert_eq!(
+            mem_available("MemTotal: 9 kB\nMemAvailable:   7 kB\n"),
+            Some(7168)
+        );
+        assert_eq!(all_threads("0.20 0.18 0.12 1/80 11206"), Some(80));
+        let status = "Name:\tx\nUid:\t1000\t0\t0\t0\nThreads:\t5\n";
+        assert_eq!(threads_of(status, 1000), Some(5));
+        assert_eq!(threads_of(status, 0), None);
+    }
+
+    #[test]
+    fn this_host_has_something_left_of_everything() {
+        let here = available();
+        assert!(
+            here.files_open >= 3 && here.files_limit > here.files_open,
+            "{here:?}"
+        );
+        assert!(here.ports > 0 && here.threads > 0, "{here:?}");
+        assert!((1 << 20..1 << 60).contains(&here.memory_bytes), "{here:?}");
+    }
+}

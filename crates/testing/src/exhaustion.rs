@@ -1,0 +1,254 @@
+//! What every driver over TCP must say when its clients run out of something, and what it must
+//! not say when a server does.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use pubgauge_driver::*;
+
+use crate::Bench;
+use crate::confined::{Limits, confined, leave_files, leave_threads, threads};
+
+/// More clients than the limits of these tests allow.
+const MANY: u32 = 100;
+
+/// A server that takes connections into its listen queue and never looks at them.
+fn silent() -> (TcpListener, u16) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    (listener, port)
+}
+
+/// With 40 open files: the client that gets none is told that descriptors have ended, as is one
+/// that connects again; and clients connect once there are some.
+///
+/// `test` is the name of the test that calls this; `target` makes a target of a port.
+///
+/// # Panics
+/// If the driver says anything else.
+#[track_caller]
+pub fn runs_out_of_descriptors(test: &str, driver: &dyn Driver, target: fn(u16) -> Target) {
+    let limits = Limits {
+        files: Some(40),
+        ..Limits::default()
+    };
+    confined(test, limits, || {
+        let (_listener, port) = silent();
+        let mut bench = Bench::open(driver, target(port), Settings::default());
+        let refused = (0..MANY).find_map(|n| {
+            let spec = Bench::spec(&format!("c{n}"));
+            bench.fleet.connect(&spec).err().map(|error| (n, error))
+        });
+        let (fit, error) = refused.expect("40 files do not do for 100 clients");
+        assert_eq!(error.exhausted, Some(Resource::Descriptors), "{error}");
+        assert!(error.to_string().contains("ulimit -n"), "{error}");
+        assert!((1..40).contains(&fit), "{fit}");
+        let last = ClientId(fit - 1);
+        bench.fleet.abort(last);
+        let taken = std::fs::File::open("/dev/null").expect("the one that was given back");
+        let error = bench.fleet.reconnect(last).expect_err("no descriptor");
+        assert_eq!(error.exhausted, Some(Resource::Descriptors), "{error}");
+        drop(taken);
+        bench.fleet.reconnect(last).expect("there is one again");
+        // Another fleet cannot even begin.
+        let error = driver
+            .open(crate::config(target(port), Settings::default()))
+            .err()
+            .expect("no descriptor");
+        assert_eq!(error.exhausted, Some(Resource::Descriptors), "{error}");
+    });
+}
+
+/// With ten local ports: the eleventh connection from one source address fails for want of ports,
+/// and one from another address does not. An address that this host cannot connect to at all is
+/// another matter.
+///
+/// # Panics
+/// If the driver says anything else.
+#[track_caller]
+pub fn runs_out_of_ports(test: &str, driver: &dyn Driver, target: fn(u16) -> Target) {
+    let limits = Limits {
+        ports: Some((40_000, 40_009)),
+        ..Limits::default()
+    };
+    confined(test, limits, || {
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 5000)).expect("outside the range");
+        let mut bench = Bench::open(driver, target(5000), Settings::default());
+        for n in 0..11 {
+            let spec = Bench::spec(&format!("c{n}"));
+            bench.fleet.connect(&spec).expect("begins");
+        }
+        bench.until("a failure", |seen| !seen.failed.is_empty());
+        assert_eq!(
+            bench.seen.exhausted,
+            [(10, Resource::Ports)],
+            "{:?}",
+            bench.seen.failed
+        );
+        let why = &bench.seen.failed[0].1;
+        assert!(
+            why.contains("hint: widen net.ipv4.ip_local_port_range"),
+            "{why}"
+        );
+        let elsewhere = ClientSpec {
+            source: Some(Ipv4Addr::new(127, 0, 0, 2).into()),
+            ..Bench::spec("c11")
+        };
+        bench.fleet.connect(&elsewhere).expect("begins");
+        bench.poll_for(std::time::Duration::from_millis(20));
+        assert_eq!(bench.seen.failed.len(), 1, "{:?}", bench.seen.failed);
+        drop(listener);
+
+        let off = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
+        std::fs::write(off, "1").expect(off);
+        let mut unreachable = target(5000);
+        for endpoint in &mut unreachable.endpoints {
+            *endpoint = endpoint.replace("127.0.0.1", "[::1]");
+        }
+        let mut bench = Bench::open(driver, unreachable, Settings::default());
+        bench.fleet.connect(&Bench::spec("v6")).expect("begins");
+        bench.until("a failure", |seen| !seen.failed.is_empty());
+        assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+        let why = &bench.seen.failed[0].1;
+        assert!(why.contains("no address to connect to ::1 from"), "{why}");
+    });
+}
+
+/// A server that has no descriptors left closes what it accepts, resets it, or stops listening:
+/// none of it is the client's.
+///
+/// # Panics
+/// If the driver says that the client has run out of something.
+#[track_caller]
+pub fn servers_refuse(driver: &dyn Driver, target: fn(u16) -> Target) {
+    let closed: fn(TcpStream) = drop;
+    let reset: fn(TcpStream) = |stream| {
+        let at_once = libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        // SAFETY: a live socket and a value of the size that is given.
+        let set = unsafe {
+            libc::setsockopt(
+                stream.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                (&raw const at_once).cast(),
+                size_of::<libc::linger>() as libc::socklen_t,
+            )
+        };
+        assert_eq!(set, 0);
+    };
+    for end in [closed, reset] {
+        let (listener, port) = silent();
+        let mut bench = Bench::open(driver, target(port), Settings::default());
+        bench.fleet.connect(&Bench::spec("c")).expect("begins");
+        end(listener.accept().expect("a connection").0);
+        bench.until("a failure", |seen| !seen.failed.is_empty());
+        assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+    }
+    let (listener, port) = silent();
+    let mut bench = Bench::open(driver, target(port), Settings::default());
+    bench.fleet.connect(&Bench::spec("c")).expect("begins");
+    // What was never accepted is reset.
+    drop(listener);
+    bench.until("a failure", |seen| !seen.failed.is_empty());
+    bench.fleet.connect(&Bench::spec("d")).expect("begins");
+    bench.until("another", |seen| seen.failed.len() == 2);
+    assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+}
+
+/// The DDS domain of [`libraries_tell`].
+const DOMAIN: u16 = 77;
+
+/// What opening a fleet of a DDS library, with sockets and threads of its own, comes to with 0, 1,
+/// 2 ... descriptors left, and with no UDP port left in its domain: what is missing is named,
+/// nothing crashes, and a fleet that does open has all of its threads.
+///
+/// `test` is the name of the test that calls this.
+///
+/// # Panics
+/// If the driver says anything else.
+#[track_caller]
+pub fn a_library_wants_descriptors(test: &str, driver: &dyn Driver, all_settings: &[Settings]) {
+    let limits = Limits {
+        ports: Some((40_000, 40_999)),
+        ..Limits::default()
+    };
+    confined(test, limits, || {
+        for settings in all_settings {
+            until_it_opens(driver, settings, Resource::Descriptors, leave_files);
+            let first = 7400 + 250 * DOMAIN;
+            let taken: Vec<UdpSocket> = (first..first + 250)
+                .map(|port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).expect("is free"))
+                .collect();
+            let error = threads_of(driver, settings, ENOUGH, leave_files);
+            let error = error.expect_err("no port is left");
+            assert_eq!(error.exhausted, Some(Resource::Ports), "{error}");
+            drop(taken);
+        }
+    });
+}
+
+/// The same with 0, 1, 2 ... threads left.
+///
+/// # Panics
+/// If the driver says anything else.
+#[track_caller]
+pub fn a_library_wants_threads(test: &str, driver: &dyn Driver, all_settings: &[Settings]) {
+    let limits = Limits {
+        account: true,
+        ..Limits::default()
+    };
+    confined(test, limits, || {
+        for settings in all_settings {
+            until_it_opens(driver, settings, Resource::Threads, leave_threads);
+        }
+    });
+}
+
+/// More than any library takes.
+const ENOUGH: u64 = 1000;
+
+fn until_it_opens(driver: &dyn Driver, settings: &Settings, resource: Resource, leave: fn(u64)) {
+    // The first fleet of a process may start threads that stay.
+    threads_of(driver, settings, ENOUGH, leave).expect("opens");
+    let complete = threads_of(driver, settings, ENOUGH, leave).expect("opens");
+    let one = Crowd {
+        fleets: 1,
+        ..Crowd::default()
+    };
+    let said = driver.footprint(settings, &Target::default(), &one);
+    assert_eq!(said.threads, complete, "{settings:?}");
+    for left in 0..64 {
+        match threads_of(driver, settings, left, leave) {
+            Ok(threads) => {
+                assert_eq!(threads, complete, "with {left} {resource} left");
+                return;
+            }
+            Err(error) => assert_eq!(error.exhausted, Some(resource), "{left} left: {error}"),
+        }
+    }
+    panic!("64 {resource} are too few");
+}
+
+/// Opens a fleet with so much left of a resource; how many threads that started.
+fn threads_of(
+    driver: &dyn Driver,
+    settings: &Settings,
+    left: u64,
+    leave: fn(u64),
+) -> Result<u64, DriverError> {
+    let target = Target {
+        endpoints: vec![format!("dds://localhost/{DOMAIN}")],
+        ..Target::default()
+    };
+    let config = crate::config(target, settings.clone());
+    let before = threads();
+    leave(left);
+    let fleet = driver.open(config);
+    leave(ENOUGH);
+    let started = threads() - before;
+    drop(fleet?);
+    Ok(started)
+}
