@@ -151,10 +151,10 @@ fn results_of_before_names_were_stored_are_told_apart() {
     let named = |trials: Vec<Trial>| -> Vec<String> { labels(trials).into_iter().map(|(label, _)| label).collect() };
     assert_eq!(
         named(vec![mapped("a", "3", "at-least-once"), mapped("b", "3", "exactly-once")]),
-        ["rabbitmq, reliability = at-least-once", "rabbitmq, reliability = exactly-once"]
+        ["reliability = at-least-once", "reliability = exactly-once"]
     );
-    assert_eq!(named(vec![mapped("a", "3", "x"), mapped("b", "4", "x")]), ["rabbitmq, 3", "rabbitmq, 4"]);
-    assert_eq!(named(vec![mapped("a", "3", "x"), mapped("b", "3", "x")]), ["rabbitmq, #1", "rabbitmq, #2"]);
+    assert_eq!(named(vec![mapped("a", "3", "x"), mapped("b", "4", "x")]), ["3", "4"]);
+    assert_eq!(named(vec![mapped("a", "3", "x"), mapped("b", "3", "x")]), ["#1", "#2"]);
 }
 
 #[test]
@@ -338,7 +338,10 @@ fn flat_out_nothing_is_asked_and_the_rate_is_the_answer() {
 fn answers_are_json() {
     let (results, _) = sample::run(2);
     let json = serde_json::to_value(answers(&results)).unwrap();
-    assert_eq!(json[0]["rows"][0]["carries"], "yes");
+    // Mosquitto's second repeat was cut short of processor time.
+    let all: Vec<&str> = json[0]["rows"].as_array().unwrap().iter().map(|row| row["carries"].as_str().unwrap()).collect();
+    // RabbitMQ's 99th percentile is above the study's 5 ms.
+    assert_eq!(all, ["cannot-tell", "no", "yes", "yes", "yes"]);
     assert_eq!(json[2]["rows"][0]["carried"]["bound"], "exact");
     assert!(json[2]["rows"][0]["carries"].is_null());
     assert_eq!(json[0]["wins"][0]["what"], "lowest median latency");
