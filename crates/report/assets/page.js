@@ -59,6 +59,8 @@
     };
     const self = {
       root, width, height,
+      // Keeps words away from a mark.
+      block: (x1, y1, x2, y2) => taken.push({ left: Math.min(x1, x2), right: Math.max(x1, x2), top: Math.min(y1, y2), bottom: Math.max(y1, y2) }),
       add: (...nodes) => root.append(...nodes),
       text(x, y, words, { anchor, size = 12, weight, fill = "var(--ink)", title, halo } = {}) {
         taken.push(box(x, y, widthOf(words, size, weight), size, anchor));
@@ -232,10 +234,11 @@
       }
       // The figures stand below their percentiles, the name before or above them.
       grid(s, 0, line, width, line);
+      const base = line + (own ? each - 6 : 13);
       s.add(el("line", { x1: 0, x2: 20, y1: line + 9, y2: line + 9, stroke, "stroke-width": 2.5, "stroke-dasharray": first.look.dash, opacity: faded(first) }));
       s.text(26, line + 13, clip(own ? named(first) : cell.row, width - 30, 12, 600), { weight: 600, fill: first.invalid ? "var(--warn)" : "var(--ink)", title: named(first) });
       for (const d of list.filter((d) => d.percentile))
-        s.label(time(d.latency_ns), [[x(nines(d.share)), line + each - 6, "middle"], [x.to, line + each - 6, "end"]], { fill: cell === noise || d.invalid ? "var(--soft)" : "var(--ink)", size: width < 420 ? 10.5 : 12 });
+        s.label(time(d.latency_ns), [[x(nines(d.share)), base, "middle"], [x.to, base, "end"]], { fill: cell === noise || d.invalid ? "var(--soft)" : "var(--ink)", size: width < 420 ? 10.5 : 12 });
       line += each;
     }
     return s.root;
@@ -257,7 +260,7 @@
 
   // Bars under names: works at any width. A bar is drawn by `bar(row, y, s, x)`.
   function bars(groups, width, domain, words, axis, head, bar) {
-    const step = tall(38, 29), top = head + 4, bottom = top + groups.length * step;
+    const step = tall(38, 33), top = head + 4, bottom = top + groups.length * step;
     const s = sheet(width, bottom + 22);
     const x = linear(0, domain || 1, 0, width - 16);
     xAxis(s, x, ticks(domain || 1, Math.max(3, width / 110)), axis, top, bottom);
@@ -344,7 +347,7 @@
     legend(s, firsts(rows), 12);
     panels.forEach(([name, columns, words, isLog], i) => {
       const line = Math.floor(i / beside), left = (i % beside) * wide + 46 + (i % beside ? 8 : 0), last = line === lines - 1;
-      const x = linear(0, end, left, left + wide - 62), top = keys + line * step + 22, bottom = keys + (line + 1) * step;
+      const x = linear(0, end, left, left + wide - 62), top = keys + line * step + 26, bottom = keys + (line + 1) * step;
       for (const mark of figure.marks) {
         s.add(el("rect", { x: x(mark.from_s), y: top, width: x(mark.to_s) - x(mark.from_s), height: bottom - top, fill: "var(--ink)", opacity: 0.06 }, el("title", {}, mark.label)));
         if (i === 0 && x(mark.to_s) - x(mark.from_s) > widthOf(mark.label, 11)) s.label(mark.label, [[(x(mark.from_s) + x(mark.to_s)) / 2, top + 11, "middle"]], { size: 11, fill: "var(--soft)" });
@@ -394,10 +397,8 @@
       yAxis(s, y, isLog ? logTicks(y) : ticks(y.high, 4), words, left, right);
       const values_ = new Map(rows.map((d) => [d.number, d.value]));
       xAxis(s, x, numbers, (v) => values_.get(v), top, bottom);
-      for (const l of lines.filter((l) => l.value <= y.high && l.value >= y.low)) {
-        s.add(el("line", { x1: left, x2: right, y1: y(l.value), y2: y(l.value), stroke: "var(--bad)", "stroke-width": 1.5, "stroke-dasharray": "6 4" }));
-        s.label(l.label, [[left + 4, y(l.value) - 5, "start"], [left + 4, y(l.value) + 13, "start"]], { size: 11, fill: "var(--bad)" });
-      }
+      const asked = lines.filter((l) => l.value <= y.high && l.value >= y.low);
+      for (const l of asked) s.add(el("line", { x1: left, x2: right, y1: y(l.value), y2: y(l.value), stroke: "var(--bad)", "stroke-width": 1.5, "stroke-dasharray": "6 4" }));
       if (columns[0].of === "delivered_msgs_per_s") {
         const offered = numbers.map((n) => rows.find((d) => d.number === n)).filter((d) => d.offered_msgs_per_s != null);
         if (!workload.flatOut) path(s, offered.map((d) => [x(d.number), y(Math.min(d.offered_msgs_per_s, y.high))]), { stroke: "var(--soft)", dash: "2 3" }, 1.5);
@@ -409,14 +410,25 @@
           const known = group.filter((d) => d[c.name] != null);
           path(s, known.map((d) => [x(d.number), y(d[c.name])]), group[0].look, c.thick, { opacity: 0.85 });
           for (const d of known) {
-            if (d[c.low] != null) interval(s, x(d.number) + aside, d[c.low], d[c.high], y, true, d.look.stroke, 0.55);
+            if (d[c.low] != null) {
+              interval(s, x(d.number) + aside, d[c.low], d[c.high], y, true, d.look.stroke, 0.55);
+              s.block(x(d.number) + aside - 4, y(Math.max(d[c.low], y.low)), x(d.number) + aside + 4, y(Math.min(d[c.high], y.high)));
+            }
+            s.block(x(d.number) - 5, y(d[c.name]) - 5, x(d.number) + 5, y(d[c.name]) + 5);
             s.add(el("circle", { cx: x(d.number), cy: y(d[c.name]), r: c.thick > 1.5 ? 4.2 : 3, fill: d.invalid ? "var(--paper)" : d.look.stroke, stroke: d.look.stroke, "stroke-width": 1.8 }, el("title", {}, `${d.cell.row}, ${d.value}: ${c.words} ${exact(d[c.name])}${d.invalid ? ", " + d.verdict : ""}`)));
             if (d.invalid && c.thick > 1.5) told.push([d, x(d.number), y(d[c.name])]);
           }
         }
       });
-      for (const [d, px, py] of told)
-        s.label(d.verdict, [[px, py - 9, "middle"], [px, py + 18, "middle"], [px - 8, py + 4, "end"], [px + 8, py + 4, "start"]], { size: 10.5, fill: d.look.stroke });
+      // Beside their points, between the values of the axis where the intervals leave room.
+      const between = numbers.slice(1).map((n, i) => (x(n) + x(numbers[i])) / 2);
+      for (const l of asked)
+        s.label(l.label, [left + 4 + widthOf(l.label, 11) / 2, ...between].flatMap((at) => [-5, 13].map((down) => [at, y(l.value) + down, "middle"])), { size: 11, fill: "var(--bad)" });
+      const wide = groups.size * 2 + 6;
+      for (const [d, px, py] of told) {
+        const spots = [0, -13, 13, -26, 26].flatMap((down) => [[px - wide, py + 4 + down, "end"], [px + wide, py + 4 + down, "start"]]);
+        s.label(d.verdict, [...spots, [px, py - 9, "middle"], [px, py + 18, "middle"]].filter(([, at]) => at > top && at < bottom), { size: 10.5, fill: d.look.stroke });
+      }
     };
     panel("latency: p99 thick, p50 thin", [
       { name: "p50_ns", low: "p50_low_ns", high: "p50_high_ns", of: "latency_ns.p50", thick: 1.2, words: "p50" },

@@ -83,7 +83,10 @@ pub struct RowAnswer {
     pub decided_by: String,
     /// The first reason of the verdict that decided, where one did.
     pub reason: Option<String>,
-    /// What is left before the row fails, where that is known.
+    /// How many times better than asked the figure is that decided; only where the load is carried
+    /// and the figure can be divided.
+    pub times_better: Option<f64>,
+    /// What else is left before the row fails, where that is known.
     pub headroom: Vec<String>,
     /// Deliveries per second; absent if lossy, unsteady or broken.
     pub carried: Option<CarriedRate>,
@@ -256,6 +259,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             }
         },
     };
+    let times_better = said.first().filter(|said| said.met == Some(true) && said.used.is_normal());
     let cost = |t: &Trial| Metric::CpuPerMessage.figure(t);
     let costs: Vec<f64> = cell.valid().filter_map(cost).collect();
     RowAnswer {
@@ -265,6 +269,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         figure,
         decided_by,
         reason,
+        times_better: times_better.map(|said| 1.0 / said.used),
         headroom: headroom(cell),
         carried: carried.map(|c| CarriedRate {
             msgs_per_s: c.estimate.mean,

@@ -67,9 +67,16 @@ const COLUMNS: [Column; 14] = [
 /// What stands where there is no figure.
 const NONE: &str = "-";
 
-/// The columns of a workload's table.
+/// Columns that stand even where no row has a figure: that there is none says something.
+const ALWAYS: [&str; 3] = ["delivered", "p50", "p99"];
+
+/// The columns of a workload's table: those with something to show.
 pub(crate) fn columns(workload: &Workload<'_>) -> Vec<&'static Column> {
-    let shown = |column: &&Column| column.counts.is_none_or(|counts| workload.any(counts));
+    let figures = |column: &Column| workload.cells.iter().any(|cell| (column.show)(cell) != NONE);
+    let shown = |column: &&Column| match column.counts {
+        Some(counts) => workload.any(counts),
+        None => ALWAYS.contains(&column.name) || figures(column),
+    };
     COLUMNS.iter().filter(shown).collect()
 }
 

@@ -68,7 +68,7 @@ pub struct Line {
     pub of: String,
     /// The bound, in the figure's own unit.
     pub value: f64,
-    /// In words: `p99 <= 100 ms`.
+    /// In words: `p99 ≤ 100 ms`.
     pub label: String,
 }
 
@@ -204,7 +204,7 @@ fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, Lin
         let line = Line {
             of: spec.figure.clone(),
             value: spec.value,
-            label: answers::demand(spec),
+            label: answers::demand(spec).replace("<=", "≤").replace(">=", "≥"),
         };
         (spec.filter.flow.clone(), line)
     };
@@ -221,7 +221,8 @@ fn lines_of(lines: &[(Option<String>, Line)], names: &[&str]) -> Vec<Line> {
 fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Line)]) -> Figure {
     let mut rows = Vec::new();
     for cell in &workload.cells {
-        let carried = cell.carried();
+        // Of a paced load a client's limit says nothing: nobody is asked for more.
+        let carried = cell.carried().filter(|_| cell.flat_out());
         let estimate = cell.estimate(|t| Some(t.delivered_msgs_per_s));
         // A bound has no interval.
         let known = |carried: &Carried| match carried.bound {

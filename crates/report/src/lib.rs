@@ -23,9 +23,9 @@ pub mod units;
 pub mod wins;
 pub mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pubgauge_driver::Settings;
+use pubgauge_driver::{Mapping, Settings};
 use pubgauge_results::Trial;
 use pubgauge_results::histogram::Interval;
 
@@ -40,7 +40,7 @@ pub use table::table;
 pub type Logs = BTreeMap<u32, Vec<Interval>>;
 
 /// A workload in one line: its name, devices, topics, sizes, arrivals, and what was asked of all
-/// systems alike: `fleet (100 -> 1, 100 topics, 64 B, 1000/s; at-least-once, MQTT 5)`.
+/// systems alike: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
 fn workload_words(workload: &Workload<'_>) -> String {
     let cells = &workload.cells;
     let same = |of: fn(&Trial) -> String| {
@@ -70,31 +70,62 @@ fn workload_words(workload: &Workload<'_>) -> String {
     format!("{} ({})", workload.name, words.join(", "))
 }
 
-/// What was asked of all systems of a workload alike, and what an MQTT client made of it.
+/// What was asked of all systems of a workload alike, what an MQTT client made of it, and the name
+/// of the settings; then the same of each flow with settings of its own.
 fn settings_words(workload: &Workload<'_>) -> Vec<String> {
-    let trials: Vec<&Trial> = workload.cells.iter().map(|cell| cell.trials[0]).collect();
-    let all = |of: &dyn Fn(&Trial) -> Option<String>| -> Option<String> {
-        let mut words: Vec<String> = trials.iter().filter_map(|t| of(t)).collect();
-        words.sort();
-        words.dedup();
-        Some(words.join(" | ")).filter(|words| !words.is_empty())
-    };
+    let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
+    let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])));
+    let names = alike(trials().map(|t| t.settings_name.clone()).filter(|name| !name.is_empty()));
+    words.extend(names.map(|names| format!("settings {names}")));
+    let own = || trials().flat_map(|t| &t.flows).filter(|flow| flow.settings.is_some());
+    let mut flows: Vec<&str> = Vec::new();
+    for flow in own().map(|flow| flow.name.as_str()) {
+        if !flows.contains(&flow) {
+            flows.push(flow);
+        }
+    }
+    words.extend(flows.into_iter().map(|name| {
+        let of_flow = own().filter(|flow| flow.name == name);
+        let pairs = of_flow.filter_map(|flow| Some((flow.settings.as_ref()?, &flow.mappings[..])));
+        format!("{name}: {}", asked_words(pairs).join(" "))
+    }));
+    words
+}
+
+/// Settings other than the default, and the QoS and version of those who speak MQTT.
+fn asked_words<'t>(pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone) -> Vec<String> {
     let asked = Settings::NAMES.iter().filter_map(|name| {
-        let value = all(&|t| Some(t.settings.value_of(name)).filter(|v| v != "default"))?;
+        let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
+        let value = alike(values.filter(|value| value != "default"))?;
         match *name {
             "reliability" => Some(value),
             name => Some(format!("{name} = {value}")),
         }
     });
-    let qos = all(&|t| {
-        let row = t.mappings.iter().find(|m| m.setting == "reliability")?;
-        let level = row.native.strip_prefix("QoS ")?.chars().next()?;
-        Some(format!("QoS {level}"))
-    });
-    let version = all(&|t| {
-        let row = t.mappings.iter().find(|m| m.setting == "native.mqtt.version")?;
-        Some(format!("MQTT {}", row.value))
-    });
-    let name = all(&|t| Some(t.settings_name.clone()).filter(|n| !["", "default"].contains(&&n[..])));
-    asked.chain(qos).chain(version).chain(name.map(|name| format!("settings {name}"))).collect()
+    let mapped = |of: fn(&[Mapping]) -> Option<String>| alike(pairs.clone().filter_map(|(_, m)| of(m)));
+    let mut words: Vec<String> = asked.collect();
+    words.extend(mapped(|mappings| {
+        let level = native(mappings, "reliability")?.strip_prefix("QoS ")?;
+        Some(format!("QoS {}", level.chars().next()?))
+    }));
+    // Clean Start is a word of MQTT 5 alone, Clean Session one of the versions before.
+    words.extend(mapped(|mappings| match native(mappings, "session")? {
+        session if session.starts_with("Clean Start") => Some("MQTT 5".to_owned()),
+        session if session.starts_with("Clean Session") => Some("MQTT 3.1.1".to_owned()),
+        _ => None,
+    }));
+    words
+}
+
+/// What a setting became.
+fn native<'m>(mappings: &'m [Mapping], setting: &str) -> Option<&'m str> {
+    let row = mappings.iter().find(|row| row.setting == setting)?;
+    Some(&row.native)
+}
+
+/// What differs, each once; none if there is nothing.
+fn alike(words: impl Iterator<Item = String>) -> Option<String> {
+    let words: BTreeSet<String> = words.collect();
+    let words: Vec<String> = words.into_iter().collect();
+    Some(words.join(" | ")).filter(|words| !words.is_empty())
 }

@@ -128,10 +128,11 @@ fn overview(out: &mut String, page: &Page<'_>) {
                 Some(row) => {
                     let _ = write!(
                         out,
-                        "<td title=\"{}\">{}{}</td>",
+                        "<td title=\"{}\">{}{}{}</td>",
                         escape(&row.decided_by),
                         mark(row.carries),
-                        in_short(row)
+                        in_short(row),
+                        left_and_cost(row)
                     );
                 }
                 None => out.push_str("<td><small>not run</small></td>"),
@@ -151,6 +152,17 @@ fn in_short(row: &RowAnswer) -> String {
             format!("<b>{rate}</b><small>{bound}</small>")
         }
         _ => format!("<small>{}</small>", escape(&row.figure)),
+    }
+}
+
+/// Headroom and cost in a few words.
+fn left_and_cost(row: &RowAnswer) -> String {
+    let left = row.times_better.map(|times| format!("headroom {}×", units::digits(times)));
+    let cost = row.cpu_us_per_msg.map(|us| format!("CPU {}/msg", units::time(us * 1e3)));
+    let parts = left.into_iter().chain(cost).map(|part| format!("<span>{part}</span>"));
+    match parts.collect::<Vec<_>>().join(" ") {
+        none if none.is_empty() => none,
+        parts => format!("<small class=\"cost\">{parts}</small>"),
     }
 }
 
