@@ -427,7 +427,10 @@
       const wide = groups.size * 2 + 6;
       for (const [d, px, py] of told) {
         const spots = [0, -13, 13, -26, 26].flatMap((down) => [[px - wide, py + 4 + down, "end"], [px + wide, py + 4 + down, "start"]]);
-        s.label(d.verdict, [...spots, [px, py - 9, "middle"], [px, py + 18, "middle"]].filter(([, at]) => at > top && at < bottom), { size: 10.5, fill: d.look.stroke });
+        s.label(d.verdict, [...spots, [px, py - 9, "middle"], [px, py + 18, "middle"]].filter(([at, down, anchor]) => {
+          const reach = widthOf(d.verdict, 10.5) * (anchor === "middle" ? 0.5 : 1);
+          return down > top && down < bottom && (anchor === "start" || at - reach > left) && (anchor === "end" || at + reach < right);
+        }), { size: 10.5, fill: d.look.stroke });
       }
     };
     panel("latency: p99 thick, p50 thin", [

@@ -299,9 +299,11 @@ impl Answer {
                 format!("no clear {what} among {}{}", all.join(", "), ahead.unwrap_or_default())
             }
         };
-        let mut places = self.winners.iter().chain(&self.runner_up);
-        if self.compared > 1 && places.any(|place| place.estimate.n == 1) {
-            who += " (one valid repeat: could be chance)";
+        let single = self.winners.iter().chain(&self.runner_up).filter(|place| place.estimate.n == 1);
+        let bounds: Vec<Bound> = single.map(|place| place.bound).collect();
+        if self.compared > 1 && !bounds.is_empty() {
+            let valid = if bounds.iter().all(|bound| *bound == Bound::Exact) { "valid " } else { "" };
+            who += &format!(" (one {valid}repeat: could be chance)");
         }
         if let Some(ceiling) = &self.ceiling {
             let figure = self.metric.show(ceiling.estimate.mean);
