@@ -201,8 +201,8 @@
     // Wide enough, the names fit before the figures of the median.
     const p50 = 0.301 / most, wanted = (widest + 64 - p50 * (width - 14)) / (1 - p50);
     const left = width > 600 ? Math.min(190, Math.max(52, wanted)) : 52;
-    const own = left < wanted, each = own ? 34 : tall(20, 17);
-    const top = 12, plot = tall(Math.round(Math.max(190, Math.min(330, width * 0.36))), 170), bottom = top + plot;
+    const own = left < wanted, each = own ? tall(34, 27) : tall(20, 17);
+    const top = 12, plot = tall(Math.round(Math.max(190, Math.min(330, width * 0.36))), width < 600 ? 120 : 165), bottom = top + plot;
     const s = sheet(width, bottom + 30 + groups.size * each);
     const x = linear(0, most, left, width - 14), y = log(low, high, bottom, top);
     yAxis(s, y, logTicks(y), briefTime, left, x.to);
@@ -234,7 +234,7 @@
       }
       // The figures stand below their percentiles, the name before or above them.
       grid(s, 0, line, width, line);
-      const base = line + (own ? each - 6 : 13);
+      const base = line + (own ? each - tall(6, 2) : 13);
       s.add(el("line", { x1: 0, x2: 20, y1: line + 9, y2: line + 9, stroke, "stroke-width": 2.5, "stroke-dasharray": first.look.dash, opacity: faded(first) }));
       s.text(26, line + 13, clip(own ? named(first) : cell.row, width - 30, 12, 600), { weight: 600, fill: first.invalid ? "var(--warn)" : "var(--ink)", title: named(first) });
       for (const d of list.filter((d) => d.percentile))
@@ -260,7 +260,7 @@
 
   // Bars under names: works at any width. A bar is drawn by `bar(row, y, s, x)`.
   function bars(groups, width, domain, words, axis, head, bar) {
-    const step = tall(38, 33), top = head + 4, bottom = top + groups.length * step;
+    const step = tall(38, 31), top = head + 4, bottom = top + groups.length * step;
     const s = sheet(width, bottom + 22);
     const x = linear(0, domain || 1, 0, width - 16);
     xAxis(s, x, ticks(domain || 1, Math.max(3, width / 110)), axis, top, bottom);
@@ -342,7 +342,7 @@
       ["processor cores: system thick, clients thin", [["system_cpu_cores", 2.2, 1], ["publishers_cpu_cores", 1, 0.9], ["subscribers_cpu_cores", 1, 0.9, "4 2"]], brief],
     ];
     const beside = width > 560 ? 2 : 1, lines = panels.length / beside, wide = width / beside;
-    const keys = legendHeight(firsts(rows), width), step = tall(width > 560 ? 124 : 98, 88);
+    const keys = legendHeight(firsts(rows), width), step = tall(width > 560 ? 124 : 98, 80);
     const s = sheet(width, keys + lines * step + 40);
     legend(s, firsts(rows), 12);
     panels.forEach(([name, columns, words, isLog], i) => {

@@ -62,6 +62,8 @@ pub struct Win {
     pub what: &'static str,
     /// What that is, in one line.
     pub meaning: &'static str,
+    /// Whether there was any figure to compare.
+    pub decided: bool,
     /// Who, with the figures that allow to say so.
     pub who: String,
     /// The same in a few words: `zeromq-direct 66.1 µs`.
@@ -138,6 +140,7 @@ pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> Workloa
                 at: at.clone(),
                 what: metric.superlative(),
                 meaning: metric.meaning(),
+                decided: !answer.winners.is_empty(),
                 who: answer.who(),
                 short: answer.short(),
             }

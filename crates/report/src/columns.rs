@@ -52,10 +52,10 @@ const COLUMNS: [Column; 14] = [
     Column::counting("reordered", ["re-", "ordered"], |t| t.reordered, |c| sum(c, |t| t.reordered)),
     Column::counting("refused", ["", "refused"], |t| t.refused, |c| sum(c, |t| t.refused)),
     Column::counting("not sent", ["not", "sent"], |t| t.not_sent, |c| sum(c, |t| t.not_sent)),
-    Column::new("system CPU", ["CPU µs", "system"], 6, |c| {
+    Column::new("system CPU", ["CPU", "system"], 6, |c| {
         cpu(c, |t| t.system_cpu_s)
     }),
-    Column::new("client CPU", ["per msg", "client"], 7, |c| {
+    Column::new("client CPU", ["µs/msg", "client"], 6, |c| {
         cpu(c, |t| Some(t.client_cpu_s.publishers + t.client_cpu_s.subscribers))
     }),
     Column::new("system memory", ["system", "memory"], 8, |c| {
@@ -68,7 +68,7 @@ const COLUMNS: [Column; 14] = [
 const NONE: &str = "-";
 
 /// Columns that stand even where no row has a figure: that there is none says something.
-const ALWAYS: [&str; 3] = ["delivered", "p50", "p99"];
+const ALWAYS: [&str; 4] = ["delivered", "p50", "p99", "system CPU"];
 
 /// The columns of a workload's table: those with something to show.
 pub(crate) fn columns(workload: &Workload<'_>) -> Vec<&'static Column> {

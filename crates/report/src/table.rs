@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pubgauge_results::{Results, Status};
 
-use crate::answers::{self, RowAnswer, WorkloadAnswer};
+use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{Column, columns};
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
@@ -15,6 +15,15 @@ pub const MINIMUM_WIDTH: usize = 72;
 
 /// Columns of the terminal from which on verdicts are written in full.
 const FULL_VERDICTS: usize = 120;
+
+/// Room that names of rows have at least, and that columns are left out for at most.
+const SHORTEST_NAME: usize = 10;
+const LONGEST_NAME: usize = 26;
+
+/// Columns that are left out where names have no room, the first first; the page has them all.
+const DISPENSABLE: [&str; 7] = [
+    "p99.99", "system memory", "p99.9", "client CPU", "system CPU", "reordered", "duplicated",
+];
 
 /// Rows up to which each says in full why it carries its load.
 const IN_FULL: usize = 8;
@@ -85,7 +94,12 @@ fn why(row: &RowAnswer, short: bool) -> String {
 }
 
 fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
-    for win in &answer.wins {
+    // Of a load that was varied only what can be said is.
+    let said = |win: &&Win| win.at.is_empty() || win.decided;
+    if !answer.wins.is_empty() && !answer.wins.iter().any(|win| said(&win)) {
+        out.push_str("  no valid figure to compare\n");
+    }
+    for win in answer.wins.iter().filter(said) {
         let at = match &win.at[..] {
             "" => String::new(),
             at => format!("{at}: "),
@@ -98,12 +112,22 @@ fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
 /// The table itself.
 fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
     let verdict = if width >= FULL_VERDICTS { 12 } else { 8 };
-    let columns: Vec<&Column> = columns(workload)
+    let mut columns: Vec<&Column> = columns(workload)
         .into_iter()
         .filter(|column| column.from <= width)
         .collect();
-    let fixed: usize = columns.iter().map(|c| c.width + 1).sum::<usize>() + verdict + 1;
-    let first = width.saturating_sub(fixed).max(8);
+    let names = workload.cells.iter().map(|cell| cell.row.chars().count() + 1);
+    let name = names.max().unwrap_or(0).clamp(SHORTEST_NAME, LONGEST_NAME);
+    let room = |columns: &[&Column]| {
+        let fixed = columns.iter().map(|c| c.width + 1).sum::<usize>() + verdict + 1;
+        width.saturating_sub(fixed)
+    };
+    for dispensable in DISPENSABLE {
+        if room(&columns) < name {
+            columns.retain(|column| column.name != dispensable);
+        }
+    }
+    let first = room(&columns);
     let repeats = workload.cells.iter().map(|cell| cell.trials.len()).max();
     let over = match repeats {
         Some(n) if n > 1 => format!(" mean of {n}"),

@@ -327,7 +327,7 @@ fn flat_out_nothing_is_asked_and_the_rate_is_the_answer() {
     assert_eq!(said.decided_by, "97.6 k/s under overload");
     // Latencies of queues without end are not quoted.
     let text = pubgauge_report::table(&results(vec![flat("a", Status::Overloaded, 1e5)], Vec::new()), 80);
-    assert!(text.contains("100 k/s       -       -       -"), "{text}");
+    assert!(text.contains("100 k/s       -       -      0"), "{text}");
     // A study may ask for a rate: what a client reached it reached.
     let asked = spec("delivered_msgs_per_s", Comparison::AtLeast, 1e6);
     let said = rows(vec![flat("a", Status::ClientBound, 2e6)], vec![asked]).remove(0);

@@ -244,7 +244,7 @@ fn four_systems_print_on_six_pages() {
     // What is folded on the screen for want of room stands in print.
     browser.media("print", "light");
     let words = browser.eval("document.querySelector('#reading').innerText");
-    for part in ["client-bound", "p99", "Every repeat met everything that was asked."] {
+    for part in ["overloaded", "p99", "Every repeat met everything that was asked."] {
         assert!(words.as_str().unwrap().contains(part), "{part}: {words}");
     }
     let title = browser.eval("document.title");

@@ -101,7 +101,7 @@ fn overview(out: &mut String, page: &Page<'_>) {
             (parts.collect::<Vec<_>>().join(" · "), workload.points[*point].label.clone())
         })
         .collect();
-    let corner = axes.join(" · ");
+    let corner = if axes.is_empty() { "system".to_owned() } else { axes.join(" · ") };
     let mut said: Vec<&[String]> = Vec::new();
     for answer in &page.answers {
         // Said once for all workloads that are asked the same.
@@ -235,7 +235,7 @@ pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
     }
     let metrics: Vec<&str> = answer.wins.iter().map(|win| win.what).fold(Vec::new(), once);
     let meaning = |metric: &str| answer.wins.iter().find(|win| win.what == metric).map_or("", |win| win.meaning);
-    let heads = [""].iter().chain(&metrics).map(|head| (*head, meaning(head)));
+    let heads = ["load"].iter().chain(&metrics).map(|head| (*head, meaning(head)));
     begin_table(out, "fold", &format!("Who wins at what of {}", answer.workload), heads);
     for point in points {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(point));

@@ -152,7 +152,7 @@ fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'a str, &'a 
 /// The beginning of a table, up to its rows; `words` head the columns before the figures.
 fn begin<T>(out: &mut String, label: &str, words: &[&str], columns: &[Column<T>]) {
     let figures = columns.iter().map(|(name, _)| name);
-    let heads = ["", "verdict"].iter().chain(words).chain(figures);
+    let heads = ["system", "verdict"].iter().chain(words).chain(figures);
     begin_table(out, "", label, heads.map(|head| (*head, "")));
 }
 

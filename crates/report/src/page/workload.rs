@@ -56,7 +56,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
 /// The table of results.
 fn rows(out: &mut String, workload: &Workload<'_>) {
     let columns = columns(workload);
-    let heads = [("", ""), ("verdict", words::figure("verdict"))];
+    let heads = [("system", ""), ("verdict", words::figure("verdict"))];
     let heads = heads.into_iter().chain(columns.iter().map(|c| (c.name, words::figure(c.name))));
     begin_table(out, "rows fold", &format!("Results of {}", workload.name), heads);
     for (nth, point) in workload.points.iter().enumerate() {
@@ -118,8 +118,8 @@ fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool)
          <div class=\"chart\" role=\"img\" aria-label=\"{title} of {of}: {described}\"></div>\n\
          <figcaption>{described}</figcaption>\n\
          <details class=\"data\"><summary>Data</summary>\n\
-         <p class=\"tools\"><button type=\"button\" data-save=\"svg\" aria-label=\"Save {title} of {of} as SVG\">Save SVG</button> \
-         <button type=\"button\" data-save=\"csv\" aria-label=\"Save the data of {title} of {of} as CSV\">Save CSV</button></p>\n",
+         <p class=\"tools\"><button type=\"button\" data-save=\"svg\" aria-label=\"Save SVG: {title} of {of}\">Save SVG</button> \
+         <button type=\"button\" data-save=\"csv\" aria-label=\"Save CSV: the data of {title} of {of}\">Save CSV</button></p>\n",
     );
     begin_table(
         out,
