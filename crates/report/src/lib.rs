@@ -75,6 +75,13 @@ fn workload_words(workload: &Workload<'_>) -> String {
 fn settings_words(workload: &Workload<'_>) -> Vec<String> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
     let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])));
+    // Clean Start is a word of MQTT 5 alone, Clean Session one of the versions before.
+    let version = |t: &Trial| match native(&t.mappings, "session")? {
+        session if session.starts_with("Clean Start") => Some("MQTT 5".to_owned()),
+        session if session.starts_with("Clean Session") => Some("MQTT 3.1.1".to_owned()),
+        _ => None,
+    };
+    words.extend(alike(trials().filter_map(version)));
     let names = alike(trials().map(|t| t.settings_name.clone()).filter(|name| !name.is_empty()));
     words.extend(names.map(|names| format!("settings {names}")));
     let own = || trials().flat_map(|t| &t.flows).filter(|flow| flow.settings.is_some());
@@ -92,7 +99,7 @@ fn settings_words(workload: &Workload<'_>) -> Vec<String> {
     words
 }
 
-/// Settings other than the default, and the QoS and version of those who speak MQTT.
+/// Settings other than the default, and the QoS of those who speak MQTT.
 fn asked_words<'t>(pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone) -> Vec<String> {
     let asked = Settings::NAMES.iter().filter_map(|name| {
         let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
@@ -102,18 +109,12 @@ fn asked_words<'t>(pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + 
             name => Some(format!("{name} = {value}")),
         }
     });
-    let mapped = |of: fn(&[Mapping]) -> Option<String>| alike(pairs.clone().filter_map(|(_, m)| of(m)));
-    let mut words: Vec<String> = asked.collect();
-    words.extend(mapped(|mappings| {
+    let qos = |mappings: &[Mapping]| {
         let level = native(mappings, "reliability")?.strip_prefix("QoS ")?;
         Some(format!("QoS {}", level.chars().next()?))
-    }));
-    // Clean Start is a word of MQTT 5 alone, Clean Session one of the versions before.
-    words.extend(mapped(|mappings| match native(mappings, "session")? {
-        session if session.starts_with("Clean Start") => Some("MQTT 5".to_owned()),
-        session if session.starts_with("Clean Session") => Some("MQTT 3.1.1".to_owned()),
-        _ => None,
-    }));
+    };
+    let mut words: Vec<String> = asked.collect();
+    words.extend(alike(pairs.clone().filter_map(|(_, mappings)| qos(mappings))));
     words
 }
 

@@ -3,6 +3,7 @@
 mod sample;
 
 use proptest::prelude::*;
+use pubgauge_driver::{Mapping, Reliability, Settings};
 use pubgauge_report::summary::{Cell, Summary};
 use pubgauge_report::table;
 use pubgauge_report::wins::{Answer, Metric, answer};
@@ -60,6 +61,41 @@ fn names_have_room_at_every_width() {
             assert!(text.contains(counted), "{width}: {counted}: {text}");
         }
     }
+}
+
+#[test]
+fn the_header_names_qos_version_and_settings() {
+    let (mut results, _) = sample::run(1);
+    let mapping = |setting: &str, native: &str| Mapping {
+        setting: setting.into(),
+        value: "default".into(),
+        native: native.into(),
+    };
+    for trial in &mut results.trials {
+        trial.settings_name = "default".into();
+        if trial.system.name == "mosquitto" {
+            trial.mappings.push(mapping("session", "Clean Start 1"));
+        }
+        if let [_, readings] = &mut trial.flows[..] {
+            let mut own = Settings::default();
+            own.reliability = Some(Reliability::AtLeastOnce);
+            readings.settings = Some(own);
+            readings.mappings = vec![mapping("reliability", "QoS 1 published, QoS 1 subscribed")];
+        }
+    }
+    let head = |results: &Results| table(results, 140).lines().next().unwrap().to_owned();
+    assert_eq!(
+        head(&results),
+        "fleet of meters (100 -> 1, 100 topics, 64 B, 10/s each, QoS 0, MQTT 5, settings default, readings: at-least-once QoS 1)"
+    );
+    for trial in &mut results.trials {
+        trial.flows.clear();
+        if trial.system.name == "rabbitmq" {
+            trial.settings_name = "latency".into();
+            trial.mappings.push(mapping("session", "Clean Session 1"));
+        }
+    }
+    assert!(head(&results).ends_with("QoS 0, MQTT 3.1.1 | MQTT 5, settings default | latency)"), "{}", head(&results));
 }
 
 #[test]

@@ -11,6 +11,9 @@ use crate::{units, words, workload_words};
 /// Rows of a figure's readable table; longer ones are cut with a word, the CSV has all.
 const TABLE_ROWS: usize = 40;
 
+/// Columns beyond which a table of results is set closer.
+const MANY: usize = 9;
+
 /// Writes the section.
 pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
     let workload = &page.summary.workloads[at];
@@ -58,7 +61,8 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
     let columns = columns(workload);
     let heads = [("system", ""), ("verdict", words::figure("verdict"))];
     let heads = heads.into_iter().chain(columns.iter().map(|c| (c.name, words::figure(c.name))));
-    begin_table(out, "rows fold", &format!("Results of {}", workload.name), heads);
+    let class = if columns.len() > MANY { "rows fold many" } else { "rows fold" };
+    begin_table(out, class, &format!("Results of {}", workload.name), heads);
     for (nth, point) in workload.points.iter().enumerate() {
         if !point.label.is_empty() {
             let _ = writeln!(
