@@ -110,7 +110,8 @@ pub struct CarriedRate {
 pub fn answers(results: &Results) -> Vec<WorkloadAnswer> {
     let summary = Summary::of(results);
     let each = summary.workloads.iter();
-    each.map(|workload| of_workload(results, workload)).collect()
+    each.map(|workload| of_workload(results, workload))
+        .collect()
 }
 
 /// Why the default is asked for.
@@ -126,7 +127,10 @@ pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> Workloa
     let specs = &results.study.criterion_specs;
     let rows = workload.cells.iter().map(|cell| row(cell, specs)).collect();
     let demands = demands(specs, workload);
-    let by_default = workload.cells.iter().any(|cell| defaulted(cell.trials[0], specs));
+    let by_default = workload
+        .cells
+        .iter()
+        .any(|cell| defaulted(cell.trials[0], specs));
     let others = ["nothing lost", "no growing queue"].map(str::to_owned);
     let others = others.into_iter().filter(|_| by_default);
     let asked = others.chain(demands.iter().map(demand)).collect();
@@ -200,8 +204,18 @@ fn figure_words(spec: &CriterionSpec) -> String {
         ("latency_ns", "max") => "largest latency".to_owned(),
         ("latency_ns", part) if part.starts_with('p') => part.to_owned(),
         _ => {
-            let known = ["_ns", "_msgs_per_s", "_us_per_msg", "_per_s", "_share", "_s", "_bytes"];
-            let unit = known.iter().find_map(|unit| distribution.strip_suffix(unit));
+            let known = [
+                "_ns",
+                "_msgs_per_s",
+                "_us_per_msg",
+                "_per_s",
+                "_share",
+                "_s",
+                "_bytes",
+            ];
+            let unit = known
+                .iter()
+                .find_map(|unit| distribution.strip_suffix(unit));
             let base = unit.unwrap_or(distribution).replace('_', " ");
             format!("{base} {part}").trim_end().to_owned()
         }
@@ -225,7 +239,11 @@ struct Said {
 
 fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     let carried = cell.carried();
-    let mut said: Vec<Said> = cell.trials.iter().flat_map(|trial| of_trial(trial, specs)).collect();
+    let mut said: Vec<Said> = cell
+        .trials
+        .iter()
+        .flat_map(|trial| of_trial(trial, specs))
+        .collect();
     // What failed decides, then what cannot tell, then what came nearest to failing.
     let rank = |said: &Said| (said.met != Some(false), said.met.is_some());
     said.sort_by(|a, b| rank(a).cmp(&rank(b)).then(b.used.total_cmp(&a.used)));
@@ -248,7 +266,9 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
                 _ => {}
             }
             let met = said.iter().find(|said| said.met == Some(true));
-            if let Some(met) = met.filter(|_| decisive.met != Some(true) && in_repeats(Some(true)) < all) {
+            if let Some(met) =
+                met.filter(|_| decisive.met != Some(true) && in_repeats(Some(true)) < all)
+            {
                 words += &format!("; else {}", met.decided_by);
             }
             (decisive.figure.clone(), words, decisive.reason.clone())
@@ -262,7 +282,9 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             }
         },
     };
-    let times_better = said.first().filter(|said| said.met == Some(true) && said.used.is_normal());
+    let times_better = said
+        .first()
+        .filter(|said| said.met == Some(true) && said.used.is_normal());
     let cost = |t: &Trial| Metric::CpuPerMessage.figure(t);
     let costs: Vec<f64> = cell.valid().filter_map(cost).collect();
     RowAnswer {
@@ -323,7 +345,10 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let bearing = bearing(trial, spec);
     let words = figure_words(spec);
     let value = figure(trial, spec.filter.flow.as_deref(), &spec.figure);
-    let (limit, upper) = (spec.value, !matches!(spec.comparison, Comparison::Greater | Comparison::AtLeast));
+    let (limit, upper) = (
+        spec.value,
+        !matches!(spec.comparison, Comparison::Greater | Comparison::AtLeast),
+    );
     let used = value.map_or(f64::INFINITY, |value| match (upper, value == limit) {
         (_, true) if limit == 0.0 => 0.0,
         (true, _) => value / limit,
@@ -332,7 +357,9 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let allowed = show(&spec.figure, limit);
     let measured = match value {
         // Three digits, unless they would hide on which side of the limit it lies.
-        Some(value) if (used - 1.0).abs() > 0.01 => bearing.figure.replace(&show(&spec.figure, value), &short(&spec.figure, value)),
+        Some(value) if (used - 1.0).abs() > 0.01 => bearing
+            .figure
+            .replace(&show(&spec.figure, value), &short(&spec.figure, value)),
         _ => bearing.figure.clone(),
     };
     let status = trial.verdict.status;
@@ -359,7 +386,12 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
             (false, Some(_)) => shown,
         },
         decided_by,
-        reason: trial.verdict.reasons.first().filter(|_| by_verdict).cloned(),
+        reason: trial
+            .verdict
+            .reasons
+            .first()
+            .filter(|_| by_verdict)
+            .cloned(),
     }
 }
 
@@ -387,6 +419,11 @@ fn headroom(cell: &Cell<'_>) -> Vec<String> {
         in_client.then_some(load.publishers_running.max(load.subscribers_running))
     });
     let own = own.map(|s| format!("its busiest thread uses {} of a core", busiest(s)));
-    let worker = worker.map(|s| format!("the busiest client thread, with the library in it, uses {} of a core", busiest(s)));
+    let worker = worker.map(|s| {
+        format!(
+            "the busiest client thread, with the library in it, uses {} of a core",
+            busiest(s)
+        )
+    });
     own.into_iter().chain(worker).collect()
 }

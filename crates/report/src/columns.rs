@@ -24,12 +24,36 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    const fn new(name: &'static str, head: [&'static str; 2], width: usize, show: fn(&Cell<'_>) -> String) -> Column {
-        Column { name, head, width, from: 0, show, counts: None }
+    const fn new(
+        name: &'static str,
+        head: [&'static str; 2],
+        width: usize,
+        show: fn(&Cell<'_>) -> String,
+    ) -> Column {
+        Column {
+            name,
+            head,
+            width,
+            from: 0,
+            show,
+            counts: None,
+        }
     }
 
-    const fn counting(name: &'static str, head: [&'static str; 2], counts: fn(&Trial) -> u64, show: fn(&Cell<'_>) -> String) -> Column {
-        Column { name, head, width: 7, from: 0, show, counts: Some(counts) }
+    const fn counting(
+        name: &'static str,
+        head: [&'static str; 2],
+        counts: fn(&Trial) -> u64,
+        show: fn(&Cell<'_>) -> String,
+    ) -> Column {
+        Column {
+            name,
+            head,
+            width: 7,
+            from: 0,
+            show,
+            counts: Some(counts),
+        }
     }
 
     const fn from(self, from: usize) -> Column {
@@ -39,7 +63,7 @@ impl Column {
 
 /// All columns, after the name of the row and the verdict.
 const COLUMNS: [Column; 14] = [
-    Column::new("delivered", ["delivered", "msgs/s"], 9, |c| {
+    Column::new("delivered", ["deliv.", "msgs/s"], 8, |c| {
         mean(c, |t| Some(t.delivered_msgs_per_s)).map_or(NONE.into(), units::rate)
     }),
     Column::new("p50", ["latency", "p50"], 7, |c| latency(c, 0.5)),
@@ -47,21 +71,49 @@ const COLUMNS: [Column; 14] = [
     Column::new("p99.9", ["", "p99.9"], 7, |c| latency(c, 0.999)),
     Column::new("p99.99", ["", "p99.99"], 7, |c| latency(c, 0.9999)).from(120),
     Column::new("lost", ["", "lost"], 6, |c| sum(c, |t| t.lost)),
-    Column::counting("under way", ["under", "way"], |t| t.under_way, |c| sum(c, |t| t.under_way)),
-    Column::counting("duplicated", ["", "dupl."], |t| t.duplicated, |c| sum(c, |t| t.duplicated)),
-    Column::counting("reordered", ["re-", "ordered"], |t| t.reordered, |c| sum(c, |t| t.reordered)),
-    Column::counting("refused", ["", "refused"], |t| t.refused, |c| sum(c, |t| t.refused)),
-    Column::counting("not sent", ["not", "sent"], |t| t.not_sent, |c| sum(c, |t| t.not_sent)),
+    Column::counting(
+        "under way",
+        ["under", "way"],
+        |t| t.under_way,
+        |c| sum(c, |t| t.under_way),
+    ),
+    Column::counting(
+        "duplicated",
+        ["", "dupl."],
+        |t| t.duplicated,
+        |c| sum(c, |t| t.duplicated),
+    ),
+    Column::counting(
+        "reordered",
+        ["re-", "ordered"],
+        |t| t.reordered,
+        |c| sum(c, |t| t.reordered),
+    ),
+    Column::counting(
+        "refused",
+        ["", "refused"],
+        |t| t.refused,
+        |c| sum(c, |t| t.refused),
+    ),
+    Column::counting(
+        "not sent",
+        ["not", "sent"],
+        |t| t.not_sent,
+        |c| sum(c, |t| t.not_sent),
+    ),
     Column::new("system CPU", ["CPU", "system"], 6, |c| {
         cpu(c, |t| t.system_cpu_s)
     }),
     Column::new("client CPU", ["µs/msg", "client"], 6, |c| {
-        cpu(c, |t| Some(t.client_cpu_s.publishers + t.client_cpu_s.subscribers))
+        cpu(c, |t| {
+            Some(t.client_cpu_s.publishers + t.client_cpu_s.subscribers)
+        })
     }),
     Column::new("system memory", ["system", "memory"], 8, |c| {
         let bytes = mean(c, |t| Some(t.system_rss_bytes? as f64));
         bytes.map_or(NONE.into(), |bytes| units::bytes(bytes as u64))
-    }).from(100),
+    })
+    .from(100),
 ];
 
 /// What stands where there is no figure.
@@ -72,7 +124,12 @@ const ALWAYS: [&str; 4] = ["delivered", "p50", "p99", "system CPU"];
 
 /// The columns of a workload's table: those with something to show.
 pub(crate) fn columns(workload: &Workload<'_>) -> Vec<&'static Column> {
-    let figures = |column: &Column| workload.cells.iter().any(|cell| (column.show)(cell) != NONE);
+    let figures = |column: &Column| {
+        workload
+            .cells
+            .iter()
+            .any(|cell| (column.show)(cell) != NONE)
+    };
     let shown = |column: &&Column| match column.counts {
         Some(counts) => workload.any(counts),
         None => ALWAYS.contains(&column.name) || figures(column),

@@ -163,11 +163,20 @@ fn interval(estimate: Option<Estimate>) -> [Value; 3] {
         let known = estimate.filter(|e| e.half_width.is_some());
         Value::from(known.map(|e| of(&e)))
     };
-    [estimate.map(|e| e.mean).into(), end(Estimate::low), end(Estimate::high)]
+    [
+        estimate.map(|e| e.mean).into(),
+        end(Estimate::low),
+        end(Estimate::high),
+    ]
 }
 
 /// The figures of one workload, in the order in which they are shown: what it is judged by first.
-pub fn of_workload(results: &Results, workload: &Workload<'_>, at: usize, logs: &Logs) -> Vec<Figure> {
+pub fn of_workload(
+    results: &Results,
+    workload: &Workload<'_>,
+    at: usize,
+    logs: &Logs,
+) -> Vec<Figure> {
     let lines = lines(results, workload);
     let id = |kind: &str| format!("w{}-{kind}", at + 1);
     let throughput = throughput(workload, id("throughput"), &lines);
@@ -214,7 +223,9 @@ fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, Lin
 /// Those that bear on figures whose names begin so, of all flows together.
 fn lines_of(lines: &[(Option<String>, Line)], names: &[&str]) -> Vec<Line> {
     let wanted = |line: &Line| names.iter().any(|name| line.of.starts_with(name));
-    let all = lines.iter().filter(|(flow, line)| flow.is_none() && wanted(line));
+    let all = lines
+        .iter()
+        .filter(|(flow, line)| flow.is_none() && wanted(line));
     all.map(|(_, line)| line.clone()).collect()
 }
 
@@ -227,28 +238,45 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
         // A bound has no interval.
         let known = |carried: &Carried| match carried.bound {
             Bound::Exact => carried.estimate,
-            _ => Estimate { half_width: None, ..carried.estimate },
+            _ => Estimate {
+                half_width: None,
+                ..carried.estimate
+            },
         };
         let estimate = carried.as_ref().map(known).or(estimate);
         let bound = carried.map_or("", |carried| carried.bound.suffix().trim_start());
         let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
         let repeats = estimate.map_or(0, |e| e.n as u64);
-        let figures = [bound.into(), repeats.into()].into_iter().chain(interval(estimate));
+        let figures = [bound.into(), repeats.into()]
+            .into_iter()
+            .chain(interval(estimate));
         rows.push(row(cell, figures.chain([offered.map(|e| e.mean).into()])));
     }
     let words = match workload.flat_out {
-        true => " \u{201c}or more\u{201d}: the client was the limit, so this is a lower bound. \u{201c}under overload\u{201d}: carried of an offer that was more than the system could carry.",
-        false => " The schedule sets the rate here: a system that keeps up delivers what is offered.",
+        true => {
+            " \u{201c}or more\u{201d}: the client was the limit, so this is a lower bound. \u{201c}under overload\u{201d}: carried of an offer that was more than the system could carry."
+        }
+        false => {
+            " The schedule sets the rate here: a system that keeps up delivers what is offered."
+        }
     };
     Figure {
         id,
         kind: Kind::Throughput,
         wide: workload.flat_out,
         title: "Throughput".into(),
-        description: format!("Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats.{words}"),
+        description: format!(
+            "Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats.{words}"
+        ),
         columns: vec![
-            "row", "verdict", "bound", "repeats", "delivered_msgs_per_s", "ci_low_msgs_per_s",
-            "ci_high_msgs_per_s", "offered_msgs_per_s",
+            "row",
+            "verdict",
+            "bound",
+            "repeats",
+            "delivered_msgs_per_s",
+            "ci_low_msgs_per_s",
+            "ci_high_msgs_per_s",
+            "offered_msgs_per_s",
         ],
         rows,
         lines: lines_of(lines, &["delivered_msgs_per_s"]),
@@ -257,7 +285,11 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
 }
 
 /// One figure for each axis of the load whose values are numbers.
-fn axes(workload: &Workload<'_>, id: &dyn Fn(&str) -> String, lines: &[(Option<String>, Line)]) -> Vec<Figure> {
+fn axes(
+    workload: &Workload<'_>,
+    id: &dyn Fn(&str) -> String,
+    lines: &[(Option<String>, Line)],
+) -> Vec<Figure> {
     let count = workload.points.iter().map(|point| point.values.len()).max();
     let mut figures = Vec::new();
     for axis in 0..count.unwrap_or(0) {
@@ -265,20 +297,34 @@ fn axes(workload: &Workload<'_>, id: &dyn Fn(&str) -> String, lines: &[(Option<S
         let mut name = "";
         for cell in &workload.cells {
             let point = &workload.points[cell.point];
-            let Some((axis_name, value)) = point.values.get(axis) else { continue };
-            let Some(number) = units::amount(value) else { continue };
+            let Some((axis_name, value)) = point.values.get(axis) else {
+                continue;
+            };
+            let Some(number) = units::amount(value) else {
+                continue;
+            };
             name = axis_name;
             // Lines join rows that differ in nothing but this axis.
-            let others = point.values.iter().enumerate().filter(|(nth, _)| *nth != axis);
-            let others: Vec<String> = others.map(|(_, (name, value))| format!("{name} = {value}")).collect();
+            let others = point
+                .values
+                .iter()
+                .enumerate()
+                .filter(|(nth, _)| *nth != axis);
+            let others: Vec<String> = others
+                .map(|(_, (name, value))| format!("{name} = {value}"))
+                .collect();
             let quantile = |q: f64| cell.estimate(move |t| Some(t.latency_ns.quotable(q)? as f64));
             let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
-            let figures = [others.join(", ").as_str().into(), value.as_str().into(), number.into()]
-                .into_iter()
-                .chain(interval(quantile(0.5)))
-                .chain(interval(quantile(0.99)))
-                .chain(interval(cell.estimate(|t| Some(t.delivered_msgs_per_s))))
-                .chain([offered.map(|e| e.mean).into()]);
+            let figures = [
+                others.join(", ").as_str().into(),
+                value.as_str().into(),
+                number.into(),
+            ]
+            .into_iter()
+            .chain(interval(quantile(0.5)))
+            .chain(interval(quantile(0.99)))
+            .chain(interval(cell.estimate(|t| Some(t.delivered_msgs_per_s))))
+            .chain([offered.map(|e| e.mean).into()]);
             rows.push(row(cell, figures));
         }
         let mut values: Vec<&Value> = rows.iter().map(|row| &row[4]).collect();
@@ -316,7 +362,10 @@ fn stacked(workload: &Workload<'_>, parts: &[Part]) -> Vec<Vec<Value>> {
     for cell in &workload.cells {
         for (part, of) in parts {
             if let Some(estimate) = cell.estimate(of) {
-                rows.push(row(cell, [(*part).into()].into_iter().chain(interval(Some(estimate)))));
+                rows.push(row(
+                    cell,
+                    [(*part).into()].into_iter().chain(interval(Some(estimate))),
+                ));
             }
         }
     }
@@ -327,15 +376,26 @@ fn cpu(workload: &Workload<'_>, id: String) -> Figure {
     const PARTS: [Part; 3] = [
         ("system", |t| per_message(t.system_cpu_s?, t)),
         ("publishers", |t| per_message(t.client_cpu_s.publishers, t)),
-        ("subscribers", |t| per_message(t.client_cpu_s.subscribers, t)),
+        ("subscribers", |t| {
+            per_message(t.client_cpu_s.subscribers, t)
+        }),
     ];
     Figure {
         id,
         kind: Kind::Times,
         wide: false,
         title: "Processor time per message".into(),
-        description: "For one delivery. A system without processes of its own works inside the clients.".into(),
-        columns: vec!["row", "verdict", "part", "cpu_us_per_msg", "ci_low_us", "ci_high_us"],
+        description:
+            "For one delivery. A system without processes of its own works inside the clients."
+                .into(),
+        columns: vec![
+            "row",
+            "verdict",
+            "part",
+            "cpu_us_per_msg",
+            "ci_low_us",
+            "ci_high_us",
+        ],
         rows: stacked(workload, &PARTS),
         lines: Vec::new(),
         marks: Vec::new(),

@@ -61,7 +61,11 @@ fn workload_words(workload: &Workload<'_>) -> String {
         format!(
             "{} topic{}",
             same(|t| t.workload.topics.to_string()),
-            if cells[0].trials[0].workload.topics == 1 { "" } else { "s" }
+            if cells[0].trials[0].workload.topics == 1 {
+                ""
+            } else {
+                "s"
+            }
         ),
         same(|t| t.workload.payload.clone()),
         same(|t| t.workload.arrivals.clone()),
@@ -82,9 +86,17 @@ fn settings_words(workload: &Workload<'_>) -> Vec<String> {
         _ => None,
     };
     words.extend(alike(trials().filter_map(version)));
-    let names = alike(trials().map(|t| t.settings_name.clone()).filter(|name| !name.is_empty()));
+    let names = alike(
+        trials()
+            .map(|t| t.settings_name.clone())
+            .filter(|name| !name.is_empty()),
+    );
     words.extend(names.map(|names| format!("settings {names}")));
-    let own = || trials().flat_map(|t| &t.flows).filter(|flow| flow.settings.is_some());
+    let own = || {
+        trials()
+            .flat_map(|t| &t.flows)
+            .filter(|flow| flow.settings.is_some())
+    };
     let mut flows: Vec<&str> = Vec::new();
     for flow in own().map(|flow| flow.name.as_str()) {
         if !flows.contains(&flow) {
@@ -100,7 +112,9 @@ fn settings_words(workload: &Workload<'_>) -> Vec<String> {
 }
 
 /// Settings other than the default, and the QoS of those who speak MQTT.
-fn asked_words<'t>(pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone) -> Vec<String> {
+fn asked_words<'t>(
+    pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone,
+) -> Vec<String> {
     let asked = Settings::NAMES.iter().filter_map(|name| {
         let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
         let value = alike(values.filter(|value| value != "default"))?;
@@ -114,7 +128,9 @@ fn asked_words<'t>(pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + 
         Some(format!("QoS {}", level.chars().next()?))
     };
     let mut words: Vec<String> = asked.collect();
-    words.extend(alike(pairs.clone().filter_map(|(_, mappings)| qos(mappings))));
+    words.extend(alike(
+        pairs.clone().filter_map(|(_, mappings)| qos(mappings)),
+    ));
     words
 }
 

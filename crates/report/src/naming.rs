@@ -47,7 +47,10 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
             pairs.collect()
         };
         let equations = |pairs: &[(String, String)]| -> Vec<String> {
-            pairs.iter().map(|(axis, v)| format!("{axis} = {v}")).collect()
+            pairs
+                .iter()
+                .map(|(axis, v)| format!("{axis} = {v}"))
+                .collect()
         };
         let mut row: Vec<String> = Vec::new();
         row.extend(systems.then(|| cell.system.clone()));
@@ -65,9 +68,15 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
     }
     points.sort_by(|a, b| {
         let numbers = |point: &Point| -> Vec<f64> {
-            point.values.iter().map(|(_, value)| units::amount(value).unwrap_or(0.0)).collect()
+            point
+                .values
+                .iter()
+                .map(|(_, value)| units::amount(value).unwrap_or(0.0))
+                .collect()
         };
-        numbers(a).partial_cmp(&numbers(b)).unwrap_or(std::cmp::Ordering::Equal)
+        numbers(a)
+            .partial_cmp(&numbers(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
     });
     tell_apart(cells, &mut named);
     for (cell, (row, point)) in cells.iter_mut().zip(named) {
@@ -128,7 +137,9 @@ fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, Point)]) {
         for (nth, at) in group.into_iter().enumerate() {
             let differs = |pair: &&(String, String)| all.iter().any(|o| !o.contains(pair));
             let words = all[nth].iter().filter(differs);
-            named[at].0.extend(words.map(|(name, value)| format!("{name}{value}")));
+            named[at]
+                .0
+                .extend(words.map(|(name, value)| format!("{name}{value}")));
         }
     }
     for (nth, at) in alike(named).into_iter().enumerate() {

@@ -33,7 +33,11 @@ struct Page<'a> {
 impl Page<'_> {
     /// Whether the reference broker ran.
     fn reference(&self) -> bool {
-        let mut cells = self.summary.workloads.iter().flat_map(|workload| &workload.cells);
+        let mut cells = self
+            .summary
+            .workloads
+            .iter()
+            .flat_map(|workload| &workload.cells);
         cells.any(|cell| cell.reference)
     }
 }
@@ -45,8 +49,12 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     let each = || summary.workloads.iter().enumerate();
     let page = Page {
         results,
-        answers: each().map(|(_, w)| answers::of_workload(results, w)).collect(),
-        figures: each().map(|(at, w)| figures::of_workload(results, w, at, logs)).collect(),
+        answers: each()
+            .map(|(_, w)| answers::of_workload(results, w))
+            .collect(),
+        figures: each()
+            .map(|(at, w)| figures::of_workload(results, w, at, logs))
+            .collect(),
         summary,
     };
     let mut out = String::with_capacity(1 << 20);
@@ -74,7 +82,11 @@ pub fn page(results: &Results, logs: &Logs) -> String {
 
 fn head(out: &mut String, results: &Results) {
     let study = &results.study;
-    let name = escape(if study.name.is_empty() { "run" } else { &study.name });
+    let name = escape(if study.name.is_empty() {
+        "run"
+    } else {
+        &study.name
+    });
     // Here in UTC; the script writes the reader's own time.
     let started = match (study.started.get(..16), study.started.ends_with('Z')) {
         (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
@@ -127,8 +139,16 @@ fn contents(out: &mut String, page: &Page<'_>) {
         add(true, &format!("w{}", at + 1), &workload.name);
     }
     add(true, "settings", "Settings");
-    add(!results.study.unsupported.is_empty(), "unsupported", "Not possible");
-    add(!results.study.capabilities.is_empty(), "matrix", "Capabilities");
+    add(
+        !results.study.unsupported.is_empty(),
+        "unsupported",
+        "Not possible",
+    );
+    add(
+        !results.study.capabilities.is_empty(),
+        "matrix",
+        "Capabilities",
+    );
     add(true, "trials", "Every trial");
     add(true, "machine", "Machine and versions");
     add(true, "reading", "How to read this");
@@ -142,11 +162,19 @@ fn contents(out: &mut String, page: &Page<'_>) {
 /// A verdict as a mark, explained on hover.
 fn badge(status: Status) -> String {
     let name = status.word();
-    format!("<span class=\"badge {name}\" title=\"{}\">{name}</span>", escape(words::verdict(status)))
+    format!(
+        "<span class=\"badge {name}\" title=\"{}\">{name}</span>",
+        escape(words::verdict(status))
+    )
 }
 
 /// The beginning of a table, up to its rows. A head is its words and what they mean.
-fn begin_table<'h>(out: &mut String, class: &str, label: &str, heads: impl IntoIterator<Item = (&'h str, &'h str)>) {
+fn begin_table<'h>(
+    out: &mut String,
+    class: &str,
+    label: &str,
+    heads: impl IntoIterator<Item = (&'h str, &'h str)>,
+) {
     let _ = write!(
         out,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"{class}\">\n<thead><tr>",
@@ -168,19 +196,24 @@ const END_TABLE: &str = "</tbody></table></div>\n";
 /// The data for the charts. JSON in a script element: whatever could end the element or a line
 /// is escaped, so that no name can break out.
 fn data(out: &mut String, page: &Page<'_>) {
-    let workloads = page.summary.workloads.iter().zip(&page.figures).map(|(workload, figures)| {
-        let cells = workload.cells.iter().map(|cell| {
-            json!({
-                "label": cell.label,
-                "row": cell.row,
-                "point": cell.point,
-                "colour": cell.system_index,
-                "reference": cell.reference,
-            })
+    let workloads = page
+        .summary
+        .workloads
+        .iter()
+        .zip(&page.figures)
+        .map(|(workload, figures)| {
+            let cells = workload.cells.iter().map(|cell| {
+                json!({
+                    "label": cell.label,
+                    "row": cell.row,
+                    "point": cell.point,
+                    "colour": cell.system_index,
+                    "reference": cell.reference,
+                })
+            });
+            let cells: Vec<_> = cells.collect();
+            json!({ "flatOut": workload.flat_out, "cells": cells, "figures": figures })
         });
-        let cells: Vec<_> = cells.collect();
-        json!({ "flatOut": workload.flat_out, "cells": cells, "figures": figures })
-    });
     let workloads: Vec<_> = workloads.collect();
     let text = serde_json::to_string(&json!({ "workloads": workloads, "noise": figures::NOISE }))
         .expect("figures are plain data");

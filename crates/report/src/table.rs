@@ -22,7 +22,13 @@ const LONGEST_NAME: usize = 26;
 
 /// Columns that are left out where names have no room, the first first; the page has them all.
 const DISPENSABLE: [&str; 7] = [
-    "p99.99", "system memory", "p99.9", "client CPU", "system CPU", "reordered", "duplicated",
+    "p99.99",
+    "system memory",
+    "p99.9",
+    "client CPU",
+    "system CPU",
+    "reordered",
+    "duplicated",
 ];
 
 /// Rows up to which each says in full why it carries its load.
@@ -116,7 +122,10 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
         .into_iter()
         .filter(|column| column.from <= width)
         .collect();
-    let names = workload.cells.iter().map(|cell| cell.row.chars().count() + 1);
+    let names = workload
+        .cells
+        .iter()
+        .map(|cell| cell.row.chars().count() + 1);
     let name = names.max().unwrap_or(0).clamp(SHORTEST_NAME, LONGEST_NAME);
     let room = |columns: &[&Column]| {
         let fixed = columns.iter().map(|c| c.width + 1).sum::<usize>() + verdict + 1;
@@ -133,7 +142,10 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
         Some(n) if n > 1 => format!(" mean of {n}"),
         _ => String::new(),
     };
-    for (line, [name, judged]) in [[&over[..], ""], [" system", "verdict"]].into_iter().enumerate() {
+    for (line, [name, judged]) in [[&over[..], ""], [" system", "verdict"]]
+        .into_iter()
+        .enumerate()
+    {
         let heads = columns.iter().map(|c| (c.head[line].to_owned(), c.width));
         one_line(out, name, (judged, verdict), heads, first, width);
     }
@@ -142,7 +154,11 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
             wrapped(out, " ", &plain(&format!("{}:", point.label)), width);
         }
         for cell in workload.at(at) {
-            let mark = if cell.status() == Status::Valid { " " } else { "!" };
+            let mark = if cell.status() == Status::Valid {
+                " "
+            } else {
+                "!"
+            };
             let label = format!("{mark}{}", plain(&cell.row));
             let judged = match width >= FULL_VERDICTS {
                 true => verdict_words(cell, Status::word),
@@ -200,7 +216,11 @@ fn short(status: Status) -> &'static str {
 fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
     let cells = summary.workloads.iter().flat_map(|workload| {
         let cells = workload.cells.iter();
-        cells.flat_map(move |cell| cell.doubtful().into_iter().map(move |group| (workload, cell, group)))
+        cells.flat_map(move |cell| {
+            cell.doubtful()
+                .into_iter()
+                .map(move |group| (workload, cell, group))
+        })
     });
     let groups: Vec<_> = cells.collect();
     if groups.is_empty() {
@@ -208,7 +228,11 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
     }
     out.push_str("Not valid (!), not to be quoted:\n");
     // A grid may have dozens: then the first reason of each, and no more than a screen of them.
-    let reasons = if groups.len() > DOUBTS_IN_FULL { 1 } else { usize::MAX };
+    let reasons = if groups.len() > DOUBTS_IN_FULL {
+        1
+    } else {
+        usize::MAX
+    };
     for (workload, cell, group) in groups.iter().take(DOUBTS) {
         let head = format!(
             "{}, {}{}: {}",

@@ -82,8 +82,12 @@ impl Metric {
             Metric::Throughput => words::figure("delivered"),
             Metric::MedianLatency => words::figure("p50"),
             Metric::TailLatency => words::figure("p99"),
-            Metric::RoundTrip => "From when a question should have been sent to the arrival of its answer.",
-            Metric::CpuPerMessage => "Processor time of client and system together for one delivery: only together can a broker and a library be compared.",
+            Metric::RoundTrip => {
+                "From when a question should have been sent to the arrival of its answer."
+            }
+            Metric::CpuPerMessage => {
+                "Processor time of client and system together for one delivery: only together can a broker and a library be compared."
+            }
         }
     }
 
@@ -127,7 +131,11 @@ impl Metric {
 
     /// The same in a few words: `2.36 M/s or more`.
     pub fn show_bound_briefly(self, estimate: &Estimate, bound: Bound) -> String {
-        let more = if bound == Bound::AtLeast { " or more" } else { "" };
+        let more = if bound == Bound::AtLeast {
+            " or more"
+        } else {
+            ""
+        };
         self.show(estimate.mean) + more
     }
 
@@ -287,7 +295,12 @@ impl Answer {
             (_, _) if self.compared == 1 => format!("{}, the only figure", self.show(best)),
             ([best], Some(next)) => {
                 let times = self.times(next).map(|times| format!(": {times}"));
-                format!("{}, then {}{}", self.show(best), self.show(next), times.unwrap_or_default())
+                format!(
+                    "{}, then {}{}",
+                    self.show(best),
+                    self.show(next),
+                    times.unwrap_or_default()
+                )
             }
             (tied, next) => {
                 let all: Vec<String> = tied.iter().map(|place| self.show(place)).collect();
@@ -295,14 +308,27 @@ impl Answer {
                 let what = if bounds { "order" } else { "winner" };
                 // Of the others only the best is known to be ahead.
                 let next = next.as_ref().filter(|_| bounds);
-                let ahead = next.map(|next| format!("; {} is ahead of {}", best.row, self.show(next)));
-                format!("no clear {what} among {}{}", all.join(", "), ahead.unwrap_or_default())
+                let ahead =
+                    next.map(|next| format!("; {} is ahead of {}", best.row, self.show(next)));
+                format!(
+                    "no clear {what} among {}{}",
+                    all.join(", "),
+                    ahead.unwrap_or_default()
+                )
             }
         };
-        let single = self.winners.iter().chain(&self.runner_up).filter(|place| place.estimate.n == 1);
+        let single = self
+            .winners
+            .iter()
+            .chain(&self.runner_up)
+            .filter(|place| place.estimate.n == 1);
         let bounds: Vec<Bound> = single.map(|place| place.bound).collect();
         if self.compared > 1 && !bounds.is_empty() {
-            let valid = if bounds.iter().all(|bound| *bound == Bound::Exact) { "valid " } else { "" };
+            let valid = if bounds.iter().all(|bound| *bound == Bound::Exact) {
+                "valid "
+            } else {
+                ""
+            };
             who += &format!(" (one {valid}repeat: could be chance)");
         }
         if let Some(ceiling) = &self.ceiling {
@@ -316,7 +342,11 @@ impl Answer {
     pub fn short(&self) -> String {
         match &self.winners[..] {
             [] => "–".to_owned(),
-            [best] => format!("{} {}", best.row, self.metric.show_bound_briefly(&best.estimate, best.bound)),
+            [best] => format!(
+                "{} {}",
+                best.row,
+                self.metric.show_bound_briefly(&best.estimate, best.bound)
+            ),
             tied => {
                 let names: Vec<&str> = tied.iter().map(|place| place.row.as_str()).collect();
                 format!("open: {}", names.join(", "))

@@ -365,7 +365,10 @@ fn everybody_can_read_it() {
     let key = json!({"type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"});
     browser.eval("document.querySelector('#w1-cpu summary').focus()");
     browser.call("Input.dispatchKeyEvent", key.clone());
-    browser.call("Input.dispatchKeyEvent", json!({"type": "keyUp", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}));
+    browser.call(
+        "Input.dispatchKeyEvent",
+        json!({"type": "keyUp", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}),
+    );
     let open = browser.eval("document.querySelector('#w1-cpu details').open");
     assert_eq!(open, true, "unfolded by Enter");
     browser.eval("document.querySelector('#w1-cpu button[data-save=csv]').focus()");

@@ -168,15 +168,29 @@ fn the_checks_find_what_is_wrong() {
     let mut browser = Browser::start();
     browser.size(1400, 900, false);
     browser.open(&page(&results, &logs));
-    for words in ["NaN ms", "undefined", "-0 µs", "-0.00 s", "0/s +-NaN %", "(-0)", "Infinity"] {
+    for words in [
+        "NaN ms",
+        "undefined",
+        "-0 µs",
+        "-0.00 s",
+        "0/s +-NaN %",
+        "(-0)",
+        "Infinity",
+    ] {
         let planted = browser.eval(&format!("(() => {{ const p = document.createElement('p'); p.textContent = {words:?}; document.querySelector('main').append(p); const found = {NO_NUMBERS}.length; p.remove(); return found; }})()"));
         assert_eq!(planted, 1, "{words}");
     }
-    let over = format!("(() => {{ const t = document.querySelector('.chart svg text'), c = t.cloneNode(true); t.after(c); const found = {PLACES}.length; c.remove(); return found; }})()");
+    let over = format!(
+        "(() => {{ const t = document.querySelector('.chart svg text'), c = t.cloneNode(true); t.after(c); const found = {PLACES}.length; c.remove(); return found; }})()"
+    );
     assert_eq!(browser.eval(&over), 1);
-    let outside = format!("(() => {{ const t = document.querySelector('.chart svg text'), x = t.getAttribute('x'); t.setAttribute('x', 5000); const found = {PLACES}; t.setAttribute('x', x); return found.some((f) => f.includes('leaves the chart')); }})()");
+    let outside = format!(
+        "(() => {{ const t = document.querySelector('.chart svg text'), x = t.getAttribute('x'); t.setAttribute('x', 5000); const found = {PLACES}; t.setAttribute('x', x); return found.some((f) => f.includes('leaves the chart')); }})()"
+    );
     assert_eq!(browser.eval(&outside), true);
-    let pulled = format!("(() => {{ const h = document.querySelector('#w1 h2'); h.style.marginBottom = '-40px'; const found = {PLACES}.length; h.style.marginBottom = ''; return found > 0; }})()");
+    let pulled = format!(
+        "(() => {{ const h = document.querySelector('#w1 h2'); h.style.marginBottom = '-40px'; const found = {PLACES}.length; h.style.marginBottom = ''; return found > 0; }})()"
+    );
     assert_eq!(browser.eval(&pulled), true);
 }
 
@@ -188,11 +202,18 @@ fn the_answer_is_within_the_first_screen() {
         for (name, (results, logs)) in [("four", sample::four(3)), ("grid", sample::grid(2))] {
             browser.open(&page(&results, &logs));
             let end = browser.eval("document.querySelector('#answer :is(table, .reasons)').getBoundingClientRect().bottom");
-            assert!(end.as_f64().unwrap() <= f64::from(height), "{name} at {width}: {end}");
-            let said = browser.eval("[...document.querySelectorAll('#answer .mark')].map((m) => m.textContent)");
+            assert!(
+                end.as_f64().unwrap() <= f64::from(height),
+                "{name} at {width}: {end}"
+            );
+            let said = browser
+                .eval("[...document.querySelectorAll('#answer .mark')].map((m) => m.textContent)");
             let said = said.as_array().unwrap();
             assert!(said.len() >= 8, "{said:?}");
-            assert!(said.iter().all(|s| ["yes", "no", "cannot tell"].contains(&s.as_str().unwrap())));
+            assert!(
+                said.iter()
+                    .all(|s| ["yes", "no", "cannot tell"].contains(&s.as_str().unwrap()))
+            );
             let titled = browser.eval("[...document.querySelectorAll('.mark, .badge, .rows thead th + th')].every((e) => e.title.length > 15)");
             assert_eq!(titled, true, "explained on hover");
         }
@@ -203,7 +224,11 @@ fn the_answer_is_within_the_first_screen() {
 fn axe_finds_nothing() {
     let mut browser = Browser::start();
     for (name, (results, logs)) in [("run", sample::run(2)), ("grid", sample::grid(2))] {
-        for (width, phone, scheme) in [(1400, false, "light"), (1400, false, "dark"), (390, true, "light")] {
+        for (width, phone, scheme) in [
+            (1400, false, "light"),
+            (1400, false, "dark"),
+            (390, true, "light"),
+        ] {
             browser.size(width, 900, phone);
             browser.media("screen", scheme);
             browser.open(&page(&results, &logs));
@@ -244,11 +269,19 @@ fn four_systems_print_on_six_pages() {
     // What is folded on the screen for want of room stands in print.
     browser.media("print", "light");
     let words = browser.eval("document.querySelector('#reading').innerText");
-    for part in ["overloaded", "p99", "Every repeat met everything that was asked."] {
+    for part in [
+        "overloaded",
+        "p99",
+        "Every repeat met everything that was asked.",
+    ] {
         assert!(words.as_str().unwrap().contains(part), "{part}: {words}");
     }
     let title = browser.eval("document.title");
-    assert!(title.as_str().unwrap().starts_with("first look 2026-11-2"), "{title}");
-    let file: Value = browser.eval("document.getElementById('file').textContent.endsWith('page.html')");
+    assert!(
+        title.as_str().unwrap().starts_with("first look 2026-11-2"),
+        "{title}"
+    );
+    let file: Value =
+        browser.eval("document.getElementById('file').textContent.endsWith('page.html')");
     assert_eq!(file, true);
 }

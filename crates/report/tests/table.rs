@@ -46,7 +46,10 @@ fn names_have_room_at_every_width() {
     }
     for width in [72, 80, 100, 120] {
         let text = table(&results, width);
-        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
+        let wide: Vec<&str> = text
+            .lines()
+            .filter(|line| line.chars().count() > width)
+            .collect();
         assert!(wide.is_empty(), "{width}: {wide:#?}");
         if width < 100 {
             continue;
@@ -55,7 +58,10 @@ fn names_have_room_at_every_width() {
             let name = format!("{system} ");
             let of = |line: &&str| line.get(1..).is_some_and(|line| line.starts_with(&name));
             let row = text.lines().find(of);
-            assert!(row.is_some_and(|row| row.contains("/s ")), "{width}: {system}: {text}");
+            assert!(
+                row.is_some_and(|row| row.contains("/s ")),
+                "{width}: {system}: {text}"
+            );
         }
         for counted in ["under", "refused", "sent"] {
             assert!(text.contains(counted), "{width}: {counted}: {text}");
@@ -95,7 +101,11 @@ fn the_header_names_qos_version_and_settings() {
             trial.mappings.push(mapping("session", "Clean Session 1"));
         }
     }
-    assert!(head(&results).ends_with("QoS 0, MQTT 3.1.1 | MQTT 5, settings default | latency)"), "{}", head(&results));
+    assert!(
+        head(&results).ends_with("QoS 0, MQTT 3.1.1 | MQTT 5, settings default | latency)"),
+        "{}",
+        head(&results)
+    );
 }
 
 #[test]
@@ -118,7 +128,10 @@ fn the_lossy_and_the_reference_never_win() {
     assert_eq!(before.winners.len(), 1);
     assert_eq!(before.winners[0].row, "zeromq");
     let ceiling = before.ceiling.unwrap().estimate.mean;
-    assert!(ceiling > before.winners[0].estimate.mean, "the reference is faster");
+    assert!(
+        ceiling > before.winners[0].estimate.mean,
+        "the reference is faster"
+    );
     assert_eq!(before.compared, 4, "without the reference");
     // Even the fastest figure does not win if messages were lost.
     for trial in &mut results.trials {

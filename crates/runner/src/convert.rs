@@ -180,7 +180,10 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
 fn cpu(record: &TrialRecord, role: Role) -> f64 {
     let of_role = record.recordings.iter().filter(|r| r.role == role);
     // The sum of none is -0 in Rust.
-    of_role.map(|r| r.usage.running as f64 / SECOND).sum::<f64>() + 0.0
+    of_role
+        .map(|r| r.usage.running as f64 / SECOND)
+        .sum::<f64>()
+        + 0.0
 }
 
 /// Larger values that a histogram lacks because deliveries were still under way.

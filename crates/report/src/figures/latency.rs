@@ -90,11 +90,22 @@ fn percentiles(
     if let Some(trial) = noise_trial(workload).filter(|_| !rows.is_empty()) {
         let noise = |name: &str, share: f64, ns: u64| {
             let ends = [Value::None, Value::None];
-            let figures = [NOISE.into(), "".into(), name.into(), share.into(), ns.into()];
+            let figures = [
+                NOISE.into(),
+                "".into(),
+                name.into(),
+                share.into(),
+                ns.into(),
+            ];
             figures.into_iter().chain(ends).collect()
         };
         for (name, quantile) in PERCENTILES {
-            rows.extend(trial.noise_ns.quotable(quantile).map(|ns| noise(name, quantile, ns)));
+            rows.extend(
+                trial
+                    .noise_ns
+                    .quotable(quantile)
+                    .map(|ns| noise(name, quantile, ns)),
+            );
         }
         let steps = thin(trial.noise_ecdf.clone());
         rows.extend(steps.into_iter().map(|(ns, share)| noise("", share, ns)));
@@ -121,9 +132,21 @@ fn percentiles(
         wide: flow.is_none() && !workload.flat_out,
         title,
         description,
-        columns: vec!["row", "verdict", "percentile", "share", "latency_ns", "ci_low_ns", "ci_high_ns"],
+        columns: vec![
+            "row",
+            "verdict",
+            "percentile",
+            "share",
+            "latency_ns",
+            "ci_low_ns",
+            "ci_high_ns",
+        ],
         rows,
-        lines: lines.iter().filter(own).map(|(_, line)| line.clone()).collect(),
+        lines: lines
+            .iter()
+            .filter(own)
+            .map(|(_, line)| line.clone())
+            .collect(),
         marks: Vec::new(),
     }
 }
@@ -142,7 +165,8 @@ fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
         rows.extend(points.map(|(ns, share)| row(cell, [ns.into(), share.into()])));
     }
     if let Some(trial) = noise_trial(workload).filter(|_| !rows.is_empty()) {
-        let point = |(ns, share): (u64, f64)| vec![NOISE.into(), "".into(), ns.into(), share.into()];
+        let point =
+            |(ns, share): (u64, f64)| vec![NOISE.into(), "".into(), ns.into(), share.into()];
         rows.extend(thin(trial.noise_ecdf.clone()).into_iter().map(point));
     }
     Figure {
@@ -180,7 +204,9 @@ fn curve(cell: &Cell<'_>, logs: &Logs, flow: Option<&str>) -> Vec<(u64, f64)> {
             let missing: u64 = all.map(|d| d.censored).sum();
             let known = pooled.len() as f64 / (pooled.len() + missing).max(1) as f64;
             let points = histogram::ecdf(&pooled, CURVE_POINTS).into_iter();
-            points.map(|(ns, share)| (ns, rounded(share * known))).collect()
+            points
+                .map(|(ns, share)| (ns, rounded(share * known)))
+                .collect()
         }
         (_, None) => thin(cell.typical().latency_ecdf.clone()),
         // Points are stored for all flows together alone.

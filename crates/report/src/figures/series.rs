@@ -102,4 +102,3 @@ fn thinned(series: &[Second]) -> Vec<(f64, Second)> {
         })
         .collect()
 }
-

@@ -36,7 +36,12 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
         out.push_str("<h3>Who wins at what</h3>\n");
         for (at, answer) in page.answers.iter().enumerate() {
             if page.answers.len() > 1 {
-                let _ = writeln!(out, "<h4><a href=\"#w{}\">{}</a></h4>", at + 1, escape(&answer.workload));
+                let _ = writeln!(
+                    out,
+                    "<h4><a href=\"#w{}\">{}</a></h4>",
+                    at + 1,
+                    escape(&answer.workload)
+                );
             }
             wins(out, answer);
         }
@@ -52,7 +57,11 @@ pub(super) fn in_one_list(page: &Page<'_>) -> bool {
 /// Whether the first screen has room for the winners.
 pub(super) fn wins_on_top(page: &Page<'_>) -> bool {
     let all: usize = page.answers.iter().map(|answer| answer.wins.len()).sum();
-    let varied = page.summary.workloads.iter().any(|workload| workload.points.len() > 1);
+    let varied = page
+        .summary
+        .workloads
+        .iter()
+        .any(|workload| workload.points.len() > 1);
     !varied && (1..=WINS).contains(&all)
 }
 
@@ -62,13 +71,21 @@ pub(super) fn demands(out: &mut String, results: &Results, answer: &WorkloadAnsw
         "" => String::new(),
         of => format!(" of {}", escape(of)),
     };
-    let asked = escape(&answer.asked.join(" · ")).replace("&lt;=", "≤").replace("&gt;=", "≥");
+    let asked = escape(&answer.asked.join(" · "))
+        .replace("&lt;=", "≤")
+        .replace("&gt;=", "≥");
     let _ = match (&asked[..], answer.by_default) {
-        ("", _) => writeln!(out, "<p class=\"where\">Asked{of}: nothing; flat out shows how much is carried.</p>"),
+        ("", _) => writeln!(
+            out,
+            "<p class=\"where\">Asked{of}: nothing; flat out shows how much is carried.</p>"
+        ),
         (asked, false) => writeln!(out, "<p class=\"where\">Asked{of}: <b>{asked}</b></p>"),
         (asked, true) => {
             let why = escape(answers::default_words(results));
-            writeln!(out, "<p class=\"where\">Asked{of}: <b>{asked}</b> ({why})</p>")
+            writeln!(
+                out,
+                "<p class=\"where\">Asked{of}: <b>{asked}</b> ({why})</p>"
+            )
         }
     };
 }
@@ -76,7 +93,12 @@ pub(super) fn demands(out: &mut String, results: &Results, answer: &WorkloadAnsw
 /// Rows against workloads and what was varied of the load.
 fn overview(out: &mut String, page: &Page<'_>) {
     let mut names: Vec<&str> = Vec::new();
-    for cell in page.summary.workloads.iter().flat_map(|workload| &workload.cells) {
+    for cell in page
+        .summary
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.cells)
+    {
         if !names.contains(&cell.row.as_str()) {
             names.push(&cell.row);
         }
@@ -97,11 +119,20 @@ fn overview(out: &mut String, page: &Page<'_>) {
                 }
             }
             let name = several.then_some(workload.name.as_str());
-            let parts = name.into_iter().chain(values.iter().map(|(_, value)| value.as_str()));
-            (parts.collect::<Vec<_>>().join(" · "), workload.points[*point].label.clone())
+            let parts = name
+                .into_iter()
+                .chain(values.iter().map(|(_, value)| value.as_str()));
+            (
+                parts.collect::<Vec<_>>().join(" · "),
+                workload.points[*point].label.clone(),
+            )
         })
         .collect();
-    let corner = if axes.is_empty() { "system".to_owned() } else { axes.join(" · ") };
+    let corner = if axes.is_empty() {
+        "system".to_owned()
+    } else {
+        axes.join(" · ")
+    };
     let mut said: Vec<&[String]> = Vec::new();
     for answer in &page.answers {
         // Said once for all workloads that are asked the same.
@@ -109,20 +140,34 @@ fn overview(out: &mut String, page: &Page<'_>) {
             continue;
         }
         said.push(&answer.asked);
-        let alike = page.answers.iter().filter(|other| other.asked == answer.asked);
+        let alike = page
+            .answers
+            .iter()
+            .filter(|other| other.asked == answer.asked);
         let names: Vec<&str> = alike.map(|other| other.workload.as_str()).collect();
         let all = names.len() == page.answers.len();
         let names = if all { String::new() } else { names.join(", ") };
         demands(out, page.results, answer, &names);
     }
     let heads = heads.iter().map(|(head, title)| (&head[..], &title[..]));
-    let class = if columns.len() > 5 { "overview many" } else { "overview" };
-    begin_table(out, class, "Which carries which load", [(&corner[..], "")].into_iter().chain(heads));
+    let class = if columns.len() > 5 {
+        "overview many"
+    } else {
+        "overview"
+    };
+    begin_table(
+        out,
+        class,
+        "Which carries which load",
+        [(&corner[..], "")].into_iter().chain(heads),
+    );
     for name in names {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
         for (at, point) in &columns {
             let cells = &page.summary.workloads[*at].cells;
-            let found = cells.iter().position(|cell| cell.row == *name && cell.point == *point);
+            let found = cells
+                .iter()
+                .position(|cell| cell.row == *name && cell.point == *point);
             let answer = found.map(|nth| &page.answers[*at].rows[nth]);
             match answer {
                 Some(row) => {
@@ -157,9 +202,16 @@ fn in_short(row: &RowAnswer) -> String {
 
 /// Headroom and cost in a few words.
 fn left_and_cost(row: &RowAnswer) -> String {
-    let left = row.times_better.map(|times| format!("headroom {}×", units::digits(times)));
-    let cost = row.cpu_us_per_msg.map(|us| format!("CPU {}/msg", units::time(us * 1e3)));
-    let parts = left.into_iter().chain(cost).map(|part| format!("<span>{part}</span>"));
+    let left = row
+        .times_better
+        .map(|times| format!("headroom {}×", units::digits(times)));
+    let cost = row
+        .cpu_us_per_msg
+        .map(|us| format!("CPU {}/msg", units::time(us * 1e3)));
+    let parts = left
+        .into_iter()
+        .chain(cost)
+        .map(|part| format!("<span>{part}</span>"));
     match parts.collect::<Vec<_>>().join(" ") {
         none if none.is_empty() => none,
         parts => format!("<small class=\"cost\">{parts}</small>"),
@@ -176,7 +228,10 @@ fn mark(carries: Option<Carries>) -> String {
         Carries::CannotTell => "open",
     };
     let meaning = escape(words::carries(carries));
-    format!("<span class=\"mark {class}\" title=\"{meaning}\">{}</span> ", carries.word())
+    format!(
+        "<span class=\"mark {class}\" title=\"{meaning}\">{}</span> ",
+        carries.word()
+    )
 }
 
 /// Each row with the figure that decided, what is left, and what it costs.
@@ -184,7 +239,10 @@ pub(super) fn reasons(out: &mut String, answer: &WorkloadAnswer, workload: &Work
     let fold = answer.rows.len() > OPEN_ROWS;
     if fold {
         let rows = answer.rows.len();
-        let _ = writeln!(out, "<details><summary>Why, for each of {rows} rows</summary>");
+        let _ = writeln!(
+            out,
+            "<details><summary>Why, for each of {rows} rows</summary>"
+        );
     }
     for (point, at) in workload.points.iter().enumerate() {
         if !at.label.is_empty() {
@@ -216,31 +274,65 @@ fn spare(row: &RowAnswer) -> String {
         format!("{time} of processor time a message (client and system)")
     });
     let spare: Vec<String> = row.headroom.iter().cloned().chain(cost).collect();
-    let lines = [("reason", row.reason.clone().unwrap_or_default()), ("spare", spare.join(" · "))];
+    let lines = [
+        ("reason", row.reason.clone().unwrap_or_default()),
+        ("spare", spare.join(" · ")),
+    ];
     let lines = lines.into_iter().filter(|(_, line)| !line.is_empty());
-    lines.map(|(class, line)| format!("<small class=\"{class}\">{}</small>", escape(&line))).collect()
+    lines
+        .map(|(class, line)| format!("<small class=\"{class}\">{}</small>", escape(&line)))
+        .collect()
 }
 
 /// Who wins at what: sentences, or a table where the load was varied.
 pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
-    let points: Vec<&str> = answer.wins.iter().map(|win| win.at.as_str()).fold(Vec::new(), once);
+    let points: Vec<&str> = answer
+        .wins
+        .iter()
+        .map(|win| win.at.as_str())
+        .fold(Vec::new(), once);
     if points.len() <= 1 {
         out.push_str("<dl class=\"wins\">\n");
         for win in &answer.wins {
             let (what, meaning) = (escape(win.what), escape(win.meaning));
-            let _ = writeln!(out, "<dt title=\"{meaning}\">{what}</dt><dd>{}</dd>", escape(&win.who));
+            let _ = writeln!(
+                out,
+                "<dt title=\"{meaning}\">{what}</dt><dd>{}</dd>",
+                escape(&win.who)
+            );
         }
         out.push_str("</dl>\n");
         return;
     }
-    let metrics: Vec<&str> = answer.wins.iter().map(|win| win.what).fold(Vec::new(), once);
-    let meaning = |metric: &str| answer.wins.iter().find(|win| win.what == metric).map_or("", |win| win.meaning);
-    let heads = ["load"].iter().chain(&metrics).map(|head| (*head, meaning(head)));
-    begin_table(out, "fold", &format!("Who wins at what of {}", answer.workload), heads);
+    let metrics: Vec<&str> = answer
+        .wins
+        .iter()
+        .map(|win| win.what)
+        .fold(Vec::new(), once);
+    let meaning = |metric: &str| {
+        answer
+            .wins
+            .iter()
+            .find(|win| win.what == metric)
+            .map_or("", |win| win.meaning)
+    };
+    let heads = ["load"]
+        .iter()
+        .chain(&metrics)
+        .map(|head| (*head, meaning(head)));
+    begin_table(
+        out,
+        "fold",
+        &format!("Who wins at what of {}", answer.workload),
+        heads,
+    );
     for point in points {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(point));
         for metric in &metrics {
-            let win = answer.wins.iter().find(|win| win.at == point && win.what == *metric);
+            let win = answer
+                .wins
+                .iter()
+                .find(|win| win.at == point && win.what == *metric);
             let (short, who) = win.map_or(("–", ""), |win| (&win.short, &win.who));
             let _ = write!(
                 out,

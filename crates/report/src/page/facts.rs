@@ -24,7 +24,12 @@ pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
         let _ = writeln!(out, "<p>All {all} trials are valid.</p></section>");
         return;
     }
-    let cells = || page.summary.workloads.iter().flat_map(|w| w.cells.iter().map(move |cell| (w, cell)));
+    let cells = || {
+        page.summary
+            .workloads
+            .iter()
+            .flat_map(|w| w.cells.iter().map(move |cell| (w, cell)))
+    };
     let groups: usize = cells().map(|(_, cell)| cell.doubtful().len()).sum();
     let _ = write!(
         out,
@@ -57,12 +62,25 @@ pub(super) fn criteria(out: &mut String, results: &Results) {
         return;
     }
     out.push_str("<section id=\"criteria\"><h2>Criteria</h2>\n");
-    begin_table(out, "fold", "Criteria", ["criterion", "outcome", "figures"].map(plain));
+    begin_table(
+        out,
+        "fold",
+        "Criteria",
+        ["criterion", "outcome", "figures"].map(plain),
+    );
     for outcome in &results.study.criteria {
         let (class, word, meaning) = match outcome.met {
             Some(true) => ("valid", "met", "Every trial that it bears on meets it."),
-            Some(false) => ("broken", "not met", "At least one trial that it bears on fails it."),
-            None => ("unsteady", "undecided", "No trial fails it, and at least one cannot tell."),
+            Some(false) => (
+                "broken",
+                "not met",
+                "At least one trial that it bears on fails it.",
+            ),
+            None => (
+                "unsteady",
+                "undecided",
+                "No trial fails it, and at least one cannot tell.",
+            ),
         };
         let _ = writeln!(
             out,
@@ -83,13 +101,19 @@ fn plain(head: &str) -> (&str, &str) {
 pub(super) fn settings(out: &mut String, summary: &Summary<'_>) {
     out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
     let mut shown: Vec<(String, &Vec<Mapping>)> = Vec::new();
-    for cell in summary.workloads.iter().flat_map(|workload| &workload.cells) {
+    for cell in summary
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.cells)
+    {
         let trial = cell.trials[0];
         let mut name = system_of(trial);
         if !["", "default"].contains(&trial.settings_name.as_str()) {
             let _ = write!(name, ", {}", trial.settings_name);
         }
-        let known = |(label, mappings): &(String, &Vec<Mapping>)| *label == name && **mappings == trial.mappings;
+        let known = |(label, mappings): &(String, &Vec<Mapping>)| {
+            *label == name && **mappings == trial.mappings
+        };
         if !shown.iter().any(known) {
             shown.push((name, &trial.mappings));
         }
@@ -101,7 +125,12 @@ pub(super) fn settings(out: &mut String, summary: &Summary<'_>) {
             out.push_str("<p>Nothing was asked for but the defaults.</p>");
         } else {
             let name = format!("Settings {} of {label}", nth + 1);
-            begin_table(out, "", &name, ["setting", "asked for", "became"].map(plain));
+            begin_table(
+                out,
+                "",
+                &name,
+                ["setting", "asked for", "became"].map(plain),
+            );
             for mapping in *mappings {
                 let _ = writeln!(
                     out,
@@ -149,17 +178,32 @@ pub(super) fn machine(out: &mut String, results: &Results) {
     let facts = [
         ("systems", systems.join(", ")),
         ("pubgauge", machine.pubgauge_version.clone()),
-        ("processor", format!("{}, {} available", machine.cpu_model, machine.cores)),
+        (
+            "processor",
+            format!("{}, {} available", machine.cpu_model, machine.cores),
+        ),
         ("memory", units::bytes(machine.memory_bytes)),
-        ("operating system", format!("{}, {}", machine.os, machine.kernel)),
-        ("frequency governor", governor.unwrap_or_else(|| "not told".into())),
+        (
+            "operating system",
+            format!("{}, {}", machine.os, machine.kernel),
+        ),
+        (
+            "frequency governor",
+            governor.unwrap_or_else(|| "not told".into()),
+        ),
         ("open files allowed", machine.max_open_files.to_string()),
-        ("load average before", format!("{:.2}", machine.load_average_1min)),
+        (
+            "load average before",
+            format!("{:.2}", machine.load_average_1min),
+        ),
         ("results format", results.format.clone()),
         ("seed", results.study.seed.to_string()),
     ];
     out.push_str("<section id=\"machine\"><h2>Machine and versions</h2>\n");
-    list(out, facts.iter().map(|(name, value)| (*name, value.as_str())));
+    list(
+        out,
+        facts.iter().map(|(name, value)| (*name, value.as_str())),
+    );
     if let Some(calibration) = &machine.calibration {
         let text = serde_json::to_string_pretty(calibration).unwrap_or_default();
         let _ = writeln!(
@@ -186,23 +230,39 @@ pub(super) fn reading(out: &mut String, page: &Page<'_>) {
     let verdicts = verdicts.filter(|status| trials.iter().any(|t| t.verdict.status == *status));
     let verdicts = verdicts.map(|status| (status.word(), words::verdict(status)));
     let workloads = &page.summary.workloads;
-    let shown: Vec<&str> = workloads.iter().flat_map(columns).map(|column| column.name).collect();
-    let always = ["latency"].into_iter().chain(page.reference().then_some("reference broker"));
+    let shown: Vec<&str> = workloads
+        .iter()
+        .flat_map(columns)
+        .map(|column| column.name)
+        .collect();
+    let always = ["latency"]
+        .into_iter()
+        .chain(page.reference().then_some("reference broker"));
     let shown: Vec<&str> = always.chain(shown).collect();
-    let figures = words::FIGURES.into_iter().filter(|(name, _)| shown.contains(name));
+    let figures = words::FIGURES
+        .into_iter()
+        .filter(|(name, _)| shown.contains(name));
     let interval = (
         "± and bars",
         "95 % confidence interval of the mean over repeats (Student's t). Two rows are called apart only if the interval of \
          their ratio leaves out 1 (Welch, on logarithms, Bonferroni); one repeat has no interval.",
     );
-    list(out, answers.chain(verdicts).chain(figures).chain([interval]));
+    list(
+        out,
+        answers.chain(verdicts).chain(figures).chain([interval]),
+    );
     out.push_str("</section>\n");
 }
 
 fn list<'t>(out: &mut String, facts: impl Iterator<Item = (&'t str, &'t str)>) {
     out.push_str("<dl class=\"facts\">\n");
     for (name, value) in facts {
-        let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value));
+        let _ = writeln!(
+            out,
+            "<div><dt>{}</dt><dd>{}</dd></div>",
+            escape(name),
+            escape(value)
+        );
     }
     out.push_str("</dl>\n");
 }

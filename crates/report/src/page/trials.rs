@@ -120,7 +120,11 @@ pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
     out.push_str("<section id=\"trials\"><h2>Every trial</h2>\n");
     for workload in &summary.workloads {
         let name = &workload.name;
-        let _ = writeln!(out, "<details><summary>Trials of {}</summary>", escape(name));
+        let _ = writeln!(
+            out,
+            "<details><summary>Trials of {}</summary>",
+            escape(name)
+        );
         begin(out, &format!("Trials of {name}"), &[], &OF_TRIALS);
         for (label, trial) in trials(workload) {
             row(out, label, trial, &[], &OF_TRIALS, trial);

@@ -38,7 +38,11 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
     }
     rows(out, workload);
     if workload.points.len() > 1 {
-        let _ = write!(out, "<p class=\"points\" role=\"group\" aria-label=\"What the figures of {} show\">Figures show ", escape(&workload.name));
+        let _ = write!(
+            out,
+            "<p class=\"points\" role=\"group\" aria-label=\"What the figures of {} show\">Figures show ",
+            escape(&workload.name)
+        );
         for (nth, point) in workload.points.iter().enumerate() {
             let _ = write!(
                 out,
@@ -60,8 +64,14 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
 fn rows(out: &mut String, workload: &Workload<'_>) {
     let columns = columns(workload);
     let heads = [("system", ""), ("verdict", words::figure("verdict"))];
-    let heads = heads.into_iter().chain(columns.iter().map(|c| (c.name, words::figure(c.name))));
-    let class = if columns.len() > MANY { "rows fold many" } else { "rows fold" };
+    let heads = heads
+        .into_iter()
+        .chain(columns.iter().map(|c| (c.name, words::figure(c.name))));
+    let class = if columns.len() > MANY {
+        "rows fold many"
+    } else {
+        "rows fold"
+    };
     begin_table(out, class, &format!("Results of {}", workload.name), heads);
     for (nth, point) in workload.points.iter().enumerate() {
         if !point.label.is_empty() {
@@ -81,27 +91,52 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
             let _ = write!(
                 out,
                 "<tr><th scope=\"row\"{}>{}</th><td>{}{some}</td>",
-                if cell.row.chars().count() > 30 { " class=\"wrap\"" } else { "" },
+                if cell.row.chars().count() > 30 {
+                    " class=\"wrap\""
+                } else {
+                    ""
+                },
                 escape(&cell.row),
                 badge(cell.status())
             );
             for column in &columns {
                 let gone_wrong = column.counts.is_some() || column.name == "lost";
                 let figure = (column.show)(cell);
-                let class = if gone_wrong && figure != "0" { "n bad" } else { "n" };
-                let figure = if figure == "-" { "–".to_owned() } else { figure };
-                let _ = write!(out, "<td class=\"{class}\" data-name=\"{}\">{}</td>", column.name, escape(&figure));
+                let class = if gone_wrong && figure != "0" {
+                    "n bad"
+                } else {
+                    "n"
+                };
+                let figure = if figure == "-" {
+                    "–".to_owned()
+                } else {
+                    figure
+                };
+                let _ = write!(
+                    out,
+                    "<td class=\"{class}\" data-name=\"{}\">{}</td>",
+                    column.name,
+                    escape(&figure)
+                );
             }
             out.push_str("</tr>\n");
         }
     }
     out.push_str(END_TABLE);
-    let repeats = workload.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
+    let repeats = workload
+        .cells
+        .iter()
+        .map(|cell| cell.trials.len())
+        .max()
+        .unwrap_or(0);
     let over = match repeats {
         1 => "One repeat: nothing is known of chance.".to_owned(),
         n => format!("Means of the valid ones of {n} repeats; counts over all."),
     };
-    let _ = writeln!(out, "<p class=\"where\">{over} Processor time in µs for one delivery.</p>");
+    let _ = writeln!(
+        out,
+        "<p class=\"where\">{over} Processor time in µs for one delivery.</p>"
+    );
 }
 
 fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool) {
@@ -136,7 +171,9 @@ fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool)
         for value in row {
             let _ = match value {
                 Value::Text(text) => write!(out, "<td>{}</td>", escape(text)),
-                Value::Number(number) => write!(out, "<td class=\"n\">{}</td>", number_words(*number)),
+                Value::Number(number) => {
+                    write!(out, "<td class=\"n\">{}</td>", number_words(*number))
+                }
                 Value::None => write!(out, "<td class=\"n\">–</td>"),
             };
         }

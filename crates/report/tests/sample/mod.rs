@@ -141,7 +141,9 @@ pub fn run(repeats: u32) -> (Results, Logs) {
 
 /// The same with four systems.
 pub fn four(repeats: u32) -> (Results, Logs) {
-    of(&LOADS, repeats, |profile| profile.name != "zeromq-forwarder")
+    of(&LOADS, repeats, |profile| {
+        profile.name != "zeromq-forwarder"
+    })
 }
 
 /// One workload over a grid of rates and payloads, up to rates that not every system carries.
@@ -167,7 +169,10 @@ pub fn grid(repeats: u32) -> (Results, Logs) {
                     name: name.into(),
                     value: value.into(),
                 };
-                trial.axes = vec![axis("workload.meters.flow.rate", rate), axis("payload", payload)];
+                trial.axes = vec![
+                    axis("workload.meters.flow.rate", rate),
+                    axis("payload", payload),
+                ];
                 trial
             }));
         }
@@ -401,7 +406,8 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         system_cpu_s: (!profile.in_client).then_some(if flat_out { 1.97 } else { system_cpu }),
         client_rss_bytes: 12 << 20,
         system_rss_bytes: (!profile.in_client).then_some(9 << 20),
-        system_busiest_thread_cpu: (!profile.in_client).then_some((system_cpu / duration_s).min(0.98)),
+        system_busiest_thread_cpu: (!profile.in_client)
+            .then_some((system_cpu / duration_s).min(0.98)),
         worker_load: WorkerLoad {
             publishers_running: client.publishers / duration_s,
             publishers_waiting: 0.04,
