@@ -117,6 +117,9 @@ fn short(axis: &str, all: &[String]) -> String {
     }
 }
 
+/// What tells rows apart: a name with its sign, and a value.
+type Way = dyn Fn(&Trial) -> Vec<(String, String)>;
+
 /// Makes rows of the same point differ: by version, by the settings asked for, at last by number.
 fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, Point)]) {
     let version = |trial: &Trial| vec![(String::new(), trial.system.version.clone())];
@@ -126,7 +129,7 @@ fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, Point)]) {
             .map(|m| (format!("{} = ", m.setting), m.value.clone()))
             .collect()
     };
-    let ways: [&dyn Fn(&Trial) -> Vec<(String, String)>; 2] = [&version, &asked];
+    let ways: [&Way; 2] = [&version, &asked];
     let alike = |named: &[(Vec<String>, Point)]| -> Vec<usize> {
         let twice = |at: &usize| named.iter().filter(|n| **n == named[*at]).count() > 1;
         (0..named.len()).filter(twice).collect()

@@ -79,7 +79,7 @@ pub fn seconds(seconds: f64) -> String {
 /// A share of one as `35 %`, `0.2 %`, `0.0040 %`.
 pub fn share(share: f64) -> String {
     match share * 100.0 {
-        p if p == 0.0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
         p if p < 0.095 => format!("{p:.4} %"),
         p if p < 9.95 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),

@@ -83,9 +83,10 @@ fn the_header_names_qos_version_and_settings() {
             trial.mappings.push(mapping("session", "Clean Start 1"));
         }
         if let [_, readings] = &mut trial.flows[..] {
-            let mut own = Settings::default();
-            own.reliability = Some(Reliability::AtLeastOnce);
-            readings.settings = Some(own);
+            readings.settings = Some(Settings {
+                reliability: Some(Reliability::AtLeastOnce),
+                ..Settings::default()
+            });
             readings.mappings = vec![mapping("reliability", "QoS 1 published, QoS 1 subscribed")];
         }
     }
