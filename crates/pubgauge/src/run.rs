@@ -246,6 +246,11 @@ fn open_folder(
             started: jiff::Timestamp::now().to_string(),
             planned_trials: plan.trials.len() as u32,
             criteria: Vec::new(),
+            criterion_specs: plan
+                .criteria
+                .iter()
+                .map(|c| criteria::spec(c, plan))
+                .collect(),
             unsupported: plan
                 .unsupported
                 .iter()

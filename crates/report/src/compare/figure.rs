@@ -4,7 +4,7 @@ use pubgauge_results::Trial;
 use pubgauge_results::model::Distribution;
 
 use super::Pair;
-use crate::summary::per_message;
+use crate::wins::per_message;
 use crate::units;
 
 /// Which direction is the better one.
