@@ -58,6 +58,11 @@ fn every_figure_is_drawn_and_saves_what_it_shows() {
             "document.querySelector('#{id} .chart').textContent"
         ));
         for label in ["mosquitto", "zeromq", "rabbitmq"] {
+            // Flat out, latencies of the overloaded RabbitMQ are not quoted.
+            if label == "rabbitmq" && ["w3-latency", "w3-ecdf"].contains(&id.as_str()) {
+                assert!(!words.as_str().unwrap().contains(label), "{id}: {words}");
+                continue;
+            }
             assert!(
                 words.as_str().unwrap().contains(label),
                 "{id} lacks {label}: {words}"
