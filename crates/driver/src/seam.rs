@@ -163,7 +163,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Certificates, as paths of PEM files.
+/// The environment variable that holds the password of a system that runs already.
+pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
+
+/// Certificates, as paths of PEM files, and whether the server's is checked.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     /// Authorities that may have signed the server's certificate; the system's own if absent.
@@ -174,6 +177,9 @@ pub struct Tls {
     pub key_file: Option<PathBuf>,
     /// Name to check the server's certificate against, if it differs from the endpoint's host.
     pub server_name: Option<String>,
+    /// Whatever certificate the server shows is taken, unchecked: the connection is encrypted, but
+    /// perhaps to somebody else.
+    pub insecure: bool,
 }
 
 /// A client within one fleet: the n-th that was connected, from 0.

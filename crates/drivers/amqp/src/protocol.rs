@@ -22,6 +22,7 @@ use pubgauge_amqp_codec::{
     decode_frame,
 };
 use pubgauge_driver::{Change, ClientId, Delivery, Events, Failure};
+use pubgauge_net::tls;
 
 use crate::client::{Answer, Awaits, CONSUMING, Client, Content, PUBLISHING, Partial, State};
 use crate::login;
@@ -93,6 +94,9 @@ pub(crate) fn receive(
                 take(client, shared, id, frame, events)?;
             }
             Ok(None) => break,
+            Err(_) if client.state == State::Greeting && tls::looks_like_tls(rest) => {
+                return Err(Broken::told(tls::unexpected(shared.endpoint(client))));
+            }
             Err(error) => return Err(undecodable(client, shared, error)),
         }
     }

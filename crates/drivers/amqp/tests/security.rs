@@ -92,7 +92,7 @@ fn certificates(dir: &Path) -> Tls {
         ca_file: Some(write("ca.pem", &ca.pem())),
         cert_file: Some(cert_file),
         key_file: Some(key_file),
-        server_name: None,
+        ..Tls::default()
     }
 }
 

@@ -128,6 +128,11 @@ impl Client {
         self.out.get_or_insert_with(|| pool.get())
     }
 
+    /// Whether TLS has yet to be agreed upon.
+    pub fn in_handshake(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
     /// Forgets the connection, but not the session. Returns the QoS 0 messages that were taken
     /// and not written.
     pub fn drop_connection(&mut self, pool: &mut OutPool) -> u64 {

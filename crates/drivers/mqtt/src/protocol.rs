@@ -18,6 +18,7 @@ use pubgauge_mqtt_codec::{
     connect_return_code_words, decode, decode_publish, encode_ack, is_publish,
 };
 use pubgauge_net::out::OUT_CAP;
+use pubgauge_net::{login, tls};
 
 use crate::client::{Client, State};
 use crate::options::MAX_IN_FLIGHT;
@@ -85,6 +86,9 @@ pub(crate) fn receive(
                 }
             }
             Ok(None) => break,
+            Err(_) if client.state == State::Greeting && tls::looks_like_tls(rest) => {
+                return Err(Broken::told(tls::unexpected(shared.endpoint(client))));
+            }
             Err(error) => return Err(undecodable(client, shared, error)),
         }
     }
@@ -303,15 +307,20 @@ fn refused(client: &Client, shared: &Shared, connack: &ConnAck<'_>) -> Broken {
         (true, 3) | (false, 0x88 | 0x89 | 0x97 | 0x9f) => {
             "\n  hint: the server has reached a limit or is starting; its log may say which"
         }
-        (true, 4) | (false, 0x86) => "\n  hint: check user name and password",
-        (true, 5) | (false, 0x87) => {
-            "\n  hint: give a user name and password, or allow this client in the server's configuration"
-        }
         _ => "",
     };
+    let endpoint = &shared.endpoints[usize::from(client.endpoint)];
+    let login = match (v311, code.0) {
+        (true, 4 | 5) | (false, 0x86 | 0x87) => {
+            let username = endpoint.username.is_some() || shared.username.is_some();
+            let (what, hint) = login::refused(&endpoint.shown, username, shared.password.is_some());
+            format!(": {what}\n  hint: {hint}")
+        }
+        _ => String::new(),
+    };
     Broken::told(format!(
-        "{}: the server refused the connection: {words} ({number}){}{hint}",
-        shared.endpoint(client),
+        "{}: the server refused the connection: {words} ({number}){}{login}{hint}",
+        endpoint.shown,
         told(connack.properties),
     ))
 }

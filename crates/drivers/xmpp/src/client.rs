@@ -231,6 +231,11 @@ impl Client {
         self.out.get_or_insert_with(|| pool.get())
     }
 
+    /// Whether TLS has yet to be agreed upon.
+    pub fn in_handshake(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
     /// Forgets the connection. Returns the messages that were taken and are not settled.
     pub fn drop_connection(&mut self, pool: &mut OutPool) -> u64 {
         self.fd = None; // Closes it, which also takes it out of the epoll set.
