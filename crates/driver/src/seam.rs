@@ -141,6 +141,24 @@ pub struct Target {
     pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
 
+impl Target {
+    /// What stands beside the settings where TLS is spoken to a server that is not checked
+    /// ([`Tls::insecure`]); nothing where no endpoint has TLS.
+    pub fn unchecked(&self) -> Option<Mapping> {
+        const SCHEMES: [&str; 6] = ["mqtts", "ssl", "tls", "amqps", "xmpps", "xmpp+starttls"];
+        let encrypted = |endpoint: &String| {
+            let scheme = endpoint.split_once("://").map(|(scheme, _)| scheme);
+            scheme.is_some_and(|scheme| SCHEMES.contains(&scheme))
+        };
+        let insecure = self.tls.as_ref().is_some_and(|tls| tls.insecure);
+        (insecure && self.endpoints.iter().any(encrypted)).then(|| Mapping {
+            setting: "tls".into(),
+            value: "insecure".into(),
+            native: "encrypted, but the server's certificate is not checked: whoever answers, or stands between, can read and change everything, the password included".into(),
+        })
+    }
+}
+
 /// A string that never appears in logs, results or debug output.
 #[derive(Clone)]
 pub struct Secret(String);

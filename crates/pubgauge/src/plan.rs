@@ -11,6 +11,7 @@ use crate::drivers;
 use crate::exit::{Ending, FINE, print};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::so_many_trials;
+use crate::run::tls;
 use crate::systems::wrap;
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
 
@@ -48,7 +49,8 @@ struct UnsupportedJson<'a> {
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
-    let prepared = prepare(&args.selection, &testbed)?;
+    let tls = tls(&args.login)?;
+    let prepared = prepare(&args.selection, &testbed)?.reached_by(&tls);
     print(&if args.json {
         json(&prepared)
     } else {

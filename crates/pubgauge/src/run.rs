@@ -34,12 +34,12 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let testbed = drivers::testbed()
         .map_err(Ending::not_valid)?
         .password(password);
-    let prepared = prepare(&args.selection, &testbed)?;
+    let tls = tls(&args.login)?;
+    let prepared = prepare(&args.selection, &testbed)?.reached_by(&tls);
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
     let workers = args.client.client().workers;
     capacity::check(&prepared.plan, &prepared.systems, workers)?;
-    let tls = tls(&args.login)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
     let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
@@ -98,6 +98,9 @@ fn trials(
     for note in &plan.notes {
         progress.say(&format!("note: {note}"));
     }
+    for note in unchecked(prepared) {
+        progress.say(&format!("note: {note}"));
+    }
     for trial in &plan.trials {
         if stop.load(Relaxed) {
             break;
@@ -154,6 +157,22 @@ fn trials(
     }
     progress.finish();
     Ok(())
+}
+
+/// Systems whose certificate goes unchecked, and what that gives up.
+fn unchecked(prepared: &Prepared) -> Vec<String> {
+    let mut told = Vec::new();
+    for trial in &prepared.plan.trials {
+        let chosen = prepared.systems.get(&trial.system);
+        let mappings = chosen.and_then(|c| c.resolve(&trial.settings).ok());
+        for mapping in mappings.into_iter().flatten() {
+            let note = format!("{}: {}", trial.system, mapping.native);
+            if mapping.setting == "tls" && !told.contains(&note) {
+                told.push(note);
+            }
+        }
+    }
+    told
 }
 
 /// Checks that threads may run on these processors.
@@ -301,7 +320,8 @@ fn machine(calibration: Option<&Calibration>) -> Machine {
     }
 }
 
-fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
+/// How systems are reached by TLS, if anything was said of it.
+pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
     for (flag, file) in [
         ("--ca", &login.ca),
         ("--cert", &login.cert),
@@ -311,12 +331,13 @@ fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         std::fs::File::open(file)
             .map_err(|e| Ending::bad_input(format!("{flag} {}: {e}", file.display())))?;
     }
-    let given = login.ca.is_some() || login.cert.is_some();
+    let given = login.ca.is_some() || login.cert.is_some() || login.insecure;
     Ok(given.then(|| Tls {
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
         server_name: None,
+        insecure: login.insecure,
     }))
 }
 
