@@ -468,8 +468,15 @@ pub trait Fleet {
         false
     }
 
-    /// Ends all clients in order, waiting until `until` at the latest, and frees everything.
+    /// Ends all clients in order, waiting until `until` at the latest, and frees everything. What
+    /// they would leave on the system (last values, durable sessions, queues) is removed, as far
+    /// as the system lets them.
     fn close(&mut self, until: Nanos);
+
+    /// What [`Fleet::close`] could not remove from the system, in words with a hint.
+    fn left_behind(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Why a driver could not do what it was asked, and what the user can do about it.

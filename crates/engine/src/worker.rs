@@ -431,6 +431,9 @@ impl Worker {
         self.receiving.show();
         self.sending.show();
         self.fleet.close(until);
+        if let Some(left) = self.fleet.left_behind() {
+            self.note(left.into());
+        }
         let (mut flows, mut series) = self.sending.finish();
         let received = self.receiving.finish(&mut flows);
         for (sum, part) in series.iter_mut().zip(&received) {

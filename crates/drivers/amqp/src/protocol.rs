@@ -497,6 +497,10 @@ fn consuming(
             let pending = consumer.awaits.iter().filter(|a| a.subscribed).count();
             let established = consumer.established;
             shared.send(client, id, CONSUMING, ok);
+            if client.state == State::Closing {
+                // A queue that others still use could not be removed; the last of them does it.
+                return Ok(());
+            }
             if no_session {
                 client.consumer = None;
                 login::finish(client, shared, id, events);

@@ -127,7 +127,7 @@ pub(crate) fn connect(client: &mut Client, shared: &mut Shared) -> Result<(), Br
             // Numbers always fit.
             let _ = properties.push(property);
         };
-        if options.session_expiry_s != 0 {
+        if options.session_expiry_s != 0 && !shared.leaving {
             push(Property::SessionExpiryInterval(options.session_expiry_s));
         }
         if options.receive_maximum != u16::MAX {
@@ -136,10 +136,10 @@ pub(crate) fn connect(client: &mut Client, shared: &mut Shared) -> Result<(), Br
     }
     let endpoint = &shared.endpoints[usize::from(client.endpoint)];
     let name = client.name.clone();
-    let will = client.will.clone();
+    let will = client.will.clone().filter(|_| !shared.leaving);
     let packet = Packet::Connect(Connect {
         version: options.version,
-        clean_start: !options.durable,
+        clean_start: !options.durable || shared.leaving,
         keep_alive_s: options.keep_alive_s,
         client_id: &name,
         will: will.as_ref().map(|will| Will {
@@ -223,6 +223,7 @@ fn accepted(
         .min(options.topic_alias);
     client.max_packet = number(PropertyId::MaximumPacketSize).unwrap_or(u32::MAX);
     client.state = State::Connected;
+    client.has_session = options.durable && !shared.leaving;
     client.awaits_pong = false;
     let window = window(client, shared);
     if let Some(session) = &mut client.session {
