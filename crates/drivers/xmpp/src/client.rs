@@ -84,6 +84,8 @@ pub(crate) enum Request {
     CreateFor { node: Box<str>, report: u32 },
     /// A subscription to a node that was found to match a wildcard.
     Match { wildcard: u32, node: Box<str> },
+    /// The end of a node that this client made.
+    Delete { node: Box<str> },
     /// The nodes of the service.
     Discover,
     /// An answer that does not matter.
