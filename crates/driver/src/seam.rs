@@ -473,6 +473,11 @@ pub trait Fleet {
     /// as the system lets them.
     fn close(&mut self, until: Nanos);
 
+    /// Messages that [`Fleet::close`] published itself, to remove others: the system counts them.
+    fn parting_messages(&self) -> u64 {
+        0
+    }
+
     /// What [`Fleet::close`] could not remove from the system, in words with a hint.
     fn left_behind(&self) -> Option<String> {
         None

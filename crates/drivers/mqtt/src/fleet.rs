@@ -20,6 +20,7 @@ use pubgauge_net::{socket, tls};
 use rustls::pki_types::ServerName;
 
 use crate::client::{Client, State};
+use crate::leave::Left;
 use crate::options::Options;
 use crate::protocol::{self, Broken};
 use crate::session::Awaits;
@@ -52,8 +53,8 @@ pub(crate) struct MqttFleet {
     pub turns: Turns,
     /// Every connection is read into this and decoded in place.
     pub buf: Box<[u8]>,
-    /// Retained messages and sessions that the end did not remove.
-    pub left: (usize, usize),
+    /// What the end of the fleet came to.
+    pub left: Left,
     tls: Option<TlsSetup>,
 }
 
@@ -123,7 +124,7 @@ impl MqttFleet {
             },
             turns: Turns::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
-            left: (0, 0),
+            left: Left::default(),
             tls,
         })
     }
@@ -164,6 +165,7 @@ impl MqttFleet {
         client.fd = Some(fd);
         client.tls = secure;
         client.state = State::Connecting;
+        client.ended_in_order = false;
         client.epoch += 1;
         let shared = &mut self.shared;
         shared.set_timer(client, id, CONNECT_TIMEOUT_MS);
@@ -507,6 +509,10 @@ impl Fleet for MqttFleet {
 
     fn close(&mut self, until: Nanos) {
         self.leave(until);
+    }
+
+    fn parting_messages(&self) -> u64 {
+        self.left.cleared as u64
     }
 
     fn left_behind(&self) -> Option<String> {

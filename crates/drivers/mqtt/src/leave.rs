@@ -13,46 +13,56 @@ use pubgauge_net::turns::Driven;
 use crate::client::State;
 use crate::fleet::MqttFleet;
 
-/// Connections that are made at once to end sessions.
+/// Connections that are made at once to remove things.
 const AT_ONCE: usize = 64;
 
+/// What the end of a fleet came to.
+#[derive(Default)]
+pub(crate) struct Left {
+    /// Retained messages that were taken away: so many were published for it.
+    pub cleared: usize,
+    /// Retained messages that may be there still.
+    retained: usize,
+    /// Sessions that may be there still.
+    sessions: usize,
+}
+
+/// A connection without a session, which ends the session that there was, and takes away the
+/// retained messages of these topics.
+struct Visit {
+    client: ClientId,
+    topics: Vec<String>,
+}
+
 impl MqttFleet {
-    /// Ends all clients by `until`, with what they would leave behind.
+    /// Ends all clients by `until`, with what they would leave behind. Last values go when none of
+    /// the fleet's clients is subscribed any more, so that nobody gets the empty messages.
     pub fn leave(&mut self, until: Nanos) {
         self.shared.leaving = true;
-        let retained = self.retained();
-        if !retained.is_empty() && self.connected_client(0).is_none() {
-            let first = ClientId(0);
-            let over = |fleet: &Self| {
-                let state = fleet.clients.first().map_or(State::Down, |c| c.state);
-                matches!(state, State::Connected | State::Down)
-            };
-            if self.begin(first).is_ok() {
-                self.run_unheard(until, over);
-            }
-        }
-        let cleared_by = self.clear(&retained);
         for id in 0..self.clients.len() as u32 {
             self.disconnect(ClientId(id));
         }
         self.run_unheard(until, |fleet| {
             fleet.clients.iter().all(|c| c.state == State::Down)
         });
-        let in_order = |by: &&Option<ClientId>| {
-            by.is_some_and(|id| self.clients[id.0 as usize].ended_in_order)
-        };
-        let cleared = cleared_by.iter().filter(in_order).count();
-        self.end_sessions(until);
+        let retained = self.retained();
+        let count = retained.len();
+        let cleared = self.visit(self.visits(retained), until);
         for id in 0..self.clients.len() as u32 {
             self.drop_connection(ClientId(id));
         }
-        let sessions = self.clients.iter().filter(|c| c.has_session).count();
-        self.left = (retained.len() - cleared, sessions);
+        self.left = Left {
+            cleared,
+            retained: count - cleared,
+            sessions: self.clients.iter().filter(|c| c.has_session).count(),
+        };
     }
 
     /// What [`MqttFleet::leave`] could not remove.
     pub fn left_words(&self) -> Option<String> {
-        let (retained, sessions) = self.left;
+        let Left {
+            retained, sessions, ..
+        } = self.left;
         let mut what = Vec::new();
         if retained > 0 {
             what.push(format!("retained messages ({retained})"));
@@ -85,23 +95,81 @@ impl MqttFleet {
         topics
     }
 
-    /// This client if it is connected, else another.
-    fn connected_client(&self, wanted: u32) -> Option<ClientId> {
-        let connected = |n: &usize| self.clients[*n].state == State::Connected;
-        let wanted = Some(wanted as usize).filter(|n| *n < self.clients.len() && connected(n));
-        let found = wanted.or_else(|| (0..self.clients.len()).find(connected));
-        found.map(|n| ClientId(n as u32))
+    /// Who has to connect once more: one client for the last values at each place, and all whose
+    /// sessions are still there.
+    fn visits(&self, retained: Vec<(u32, String)>) -> Vec<Visit> {
+        let place = |id: u32| self.clients[id as usize].endpoint;
+        let mut visits: Vec<Visit> = Vec::new();
+        for (client, topic) in retained {
+            let mut known = visits.iter_mut();
+            match known.find(|visit| place(visit.client.0) == place(client)) {
+                Some(visit) => visit.topics.push(topic),
+                None => visits.push(Visit {
+                    client: ClientId(client),
+                    topics: vec![topic],
+                }),
+            }
+        }
+        let places = visits.len();
+        for id in (0..self.clients.len() as u32).map(ClientId) {
+            let known = visits[..places].iter().any(|visit| visit.client == id);
+            if self.clients[id.0 as usize].has_session && !known {
+                visits.push(Visit {
+                    client: id,
+                    topics: Vec::new(),
+                });
+            }
+        }
+        visits
     }
 
-    /// Takes the topics' last values away. Says for each who does it.
-    fn clear(&mut self, topics: &[(u32, String)]) -> Vec<Option<ClientId>> {
+    /// Makes the visits. Returns how many last values were taken away.
+    fn visit(&mut self, mut waiting: Vec<Visit>, until: Nanos) -> usize {
+        let mut under_way: Vec<Visit> = Vec::new();
+        let mut cleared = 0;
+        loop {
+            while under_way.len() < AT_ONCE
+                && self.turns.now() < until
+                && let Some(visit) = waiting.pop()
+            {
+                let state = self.clients[visit.client.0 as usize].state;
+                if state == State::Down && self.begin(visit.client).is_ok() {
+                    under_way.push(visit);
+                }
+            }
+            if under_way.is_empty() || self.turns.now() >= until {
+                return cleared;
+            }
+            self.run_unheard(until, |fleet| {
+                let state = |visit: &Visit| fleet.clients[visit.client.0 as usize].state;
+                let moved = |visit| matches!(state(visit), State::Connected | State::Down);
+                under_way.iter().any(moved)
+            });
+            under_way.retain(|visit| {
+                let client = &self.clients[visit.client.0 as usize];
+                match client.state {
+                    State::Connected => {
+                        self.clear(visit);
+                        self.disconnect(visit.client);
+                        true
+                    }
+                    State::Down => {
+                        if client.ended_in_order {
+                            cleared += visit.topics.len();
+                        }
+                        false
+                    }
+                    _ => true,
+                }
+            });
+        }
+    }
+
+    /// Takes the last values of a visit's topics away.
+    fn clear(&mut self, visit: &Visit) {
         let version = self.shared.options.version;
-        let mut by = Vec::with_capacity(topics.len());
-        for (client, topic) in topics {
-            let id = self.connected_client(*client);
-            by.push(id);
-            let Some(id) = id else { continue };
-            let client = &mut self.clients[id.0 as usize];
+        let client = &mut self.clients[visit.client.0 as usize];
+        for topic in &visit.topics {
             let empty = Packet::Publish(Publish {
                 topic,
                 retain: true,
@@ -110,41 +178,7 @@ impl MqttFleet {
             let out = client.out.get_or_insert_with(|| self.shared.out_pool.get());
             // A topic that was published to always encodes.
             let _ = empty.encode(version, &mut out.bytes);
-            self.shared.mark_dirty(client, id);
         }
-        by
-    }
-
-    /// Ends the sessions that the server still has.
-    fn end_sessions(&mut self, until: Nanos) {
-        let has_session = |id: &ClientId| self.clients[id.0 as usize].has_session;
-        let ids = (0..self.clients.len() as u32).map(ClientId);
-        let mut waiting: Vec<ClientId> = ids.filter(has_session).collect();
-        let mut under_way: Vec<ClientId> = Vec::new();
-        loop {
-            while under_way.len() < AT_ONCE
-                && let Some(id) = waiting.pop()
-            {
-                if self.clients[id.0 as usize].state == State::Down && self.begin(id).is_ok() {
-                    under_way.push(id);
-                }
-            }
-            if under_way.is_empty() || self.turns.now() >= until {
-                return;
-            }
-            self.run_unheard(until, |fleet| {
-                let state = |id: &ClientId| fleet.clients[id.0 as usize].state;
-                let moved = |id| matches!(state(id), State::Connected | State::Down);
-                under_way.iter().any(moved)
-            });
-            under_way.retain(|id| match self.clients[id.0 as usize].state {
-                State::Connected => {
-                    self.disconnect(*id);
-                    true
-                }
-                State::Down => false,
-                _ => true,
-            });
-        }
+        self.shared.mark_dirty(client, visit.client);
     }
 }
