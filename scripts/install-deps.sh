@@ -17,6 +17,7 @@ want_header dds/dds.h cyclonedds-dev
 want_header fastdds/dds/domain/DomainParticipant.hpp libfastrtps-dev
 want_header fastcdr/Cdr.h libfastcdr-dev
 if [ "$what" = test ]; then
+    want_command openssl openssl
     want_command mosquitto mosquitto
     want_command mosquitto_sub mosquitto-clients
     want_command rabbitmq-server rabbitmq-server

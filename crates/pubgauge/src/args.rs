@@ -221,9 +221,14 @@ pub struct Login {
     /// never reaches results or logs.
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Authorities that may have signed the server's certificate (PEM).
+    /// Authorities that may have signed the server's certificate, or that certificate itself
+    /// (PEM); default: the authorities that this machine trusts.
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// Take whatever certificate the server shows: anybody between can read and change what is
+    /// sent, the password included. The results say so.
+    #[arg(long, conflicts_with = "ca")]
+    pub insecure: bool,
     /// The client's certificate chain (PEM).
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
@@ -319,6 +324,9 @@ pub struct PlanArgs {
     /// Show all of it: every trial in its order, what each setting becomes on each system.
     #[arg(short, long)]
     pub verbose: bool,
+    /// How external systems are logged in to.
+    #[command(flatten)]
+    pub login: Login,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

@@ -82,6 +82,7 @@ impl Invocation {
                 ca: file(&login.ca)?,
                 cert: file(&login.cert)?,
                 key: file(&login.key)?,
+                insecure: login.insecure,
             },
         })
     }
@@ -161,6 +162,7 @@ impl Invocation {
                 true => given.key.clone(),
                 false => kept.key.clone(),
             },
+            insecure: given.insecure || kept.insecure && given.ca.is_none(),
         }
     }
 }

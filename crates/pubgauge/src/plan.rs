@@ -12,6 +12,7 @@ use crate::drivers;
 use crate::exit::{Ending, FINE, print, print_json};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::{about, so_many};
+use crate::run::tls;
 use crate::systems::wrap;
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
 
@@ -62,7 +63,8 @@ struct UnsupportedJson<'a> {
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
-    let prepared = prepare(&args.selection, &testbed)?;
+    let tls = tls(&args.login)?;
+    let prepared = prepare(&args.selection, &testbed)?.reached_by(&tls);
     match args.output.json {
         true => print_json(&json(&prepared)),
         false => print(&words(&prepared, args.verbose)),

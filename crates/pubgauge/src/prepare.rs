@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Unsupported};
+use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Tls, Unsupported};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
@@ -38,19 +38,53 @@ pub struct Chosen {
     pub variant: Option<String>,
     /// Its driver.
     pub driver: Arc<dyn Driver>,
+    /// How it is reached by TLS, where that was said.
+    pub tls: Option<Tls>,
 }
 
 impl Chosen {
-    /// What settings become on this system.
+    /// What settings become on this system, and whether its certificate goes unchecked.
     pub fn resolve(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        let target = Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {
-            vec![Unsupported {
-                setting: "variant".into(),
-                value: self.variant.clone().unwrap_or_default(),
-                reason: e.to_string(),
-            }]
-        })?;
-        self.driver.resolve(settings, &target)
+        let mut target =
+            Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {
+                vec![Unsupported {
+                    setting: "variant".into(),
+                    value: self.variant.clone().unwrap_or_default(),
+                    reason: e.to_string(),
+                }]
+            })?;
+        target.tls.clone_from(&self.tls);
+        let mut mappings = self.driver.resolve(settings, &target)?;
+        mappings.extend(target.unchecked());
+        Ok(mappings)
+    }
+}
+
+impl Prepared {
+    /// All systems are reached so, where they have TLS.
+    pub fn reached_by(mut self, tls: &Option<Tls>) -> Prepared {
+        for chosen in self.systems.values_mut() {
+            chosen.tls.clone_from(tls);
+        }
+        let unchecked = self.unchecked();
+        self.plan.notes.extend(unchecked);
+        self
+    }
+
+    /// Systems whose certificate goes unchecked, and what that gives up.
+    fn unchecked(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        for trial in &self.plan.trials {
+            let chosen = self.systems.get(&trial.system);
+            let mappings = chosen.and_then(|c| c.resolve(&trial.settings).ok());
+            for mapping in mappings.into_iter().flatten() {
+                let note = format!("{}: {}", trial.system, mapping.native);
+                if mapping.setting == "tls" && !told.contains(&note) {
+                    told.push(note);
+                }
+            }
+        }
+        told
     }
 }
 
@@ -341,5 +375,6 @@ fn with_driver(file: SystemFile, variant: Option<String>) -> Result<Chosen, Endi
         file,
         variant,
         driver,
+        tls: None,
     })
 }

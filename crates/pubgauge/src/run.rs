@@ -40,14 +40,15 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let testbed = drivers::testbed()
         .map_err(Ending::not_valid)?
         .password(password);
+    let tls = tls(&login)?;
     let prepared = match &begun {
         Some(begun) if args.selection.is_empty() => prepare_again(begun, &testbed)?,
         _ => prepare(&args.selection, &testbed)?,
-    };
+    }
+    .reached_by(&tls);
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
     capacity::check(&prepared.plan, &prepared.systems, client.client().workers)?;
-    let tls = tls(&login)?;
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
@@ -383,7 +384,8 @@ fn machine(calibration: Option<&Calibration>) -> Machine {
     }
 }
 
-fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
+/// How systems are reached by TLS, if anything was said of it.
+pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
     for (flag, file) in [
         ("--ca", &login.ca),
         ("--cert", &login.cert),
@@ -393,12 +395,13 @@ fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         std::fs::File::open(file)
             .map_err(|e| Ending::bad_input(format!("{flag} {}: {e}", file.display())))?;
     }
-    let given = login.ca.is_some() || login.cert.is_some();
+    let given = login.ca.is_some() || login.cert.is_some() || login.insecure;
     Ok(given.then(|| Tls {
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
         server_name: None,
+        insecure: login.insecure,
     }))
 }
 

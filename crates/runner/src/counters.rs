@@ -22,7 +22,11 @@ pub fn checks(
             Count::Routed(_) => record.recordings.iter().map(|r| r.sentinels).sum(),
             _ => 0,
         };
-        let ours = ("the publishers", traffic.handed_over);
+        let parting = match count {
+            Count::Routed(_) => 0,
+            _ => traffic.parting,
+        };
+        let ours = ("the publishers", traffic.handed_over + parting);
         check(
             "messages published differ",
             ours,
