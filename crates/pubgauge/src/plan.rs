@@ -1,8 +1,7 @@
 //! `pubgauge plan`: what a run would do, starting nothing.
 
-use std::collections::BTreeMap;
-
 use pubgauge_driver::Mapping;
+use pubgauge_study::{Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
@@ -61,18 +60,6 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND as f64
 }
 
-fn mappings(
-    prepared: &Prepared,
-    system: &str,
-    settings: &pubgauge_driver::Settings,
-) -> Vec<Mapping> {
-    prepared
-        .systems
-        .get(system)
-        .and_then(|s| s.resolve(settings).ok())
-        .unwrap_or_default()
-}
-
 fn json(prepared: &Prepared) -> String {
     let plan = &prepared.plan;
     let json = PlanJson {
@@ -92,7 +79,7 @@ fn json(prepared: &Prepared) -> String {
                 axes: &t.axes,
                 repeat: t.repeat,
                 duration_s: seconds(t.duration_estimate()),
-                mappings: mappings(prepared, &t.system, &t.settings),
+                mappings: prepared.mappings(t),
             })
             .collect(),
         unsupported: plan
@@ -143,6 +130,19 @@ fn words(prepared: &Prepared) -> String {
             shown.push(text);
         }
     }
+    let used = |p: &&Profile| plan.trials.iter().any(|t| t.profile.as_ref() == Some(&p.name));
+    for (nth, profile) in profiles().iter().filter(used).enumerate() {
+        if nth == 0 {
+            out.push_str("\nprofiles\n");
+        }
+        out.push_str(&wrap(&format!("{}: {}", profile.name, profile.about), 2));
+    }
+    if !plan.notes.is_empty() {
+        out.push_str("\nnotes\n");
+    }
+    for note in &plan.notes {
+        out.push_str(&wrap(note, 2));
+    }
     out.push_str("\ntrials, in order\n");
     for t in &plan.trials {
         let axes: Vec<String> = t
@@ -168,13 +168,24 @@ fn words(prepared: &Prepared) -> String {
         ));
     }
     out.push_str("\nwhat each setting becomes\n");
-    let mut seen: BTreeMap<(&str, &str), ()> = BTreeMap::new();
+    let mut seen: Vec<(&str, &str, Vec<Mapping>)> = Vec::new();
     for t in &plan.trials {
-        if seen.insert((&t.system, &t.settings_name), ()).is_some() {
+        let mappings = prepared.mappings(t);
+        let alike = |(system, name, other): &(&str, &str, Vec<Mapping>)| {
+            *system == t.system && *name == t.settings_name && *other == mappings
+        };
+        if seen.iter().any(alike) {
             continue;
         }
-        out.push_str(&format!("  {} ({})\n", t.system, t.settings_name));
-        for m in mappings(prepared, &t.system, &t.settings) {
+        // `tuned` depends on the workload.
+        let another = seen.iter().any(|(s, n, _)| *s == t.system && *n == t.settings_name);
+        let of = match another {
+            true => format!(", {}", t.workload.name),
+            false => String::new(),
+        };
+        out.push_str(&format!("  {} ({}{of})\n", t.system, t.settings_name));
+        seen.push((&t.system, &t.settings_name, mappings.clone()));
+        for m in mappings {
             out.push_str(&wrap(
                 &format!("{} = {}: {}", m.setting, m.value, m.native),
                 4,
