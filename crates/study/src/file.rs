@@ -5,11 +5,12 @@ mod written;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use pubgauge_driver::Settings;
 use pubgauge_workload::trace::TraceFormat;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::Error as _;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::profile;
@@ -509,12 +510,26 @@ impl NamedSettings {
 /// Name of the settings when none are given.
 pub(crate) const DEFAULT: &str = "default";
 
-fn profile_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    match profile::profile(&name) {
-        Some(_) => Ok(Some(name)),
-        None => Err(D::Error::unknown_variant(&name, profile::names())),
+/// A visitor, so that the message points at the name.
+struct ProfileName;
+
+impl Visitor<'_> for ProfileName {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a profile")
     }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Option<String>, E> {
+        match profile::profile(name) {
+            Some(_) => Ok(Some(name.to_owned())),
+            None => Err(E::unknown_variant(name, profile::names())),
+        }
+    }
+}
+
+fn profile_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_any(ProfileName)
 }
 
 /// The keys `name`, `profile` and `ask` as the reader hands them over (see `tree::split_settings`).

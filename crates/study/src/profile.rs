@@ -163,7 +163,7 @@ mod tests {
         for profile in profiles() {
             assert!(!profile.about.is_empty(), "{}", profile.name);
             assert!(profile.ask.native.is_empty() && profile.wish.native.is_empty());
-            let both = |name: &&str| profile.ask.has(name) && profile.wish.has(name);
+            let both = |name: &&&str| profile.ask.has(name) && profile.wish.has(name);
             assert_eq!(Settings::NAMES.iter().find(both), None, "{}", profile.name);
         }
         for (driver, tuned) in tuned() {
