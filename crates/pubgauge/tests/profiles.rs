@@ -57,7 +57,9 @@ fn durable_reaches_the_server_and_default_does_not() {
         ("durable", "q1", "c0", "persistence true"),
         ("default", "q0", "c1", "persistence false"),
     ] {
-        place.finish(spied_on(&place, profile)).exits(0);
+        // Whether the figures are valid is up to the machine.
+        let done = place.finish(spied_on(&place, profile));
+        assert!([0, 2].contains(&done.code), "{done:?}");
         let read = |file: &str| {
             std::fs::read_to_string(place.at(&format!("{profile}/{file}"))).unwrap()
         };
@@ -76,6 +78,8 @@ fn durable_reaches_the_server_and_default_does_not() {
         assert!(connected.iter().any(|l| publisher_or_subscriber(&l)), "{connected:?}");
         let trial = place.trial(&format!("out-{profile}"));
         assert_eq!(trial["settings_name"], profile);
+        assert_eq!(trial["lost"], 0);
+        assert!(trial["delivered"].as_u64().unwrap() > 20, "{trial}");
     }
     place.is_clean();
 }
@@ -182,8 +186,9 @@ fn every_driver_is_tuned_and_nothing_of_it_is_refused_without_a_reason() {
         for trial in plan["trials"].as_array().unwrap() {
             for m in trial["mappings"].as_array().unwrap() {
                 if m["native"].as_str().unwrap().contains("not to be had") {
-                    // MQTT 3.1.1 has no aliases; without acknowledgements there is no prefetch.
-                    let known = ["native.mqtt.topic-alias", "native.amqp.prefetch"];
+                    // MQTT 3.1.1 has no aliases; without acknowledgements there is no prefetch and
+                    // no window.
+                    let known = ["native.mqtt.topic-alias", "native.amqp.prefetch", "in-flight"];
                     assert!(known.contains(&m["setting"].as_str().unwrap()), "{m}");
                 }
             }
