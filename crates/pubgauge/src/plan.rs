@@ -130,7 +130,11 @@ fn words(prepared: &Prepared) -> String {
             shown.push(text);
         }
     }
-    let used = |p: &&Profile| plan.trials.iter().any(|t| t.profile.as_ref() == Some(&p.name));
+    let used = |p: &&Profile| {
+        plan.trials
+            .iter()
+            .any(|t| t.profile.as_ref() == Some(&p.name))
+    };
     for (nth, profile) in profiles().iter().filter(used).enumerate() {
         if nth == 0 {
             out.push_str("\nprofiles\n");
@@ -178,7 +182,9 @@ fn words(prepared: &Prepared) -> String {
             continue;
         }
         // `tuned` depends on the workload.
-        let another = seen.iter().any(|(s, n, _)| *s == t.system && *n == t.settings_name);
+        let another = seen
+            .iter()
+            .any(|(s, n, _)| *s == t.system && *n == t.settings_name);
         let of = match another {
             true => format!(", {}", t.workload.name),
             false => String::new(),

@@ -15,7 +15,15 @@ fn the_plan_of_two_profiles() {
     let place = Place::new();
     let on = "mosquitto,zeromq-direct";
     let done = place
-        .run(&["plan", "--profile", "latency,durable", "--on", on, "--rate", "1k/s"])
+        .run(&[
+            "plan",
+            "--profile",
+            "latency,durable",
+            "--on",
+            on,
+            "--rate",
+            "1k/s",
+        ])
         .exits(0);
     assert!(done.out.lines().all(|l| l.chars().count() <= 80));
     insta::assert_snapshot!("plan-profiles", done.out);
@@ -23,7 +31,11 @@ fn the_plan_of_two_profiles() {
     let done = place
         .run(&["plan", "--profile", "durable", "--on", "mosquitto:memory"])
         .exits(3);
-    assert!(done.err.contains("take a variant with persistence"), "{}", done.err);
+    assert!(
+        done.err.contains("take a variant with persistence"),
+        "{}",
+        done.err
+    );
     insta::assert_snapshot!(
         "wrong-profile",
         place.run(&["plan", "--profile", "latncy"]).exits(3).err
@@ -42,7 +54,15 @@ fn spied_on(place: &Place, folder: &str) -> std::process::Command {
     let path = place.write(&format!("{folder}/mosquitto"), script);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     let out = format!("out-{folder}");
-    let mut args = vec!["run", "--profile", folder, "--on", "mosquitto", "--out", &out];
+    let mut args = vec![
+        "run",
+        "--profile",
+        folder,
+        "--on",
+        "mosquitto",
+        "--out",
+        &out,
+    ];
     args.extend(["--rate", "50/s"]);
     args.extend(SHORT);
     let mut command = place.command(&args);
@@ -60,22 +80,28 @@ fn durable_reaches_the_server_and_default_does_not() {
         // Whether the figures are valid is up to the machine.
         let done = place.finish(spied_on(&place, profile));
         assert!([0, 2].contains(&done.code), "{done:?}");
-        let read = |file: &str| {
-            std::fs::read_to_string(place.at(&format!("{profile}/{file}"))).unwrap()
-        };
+        let read =
+            |file: &str| std::fs::read_to_string(place.at(&format!("{profile}/{file}"))).unwrap();
         assert!(read("conf").contains(persistence), "{}", read("conf"));
         let log = read("log");
-        let published: Vec<&str> =
-            log.lines().filter(|l| l.contains("Received PUBLISH ")).collect();
+        let published: Vec<&str> = log
+            .lines()
+            .filter(|l| l.contains("Received PUBLISH "))
+            .collect();
         assert!(published.len() > 20, "{log}");
         let other = |line: &&&str| !line.contains(&format!(", {quality}, "));
         assert_eq!(published.iter().find(other), None, "{profile}");
         // Clean Start, in mosquitto's words.
-        let connected: Vec<&str> =
-            log.lines().filter(|l| l.contains("New client connected")).collect();
+        let connected: Vec<&str> = log
+            .lines()
+            .filter(|l| l.contains("New client connected"))
+            .collect();
         assert!(connected.len() >= 2, "{log}");
         let publisher_or_subscriber = |line: &&&str| line.contains(&format!(", {clean}, "));
-        assert!(connected.iter().any(|l| publisher_or_subscriber(&l)), "{connected:?}");
+        assert!(
+            connected.iter().any(|l| publisher_or_subscriber(&l)),
+            "{connected:?}"
+        );
         let trial = place.trial(&format!("out-{profile}"));
         assert_eq!(trial["settings_name"], profile);
         assert_eq!(trial["lost"], 0);
@@ -85,12 +111,22 @@ fn durable_reaches_the_server_and_default_does_not() {
 }
 
 /// One system for each driver, and those whose answers differ from it.
-const SHOWN: &str = "mosquitto,nats,rabbitmq,ejabberd,zeromq-direct,cyclonedds,fastdds,fastdds-cyclonedds";
+const SHOWN: &str =
+    "mosquitto,nats,rabbitmq,ejabberd,zeromq-direct,cyclonedds,fastdds,fastdds-cyclonedds";
 
 /// What a profile becomes on each system, as a table.
 fn table(place: &Place, profile: &str, rate: &str) -> String {
     let done = place
-        .run(&["plan", "--json", "--profile", profile, "--on", SHOWN, "--rate", rate])
+        .run(&[
+            "plan",
+            "--json",
+            "--profile",
+            profile,
+            "--on",
+            SHOWN,
+            "--rate",
+            rate,
+        ])
         .exits(0);
     let plan: Value = serde_json::from_str(&done.out).unwrap();
     let text = |value: &Value| value.as_str().unwrap().replace('|', "\\|");
@@ -106,12 +142,19 @@ fn table(place: &Place, profile: &str, rate: &str) -> String {
     let mut trials: Vec<&Value> = plan["trials"].as_array().unwrap().iter().collect();
     trials.sort_by_key(|trial| {
         let system = trial["system"].as_str().unwrap();
-        SHOWN.split(',').position(|s| system.split(':').next() == Some(s))
+        SHOWN
+            .split(',')
+            .position(|s| system.split(':').next() == Some(s))
     });
     for trial in trials {
         for m in trial["mappings"].as_array().unwrap() {
             if m["value"] != "default" {
-                add(&m["setting"], &m["value"], text(&m["native"]), &trial["system"]);
+                add(
+                    &m["setting"],
+                    &m["value"],
+                    text(&m["native"]),
+                    &trial["system"],
+                );
             }
         }
     }
@@ -125,13 +168,18 @@ fn table(place: &Place, profile: &str, rate: &str) -> String {
     }
     let order = |name: &str| {
         let neutral = pubgauge_driver::Settings::NAMES;
-        neutral.iter().position(|n| *n == name).unwrap_or(neutral.len())
+        neutral
+            .iter()
+            .position(|n| *n == name)
+            .unwrap_or(neutral.len())
     };
     rows.sort_by_key(|((setting, _), _, _)| (order(setting), setting.clone()));
     let mut out = String::from("| setting | on | becomes |\n|---|---|---|\n");
     for ((setting, value), native, systems) in rows {
         let systems = systems.join(", ");
-        out.push_str(&format!("| `{setting} = {value}` | {systems} | {native} |\n"));
+        out.push_str(&format!(
+            "| `{setting} = {value}` | {systems} | {native} |\n"
+        ));
     }
     out
 }
@@ -142,7 +190,11 @@ fn the_tables_of_the_documentation_are_what_plans_say() {
     let mut tables = String::new();
     for profile in pubgauge_study::profiles() {
         let (name, about) = (&profile.name, &profile.about);
-        tables.push_str(&format!("### `{name}`\n\n{}{}.\n\n", about[..1].to_uppercase(), &about[1..]));
+        tables.push_str(&format!(
+            "### `{name}`\n\n{}{}.\n\n",
+            about[..1].to_uppercase(),
+            &about[1..]
+        ));
         match name.as_str() {
             "default" => {}
             "tuned" => {
@@ -161,7 +213,10 @@ fn the_tables_of_the_documentation_are_what_plans_say() {
     }
     let path = repository("docs/profiles.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- tables: made by a test -->\n\n", "<!-- end of tables -->\n");
+    let (begin, end) = (
+        "<!-- tables: made by a test -->\n\n",
+        "<!-- end of tables -->\n",
+    );
     let (before, rest) = page.split_once(begin).unwrap();
     let (committed, after) = rest.split_once(end).unwrap();
     if std::env::var_os("PUBGAUGE_RENEW").is_some() {
@@ -179,16 +234,27 @@ fn the_tables_of_the_documentation_are_what_plans_say() {
 fn every_driver_is_tuned_and_nothing_of_it_is_refused_without_a_reason() {
     let place = Place::new();
     for rate in ["1k/s", "max"] {
-        let args = ["plan", "--json", "--profile", "tuned", "--on", SHOWN, "--rate", rate];
+        let args = [
+            "plan",
+            "--json",
+            "--profile",
+            "tuned",
+            "--on",
+            SHOWN,
+            "--rate",
+            rate,
+        ];
         let plan: Value = serde_json::from_str(&place.run(&args).exits(0).out).unwrap();
         assert_eq!(plan["unsupported"], serde_json::json!([]));
-        assert_eq!(plan["trials"].as_array().unwrap().len(), SHOWN.split(',').count());
+        assert_eq!(
+            plan["trials"].as_array().unwrap().len(),
+            SHOWN.split(',').count()
+        );
         for trial in plan["trials"].as_array().unwrap() {
             for m in trial["mappings"].as_array().unwrap() {
                 if m["native"].as_str().unwrap().contains("not to be had") {
-                    // MQTT 3.1.1 has no aliases; without acknowledgements there is no prefetch and
-                    // no window.
-                    let known = ["native.mqtt.topic-alias", "native.amqp.prefetch", "in-flight"];
+                    // Without acknowledgements there is no prefetch and no window.
+                    let known = ["native.amqp.prefetch", "in-flight"];
                     assert!(known.contains(&m["setting"].as_str().unwrap()), "{m}");
                 }
             }

@@ -158,7 +158,14 @@ mod tests {
 
     #[test]
     fn the_built_in_profiles_are_sound() {
-        let expected = ["default", "tuned", "latency", "throughput", "durable", "constrained"];
+        let expected = [
+            "default",
+            "tuned",
+            "latency",
+            "throughput",
+            "durable",
+            "constrained",
+        ];
         assert_eq!(names(), expected);
         for profile in profiles() {
             assert!(!profile.about.is_empty(), "{}", profile.name);

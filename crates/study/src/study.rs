@@ -251,7 +251,9 @@ impl Study {
                 _ => vec![entry.node.clone()],
             };
             let with_each = variants.iter().flat_map(|variant| {
-                given.iter().map(|(name, span)| variant.with_profile(name, span.clone()))
+                given
+                    .iter()
+                    .map(|(name, span)| variant.with_profile(name, span.clone()))
             });
             entry.node.value = Value::List(with_each.collect());
         }

@@ -34,7 +34,11 @@ fn profiles(names: &[&str]) -> Vec<String> {
 }
 
 fn names(plan: &Plan) -> Vec<&str> {
-    let mut names: Vec<&str> = plan.trials.iter().map(|t| t.settings_name.as_str()).collect();
+    let mut names: Vec<&str> = plan
+        .trials
+        .iter()
+        .map(|t| t.settings_name.as_str())
+        .collect();
     names.sort_unstable();
     names
 }
@@ -53,8 +57,8 @@ fn plain_system(_: &str, settings: &Settings) -> Result<(), Vec<Unsupported>> {
     if settings.durability == Some(Durability::Disk) {
         all.push(refused("durability"));
     }
-    if settings.native("mqtt", "topic-alias").is_some() {
-        all.push(refused("native.mqtt.topic-alias"));
+    if settings.native("amqp", "prefetch").is_some() {
+        all.push(refused("native.amqp.prefetch"));
     }
     if all.is_empty() { Ok(()) } else { Err(all) }
 }
@@ -68,7 +72,11 @@ fn a_study_begins_with_a_profile_and_has_the_last_word() {
     assert_eq!(trial.settings_name, "durable");
     assert_eq!(trial.settings.reliability, Some(Reliability::ExactlyOnce));
     assert_eq!(trial.settings.durability, Some(Durability::Disk));
-    assert!(plan.resolved.contains("profile = \"durable\""), "{}", plan.resolved);
+    assert!(
+        plan.resolved.contains("profile = \"durable\""),
+        "{}",
+        plan.resolved
+    );
     // Read again, it is the same plan.
     let again = Study::parse("again", &plan.resolved, Path::new("")).expect("TOML");
     assert_eq!(planned(&again).trials[0].settings, trial.settings);
@@ -77,23 +85,35 @@ fn a_study_begins_with_a_profile_and_has_the_last_word() {
 #[test]
 fn flags_run_every_variant_with_every_profile() {
     let mut plain = study("", "1/s");
-    plain.apply_profiles(&profiles(&["latency", "durable"])).expect("profiles");
+    plain
+        .apply_profiles(&profiles(&["latency", "durable"]))
+        .expect("profiles");
     assert_eq!(names(&planned(&plain)), ["durable", "latency"]);
 
     let text = "[[settings]]\nname = \"x\"\nin-flight = 7\n[[settings]]\nname = \"y\"\nprofile = \"durable\"";
     let mut named = study(text, "1/s");
-    named.apply_profiles(&profiles(&["latency", "default"])).expect("profiles");
+    named
+        .apply_profiles(&profiles(&["latency", "default"]))
+        .expect("profiles");
     let plan = planned(&named);
-    assert_eq!(names(&plan), ["x-default", "x-latency", "y-default", "y-latency"]);
+    assert_eq!(
+        names(&plan),
+        ["x-default", "x-latency", "y-default", "y-latency"]
+    );
     for trial in &plan.trials {
         let x = trial.settings_name.starts_with('x');
         assert_eq!(trial.settings.in_flight, x.then_some(7));
-        assert_eq!(trial.settings.durability, None, "the flag takes the profile's place");
+        assert_eq!(
+            trial.settings.durability, None,
+            "the flag takes the profile's place"
+        );
     }
 
     let mut set = study("", "1/s");
-    set.apply_profiles(&profiles(&["latency"])).expect("profiles");
-    set.apply_set("settings.latency.in-flight=3").expect_err("it has no name of its own");
+    set.apply_profiles(&profiles(&["latency"]))
+        .expect("profiles");
+    set.apply_set("settings.latency.in-flight=3")
+        .expect_err("it has no name of its own");
     set.apply_set("settings.in-flight=3").expect("all variants");
     assert_eq!(planned(&set).trials[0].settings.in_flight, Some(3));
 }
@@ -121,7 +141,9 @@ fn wishes_in_vain_are_told_and_promises_are_kept_or_refused() {
     );
 
     // What the user asks for is no wish.
-    latency.apply_set("settings.batching=adaptive").expect("set");
+    latency
+        .apply_set("settings.batching=adaptive")
+        .expect("set");
     let mut plan = planned(&latency);
     plan.grant_wishes(plain_system);
     plan.split_unsupported(plain_system);
@@ -144,21 +166,28 @@ fn tuned_depends_on_driver_and_workload() {
         plan.trials.remove(0).settings
     };
     assert_eq!(tuned("1/s", "cyclonedds").batching, Some(Batching::Off));
-    assert_eq!(tuned("max", "cyclonedds").batching, Some(Batching::Adaptive));
-    assert_eq!(tuned("1/s", "mqtt").native("mqtt", "topic-alias"), None);
-    assert!(tuned("max", "mqtt").native("mqtt", "topic-alias").is_some());
+    assert_eq!(
+        tuned("max", "cyclonedds").batching,
+        Some(Batching::Adaptive)
+    );
+    assert_eq!(tuned("1/s", "mqtt").in_flight, None);
+    assert_eq!(tuned("max", "mqtt").in_flight, Some(100));
     assert!(tuned("max", "mqtt").native("mqtt", "no-delay").is_some());
-    // An old version of the protocol has no aliases; the rest stays.
+    // A native setting in vain goes alone.
     let mut plan = planned(&study("[[settings]]\nprofile = \"tuned\"", "max"));
-    plan.tune(|_| Some("mqtt".to_owned()));
-    plan.grant_wishes(|_, s| match s.native("mqtt", "topic-alias") {
-        None => Ok(()),
-        Some(_) => plain_system("a", &Settings { batching: None, ..s.clone() }),
-    });
+    plan.tune(|_| Some("amqp".to_owned()));
+    plan.grant_wishes(plain_system);
     let trial = &plan.trials[0];
-    assert_eq!(trial.settings.native("mqtt", "topic-alias"), None);
-    assert!(trial.settings.native("mqtt", "no-delay").is_some());
-    assert_eq!(trial.not_granted.len(), 1);
+    assert_eq!(trial.settings.native("amqp", "prefetch"), None);
+    assert!(trial.settings.native("amqp", "no-delay").is_some());
+    let names: Vec<&str> = trial
+        .not_granted
+        .iter()
+        .map(|u| u.setting.as_str())
+        .collect();
+    assert_eq!(names, ["batching", "native.amqp.prefetch"]);
+    // What there was no row for gets one.
+    assert_eq!(trial.mappings(Vec::new()).len(), 2);
 }
 
 #[test]
@@ -169,13 +198,18 @@ fn flows_with_settings_of_their_own_keep_them_above_the_wishes() {
     let mut plan = planned(&Study::parse("study.toml", text, Path::new("")).expect("TOML"));
     plan.grant_wishes(|_, _| Ok(()));
     assert_eq!(plan.trials[0].settings.batching, Some(Batching::Off));
-    assert_eq!(plan.trials[0].of_flows[0].batching, Some(Batching::Adaptive));
+    assert_eq!(
+        plan.trials[0].of_flows[0].batching,
+        Some(Batching::Adaptive)
+    );
 }
 
 #[test]
 fn a_wrong_profile_is_named_with_the_nearest() {
     let text = "[[settings]]\nname = \"x\"\nprofile = \"latncy\"";
-    let error = plan(&study(text, "1/s")).expect_err("no profile").to_string();
+    let error = plan(&study(text, "1/s"))
+        .expect_err("no profile")
+        .to_string();
     assert!(error.starts_with("study.toml:4:11: `latncy`"), "{error}");
     assert!(error.contains("did you mean `latency`"), "{error}");
     assert!(error.contains("hint:"), "{error}");
@@ -184,10 +218,18 @@ fn a_wrong_profile_is_named_with_the_nearest() {
     assert!(error.contains("the name of a profile"), "{error}");
 
     let mut flags = study("", "1/s");
-    let error = flags.apply_profiles(&profiles(&["tuend"])).expect_err("no profile");
+    let error = flags
+        .apply_profiles(&profiles(&["tuend"]))
+        .expect_err("no profile");
     let error = error.to_string();
-    assert!(error.starts_with("--profile tuend: there is no profile `tuend`"), "{error}");
-    assert!(error.contains("hint: there is default, tuned, latency"), "{error}");
+    assert!(
+        error.starts_with("--profile tuend: there is no profile `tuend`"),
+        "{error}"
+    );
+    assert!(
+        error.contains("hint: there is default, tuned, latency"),
+        "{error}"
+    );
     let error = flags.apply_profiles(&profiles(&["latency", "latency"]));
     let error = error.expect_err("twice").to_string();
     assert_eq!(error.trim(), "--profile latency: is given twice");
