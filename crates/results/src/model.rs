@@ -300,6 +300,10 @@ pub struct CountCheck {
     pub what: String,
     /// Who counted, and what each found; absent: why it could not be read stands in `not_read`.
     pub counts: Vec<(String, u64)>,
+    /// By how much they may differ: what was sent while clients closed, which may have gone either
+    /// way.
+    #[serde(default)]
+    pub tolerance: u64,
     /// Why the other count could not be read or compared; the check says nothing then.
     #[serde(default)]
     pub not_compared: Option<String>,
@@ -308,7 +312,8 @@ pub struct CountCheck {
 impl CountCheck {
     /// Whether the counts differ.
     pub fn disagrees(&self) -> bool {
-        self.not_compared.is_none() && self.counts.windows(2).any(|pair| pair[0].1 != pair[1].1)
+        let differ = |pair: &[(String, u64)]| pair[0].1.abs_diff(pair[1].1) > self.tolerance;
+        self.not_compared.is_none() && self.counts.windows(2).any(differ)
     }
 }
 

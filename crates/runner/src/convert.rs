@@ -213,7 +213,7 @@ fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
             .iter()
             .map(|(who, n)| ((*who).to_owned(), *n))
             .collect(),
-        not_compared: None,
+        ..CountCheck::default()
     };
     let mut arrivals = vec![
         ("the counters", sum.unique),

@@ -74,9 +74,14 @@ impl Running {
     /// names none, or pubgauge did not start it. Takes two answers over HTTP and 20 ms, at most
     /// `counters.time-out-s` of the file (default 5 s), and no time where counts stand on topics:
     /// those begin at 0 with the system, and so are only of use for its first trial.
-    pub fn begin_counting(&self, settings: &Settings) -> Option<Counting> {
+    ///
+    /// `settings` are those of the trial, and of its flows that have their own.
+    pub fn begin_counting(&self, settings: &[Settings]) -> Option<Counting> {
         let counters = self.counters.clone()?;
-        let excepted = |counter: Option<&Counter>| not_comparable(counter?, settings);
+        let excepted = |counter: Option<&Counter>| {
+            let counter = counter?;
+            settings.iter().find_map(|one| not_comparable(counter, one))
+        };
         let mut counting = Counting {
             not_comparable: counters.both().map(excepted),
             target: self.target.clone(),

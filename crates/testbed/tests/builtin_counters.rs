@@ -92,14 +92,18 @@ fn it_counts_from_its_start_only() {
         MqttDriver,
         scratch.path(),
     );
-    let counting = running.begin_counting(&settings).unwrap();
+    let counting = running
+        .begin_counting(std::slice::from_ref(&settings))
+        .unwrap();
     running.restart().unwrap();
     let Some(Count::NotRead(why)) = counting.finish(&running, &MqttDriver, |_| true).published
     else {
         panic!("the count went on over a restart");
     };
     assert!(why.contains("started again"), "{why}");
-    let counting = running.begin_counting(&settings).unwrap();
+    let counting = running
+        .begin_counting(std::slice::from_ref(&settings))
+        .unwrap();
     let first = counting.finish(&running, &MqttDriver, |_| true);
     assert_eq!(first.published, Some(Count::Messages(0)));
     let Some(Count::NotRead(why)) = counted(&running, &MqttDriver, &settings, MANY).1.published
@@ -124,7 +128,7 @@ fn what_topics_do_not_tell_is_not_read() {
         system.counters = Some(counters);
         let scratch = tempfile::tempdir().unwrap();
         let running = start(&system, None, MqttDriver, scratch.path());
-        let counting = running.begin_counting(&Settings::default()).unwrap();
+        let counting = running.begin_counting(&[Settings::default()]).unwrap();
         running.pause(paused);
         let counted = counting.finish(&running, &MqttDriver, |_| false);
         running.pause(false);
@@ -169,7 +173,9 @@ fn the_forwarder_counts_what_it_forwards() {
     );
     settings.on_full = Some(OnFull::Drop);
     assert!(ZeromqDriver.resolve(&settings, &running.target).is_ok());
-    let counting = running.begin_counting(&settings).unwrap();
+    let counting = running
+        .begin_counting(std::slice::from_ref(&settings))
+        .unwrap();
     let why = "with on-full:drop: publishers drop what does not fit into their queues, before the forwarder";
     assert_eq!(
         counting.finish(&running, &ZeromqDriver, |_| true),

@@ -72,7 +72,7 @@ http = "http://127.0.0.1:{{monitor}}/counts?all"
 
 impl Bed {
     fn begin(&self) -> Counting {
-        self.running.begin_counting(&Settings::default()).unwrap()
+        self.running.begin_counting(&[Settings::default()]).unwrap()
     }
 
     fn finish(&self, counting: &Counting, agrees: impl FnMut(&Counted) -> bool) -> Counted {
@@ -210,7 +210,10 @@ not-at = { "reliability:at-least-once" = "it counts twice" }
         reliability: Some(Reliability::AtLeastOnce),
         ..Settings::default()
     };
-    let counting = bed.running.begin_counting(&settings).unwrap();
+    let counting = bed
+        .running
+        .begin_counting(std::slice::from_ref(&settings))
+        .unwrap();
     let counted = bed.finish(&counting, |_| true);
     let why = "with reliability:at-least-once: it counts twice";
     assert_eq!(counted.published, Some(Count::Routed(0)));
@@ -225,7 +228,10 @@ fn nothing_is_asked_where_nothing_is_comparable() {
         last_value: Some(true),
         ..Settings::default()
     };
-    let counting = bed.running.begin_counting(&settings).unwrap();
+    let counting = bed
+        .running
+        .begin_counting(std::slice::from_ref(&settings))
+        .unwrap();
     let counted = bed.finish(&counting, |_| false);
     let why = "with last-value: why";
     assert_eq!(counted.published, Some(Count::NotComparable(why.into())));
@@ -317,5 +323,5 @@ fn systems_that_pubgauge_did_not_start_have_no_counts() {
     let system = pubgauge_testbed::from_address("mqtt://127.0.0.1:1").unwrap();
     let testbed = Testbed::new().unwrap();
     let running = testbed.start(&system, None, scratch.path()).unwrap();
-    assert!(running.begin_counting(&Settings::default()).is_none());
+    assert!(running.begin_counting(&[Settings::default()]).is_none());
 }

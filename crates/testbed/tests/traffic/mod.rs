@@ -76,7 +76,7 @@ pub fn counted(
     traffic: Traffic,
 ) -> (Happened, Counted) {
     let counting = running
-        .begin_counting(settings)
+        .begin_counting(std::slice::from_ref(settings))
         .expect("a file with [counters]");
     let happened = exchange(running, driver, settings, traffic);
     (happened, counting.finish(running, driver, |_| false))
