@@ -170,8 +170,8 @@ fn tuned_depends_on_driver_and_workload() {
         tuned("max", "cyclonedds").batching,
         Some(Batching::Adaptive)
     );
-    assert_eq!(tuned("1/s", "mqtt").in_flight, None);
-    assert_eq!(tuned("max", "mqtt").in_flight, Some(100));
+    assert_eq!(tuned("1/s", "zeromq").queue_limit, None);
+    assert_eq!(tuned("max", "zeromq").queue_limit, Some(10_000));
     assert!(tuned("max", "mqtt").native("mqtt", "no-delay").is_some());
     // A native setting in vain goes alone.
     let mut plan = planned(&study("[[settings]]\nprofile = \"tuned\"", "max"));
