@@ -145,6 +145,10 @@ pub struct Selection {
     /// mqtt://host:1883 or mqtts://user@host.
     #[arg(long, value_name = "SYSTEM,...", value_delimiter = ',')]
     pub on: Vec<String>,
+    /// Named settings, each run in turn: latency, throughput, durable, constrained,
+    /// tuned, default (docs/profiles.md).
+    #[arg(long, value_name = "PROFILE,...", value_delimiter = ',')]
+    pub profile: Vec<String>,
     /// Change one value of the study, for example --set settings.in-flight=100.
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
@@ -174,6 +178,7 @@ impl Selection {
     pub fn is_first_look(&self) -> bool {
         self.study.is_none()
             && self.on.is_empty()
+            && self.profile.is_empty()
             && self.set.is_empty()
             && self.daily == Daily::default()
     }

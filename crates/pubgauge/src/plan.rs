@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pubgauge_driver::{Mapping, Settings};
-use pubgauge_study::PlannedTrial;
+use pubgauge_study::{PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
@@ -91,6 +91,18 @@ fn own_settings(trial: &PlannedTrial) -> impl Iterator<Item = (&str, &Settings)>
     })
 }
 
+/// What the settings of a trial become, and those of its flows that have their own, by flow.
+fn all_mappings<'a>(
+    prepared: &Prepared,
+    trial: &'a PlannedTrial,
+) -> Vec<(Option<&'a str>, Vec<Mapping>)> {
+    let flows = own_settings(trial)
+        .map(|(flow, settings)| (Some(flow), mappings(prepared, &trial.system, settings)));
+    std::iter::once((None, prepared.mappings(trial)))
+        .chain(flows)
+        .collect()
+}
+
 fn json(prepared: &Prepared) -> PlanJson<'_> {
     let plan = &prepared.plan;
     PlanJson {
@@ -110,7 +122,7 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
                 axes: &t.axes,
                 repeat: t.repeat,
                 duration_s: seconds(t.duration_estimate()),
-                mappings: mappings(prepared, &t.system, &t.settings),
+                mappings: prepared.mappings(t),
                 flows: own_settings(t)
                     .map(|(flow, settings)| FlowJson {
                         flow,
@@ -265,9 +277,9 @@ fn one_screen(prepared: &Prepared) -> String {
     section(&mut out, "varied", lines);
     let mut asked = Vec::new();
     for t in &plan.trials {
-        let flows = own_settings(t).map(|(flow, settings)| (format!("flow {flow}: "), settings));
-        for (flow, settings) in std::iter::once((String::new(), &t.settings)).chain(flows) {
-            for m in mappings(prepared, &t.system, settings) {
+        for (flow, mappings) in all_mappings(prepared, t) {
+            let flow = flow.map_or(String::new(), |flow| format!("flow {flow}: "));
+            for m in mappings {
                 if m.value != "default" {
                     asked.push((format!("{flow}{}", becomes(&m)), t.system.as_str()));
                 }
@@ -297,7 +309,19 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// Every trial, and every setting.
 fn all(prepared: &Prepared) -> String {
     let plan = &prepared.plan;
-    let mut out = String::from("\ntrials, in order\n");
+    let mut out = String::new();
+    let used = |p: &&Profile| {
+        plan.trials
+            .iter()
+            .any(|t| t.profile.as_ref() == Some(&p.name))
+    };
+    for (nth, profile) in profiles().iter().filter(used).enumerate() {
+        if nth == 0 {
+            out.push_str("\nprofiles\n");
+        }
+        out.push_str(&wrap(&format!("{}: {}", profile.name, profile.about), 2));
+    }
+    out.push_str("\ntrials, in order\n");
     for t in &plan.trials {
         let axes: Vec<String> = t
             .axes
@@ -322,24 +346,29 @@ fn all(prepared: &Prepared) -> String {
         ));
     }
     out.push_str("\nwhat each setting becomes\n");
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen: Vec<(String, Vec<Mapping>)> = Vec::new();
     for t in &plan.trials {
-        let whole = format!("{} ({})", t.system, t.settings_name);
-        let flows = own_settings(t).map(|(flow, settings)| {
-            (
-                format!("{whole}, flow {flow} of {}", t.workload.name),
-                settings,
-            )
-        });
-        for (title, settings) in std::iter::once((whole.clone(), &t.settings)).chain(flows) {
-            if seen.contains(&title) {
+        for (flow, mappings) in all_mappings(prepared, t) {
+            let whole = format!("{} ({})", t.system, t.settings_name);
+            let mut title = match flow {
+                None => whole,
+                Some(flow) => format!("{whole}, flow {flow} of {}", t.workload.name),
+            };
+            let known = |(other, theirs): &(String, Vec<Mapping>)| {
+                *theirs == mappings && other.starts_with(&title)
+            };
+            if seen.iter().any(known) {
                 continue;
             }
-            out.push_str(&format!("  {title}\n"));
-            for m in mappings(prepared, &t.system, settings) {
-                out.push_str(&wrap(&becomes(&m), 4));
+            // `tuned` depends on the workload.
+            if seen.iter().any(|(other, _)| *other == title) {
+                title = format!("{title}, {}", t.workload.name);
             }
-            seen.push(title);
+            out.push_str(&format!("  {title}\n"));
+            for m in &mappings {
+                out.push_str(&wrap(&becomes(m), 4));
+            }
+            seen.push((title, mappings));
         }
     }
     out

@@ -88,10 +88,22 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// What a trial's settings become on its system, wishes in vain included.
+    pub fn mappings(&self, trial: &PlannedTrial) -> Vec<Mapping> {
+        let chosen = self.systems.get(&trial.system);
+        let resolved = chosen.and_then(|chosen| chosen.resolve(&trial.settings).ok());
+        trial.mappings(resolved.unwrap_or_default())
+    }
+}
+
 /// Reads the study, plans it, and asks every driver what each setting becomes.
 pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
     let catalog = Catalog::load(&selection.systems).map_err(Ending::bad_input)?;
     let (mut study, given, folder) = study(selection)?;
+    study
+        .apply_profiles(&selection.profile)
+        .map_err(Ending::bad_input)?;
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
@@ -140,10 +152,14 @@ fn planned(
             );
         }
     }
-    plan.split_unsupported(|system, settings| match systems.get(system) {
+    take_fitting_variants(&mut plan, &mut systems, &catalog, testbed)?;
+    plan.tune(|system| Some(systems.get(system)?.driver.name().to_owned()));
+    let resolve = |system: &str, settings: &Settings| match systems.get(system) {
         Some(chosen) => chosen.resolve(settings).map(|_| ()),
         None => Ok(()),
-    });
+    };
+    plan.grant_wishes(resolve);
+    plan.split_unsupported(resolve);
     split_subscriptions(&mut plan, &systems);
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");
@@ -169,6 +185,49 @@ fn planned(
             first_look: options.known.first_look,
         },
     })
+}
+
+/// Where a profile promises what only the configuration of a server can keep, takes a variant of the
+/// system that keeps it, unless the user named one.
+fn take_fitting_variants(
+    plan: &mut Plan,
+    systems: &mut BTreeMap<String, Chosen>,
+    catalog: &Catalog,
+    testbed: &Testbed,
+) -> Result<(), Ending> {
+    let mut notes = Vec::new();
+    for trial in plan.trials.iter_mut().filter(|t| t.profile.is_some()) {
+        let asked: Vec<Settings> = trial.all_settings().cloned().collect();
+        let fits = |chosen: &Chosen| asked.iter().all(|s| chosen.resolve(s).is_ok());
+        let Some(chosen) = systems.get(&trial.system) else {
+            continue;
+        };
+        if chosen.variant.is_some() || trial.system.contains("://") || fits(chosen) {
+            continue;
+        }
+        let variants = chosen.file.variants.keys();
+        let names: Vec<String> = variants.map(|v| format!("{}:{v}", trial.system)).collect();
+        let driver = chosen.driver.name().to_owned();
+        for name in names {
+            let other = choose(catalog, &name, testbed)?;
+            if other.driver.name() != driver || !fits(&other) {
+                continue;
+            }
+            notes.push(format!(
+                "{} is run as {name}, which keeps what the profile `{}` asks for",
+                trial.system,
+                trial.profile.as_deref().unwrap_or_default()
+            ));
+            trial.cell = trial.cell.replacen(&trial.system, &name, 1);
+            trial.system.clone_from(&name);
+            systems.entry(name).or_insert(other);
+            break;
+        }
+    }
+    notes.sort();
+    notes.dedup();
+    plan.notes.extend(notes);
+    Ok(())
 }
 
 /// The study, its text, and where its relative paths count from.

@@ -182,7 +182,7 @@ fn trials(
                 .collect(),
             settings_name: &trial.settings_name,
             axes: &trial.axes,
-            mappings: chosen.resolve(&trial.settings).unwrap_or_default(),
+            mappings: prepared.mappings(trial),
             workload: &trial.workload,
             repeat: trial.repeat,
         };

@@ -4,8 +4,8 @@ use pubgauge_results::Trial;
 use pubgauge_results::model::Distribution;
 
 use super::Pair;
-use crate::wins::per_message;
 use crate::units;
+use crate::wins::per_message;
 
 /// Which direction is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
