@@ -152,7 +152,7 @@ fn planned(
             );
         }
     }
-    take_fitting_variants(&mut plan, &mut systems, &catalog, testbed)?;
+    take_fitting_variants(&mut plan, &mut systems, catalog, testbed)?;
     plan.tune(|system| Some(systems.get(system)?.driver.name().to_owned()));
     let resolve = |system: &str, settings: &Settings| match systems.get(system) {
         Some(chosen) => chosen.resolve(settings).map(|_| ()),
