@@ -22,6 +22,7 @@ if [ "$what" = package ] || [ "$what" = test ]; then
     want_command mmdebstrap mmdebstrap
 fi
 if [ "$what" = test ]; then
+    want_command openssl openssl
     want_command mosquitto mosquitto
     want_command mosquitto_sub mosquitto-clients
     want_command rabbitmq-server rabbitmq-server

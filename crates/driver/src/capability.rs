@@ -340,6 +340,23 @@ impl Capability {
         Some((name, s))
     }
 
+    /// Whether these settings ask for it. Where it has a number (a lifespan, a limit), any does.
+    pub fn is_asked_by(self, settings: &Settings) -> bool {
+        let Some((name, plainest)) = self.ask() else {
+            return false;
+        };
+        let value = settings.value_of(name);
+        match self {
+            Capability::BatchingFixed => matches!(settings.batching, Some(Batching::Bytes(_))),
+            Capability::Lifespan
+            | Capability::Priority
+            | Capability::RateLimit
+            | Capability::InFlight
+            | Capability::QueueLimit => value != "default",
+            _ => value == plainest.value_of(name),
+        }
+    }
+
     /// The first of [`Capability::asks`] that a system like `target` honours.
     pub fn settings<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Option<Settings> {
         self.asks()
@@ -506,6 +523,36 @@ impl JsonSchema for Capability {
 mod tests {
     use super::*;
     use crate::sim::SimulatedDriver;
+
+    #[test]
+    fn who_asks_for_a_capability_asks_for_it() {
+        for capability in Capability::ALL {
+            assert!(
+                !capability.is_asked_by(&Settings::default()),
+                "{capability}"
+            );
+            for ask in capability.asks() {
+                assert!(capability.is_asked_by(&ask), "{capability}: {ask:?}");
+            }
+        }
+        let other = Settings {
+            reliability: Some(Reliability::AtLeastOnce),
+            session: Some(Session::Clean),
+            last_value: Some(false),
+            lifespan_ms: Some(7),
+            batching: Some(Batching::Bytes(1)),
+            ..Settings::default()
+        };
+        let asked: Vec<String> = Capability::ALL
+            .into_iter()
+            .filter(|c| c.is_asked_by(&other))
+            .map(|c| c.to_string())
+            .collect();
+        assert_eq!(
+            asked,
+            ["reliability:at-least-once", "lifespan", "batching:fixed"]
+        );
+    }
 
     #[test]
     fn names_are_unique_and_read_back() {

@@ -264,8 +264,9 @@ impl<'a> Conductor<'a> {
                 }
                 if self.spec.clock.now() > ready_by {
                     return Err(Outcome::NotReady(format!(
-                        "{missing} of the publisher-to-subscriber paths carried no sentinel within {} s: \
-                         the subscribers are connected, but messages do not reach them",
+                        "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that \
+                         only proves that a subscriber receives) within {} s: the subscribers are \
+                         connected, but messages do not reach them",
                         phases.ready_within as f64 / SECOND as f64
                     )));
                 }
@@ -525,8 +526,13 @@ impl<'a> Conductor<'a> {
 
     /// Merges and encodes the histograms that workers have filled, and gives them back empty.
     fn collect(&mut self) {
+        let mut some = false;
         while let Ok((interval, give_back)) = self.filled.try_recv() {
             self.merge(interval, &give_back);
+            some = true;
+        }
+        if let (true, Some((_, newest))) = (some, self.by_interval.last_key_value()) {
+            self.live.latency.show(newest);
         }
     }
 
@@ -574,10 +580,13 @@ impl<'a> Conductor<'a> {
         // a lost connection.
         self.tell(None, &Command::Closing);
         self.await_hands(Duration::from_secs(1), |hand| hand.closing);
+        // What lasts on a system (sessions, last values) is removed one by one.
+        let devices = self.spec.brief.workload.devices.len() as u64;
+        let patience = Duration::from_secs(2) + Duration::from_millis(devices);
         for role in [Role::Subscribers, Role::Publishers] {
-            let until = self.spec.clock.now() + 2 * SECOND;
+            let until = self.spec.clock.now() + patience.as_nanos() as u64;
             self.tell(Some(role), &Command::Finish(until));
-            self.await_hands(Duration::from_secs(4), |hand| {
+            self.await_hands(patience + Duration::from_secs(2), |hand| {
                 hand.role != role || hand.recording.is_some()
             });
         }

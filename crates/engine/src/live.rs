@@ -3,6 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use hdrhistogram::Histogram;
+
 use crate::assignment::Role;
 use crate::window::Window;
 
@@ -25,6 +27,8 @@ pub struct Live {
     pub repeated: AtomicU64,
     /// Longest time for which a worker got nothing although something was under way to it, ns.
     pub silence: AtomicU64,
+    /// Latency of the newest interval that workers have handed over.
+    pub latency: LatencyLive,
     /// Threads that work for each side, library threads included: (side, thread id).
     pub threads: Mutex<Vec<(Role, u32)>>,
 }
@@ -42,6 +46,32 @@ pub struct FlowLive {
     pub window: Window,
 }
 
+/// Two quantiles of latency, or of the round trip: written by the conductor when it collects what
+/// workers have filled, once for each interval of the series, never by a worker.
+#[derive(Debug, Default)]
+pub struct LatencyLive {
+    p50: AtomicU64,
+    p99: AtomicU64,
+}
+
+impl LatencyLive {
+    /// The quantiles of an interval.
+    pub fn show(&self, values: &Histogram<u64>) {
+        self.p50.store(values.value_at_quantile(0.5), Relaxed);
+        self.p99.store(values.value_at_quantile(0.99), Relaxed);
+    }
+
+    /// The median, ns; `None` before the end of the first interval.
+    pub fn p50(&self) -> Option<u64> {
+        Some(self.p50.load(Relaxed)).filter(|ns| *ns > 0)
+    }
+
+    /// The 99th percentile, ns; `None` before the end of the first interval.
+    pub fn p99(&self) -> Option<u64> {
+        Some(self.p99.load(Relaxed)).filter(|ns| *ns > 0)
+    }
+}
+
 impl Live {
     /// Counters for so many flows.
     pub fn new(flows: usize) -> Self {
@@ -54,6 +84,7 @@ impl Live {
             received: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
             silence: AtomicU64::new(0),
+            latency: LatencyLive::default(),
             threads: Mutex::new(Vec::new()),
         }
     }

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::assignment::{Assignment, Brief, Timetable};
 use crate::ledger::{Account, Ledger};
 use crate::live::Live;
-use crate::recording::FlowRecording;
+use crate::recording::{FlowRecording, Traffic};
 use crate::series::{Cuts, Totals};
 use crate::times::{Interval, Measure, Times};
 use crate::window::Progress;
@@ -90,6 +90,8 @@ pub struct Receiving {
     sentinels_from: Nanos,
     /// They close their streams.
     closing: bool,
+    /// Deliveries of sentinels that close streams.
+    closing_received: u64,
     /// When the measurement begins, since the epoch.
     measure_from: Nanos,
     /// What happened to clients since it was last taken.
@@ -104,7 +106,9 @@ pub struct Receiving {
     pub retained: u64,
     /// Deliveries marked as repeated.
     pub redelivered: u64,
+    /// Deliveries of any kind, and how many of them were shown.
     received: u64,
+    received_shown: u64,
     repeated: u64,
 }
 
@@ -238,6 +242,7 @@ impl Receiving {
             unproven: FxHashSet::default(),
             sentinels_from: 0,
             closing: false,
+            closing_received: 0,
             measure_from: Nanos::MAX,
             changes: Vec::new(),
             replies: Vec::new(),
@@ -246,6 +251,7 @@ impl Receiving {
             retained: 0,
             redelivered: 0,
             received: 0,
+            received_shown: 0,
             repeated: 0,
         };
         receiving.await_sentinels(0, |_| true);
@@ -353,13 +359,23 @@ impl Receiving {
                 live.window.give_back(std::mem::take(&mut flow.done));
             }
         }
-        if self.received > 0 {
+        if self.received > self.received_shown {
             let live = &self.live;
-            live.received
-                .fetch_add(std::mem::take(&mut self.received), Relaxed);
+            let received = self.received - self.received_shown;
+            live.received.fetch_add(received, Relaxed);
+            self.received_shown = self.received;
             live.repeated
                 .fetch_add(std::mem::take(&mut self.repeated), Relaxed);
             live.silence.fetch_max(self.silence, Relaxed);
+        }
+    }
+
+    /// What came so far, of any kind, beside what was `sent`.
+    pub fn traffic(&self, sent: Traffic) -> Traffic {
+        Traffic {
+            received: self.received,
+            closing_received: self.closing_received,
+            ..sent
         }
     }
 

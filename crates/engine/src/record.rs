@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use pubgauge_driver::{Nanos, Resource};
 
 use crate::assignment::Timetable;
-use crate::recording::{FlowRecording, Recording};
+use crate::recording::{FlowRecording, Recording, Traffic};
 use crate::series::Totals;
 use crate::times::{Measure, histogram};
 
@@ -121,6 +121,13 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
+    /// Everything that all fleets took and reported.
+    pub fn traffic(&self) -> Traffic {
+        let mut sum = Traffic::default();
+        self.recordings.iter().for_each(|r| sum.add(&r.traffic));
+        sum
+    }
+
     /// The record of a trial of so many flows that did not begin.
     pub fn nothing(outcome: Outcome, flows: usize) -> Self {
         TrialRecord {

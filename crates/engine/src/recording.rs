@@ -21,6 +21,8 @@ pub struct Recording {
     pub series: Vec<Vec<Totals>>,
     /// Sentinels published.
     pub sentinels: u64,
+    /// Messages and deliveries of any kind.
+    pub traffic: Traffic,
     /// Deliveries that were none of this trial's, or not for that subscriber.
     pub foreign: u64,
     /// Last values that the system had kept.
@@ -57,6 +59,39 @@ pub struct Recording {
 impl Recording {
     /// Errors kept in words.
     pub const MOST_ERRORS: usize = 50;
+}
+
+/// Everything that one worker's fleet took and reported: measured messages, those of the warm-up,
+/// answers, sentinels, and what was not the trial's. What a system counts itself is compared with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Messages that the fleet accepted.
+    pub handed_over: u64,
+    /// Deliveries.
+    pub received: u64,
+    /// Of the messages, sentinels that close streams. The last of them may be on their way when the
+    /// fleets close.
+    pub closing_sentinels: u64,
+    /// Deliveries that these should cause.
+    pub closing_due: u64,
+    /// Deliveries of these.
+    pub closing_received: u64,
+    /// Messages beside these, by which the fleets took last values away when they closed. Nobody was
+    /// subscribed any more.
+    #[serde(default)]
+    pub parting: u64,
+}
+
+impl Traffic {
+    /// Adds another worker's part.
+    pub fn add(&mut self, other: &Traffic) {
+        self.handed_over += other.handed_over;
+        self.received += other.received;
+        self.closing_sentinels += other.closing_sentinels;
+        self.closing_due += other.closing_due;
+        self.closing_received += other.closing_received;
+        self.parting += other.parting;
+    }
 }
 
 /// What one worker saw of one flow.

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::assignment::{Assignment, Brief, Timetable};
 use crate::live::Live;
 use crate::receiving::{Intervals, tag};
-use crate::recording::FlowRecording;
+use crate::recording::{FlowRecording, Traffic};
 use crate::series::{Cuts, Totals};
 use crate::times::{Measure, Times};
 use crate::worker::{Context, Positions};
@@ -121,11 +121,17 @@ pub struct Sending {
     pub done_at: Option<Nanos>,
     /// Sentinels published.
     pub sentinels: u64,
+    /// Sentinels close their streams from now on.
+    pub closing: bool,
+    /// Of the closing ones: how many, and the deliveries that they should cause.
+    pub closing_sentinels: [u64; 2],
     round: sentinels::Round,
     /// What was sent of flows whose window has been full for long without anything coming back.
     pub stuck: Vec<Positions>,
     reply_topics: FxHashMap<u32, TopicId>,
+    /// Messages and sentinels accepted, and how many of them were shown.
     sent: u64,
+    sent_shown: u64,
 }
 
 impl Sending {
@@ -157,10 +163,13 @@ impl Sending {
             measured: 0,
             done_at: None,
             sentinels: 0,
+            closing: false,
+            closing_sentinels: [0; 2],
             round: sentinels::Round::default(),
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
             sent: 0,
+            sent_shown: 0,
         }
     }
 
@@ -431,6 +440,17 @@ impl Sending {
         outcome
     }
 
+    /// What was handed over so far, of any kind.
+    pub fn traffic(&self) -> Traffic {
+        let [closing_sentinels, closing_due] = self.closing_sentinels;
+        Traffic {
+            handed_over: self.sent + self.flows.iter().map(|flow| flow.replies).sum::<u64>(),
+            closing_sentinels,
+            closing_due,
+            ..Traffic::default()
+        }
+    }
+
     /// Shows the counters.
     pub fn show(&mut self) {
         for ((flow, live), shown) in self.flows.iter().zip(&self.live.flows).zip(&mut self.shown) {
@@ -439,10 +459,10 @@ impl Sending {
                 *shown = flow.expected;
             }
         }
-        if self.sent > 0 {
-            self.live
-                .sent
-                .fetch_add(std::mem::take(&mut self.sent), Relaxed);
+        if self.sent > self.sent_shown {
+            let live = &self.live.sent;
+            live.fetch_add(self.sent - self.sent_shown, Relaxed);
+            self.sent_shown = self.sent;
         }
     }
 

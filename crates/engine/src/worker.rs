@@ -345,6 +345,7 @@ impl Worker {
                 }
                 Ok(Command::CloseStreams(from)) => {
                     self.receiving.close_streams(from);
+                    self.sending.closing = true;
                     self.sending.begin_sentinels();
                     self.phase = Phase::ClosingStreams;
                 }
@@ -431,6 +432,11 @@ impl Worker {
         self.receiving.show();
         self.sending.show();
         self.fleet.close(until);
+        if let Some(left) = self.fleet.left_behind() {
+            self.note(left.into());
+        }
+        let mut traffic = self.receiving.traffic(self.sending.traffic());
+        traffic.parting = self.fleet.parting_messages();
         let (mut flows, mut series) = self.sending.finish();
         let received = self.receiving.finish(&mut flows);
         for (sum, part) in series.iter_mut().zip(&received) {
@@ -443,6 +449,7 @@ impl Worker {
             series,
             silence: self.receiving.longest_silence(),
             sentinels: self.sending.sentinels,
+            traffic,
             foreign: self.receiving.foreign,
             retained: self.receiving.retained,
             redelivered: self.receiving.redelivered,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use common::servers::Mosquitto;
 use common::*;
+use serde_json::Value;
 
 /// mosquitto's counters under `$SYS/broker/`, once it has brought them up to date, which it does
 /// every second.
@@ -124,4 +125,76 @@ fn counts_agree_flat_out() {
     for qos in ["0", "1", "2"] {
         counts_agree("5", qos, "max");
     }
+}
+
+/// The comparisons of a trial with what its system counted.
+fn with_the_system<'a>(trial: &'a Value, system: &str) -> Vec<&'a Value> {
+    let checks = trial["checks"].as_array().unwrap().iter();
+    checks
+        .filter(|check| check["counts"][1][0] == system)
+        .collect()
+}
+
+/// Every trial compares on its own, and the numbers are those of the figures.
+#[test]
+fn started_systems_are_asked_for_their_counts() {
+    for (system, both) in [
+        ("mosquitto", true),
+        ("reference-broker", true),
+        ("nats", false),
+    ] {
+        let place = Place::new();
+        let mut args = vec!["run", "--on", system, "--out", "run", "--rate", "2000/s"];
+        args.extend(["--publishers", "3", "--subscribers", "2", "--qos", "1"]);
+        args.extend(SHORT);
+        place.run(&args);
+        place.is_clean();
+        let trial = place.trial("run");
+        assert_ne!(verdict(&trial), "broken", "{}", reasons(&trial));
+        let checks = with_the_system(&trial, system);
+        assert_eq!(
+            checks.len(),
+            if both { 2 } else { 1 },
+            "{}",
+            trial["checks"]
+        );
+        let published = count(&trial, "published")
+            + count(&trial, "warm_up.published")
+            + count(&trial, "sentinels");
+        assert_eq!(checks[0]["counts"][0][1], published);
+        for check in checks {
+            assert_eq!(check["not_compared"], Value::Null, "{check}");
+            let [ours, theirs] = [0, 1].map(|n| check["counts"][n][1].as_u64().unwrap());
+            let tolerance = count(check, "tolerance");
+            assert!(
+                ours.abs_diff(theirs) <= tolerance && tolerance <= 10,
+                "{check}"
+            );
+        }
+    }
+}
+
+/// A broker whose file names its count of received bytes as that of received messages.
+#[test]
+fn a_system_that_counts_otherwise_makes_the_trial_broken() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("mine")).unwrap();
+    let own = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
+    let own = own
+        .replacen("name = \"mosquitto\"", "name = \"liar\"", 1)
+        .replacen("publish/messages/received", "publish/bytes/received", 1);
+    place.write("mine/liar.toml", own);
+    let mut args = vec!["run", "--systems", "mine", "--on", "liar", "--out", "run"];
+    args.extend(["--publishers", "1", "--subscribers", "3", "--rate", "500/s"]);
+    args.extend(SHORT);
+    place.run(&args).exits(2);
+    place.is_clean();
+    let trial = place.trial("run");
+    let checks = &trial["checks"];
+    assert_eq!(verdict(&trial), "broken", "{} {checks}", reasons(&trial));
+    let published = count(&trial, "published")
+        + count(&trial, "warm_up.published")
+        + count(&trial, "sentinels");
+    let said = format!("messages published differ: {published} by the publishers, ");
+    assert!(reasons(&trial).contains(&said), "{}", reasons(&trial));
 }

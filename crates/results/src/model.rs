@@ -6,6 +6,8 @@ use pubgauge_driver::{Answer, Capability, Mapping, Settings, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::criterion::CriterionSpec;
+
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
 pub const FORMAT: &str = "pubgauge-results/2";
 
@@ -63,6 +65,9 @@ pub struct StudyInfo {
     pub planned_trials: u32,
     /// Criteria and whether they were met, once the run is over.
     pub criteria: Vec<CriterionOutcome>,
+    /// The same criteria as they are evaluated trial by trial; empty in runs of before this was stored.
+    #[serde(default)]
+    pub criterion_specs: Vec<CriterionSpec>,
     /// Cells that could not be planned, with the reasons.
     pub unsupported: Vec<UnsupportedCell>,
     /// What each system of the run can do, as its driver and its file say.
@@ -300,6 +305,10 @@ pub struct CountCheck {
     pub what: String,
     /// Who counted, and what each found; absent: why it could not be read stands in `not_read`.
     pub counts: Vec<(String, u64)>,
+    /// By how much they may differ: what was sent while clients closed, which may have gone either
+    /// way.
+    #[serde(default)]
+    pub tolerance: u64,
     /// Why the other count could not be read or compared; the check says nothing then.
     #[serde(default)]
     pub not_compared: Option<String>,
@@ -308,7 +317,8 @@ pub struct CountCheck {
 impl CountCheck {
     /// Whether the counts differ.
     pub fn disagrees(&self) -> bool {
-        self.not_compared.is_none() && self.counts.windows(2).any(|pair| pair[0].1 != pair[1].1)
+        let differ = |pair: &[(String, u64)]| pair[0].1.abs_diff(pair[1].1) > self.tolerance;
+        self.not_compared.is_none() && self.counts.windows(2).any(differ)
     }
 }
 

@@ -3,6 +3,7 @@
 //! stopped. Nothing here prints.
 
 pub mod convert;
+mod counters;
 pub mod observe;
 mod series;
 pub mod trial;

@@ -13,10 +13,11 @@ use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;
-use pubgauge_testbed::{Kind, Running, SystemFile, Testbed};
+use pubgauge_testbed::{Counted, Kind, Running, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Asked};
+use crate::counters;
 use crate::observe::{Observed, Watcher};
 
 /// Somebody who is told how far a trial is.
@@ -160,6 +161,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         bench.stop.clone(),
         interval_of(job.workload.phases.measure.latest()),
     );
+    let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);
     let mut observed = watcher.finish();
     if observed.died.is_empty() {
@@ -178,6 +180,12 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         cores: bench.cores,
         ..circumstances(job.workload)
     };
+    if let Some(counting) = counting {
+        let agree = |counted: &Counted| counters::agree(&spec.brief, &record, counted);
+        let counted = counting.finish(&running, &*job.driver, agree);
+        let checks = counters::checks(&spec.brief, &record, job.shown_as, &counted);
+        trial.checks.extend(checks);
+    }
     trial.verdict = verdict(&trial);
     let files = TrialFiles {
         histograms: convert::logs(job.workload, &record),

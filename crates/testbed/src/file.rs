@@ -9,9 +9,11 @@ use pubgauge_driver::Capability;
 use serde::{Deserialize, Serialize};
 
 pub use check::FileError;
+pub use counters::{Counter, Counters};
 pub use install::{Install, Maven};
 
 mod check;
+mod counters;
 pub(crate) mod install;
 
 /// A system as its file describes it.
@@ -73,6 +75,9 @@ pub struct SystemFile {
     /// How to know that it serves.
     #[serde(default)]
     pub ready: Ready,
+    /// What it counts itself; nothing if absent.
+    #[serde(default)]
+    pub counters: Option<Counters>,
     /// How it is stopped.
     #[serde(default)]
     pub stop: Stop,
@@ -375,6 +380,8 @@ pub struct Variant {
     pub files: Vec<ConfigFile>,
     /// Readiness instead of the common one.
     pub ready: Option<Ready>,
+    /// Counters instead of the common ones.
+    pub counters: Option<Counters>,
 }
 
 impl SystemFile {
@@ -398,6 +405,7 @@ impl SystemFile {
             run: Run::default(),
             files: Vec::new(),
             ready: Ready::default(),
+            counters: None,
             stop: Stop::default(),
             hooks: Vec::new(),
             limits: Limits::default(),
@@ -483,6 +491,7 @@ impl SystemFile {
         system.run.env.extend(variant.env);
         system.values.extend(variant.values);
         system.ready = variant.ready.unwrap_or(system.ready);
+        system.counters = variant.counters.or(system.counters);
         for file in variant.files {
             system.files.retain(|common| common.path != file.path);
             system.files.push(file);

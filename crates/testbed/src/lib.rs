@@ -5,6 +5,7 @@
 
 mod catalog;
 mod command;
+mod counters;
 mod domain;
 mod external;
 pub mod file;
@@ -29,6 +30,7 @@ mod start_error;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
+pub use counters::{Count, Counted, Counting};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
 pub use file::{FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, find, install_commands, version};

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::Target;
 use tempfile::TempDir;
 
 use crate::domain::Domain;
-use crate::file::When;
+use crate::file::{Counters, When};
 use crate::instance::{Instance, Plan, Stopped, Way, run_hooks};
 use crate::ports::Held;
 use crate::procfs;
@@ -23,6 +24,10 @@ pub struct Running {
     pub version: Option<String>,
     /// What was started and with which configuration.
     pub record: Record,
+    /// What it counts itself; `None` where nothing was started.
+    pub(crate) counters: Option<Counters>,
+    /// The guard under which a count on topics was begun; none yet if 0.
+    pub(crate) counted_since: AtomicI32,
     /// `None` where nothing was started.
     pub(crate) life: Option<Life>,
     /// Keeps the folder of a system without a process.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 use std::time::Instant;
 
 use pubgauge_driver::{Secret, Target};
@@ -142,6 +143,8 @@ impl Testbed {
             target: self.target(system, &values, folder.path()),
             version: None,
             record: record(system),
+            counters: None,
+            counted_since: AtomicI32::default(),
             life: None,
             folder: Some(folder),
             domain,
@@ -220,6 +223,7 @@ impl Testbed {
         run_hooks(&plan, When::BeforeStart, false).map_err(hook_error)?;
         let plan = Arc::new(plan);
         let target = self.target(system, &values, folder.path());
+        let counters = system.counters.as_ref().map(|c| c.filled(&values));
         let command = record.command.join(" ");
         let numbers = ports.release();
         let instance =
@@ -239,6 +243,8 @@ impl Testbed {
             target,
             version: None,
             record,
+            counters,
+            counted_since: AtomicI32::default(),
             life: Some(Life {
                 instance: Arc::clone(&instance),
                 plan,

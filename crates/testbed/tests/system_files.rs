@@ -175,6 +175,106 @@ fn each_mistake_is_named_with_its_place() {
             "driver = \"mqtt\"\nkind = \"unavailable\"",
             "nothing says why the system is unavailable",
         ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\njsn = \"/a\"\n[ready]",
+            "x.toml:12:1: there is no key `jsn` here\n  hint: did you mean `json`?",
+        ),
+        (
+            "[ready]",
+            "[counters]\ntime-out-s = 1\n[ready]",
+            "x.toml:9:1: [counters] names no count",
+        ),
+        (
+            "[ready]",
+            "[counters.published]\njson = \"/a\"\n[ready]",
+            "x.toml:9:2: [counters.published] names a place in an answer, but nothing is asked\n  hint: json and metric need http",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\ntopic = \"a\"\n[ready]",
+            "x.toml:11:2: [counters.published] names a topic, but [counters] is read over http",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\njson = \"/a\"\nmetric = \"b\"\n[ready]",
+            "[counters.published] does not say in one way where the count stands\n  hint: one of topic",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\nrouted-only = true\n[ready]",
+            "[counters.published] does not say in one way",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\njson = \"a.b\"\n[ready]",
+            "x.toml:12:9: `a.b` is no JSON Pointer",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\nmetric = \"a{b=\\\"c\\\"}\"\n[ready]",
+            "is not the name of a metric\n  hint: the name alone",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\njson = \"/a\"\nlabels = { b = \"c\" }\n[ready]",
+            "x.toml:13:1: [counters.published] has labels without a metric",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"https://127.0.0.1:{port}/x\"\n[counters.published]\njson = \"/a\"\n[ready]",
+            "x.toml:10:9: `https://127.0.0.1:{port}/x` cannot be asked for counts: it does not begin with http://",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:0/x\"\n[counters.published]\njson = \"/a\"\n[ready]",
+            "a port is a number from 1 to 65535",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{prot}/x\"\n[counters.published]\njson = \"/a\"\n[ready]",
+            "the placeholder {prot} stands for nothing\n  hint: did you mean `port`?",
+        ),
+        (
+            "[ready]",
+            "[counters.published]\ntopic = \"$SYS/{a}\"\n[ready]",
+            "the placeholder {a} stands for nothing",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\nupdate = \"u\"\n[counters.published]\njson = \"/a\"\n[ready]",
+            "x.toml:11:1: update is a topic, and the counts are read over http",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\npassword = \"p\"\n[counters.published]\njson = \"/a\"\n[ready]",
+            "username and password in [counters] are those of http",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\ntime-out-s = -1\n[counters.published]\njson = \"/a\"\n[ready]",
+            "x.toml:11:1: time-out-s = -1 is not a number of seconds",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\njson = \"/a\"\nnot-at = { last-valu = \"x\" }\n[ready]",
+            "x.toml:13:12: `last-valu` is the name of no capability that settings ask for\n  hint: did you mean `last-value`?",
+        ),
+        (
+            "[ready]",
+            "[counters]\nhttp = \"http://127.0.0.1:{port}/x\"\n[counters.published]\njson = \"/a\"\nnot-at = { group = \"x\" }\n[ready]",
+            "`group` is the name of no capability that settings ask for",
+        ),
+        (
+            "tcp = [\"port\"]",
+            "tcp = [\"port\"]\nprobe = \"subscribe\"\n[counters.published]\ntopic = \"a\"",
+            "x.toml:11:1: counts on topics begin at 0 when the system starts, but the probe `subscribe` publishes",
+        ),
+        (
+            "[find]",
+            "kind = \"library\"\n[counters.published]\ntopic = \"a\"\n[find]",
+            "x.toml:5:1: [counters] is of use only where pubgauge starts the system",
+        ),
     ];
     for (right, wrong, expected) in cases {
         assert!(RIGHT.contains(right), "{right}");
@@ -329,9 +429,14 @@ fn the_documented_examples_are_right() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 4);
+    let around = RIGHT.replace("[\"port\"]\n[ready]", "[\"port\", \"monitor\"]\n[ready]");
     for example in examples {
-        SystemFile::parse(example, "docs/add-a-broker.md").unwrap();
+        let whole = match example.starts_with("[counters]") {
+            true => format!("{around}{example}"),
+            false => example.to_owned(),
+        };
+        SystemFile::parse(&whole, "docs/add-a-broker.md").unwrap();
     }
 }
 
@@ -360,4 +465,26 @@ fn systems_that_are_not_here_say_why() {
             "{row:?}"
         );
     }
+}
+
+#[test]
+fn a_variant_may_have_counters_of_its_own() {
+    let counters = r#"default-variant = "a"
+[find]
+"#;
+    let rest = r#"
+[counters.published]
+topic = "all"
+[variants.a]
+[variants.b.counters]
+http = "http://127.0.0.1:{port}"
+[variants.b.counters.delivered]
+json = "/n"
+"#;
+    let text = RIGHT.replace("[find]\n", counters) + rest;
+    let system = SystemFile::parse(&text, "x.toml").unwrap();
+    let of = |variant| system.variant(Some(variant)).unwrap().counters.unwrap();
+    assert_eq!(of("a").published.unwrap().topic.as_deref(), Some("all"));
+    assert_eq!(of("b").published, None);
+    assert_eq!(of("b").delivered.unwrap().json.as_deref(), Some("/n"));
 }

@@ -22,7 +22,8 @@ fn ports_end() {
     exhaustion::runs_out_of_ports("ports_end", &MqttDriver, target);
 }
 
-/// A real one with 40 open files, of which clients get 32, as its file says.
+/// A real one with 40 open files, of which clients get 32, as its file says: never fewer. What it
+/// opens itself differs by what it finds (one less without a system log), so that a few more fit.
 #[test]
 fn mosquitto_runs_out_of_descriptors() {
     let text = include_str!("../../../../systems/mosquitto.toml");
@@ -42,7 +43,8 @@ fn mosquitto_runs_out_of_descriptors() {
         let heard = n + 1;
         bench.until("an answer", |s| s.connected.len() + s.failed.len() == heard);
     }
-    assert_eq!(bench.seen.connected.len(), 32);
+    let connected = bench.seen.connected.len();
+    assert!((32..=35).contains(&connected), "{connected} connected");
     assert_eq!(system.limits.files_for(32), 40);
     assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
     running.stop();

@@ -3,10 +3,12 @@
 //! What the ZeroMQ guide builds with `zmq_proxy` (chapter 2, "The Dynamic Discovery Problem"):
 //! messages go from the XSUB socket to the XPUB socket, subscriptions the other way. It keeps no
 //! messages beyond libzmq's queues and reads none of them. Meant to run in a process of its own,
-//! so that its CPU time is its own; it prints nothing.
+//! so that its CPU time is its own; it prints nothing. As long as somebody is subscribed to
+//! [`MESSAGES_TOPIC`], it tells there how many messages it has forwarded.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use pubgauge_driver::{DriverError, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -14,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use crate::address::ForwarderAddress;
 use crate::options::{self, Options, Queue, Topology};
 use crate::port::{allow_ipv6, configure};
+use crate::topic::{translate, wire_topic};
 use crate::zmq::{Context, IntOption, Message, Socket, SocketType, explain, would_block};
 
 /// Longest time until a stop is noticed, in nanoseconds; a signal wakes it earlier.
@@ -21,6 +24,14 @@ const STOP_CHECK_NS: i64 = 100_000_000;
 
 /// Most messages forwarded before subscriptions get their turn; as in libzmq's own proxy.
 const BURST: usize = 1000;
+
+/// Where a forwarder tells [`ForwarderCounts::messages`], in decimal digits: at once when somebody
+/// subscribes and ten times a second from then on, whenever it has nothing to forward. Whoever is
+/// subscribed to all topics gets it too.
+pub const MESSAGES_TOPIC: &str = "$SYS/forwarder/messages/received";
+
+/// Between two of these messages.
+const TELL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Where a forwarder listens, and how.
 #[derive(Clone, Debug)]
@@ -108,6 +119,9 @@ pub fn run(
         xpub,
         held: None,
         counts: ForwarderCounts::default(),
+        asked: translate(MESSAGES_TOPIC, false)?.prefix,
+        answer: wire_topic(MESSAGES_TOPIC)?,
+        tell_at: None,
     };
     let outcome = proxy.run(stop);
     for socket in [&proxy.xsub, &proxy.xpub] {
@@ -128,6 +142,12 @@ struct Proxy {
     /// A frame that found the subscribers' queues full.
     held: Option<Message>,
     counts: ForwarderCounts,
+    /// What is subscribed to by whoever asks for the count of messages.
+    asked: Vec<u8>,
+    /// What stands before the count.
+    answer: Box<[u8]>,
+    /// When to tell it next; never if nobody asks.
+    tell_at: Option<Instant>,
 }
 
 impl Proxy {
@@ -138,7 +158,8 @@ impl Proxy {
             // its descriptor saying so: sleep only after a round in which nothing was sent.
             let upstream = self.pass_subscriptions(&mut message)?;
             let downstream = self.pass_messages(&mut message)?;
-            if !upstream && !downstream {
+            // Only in a pause is it certain that no message is half sent.
+            if !upstream && !downstream && !self.tell_count()? {
                 self.sleep()?;
             }
         }
@@ -148,6 +169,13 @@ impl Proxy {
     fn pass_subscriptions(&mut self, message: &mut Message) -> io::Result<bool> {
         let mut any = false;
         while self.xpub.receive(message)?.is_some() {
+            if let Some((&asks, topic)) = message.bytes().split_first()
+                && topic == self.asked
+            {
+                self.tell_at = (asks == 1).then(Instant::now);
+                any = true;
+                continue;
+            }
             let more = message.more();
             match self.xsub.send(message, more) {
                 Ok(()) => self.counts.subscriptions += u64::from(!more),
@@ -194,6 +222,22 @@ impl Proxy {
                 self.counts.bytes += len;
                 Ok(true)
             }
+            Err(e) if would_block(&e) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Tells the count to whoever asks for it, if it is time.
+    fn tell_count(&mut self) -> io::Result<bool> {
+        if self.held.is_some() || self.tell_at.is_none_or(|at| Instant::now() < at) {
+            return Ok(false);
+        }
+        self.tell_at = Some(Instant::now() + TELL_INTERVAL);
+        let count = self.counts.messages.to_string();
+        let message = Message::copy_of(&[&self.answer, count.as_bytes()].concat())?;
+        match self.xpub.send_new(message, false) {
+            Ok(()) => Ok(true),
+            // Full: the next one will be as good.
             Err(e) if would_block(&e) => Ok(false),
             Err(e) => Err(e),
         }

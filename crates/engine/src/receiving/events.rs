@@ -78,6 +78,7 @@ impl Receiving {
         let Some((party, _)) = party.filter(|_| header.intended >= self.sentinels_from) else {
             return;
         };
+        self.closing_received += u64::from(self.closing);
         if !self.unproven.remove(&key(party, header.stream)) {
             return;
         }

@@ -53,7 +53,8 @@ impl Sending {
                 (state.topics, state.first_stream)
             };
             while topic < topics && quota > 0 {
-                if brief.audience.fan_out(first + topic) > 0 {
+                let fan_out = brief.audience.fan_out(first + topic);
+                if fan_out > 0 {
                     now = self.clock.now();
                     let length = HEADER_LEN as u32;
                     match self.hand_over(
@@ -66,7 +67,13 @@ impl Sending {
                         length,
                         None,
                     ) {
-                        Publish::Accepted => self.sentinels += 1,
+                        Publish::Accepted => {
+                            self.sentinels += 1;
+                            if self.closing {
+                                self.closing_sentinels[0] += 1;
+                                self.closing_sentinels[1] += u64::from(fan_out);
+                            }
+                        }
                         Publish::Blocked => break,
                         // A lost connection; the next round tries again.
                         Publish::Refused(_) => {}

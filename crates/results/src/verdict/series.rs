@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 use super::{measured, thresholds, within};
 use crate::model::{FlowFigures, FlowSecond, Second, Trial};
 
@@ -230,12 +232,22 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
         })
         .collect();
     let second_half = Line::through(&points[points.len() / 2..])?;
-    let climbs = line.slope > thresholds::SLOPE_SIGNIFICANCE_ALONE * error
-        && line.slope > 0.0
+    let climbs = line.slope > 0.0
+        && chance(line.slope / error, points.len() - 2) < thresholds::SLOPE_CHANCE_ALONE
         && means.windows(2).all(|pair| pair[1] > pair[0])
         && second_half.slope >= thresholds::SLOPE_LASTS * line.slope;
     let (first, last) = (points[0].0, points[points.len() - 1].0);
     climbs.then(|| (line.at(first), line.at(last), last - first))
+}
+
+/// Chance that a slope is at least so many of its standard errors where there is none. Few points
+/// know their own error badly: eight random ones reach five standard errors once in 8000 times.
+fn chance(errors: f64, degrees_of_freedom: usize) -> f64 {
+    // An error of 0: the points are a line.
+    if errors.is_infinite() {
+        return 0.0;
+    }
+    StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).map_or(1.0, |t| t.sf(errors))
 }
 
 /// A least-squares line.

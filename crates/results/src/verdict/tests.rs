@@ -714,7 +714,7 @@ fn counts_found_in_two_ways_must_agree() {
             ("the publishers".into(), 100_000),
             ("the broker".into(), theirs),
         ],
-        not_compared: None,
+        ..CountCheck::default()
     };
     t.checks = vec![counts(100_000)];
     expect(&t, &here(), Status::Valid, "");

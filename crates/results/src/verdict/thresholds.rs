@@ -40,8 +40,9 @@ pub const QUEUE_DELAY_SHARE: f64 = 0.2;
 pub const BACKLOG_FLOOR: f64 = 10.0;
 /// Slope divided by its standard error from which growth is no chance.
 pub const SLOPE_SIGNIFICANCE: f64 = 3.0;
-/// The same for growth of any size, which nothing else confirms.
-pub const SLOPE_SIGNIFICANCE_ALONE: f64 = 5.0;
+/// Chance of a slope, by Student's distribution, below which growth of any size is none, although
+/// nothing else confirms it: that of five standard errors among many records.
+pub const SLOPE_CHANCE_ALONE: f64 = 3e-7;
 /// Records that a growth of any size needs.
 pub const RECORDS_ALONE: usize = 8;
 /// Slope of the second half as a share of the whole slope, from which growth does not end.

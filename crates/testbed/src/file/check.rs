@@ -103,11 +103,15 @@ impl SystemFile {
                 Some("external".into()),
             ));
         }
+        if let Some(counters) = &self.counters {
+            counters.validate(self)?;
+        }
         for (what, seconds) in [
             ("time-out-s", self.ready.time_out_s),
             ("grace-s", self.stop.grace_s),
         ]
         .into_iter()
+        .chain((self.counters.iter()).map(|counters| ("time-out-s", counters.time_out_s)))
         .chain(
             self.hooks
                 .iter()
@@ -216,6 +220,7 @@ impl SystemFile {
             .chain(self.find.executables.iter())
             .chain(self.login.iter().map(|login| &login.username))
             .chain(self.login.iter().flat_map(|login| &login.password))
+            .chain(self.counters.iter().flat_map(|c| c.templates()))
             .chain(
                 self.install
                     .by_manager()

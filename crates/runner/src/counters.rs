@@ -1,0 +1,99 @@
+//! What the system counted itself, compared with what its clients say.
+
+use pubgauge_engine::assignment::Brief;
+use pubgauge_engine::conductor::{Outcome, TrialRecord};
+use pubgauge_results::model::CountCheck;
+use pubgauge_testbed::{Count, Counted};
+
+/// Both comparisons, as far as the system keeps the counts.
+pub fn checks(
+    brief: &Brief,
+    record: &TrialRecord,
+    name: &str,
+    counted: &Counted,
+) -> Vec<CountCheck> {
+    let traffic = record.traffic();
+    // Sentinels that may have been under way when the fleets closed: neither side knows of each
+    // whether the other had it.
+    let tolerance = traffic.closing_due.saturating_sub(traffic.closing_received);
+    let published = counted.published.as_ref().map(|count| {
+        // Where only what was routed is counted, sentinels from before the subscriptions are not.
+        let early = match count {
+            Count::Routed(_) => record.recordings.iter().map(|r| r.sentinels).sum(),
+            _ => 0,
+        };
+        let parting = match count {
+            Count::Routed(_) => 0,
+            _ => traffic.parting,
+        };
+        let ours = ("the publishers", traffic.handed_over + parting);
+        check(
+            "messages published differ",
+            ours,
+            tolerance.max(early),
+            (name, count),
+        )
+    });
+    let delivered = counted.delivered.as_ref().map(|count| {
+        let ours = ("the subscribers", traffic.received);
+        check("deliveries differ", ours, tolerance, (name, count))
+    });
+    let unheard =
+        || (0..brief.audience.streams.len() as u32).any(|s| brief.audience.fan_out(s) == 0);
+    let why = match counted.published {
+        Some(Count::Routed(_)) if unheard() => {
+            Some("it does not count what nobody is subscribed to".into())
+        }
+        _ => incomparable(record),
+    };
+    let mut checks: Vec<CountCheck> = published.into_iter().chain(delivered).collect();
+    for check in &mut checks {
+        check.not_compared = check.not_compared.take().or_else(|| why.clone());
+    }
+    checks
+}
+
+/// Whether a reading agrees already, so that no other is needed.
+pub fn agree(brief: &Brief, record: &TrialRecord, counted: &Counted) -> bool {
+    let checks = checks(brief, record, "", counted);
+    checks.iter().all(|check| !check.disagrees())
+}
+
+fn check(
+    what: &str,
+    (who, ours): (&str, u64),
+    tolerance: u64,
+    (name, count): (&str, &Count),
+) -> CountCheck {
+    let (theirs, not_compared) = match count {
+        Count::Messages(n) | Count::Routed(n) => (Some(*n), None),
+        Count::NotComparable(why) => (None, Some(format!("not comparable {why}"))),
+        Count::NotRead(why) => (None, Some(format!("not read: {why}"))),
+    };
+    let mut counts = vec![(who.to_owned(), ours)];
+    counts.extend(theirs.map(|n| (name.to_owned(), n)));
+    CountCheck {
+        what: what.to_owned(),
+        counts,
+        tolerance,
+        not_compared,
+    }
+}
+
+/// Why the counts of a trial may differ without a fault.
+fn incomparable(record: &TrialRecord) -> Option<String> {
+    let sum = |of: fn(&pubgauge_engine::recording::Recording) -> u64| -> u64 {
+        record.recordings.iter().map(of).sum()
+    };
+    if record.outcome != Outcome::Completed {
+        return Some("the trial was not run to its end".into());
+    }
+    if sum(|r| r.lost) > 0 {
+        return Some("connections were lost: what was sent again is counted again".into());
+    }
+    let under_way = record.flows.iter().any(|flow| flow.under_way > 0);
+    if under_way || sum(|r| r.unsettled) > 0 {
+        return Some("messages were still under way when the clients closed".into());
+    }
+    None
+}

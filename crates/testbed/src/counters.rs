@@ -1,0 +1,263 @@
+//! What a system counted itself, beside what its publishers and subscribers say.
+//!
+//! Only systems that pubgauge started have counters here: nobody else publishes to them. Nothing
+//! runs between the two readings. Over HTTP both moments are read and nothing of the reading is
+//! counted as a message. A count on a topic begins at 0 with the system and is read once, after the
+//! trial; the messages that the reader itself got before it are taken off.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::{Capability, Driver, Settings, Target};
+use serde::Serialize;
+
+use crate::file::{Counter, Counters};
+use crate::running::Running;
+
+mod http;
+mod pick;
+mod topic;
+
+pub(crate) use http::Url;
+pub(crate) use pick::is_metric_name;
+
+/// Counts that stay the same for so long are final, whether or not they agree.
+const SETTLED: Duration = Duration::from_secs(1);
+/// Between the two readings that must be alike before a trial.
+const AT_REST: Duration = Duration::from_millis(20);
+/// Pauses between readings, from the first to the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(200)];
+
+/// What a system counted from [`Running::begin_counting`] to [`Counting::finish`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// Messages it received from publishers; `None` if it keeps no such count.
+    pub published: Option<Count>,
+    /// Messages it sent to subscribers, one for each of them; `None` if it keeps no such count.
+    pub delivered: Option<Count>,
+}
+
+/// One count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Count {
+    /// So many messages of all clients: measured ones, those of the warm-up, sentinels, and what
+    /// was sent a second time because a connection broke.
+    Messages(u64),
+    /// So many of them, and none that nobody was subscribed to when it was published, so that
+    /// sentinels of the time before a subscription was in effect may be missing.
+    Routed(u64),
+    /// With these settings the system counts something else: what, in a sentence of its file.
+    NotComparable(String),
+    /// It could not be read: why.
+    NotRead(String),
+}
+
+/// Both counts of one moment; `None` where there is none.
+type Pair<T> = [Option<T>; 2];
+
+/// A count of a system that has begun. Holds no connection.
+#[derive(Debug)]
+pub struct Counting {
+    counters: Counters,
+    /// By count: why it is of no use with the trial's settings.
+    not_comparable: Pair<String>,
+    target: Target,
+    /// Counts at the beginning, or why there are none.
+    before: Result<Pair<u64>, String>,
+    /// The process whose counts these are.
+    root_pid: Option<i32>,
+}
+
+impl Running {
+    /// Reads the system's counts before the first client connects. `None` if the system's file
+    /// names none, or pubgauge did not start it. Takes two answers over HTTP and 20 ms, at most
+    /// `counters.time-out-s` of the file (default 5 s), and no time where counts stand on topics:
+    /// those begin at 0 with the system, and so are only of use for its first trial.
+    ///
+    /// `settings` are those of the trial, and of its flows that have their own.
+    pub fn begin_counting(&self, settings: &[Settings]) -> Option<Counting> {
+        let counters = self.counters.clone()?;
+        let excepted = |counter: Option<&Counter>| {
+            let counter = counter?;
+            settings.iter().find_map(|one| not_comparable(counter, one))
+        };
+        let mut counting = Counting {
+            not_comparable: counters.both().map(excepted),
+            target: self.target.clone(),
+            before: Ok([Some(0); 2]),
+            root_pid: self.root_pid(),
+            counters,
+        };
+        if counting.counters.http.is_none() {
+            let root_pid = counting.root_pid.unwrap_or_default();
+            if self.counted_since.swap(root_pid, Ordering::Relaxed) == root_pid {
+                let why =
+                    "counts on topics begin with the system, which has served a trial already";
+                counting.before = Err(why.into());
+            }
+        } else if counting.is_of_use() {
+            let before = counting.at_rest();
+            counting.before = before.map_err(|why| format!("before the trial: {why}"));
+        }
+        Some(counting)
+    }
+}
+
+impl Counting {
+    /// Reads the counts again once the trial's clients have closed, and tells the difference.
+    ///
+    /// `agrees` is asked after each reading. Until it says yes, the counts are read again, because
+    /// the system may still be taking in what was sent to it last. Counts that have not changed for
+    /// a second are what the system counted, whether they agree or not; counts that still rise when
+    /// `counters.time-out-s` (default 5 s) is over are [`Count::NotRead`]. Counts that are not
+    /// comparable with the settings of the trial are not read.
+    ///
+    /// Where the trial left messages under way or lost a connection, a count may differ for that
+    /// alone: it has what was sent again, and may lack what the system threw away unread.
+    ///
+    /// `driver` is the trial's own; counts on topics are read through it.
+    pub fn finish(
+        &self,
+        running: &Running,
+        driver: &dyn Driver,
+        mut agrees: impl FnMut(&Counted) -> bool,
+    ) -> Counted {
+        if !self.is_of_use() || self.before.is_err() {
+            return self.counted(&Ok([None; 2]));
+        }
+        if running.root_pid() != self.root_pid {
+            let why = "the system was started again meanwhile, which sets its counts to 0";
+            return self.counted(&Err(why.into()));
+        }
+        if let Err(end) = running.check() {
+            return self.counted(&Err(end));
+        }
+        let until = Instant::now() + self.time_out();
+        let mut reader = match &self.counters.http {
+            Some(_) => Reader::Http(http::Reader::new(&self.counters)),
+            None => match topic::Reader::open(&self.counters, &self.target, driver) {
+                Ok(reader) => Reader::Topic(Box::new(reader)),
+                Err(why) => return self.counted(&Err(why)),
+            },
+        };
+        let mut counted = self.counted(&reader.read(until));
+        let (mut since, mut rising) = (Instant::now(), false);
+        let mut pause = PAUSES[0];
+        while !counted.is_failed() && !agrees(&counted) {
+            std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
+            pause = (pause * 2).min(PAUSES[1]);
+            // An error after the first reading: the time is over.
+            let Ok(counts) = reader.read(until) else {
+                return match rising && since.elapsed() < SETTLED {
+                    true => counted.still_rising(self.time_out()),
+                    false => counted,
+                };
+            };
+            let now = self.counted(&Ok(counts));
+            if now != counted {
+                (counted, since, rising) = (now, Instant::now(), true);
+            } else if since.elapsed() >= SETTLED {
+                break;
+            }
+        }
+        counted
+    }
+
+    /// The counts once two readings in a row are alike: a probe may have gone a moment ago.
+    fn at_rest(&self) -> Result<Pair<u64>, String> {
+        let until = Instant::now() + self.time_out();
+        let reader = http::Reader::new(&self.counters);
+        let mut last = reader.read(until)?;
+        loop {
+            std::thread::sleep(AT_REST);
+            match reader.read(until)? {
+                counts if counts == last => return Ok(counts),
+                counts => last = counts,
+            }
+        }
+    }
+
+    /// Whether there is a count that can be compared.
+    fn is_of_use(&self) -> bool {
+        let mut both = self.counters.both().into_iter().zip(&self.not_comparable);
+        both.any(|(counter, excepted)| counter.is_some() && excepted.is_none())
+    }
+
+    fn time_out(&self) -> Duration {
+        Duration::from_secs_f64(self.counters.time_out_s)
+    }
+
+    /// The differences between the beginning and a reading.
+    fn counted(&self, after: &Result<Pair<u64>, String>) -> Counted {
+        let both = self.counters.both();
+        let count = |which: usize| {
+            let counter = both[which]?;
+            Some(match (&self.not_comparable[which], &self.before, after) {
+                (Some(why), ..) => Count::NotComparable(why.clone()),
+                (_, Err(why), _) => Count::NotRead(why.clone()),
+                (_, _, Err(why)) => Count::NotRead(why.clone()),
+                (_, Ok(before), Ok(after)) => difference(before[which], after[which], counter),
+            })
+        };
+        Counted {
+            published: count(0),
+            delivered: count(1),
+        }
+    }
+}
+
+impl Counted {
+    fn is_failed(&self) -> bool {
+        let mut both = self.published.iter().chain(&self.delivered);
+        both.any(|count| matches!(count, Count::NotRead(_)))
+    }
+
+    fn still_rising(mut self, time_out: Duration) -> Self {
+        for count in self.published.iter_mut().chain(&mut self.delivered) {
+            if let Count::Messages(n) | Count::Routed(n) = count {
+                let seconds = time_out.as_secs_f64();
+                *count = Count::NotRead(format!(
+                    "after {seconds} s it was at {n} and rising: the system has not taken in all that was sent to it"
+                ));
+            }
+        }
+        self
+    }
+}
+
+enum Reader<'a> {
+    Http(http::Reader<'a>),
+    Topic(Box<topic::Reader<'a>>),
+}
+
+impl Reader<'_> {
+    fn read(&mut self, until: Instant) -> Result<Pair<u64>, String> {
+        match self {
+            Reader::Http(reader) => reader.read(until),
+            Reader::Topic(reader) => reader.read(until),
+        }
+    }
+}
+
+fn difference(before: Option<u64>, after: Option<u64>, counter: &Counter) -> Count {
+    match (before, after) {
+        (Some(before), Some(after)) => match after.checked_sub(before) {
+            Some(messages) if counter.routed_only => Count::Routed(messages),
+            Some(messages) => Count::Messages(messages),
+            None => Count::NotRead(format!("the count fell from {before} to {after}")),
+        },
+        _ => Count::NotRead("the system did not tell it".into()),
+    }
+}
+
+/// Why a count is of no use with these settings.
+fn not_comparable(counter: &Counter, settings: &Settings) -> Option<String> {
+    let mut reasons = counter.not_at.iter();
+    reasons.find_map(|(name, why)| {
+        let asked = name
+            .parse()
+            .is_ok_and(|c: Capability| c.is_asked_by(settings));
+        asked.then(|| format!("with {name}: {why}"))
+    })
+}
