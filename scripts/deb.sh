@@ -30,20 +30,16 @@ cp crates/report/assets/vendor/*.LICENSE "$doc"
 "$cargo" tree --locked -p pubgauge --features "$features" -e normal --prefix none --format '{p}: {l} {r}' |
     grep -v '^pubgauge' | sort -u >"$doc/third-party.txt"
 program=target/release/pubgauge
-if "$program" man --help >/dev/null 2>&1; then
-    mkdir -p "$share/man/man1"
-    "$program" man --out "$share/man/man1" >/dev/null
-fi
-if "$program" completions --help >/dev/null 2>&1; then
-    while read -r shell file; do
-        mkdir -p "$(dirname "$share/$file")"
-        "$program" completions "$shell" >"$share/$file"
-    done <<END
+mkdir -p "$share/man/man1"
+"$program" man --out "$share/man/man1" >/dev/null
+while read -r shell file; do
+    mkdir -p "$(dirname "$share/$file")"
+    "$program" completions "$shell" >"$share/$file"
+done <<END
 bash bash-completion/completions/pubgauge
 zsh zsh/vendor-completions/_pubgauge
 fish fish/vendor_completions.d/pubgauge.fish
 END
-fi
 
 mkdir -p target/debian
 rm -f target/debian/pubgauge_*.deb
