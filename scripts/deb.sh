@@ -25,7 +25,6 @@ rm -rf "$share"
 doc="$share/doc/pubgauge"
 mkdir -p "$doc"
 cp -r ./*.md docs schema studies systems "$doc"
-cp crates/report/assets/vendor/*.LICENSE "$doc"
 # What is linked in, with the licences as its authors name them.
 "$cargo" tree --locked -p pubgauge --features "$features" -e normal --prefix none --format '{p}: {l} {r}' |
     grep -v '^pubgauge' | sort -u >"$doc/third-party.txt"
