@@ -363,8 +363,13 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         _ => bearing.figure.clone(),
     };
     let status = trial.verdict.status;
-    // What is not valid decides by its verdict, not by a figure.
-    let by_verdict = status != Status::Valid && bearing.met != Some(true);
+    // What is not valid decides by its verdict, not by a figure; what misses although the client was
+    // the limit misses by its figure.
+    let by_verdict = match bearing.met {
+        Some(true) => false,
+        Some(false) => status > Status::ClientBound,
+        None => status != Status::Valid,
+    };
     let times = units::digits(1.0 / used);
     let shown = format!("{words} {measured}");
     let decided_by = match (bearing.met, upper) {
