@@ -363,7 +363,11 @@ fn refusals_are_told_in_the_servers_words_with_advice() {
     );
     told(
         failure(1, |p| p.stream.shutdown(std::net::Shutdown::Both).unwrap()),
-        &["during the login", "check user name and password"],
+        &[
+            "during the login",
+            "no user name and no password were given",
+            "PUBGAUGE_PASSWORD",
+        ],
     );
 }
 
