@@ -7,7 +7,7 @@ FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint bench deps clean
+.PHONY: run build demo-all test systems test-fast lint bench deps deb package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -46,6 +46,18 @@ bench: deps
 		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DoutputDirectory="$(CURDIR)/target/perftest"
 	PUBGAUGE_PERFTEST="$(CURDIR)/target/perftest" $(CARGO) bench --workspace --locked --features $(BENCH_FEATURES)
+
+# The Debian package, with all drivers: target/debian/pubgauge_*.deb.
+deb:
+	./scripts/install-deps.sh package
+	CARGO="$(CARGO)" ./scripts/deb.sh
+
+# `cargo install`, then the package in a clean root without a toolchain; as root, on Debian.
+package-test:
+	./scripts/install-deps.sh package
+	CARGO="$(CARGO)" ./scripts/cargo-install-test.sh
+	CARGO="$(CARGO)" ./scripts/deb.sh
+	./scripts/package-test.sh target/debian/pubgauge_*.deb
 
 deps:
 	./scripts/install-deps.sh test

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what is missing and can be had from Debian's packages, as root.
 #   build   the libraries of the DDS drivers, without which pubgauge is built without them
+#   package besides, what makes the Debian package and a clean root to try it in
 #   test    besides, the real systems, tools and the browser that the tests use
 set -eu
 what="${1:-build}"
@@ -16,7 +17,12 @@ want_command c++ g++
 want_header dds/dds.h cyclonedds-dev
 want_header fastdds/dds/domain/DomainParticipant.hpp libfastrtps-dev
 want_header fastcdr/Cdr.h libfastcdr-dev
+if [ "$what" = package ] || [ "$what" = test ]; then
+    want_command dpkg-shlibdeps dpkg-dev
+    want_command mmdebstrap mmdebstrap
+fi
 if [ "$what" = test ]; then
+    want_command openssl openssl
     want_command mosquitto mosquitto
     want_command mosquitto_sub mosquitto-clients
     want_command rabbitmq-server rabbitmq-server

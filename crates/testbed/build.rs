@@ -3,7 +3,9 @@
 use std::path::Path;
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
+    // As it is now: a build script may have been compiled in another checkout that shares its folder.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo");
+    let folder = Path::new(&here).join("../../systems");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .expect("systems/ is part of the sources")

@@ -19,6 +19,14 @@ pub mod declare {
     pub const AUTO_DELETE: u8 = 8;
 }
 
+/// Bits of [`QueueDelete::bits`].
+pub mod delete {
+    /// Only if nobody consumes from it.
+    pub const IF_UNUSED: u8 = 1;
+    /// Without an answer.
+    pub const NO_WAIT: u8 = 4;
+}
+
 /// Bits of [`BasicConsume::bits`].
 pub mod consume {
     /// Messages count as acknowledged when they are sent.

@@ -24,8 +24,8 @@ pub use payload::{Filler, Payload};
 pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Failure,
-    Fleet, FleetConfig, Publish, Refusal, Secret, Subscription, Target, Tls, TopicId, Traits, Will,
-    WireBytes,
+    Fleet, FleetConfig, PASSWORD_VARIABLE, Publish, Refusal, Secret, Subscription, Target, Tls,
+    TopicId, Traits, Will, WireBytes,
 };
 pub use settings::{
     Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,

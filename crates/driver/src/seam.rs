@@ -144,6 +144,24 @@ pub struct Target {
     pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
 
+impl Target {
+    /// What stands beside the settings where TLS is spoken to a server that is not checked
+    /// ([`Tls::insecure`]); nothing where no endpoint has TLS.
+    pub fn unchecked(&self) -> Option<Mapping> {
+        const SCHEMES: [&str; 6] = ["mqtts", "ssl", "tls", "amqps", "xmpps", "xmpp+starttls"];
+        let encrypted = |endpoint: &String| {
+            let scheme = endpoint.split_once("://").map(|(scheme, _)| scheme);
+            scheme.is_some_and(|scheme| SCHEMES.contains(&scheme))
+        };
+        let insecure = self.tls.as_ref().is_some_and(|tls| tls.insecure);
+        (insecure && self.endpoints.iter().any(encrypted)).then(|| Mapping {
+            setting: "tls".into(),
+            value: "insecure".into(),
+            native: "encrypted, but the server's certificate is not checked: whoever answers, or stands between, can read and change everything, the password included".into(),
+        })
+    }
+}
+
 /// A string that never appears in logs, results or debug output.
 #[derive(Clone)]
 pub struct Secret(String);
@@ -166,7 +184,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Certificates, as paths of PEM files.
+/// The environment variable that holds the password of a system that runs already.
+pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
+
+/// Certificates, as paths of PEM files, and whether the server's is checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tls {
     /// Authorities that may have signed the server's certificate; the system's own if absent.
@@ -177,6 +198,9 @@ pub struct Tls {
     pub key_file: Option<PathBuf>,
     /// Name to check the server's certificate against, if it differs from the endpoint's host.
     pub server_name: Option<String>,
+    /// Whatever certificate the server shows is taken, unchecked: the connection is encrypted, but
+    /// perhaps to somebody else.
+    pub insecure: bool,
 }
 
 /// A client within one fleet: the n-th that was connected, from 0.
@@ -447,8 +471,20 @@ pub trait Fleet {
         false
     }
 
-    /// Ends all clients in order, waiting until `until` at the latest, and frees everything.
+    /// Ends all clients in order, waiting until `until` at the latest, and frees everything. What
+    /// they would leave on the system (last values, durable sessions, queues) is removed, as far
+    /// as the system lets them.
     fn close(&mut self, until: Nanos);
+
+    /// Messages that [`Fleet::close`] published itself, to remove others: the system counts them.
+    fn parting_messages(&self) -> u64 {
+        0
+    }
+
+    /// What [`Fleet::close`] could not remove from the system, in words with a hint.
+    fn left_behind(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Why a driver could not do what it was asked, and what the user can do about it.

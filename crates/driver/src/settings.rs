@@ -119,6 +119,31 @@ impl Settings {
         }
     }
 
+    /// Whether a setting is given, by its name as in [`Mapping::setting`].
+    pub fn has(&self, name: &str) -> bool {
+        match name.strip_prefix("native.").and_then(|n| n.split_once('.')) {
+            Some((driver, name)) => self.native(driver, name).is_some(),
+            None => self.value_of(name) != "default",
+        }
+    }
+
+    /// These settings without one, by its name as in [`Mapping::setting`].
+    pub fn without(&self, name: &str) -> Settings {
+        let mut rest = self.clone();
+        if let Some((driver, name)) = name.strip_prefix("native.").and_then(|n| n.split_once('.')) {
+            if let Some(values) = rest.native.get_mut(driver) {
+                values.remove(name);
+            }
+            rest.native.retain(|_, values| !values.is_empty());
+            return rest;
+        }
+        let Ok(serde_json::Value::Object(mut all)) = serde_json::to_value(&rest) else {
+            return rest;
+        };
+        all.remove(name);
+        serde_json::from_value(all.into()).unwrap_or(rest)
+    }
+
     /// Whether a message may be lost without anybody having broken a promise.
     pub fn may_lose(&self) -> bool {
         matches!(

@@ -199,8 +199,9 @@ impl<'a> Conductor<'a> {
                 }
                 if self.spec.clock.now() > ready_by {
                     return Err(Outcome::NotReady(format!(
-                        "{missing} of the publisher-to-subscriber paths carried no sentinel within {} s: \
-                         the subscribers are connected, but messages do not reach them",
+                        "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that \
+                         only proves that a subscriber receives) within {} s: the subscribers are \
+                         connected, but messages do not reach them",
                         phases.ready_within as f64 / SECOND as f64
                     )));
                 }

@@ -64,6 +64,8 @@ pub struct Live {
     pub under_way: u64,
     /// Deliveries of measured messages that have not come although something later has.
     pub passed_over: u64,
+    /// Latency; `None` before the end of the first interval.
+    pub latency: Option<LatencyLive>,
     /// Threads that work for each side, library threads included.
     pub threads: Vec<ThreadOf>,
 }
@@ -77,6 +79,16 @@ pub struct ThreadOf {
     pub process: u32,
     /// Its number.
     pub thread: u32,
+}
+
+/// Two quantiles of latency, or of the round trip, of the newest interval of the series that workers
+/// have handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatencyLive {
+    /// The median, ns.
+    pub p50: u64,
+    /// The 99th percentile, ns.
+    pub p99: u64,
 }
 
 impl Live {

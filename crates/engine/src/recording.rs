@@ -76,6 +76,10 @@ pub struct Traffic {
     pub closing_due: u64,
     /// Deliveries of these.
     pub closing_received: u64,
+    /// Messages beside these, by which the fleets took last values away when they closed. Nobody was
+    /// subscribed any more.
+    #[serde(default)]
+    pub parting: u64,
 }
 
 impl Traffic {
@@ -86,6 +90,7 @@ impl Traffic {
         self.closing_sentinels += other.closing_sentinels;
         self.closing_due += other.closing_due;
         self.closing_received += other.closing_received;
+        self.parting += other.parting;
     }
 }
 

@@ -498,7 +498,11 @@ impl Worker {
         let wire = self.fleet.wire_bytes();
         self.tell_counters(self.context.clock.now());
         self.fleet.close(until);
-        let traffic = self.receiving.traffic(self.sending.traffic());
+        if let Some(left) = self.fleet.left_behind() {
+            self.note(left.into());
+        }
+        let mut traffic = self.receiving.traffic(self.sending.traffic());
+        traffic.parting = self.fleet.parting_messages();
         let (mut flows, mut series) = self.sending.finish();
         let received = self.receiving.finish(&mut flows);
         for (sum, part) in series.iter_mut().zip(&received) {

@@ -3,6 +3,7 @@
 //! written and read between two system calls is the driver's.
 
 pub mod endpoint;
+pub mod login;
 pub mod out;
 pub mod pair;
 pub mod socket;

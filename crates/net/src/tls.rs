@@ -1,5 +1,10 @@
 //! TLS by rustls.
 
+mod certificate;
+mod trust;
+
+pub use trust::{ended_early, failure, looks_like_tls, unexpected, wrong_port};
+
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -7,12 +12,15 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Attempt, DriverError, Tls};
 use rustix::io::Errno;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::endpoint::Endpoint;
 use crate::socket::{self, Io};
+use trust::Trust;
 
 /// Where Linux distributions keep the authorities they trust.
 const SYSTEM_AUTHORITIES: [&str; 3] = [
@@ -26,31 +34,20 @@ const SYSTEM_AUTHORITIES: [&str; 3] = [
 /// # Errors
 /// Files that are missing, unreadable or do not belong together.
 pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
-    let system = || {
-        SYSTEM_AUTHORITIES
-            .iter()
-            .map(Path::new)
-            .find(|p| p.exists())
-    };
-    let Some(ca_file) = tls.ca_file.as_deref().or_else(system) else {
-        return Err(DriverError::with_hint(
-            "an endpoint with TLS, but no authorities to check its certificate against",
-            "give the CA certificate as a PEM file, or install the system's (ca-certificates)",
-        ));
-    };
-    let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(certificates(ca_file, "CA certificates")?);
-    if added == 0 {
-        return Err(DriverError::with_hint(
-            format!("{} has no usable CA certificate", ca_file.display()),
-            "expected PEM: -----BEGIN CERTIFICATE-----",
-        ));
-    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = match tls.insecure {
+        true => Arc::new(trust::Anybody {
+            schemes: provider
+                .signature_verification_algorithms
+                .supported_schemes(),
+        }),
+        false => Arc::new(trust(tls, &provider)?),
+    };
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| DriverError::new(format!("TLS cannot be set up: {error}")))?
-        .with_root_certificates(roots);
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
     let config = match (&tls.cert_file, &tls.key_file) {
         (None, None) => builder.with_no_client_auth(),
         (Some(cert_file), Some(key_file)) => {
@@ -76,6 +73,36 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
         }
     };
     Ok(Arc::new(config))
+}
+
+/// Who is trusted: those in the file that was named, else those that the system trusts.
+fn trust(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<Trust, DriverError> {
+    let system = || {
+        SYSTEM_AUTHORITIES
+            .iter()
+            .map(Path::new)
+            .find(|p| p.exists())
+    };
+    let Some(file) = tls.ca_file.as_deref().or_else(system) else {
+        return Err(DriverError::with_hint(
+            "an endpoint with TLS, but no authorities to check its certificate against",
+            "--ca FILE with the authority's or the server's own certificate (PEM), or install the system's authorities (ca-certificates)",
+        ));
+    };
+    let found = certificates(file, "CA certificates")?;
+    let (named, from) = match tls.ca_file.is_some() {
+        true => (found.clone(), file.display().to_string()),
+        false => (Vec::new(), format!("{} (the system's)", file.display())),
+    };
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(found);
+    if added == 0 {
+        return Err(DriverError::with_hint(
+            format!("{} has no usable CA certificate", file.display()),
+            "expected PEM: -----BEGIN CERTIFICATE-----",
+        ));
+    }
+    Trust::new(roots, named, from, provider)
 }
 
 fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, DriverError> {

@@ -1,10 +1,14 @@
 //! The command line, as the user types it.
 
-use std::net::SocketAddr;
+mod tools;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_engine::assignment::Workers;
+use serde::{Deserialize, Serialize};
+
+pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
@@ -24,17 +28,17 @@ Examples:
   pubgauge run --on mqtt://host:1883     a broker that is running already
   pubgauge plan studies/first-look.toml  what would be done, starting nothing
   pubgauge report results/first-look     table and page of an earlier run
+  pubgauge compare results/a results/b   better, worse, the same, or cannot tell
 
-Exit codes: 0 fine, 1 a criterion of the study not met, 2 the run is not valid,
-3 bad input.";
+Exit codes: 0 fine, 1 a criterion of the study not met (compare: something is
+worse), 2 the run is not valid (compare: cannot tell), 3 bad input.";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a study: a file, the daily flags, or (with neither) the built-in first look.
     Run(Box<RunArgs>),
-    /// Print every trial of a study, how long it takes, what each setting becomes on each
-    /// system, and what cannot be had. Starts nothing.
+    /// Print what a run would do, how long it takes, and what cannot be had. Starts nothing.
     Plan(Box<PlanArgs>),
     /// List the known systems: found or not, version, and the command that installs each; or
     /// install them.
@@ -44,6 +48,11 @@ pub enum Verb {
     Check(CheckArgs),
     /// Rebuild the table and the page from the folder of a run.
     Report(ReportArgs),
+    /// Compare two runs, or two systems or settings of one: better, worse, the same, or cannot
+    /// tell, figure by figure.
+    Compare(CompareArgs),
+    /// Write the figures of a run for other programs: CSV, JSON, Parquet, OpenMetrics, JUnit.
+    Export(ExportArgs),
     /// Measure this machine and this tool, and store the result for later runs.
     Calibrate(CalibrateArgs),
     /// Work with recorded traces.
@@ -54,6 +63,23 @@ pub enum Verb {
         /// Of what.
         #[arg(value_enum)]
         of: SchemaOf,
+        /// As for every verb; a schema is JSON in any case.
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Print a script that completes this command line in a shell.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write those of all verbs into a folder.
+    Man {
+        /// The verb; the page of pubgauge itself if absent.
+        verb: Vec<String>,
+        /// Write all pages into this folder.
+        #[arg(long, value_name = "DIR", conflicts_with = "verb")]
+        out: Option<PathBuf>,
     },
     /// Serve as a built-in system, in the foreground (used by `run` itself).
     #[command(subcommand, hide = true)]
@@ -65,8 +91,49 @@ pub enum Verb {
 pub enum SchemaOf {
     /// Study files.
     Study,
-    /// `results.json`.
+    /// `results.json`, and what `run --json` and `report --json` print.
     Results,
+}
+
+/// What is printed, for every verb.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Output {
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// No progress and no remarks: standard error has nothing but errors.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl Output {
+    /// Says something about what is being done, on standard error.
+    pub fn remark(&self, words: &str) {
+        if !self.quiet {
+            eprintln!("{words}");
+        }
+    }
+}
+
+/// What a gate in CI is told.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "For CI")]
+pub struct GateArgs {
+    /// Write the outcomes as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Annotations on standard error; `github` if GITHUB_ACTIONS is `true`, else `none`.
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub annotations: Option<Annotations>,
+}
+
+/// Forms of annotations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Annotations {
+    /// Workflow commands of GitHub Actions.
+    Github,
+    /// None.
+    None,
 }
 
 /// Which systems, which study, which changes to it.
@@ -78,6 +145,10 @@ pub struct Selection {
     /// mqtt://host:1883 or mqtts://user@host.
     #[arg(long, value_name = "SYSTEM,...", value_delimiter = ',')]
     pub on: Vec<String>,
+    /// Named settings, each run in turn: latency, throughput, durable, constrained,
+    /// tuned, default (docs/profiles.md).
+    #[arg(long, value_name = "PROFILE,...", value_delimiter = ',')]
+    pub profile: Vec<String>,
     /// Change one value of the study, for example --set settings.in-flight=100.
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
@@ -98,10 +169,16 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether nothing at all is selected.
+    pub fn is_empty(&self) -> bool {
+        self.is_first_look() && self.repeats.is_none()
+    }
+
     /// Whether the built-in first look is asked for, as it is.
     pub fn is_first_look(&self) -> bool {
         self.study.is_none()
             && self.on.is_empty()
+            && self.profile.is_empty()
             && self.set.is_empty()
             && self.daily == Daily::default()
     }
@@ -141,16 +218,22 @@ pub struct Daily {
 }
 
 /// How external systems are logged in to.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Args)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Systems that run already")]
 pub struct Login {
     /// File whose first line is the password (else the variable PUBGAUGE_PASSWORD). The password
     /// never reaches results or logs.
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Authorities that may have signed the server's certificate (PEM).
+    /// Authorities that may have signed the server's certificate, or that certificate itself
+    /// (PEM); default: the authorities that this machine trusts.
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// Take whatever certificate the server shows: anybody between can read and change what is
+    /// sent, the password included. The results say so.
+    #[arg(long, conflicts_with = "ca")]
+    pub insecure: bool,
     /// The client's certificate chain (PEM).
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
@@ -168,25 +251,31 @@ pub struct RunArgs {
     /// Folder for the results; default: results/STUDY-TIME.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on with a run that was cut off.
+    /// Go on with a run that was cut off, as it was begun: study, systems and flags are in its
+    /// folder.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     pub resume: Option<PathBuf>,
+    /// While it runs, answer http://ADDR/metrics with live figures (OpenMetrics). A port, or
+    /// HOST:PORT; without a host only this machine can ask.
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
     /// How external systems are logged in to.
     #[command(flatten)]
     pub login: Login,
     /// How the client works.
     #[command(flatten)]
     pub client: ClientArgs,
-    /// Print the results as JSON instead of a table.
-    #[arg(long)]
-    pub json: bool,
-    /// No progress.
-    #[arg(short, long)]
-    pub quiet: bool,
+    /// What a gate is told.
+    #[command(flatten)]
+    pub gate: GateArgs,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// How the client works.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Args)]
+#[serde(deny_unknown_fields)]
 #[command(next_help_heading = "Client")]
 pub struct ClientArgs {
     /// Worker threads for publishing devices.
@@ -204,6 +293,17 @@ pub struct ClientArgs {
     /// Processors for the workers, in turn.
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     pub pin: Vec<usize>,
+}
+
+impl Default for ClientArgs {
+    fn default() -> Self {
+        ClientArgs {
+            publisher_workers: 1,
+            subscriber_workers: 1,
+            realtime: None,
+            pin: Vec::new(),
+        }
+    }
 }
 
 impl ClientArgs {
@@ -226,17 +326,20 @@ pub struct PlanArgs {
     /// Study and systems.
     #[command(flatten)]
     pub selection: Selection,
-    /// Print the plan as JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Show all of it: every trial in its order, what each setting becomes on each system.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// How external systems are logged in to.
+    #[command(flatten)]
+    pub login: Login,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `pubgauge systems`.
 #[derive(Debug, Args)]
 pub struct SystemsArgs {
-    /// Print as JSON.
-    #[arg(long)]
-    pub json: bool,
     /// Show what each system can do: a row for each capability, a column for each system in each
     /// variant. With one or two systems, what each cell is in the system's own terms.
     #[arg(long, conflicts_with = "install")]
@@ -252,12 +355,7 @@ pub struct SystemsArgs {
     /// Install these systems, or `all` that can be installed: shows what will be done, and asks
     /// first. Java servers are fetched with Maven into the cache (PUBGAUGE_CACHE, else
     /// ~/.cache/pubgauge).
-    #[arg(
-        long,
-        value_name = "SYSTEM,...",
-        value_delimiter = ',',
-        conflicts_with = "json"
-    )]
+    #[arg(long, value_name = "SYSTEM,...", value_delimiter = ',')]
     pub install: Vec<String>,
     /// Do not ask before installing.
     #[arg(short, long, requires = "install")]
@@ -270,6 +368,9 @@ pub struct SystemsArgs {
         value_delimiter = ':'
     )]
     pub systems: Vec<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `pubgauge check`.
@@ -284,12 +385,6 @@ pub struct CheckArgs {
     /// Show what was found of every claim, not only what is broken.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Print as JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// No progress.
-    #[arg(short, long)]
-    pub quiet: bool,
     /// More folders with system files.
     #[arg(
         long,
@@ -298,6 +393,9 @@ pub struct CheckArgs {
         value_delimiter = ':'
     )]
     pub systems: Vec<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `pubgauge report`.
@@ -305,108 +403,88 @@ pub struct CheckArgs {
 pub struct ReportArgs {
     /// Folder of a run.
     pub dir: PathBuf,
-    /// Print the results as JSON instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What a gate is told.
+    #[command(flatten)]
+    pub gate: GateArgs,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `pubgauge compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Folder of a run: A, which is compared with.
+    pub a: PathBuf,
+    /// Folder of another run: B. Without it, two systems or settings of A are compared.
+    pub b: Option<PathBuf>,
+    /// The system of A and that of B; one for both, if only one is named.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub systems: Vec<String>,
+    /// The variant of the settings of A and that of B; one for both, if only one is named.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub settings: Vec<String>,
+    /// Only this workload.
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<String>,
+    /// Only these figures, such as latency.p99 or system-memory. Fewer figures have narrower
+    /// intervals.
+    #[arg(long, value_name = "FIGURE,...", value_delimiter = ',')]
+    pub figure: Vec<String>,
+    /// Change up to which two figures are the same.
+    #[arg(long, value_name = "PERCENT", default_value = "5%")]
+    pub margin: String,
+    /// What a gate is told.
+    #[command(flatten)]
+    pub gate: GateArgs,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `pubgauge export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Folder of a run.
+    pub dir: PathBuf,
+    /// The form.
+    #[arg(long, value_name = "FORM", value_enum, default_value = "csv")]
+    pub format: ExportFormat,
+    /// Only these tables: trials, flows, series, percentiles.
+    #[arg(long, value_name = "TABLE,...", value_delimiter = ',',
+          value_parser = pubgauge_export::tables::NAMES)]
+    pub table: Vec<String>,
+    /// Folder for the files; `export` in that of the run if absent. `-` writes one table,
+    /// OpenMetrics or JUnit XML to standard output.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Forms of export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A file for each table, with a head line.
+    Csv,
+    /// A file for each table, a list of objects.
+    Json,
+    /// A file for each table.
+    Parquet,
+    /// One text with the figures of each trial, for Prometheus and its kin.
+    Openmetrics,
+    /// Criteria and trials as the test cases of JUnit XML.
+    Junit,
 }
 
 /// `pubgauge calibrate`.
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {
-    /// Print as JSON.
-    #[arg(long)]
-    pub json: bool,
     /// Only measure; do not store the result for later runs.
     #[arg(long)]
     pub no_store: bool,
-}
-
-/// `pubgauge trace`.
-#[derive(Debug, Subcommand)]
-pub enum TraceVerb {
-    /// Check a recorded trace and say what is in it.
-    Show {
-        /// Trace file: CSV or NDJSON, gzip accepted.
-        file: PathBuf,
-    },
-    /// Convert ordinary CSV files to a recorded trace.
-    Convert(Box<ConvertArgs>),
-}
-
-/// `pubgauge trace convert`.
-#[derive(Debug, Args)]
-pub struct ConvertArgs {
-    /// CSV files; gzip accepted; merged in order of time.
-    #[arg(required = true)]
-    pub files: Vec<PathBuf>,
-    /// Where to write the trace (CSV; compressed if the name ends in .gz).
-    #[arg(short, long, value_name = "FILE")]
-    pub out: PathBuf,
-    /// Column with the time: its name, or its number from 1.
-    #[arg(long, value_name = "COLUMN")]
-    pub time: String,
-    /// How the time is written: epoch-s, epoch-ms, rfc3339, ymd-hms, dmy-hms, or a strptime
-    /// pattern such as "%d.%m.%Y %H:%M".
-    #[arg(long, value_name = "FORMAT")]
-    pub time_format: Option<String>,
-    /// Column with the device.
-    #[arg(long, value_name = "COLUMN")]
-    pub device: Option<String>,
-    /// The device from the file's name, for example "meter-{device}_*.csv".
-    #[arg(long, value_name = "PATTERN", conflicts_with = "device")]
-    pub device_from_file: Option<String>,
-    /// Column with the topic.
-    #[arg(long, value_name = "COLUMN")]
-    pub topic: Option<String>,
-    /// Column with the size in bytes.
-    #[arg(long, value_name = "COLUMN")]
-    pub size: Option<String>,
-    /// The same size for every message, in bytes.
-    #[arg(long, value_name = "BYTES", conflicts_with = "size")]
-    pub size_bytes: Option<u32>,
-    /// The size of a compact JSON object with these members; $time and $device are known.
-    #[arg(long, value_name = "KEY=COLUMN,...", value_delimiter = ',', conflicts_with_all = ["size", "size_bytes"])]
-    pub size_of_json: Vec<String>,
-    /// Column with the payload itself.
-    #[arg(long, value_name = "COLUMN")]
-    pub payload: Option<String>,
-    /// Character between columns.
-    #[arg(long, value_name = "CHARACTER")]
-    pub delimiter: Option<char>,
-    /// The files have no header line.
-    #[arg(long)]
-    pub no_header: bool,
-    /// Leave out messages whose value in this column equals the device's last one.
-    #[arg(long, value_name = "COLUMN")]
-    pub drop_repeats: Option<String>,
-    /// Send on change: keep a message only if this column moved by so much, in its own unit or
-    /// in percent of the last value kept (the larger of both), for example 2:2:5%.
-    #[arg(long, value_name = "COLUMN:CHANGE[:PERCENT%]")]
-    pub on_change: Vec<String>,
-    /// Sort messages that are out of order, instead of refusing them.
-    #[arg(long)]
-    pub sort: bool,
-}
-
-/// `pubgauge serve`.
-#[derive(Debug, Subcommand)]
-pub enum ServeVerb {
-    /// The reference broker: MQTT 3.1.1 and 5 in memory, no broker for production.
-    ReferenceBroker {
-        /// Address to listen on; port 0 takes a free one.
-        #[arg(long, default_value = "127.0.0.1:1883")]
-        listen: SocketAddr,
-    },
-    /// An XSUB/XPUB forwarder for ZeroMQ.
-    ZeromqForwarder {
-        /// Where publishers connect, for example tcp://127.0.0.1:5555.
-        #[arg(long)]
-        publishers: String,
-        /// Where subscribers connect.
-        #[arg(long)]
-        subscribers: String,
-        /// File with the settings of its queues, as JSON.
-        #[arg(long)]
-        settings: Option<PathBuf>,
-    },
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }

@@ -16,6 +16,7 @@ use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::local;
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::model::Distribution;
+use pubgauge_results::verdict::thresholds;
 use pubgauge_runner::trial::prepare_thread;
 use pubgauge_testbed::{Catalog, NoiseMeter, Testbed};
 use pubgauge_workload::{
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, print};
+use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
 
 /// What a calibration found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,6 +75,37 @@ pub struct Agreement {
     pub reordered: (u64, u64),
 }
 
+/// For what the client of this machine is good enough: where its own part stays below the share from
+/// which a verdict calls a trial client-bound.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GoodFor {
+    /// Medians of latency from here on, ns; absent if the lag is not known.
+    pub median_latency_above_ns: Option<f64>,
+    /// 99th percentiles of latency from here on, ns.
+    pub p99_latency_above_ns: Option<f64>,
+    /// Messages of 64 B published per second and client core.
+    pub published_msgs_per_s_per_core: f64,
+    /// Messages of 64 B received per second and client core.
+    pub received_msgs_per_s_per_core: f64,
+}
+
+impl Calibration {
+    /// What follows from the figures by the limits of the verdicts.
+    pub fn good_for(&self) -> GoodFor {
+        let above = |quantile| {
+            let lag = self.send_lag_ns.quotable(quantile)?;
+            Some(lag as f64 / thresholds::LAG_SHARE)
+        };
+        let below = |path: &PathCost| path.msgs_per_cpu_s * thresholds::PACED_RUNNING;
+        GoodFor {
+            median_latency_above_ns: above(0.5),
+            p99_latency_above_ns: above(0.99),
+            published_msgs_per_s_per_core: below(&self.publish),
+            received_msgs_per_s_per_core: below(&self.receive),
+        }
+    }
+}
+
 impl Agreement {
     /// Whether every count is exact.
     pub fn counts_are_exact(&self) -> bool {
@@ -81,6 +113,14 @@ impl Agreement {
             .iter()
             .all(|(real, reported)| real == reported)
     }
+}
+
+/// A calibration for machines.
+#[derive(Serialize)]
+struct CalibrationJson<'a> {
+    #[serde(flatten)]
+    calibration: &'a Calibration,
+    good_for: GoodFor,
 }
 
 /// Messages per second of the timer test.
@@ -471,7 +511,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;
     let scratch = crate::signals::scratch().map_err(Ending::not_valid)?;
     let calibration = measure(&testbed, &catalog, scratch.path(), &stop, |part| {
-        eprintln!("measuring: {part}")
+        args.output.remark(&format!("measuring: {part}"));
     })
     .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
     let kept = if args.no_store {
@@ -479,11 +519,11 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     } else {
         Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?)
     };
-    if args.json {
-        print(&format!(
-            "{}\n",
-            serde_json::to_string_pretty(&calibration).unwrap_or_default()
-        ));
+    if args.output.json {
+        print_json(&CalibrationJson {
+            calibration: &calibration,
+            good_for: calibration.good_for(),
+        });
     } else {
         print(&words(&calibration));
         if let Some(path) = kept {
@@ -534,5 +574,58 @@ fn words(c: &Calibration) -> String {
         t.duplicated.0,
         t.reordered.1,
         t.reordered.0
+    ) + &good_for(&c.good_for())
+}
+
+/// What a reader can rely on.
+fn good_for(good: &GoodFor) -> String {
+    use pubgauge_report::units::{rate, time};
+    let above = |ns: Option<f64>| ns.map_or("not known".to_owned(), time);
+    format!(
+        "good enough for: latencies above {} (medians) and {} (99th percentiles), where the client's\n    lag is below {:.0} %; rates below {} published and {} received per client core, 64 B each\n",
+        above(good.median_latency_above_ns),
+        above(good.p99_latency_above_ns),
+        thresholds::LAG_SHARE * 100.0,
+        rate(good.published_msgs_per_s_per_core),
+        rate(good.received_msgs_per_s_per_core),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_enough_is_where_the_client_takes_a_tenth() {
+        let mut lag = histogram();
+        (0..10_000u64)
+            .for_each(|n| lag.saturating_record(if n < 9_800 { 40_000 } else { 300_000 }));
+        let path = |msgs_per_cpu_s| PathCost {
+            msgs_per_cpu_s,
+            raw_single_msgs_per_cpu_s: 1.0,
+            raw_batched_msgs_per_cpu_s: 1.0,
+            over_raw_single: 1.0,
+        };
+        let mut calibration = Calibration {
+            taken: String::new(),
+            pubgauge_version: String::new(),
+            machine_noise_ns: Distribution::default(),
+            send_lag_ns: Distribution::from_histogram(&lag),
+            publish: path(1e6),
+            receive: path(2e6),
+            truth: Agreement {
+                latency: Vec::new(),
+                worst_error: 0.0,
+                lost: (0, 0),
+                duplicated: (0, 0),
+                reordered: (0, 0),
+            },
+        };
+        assert_eq!(
+            good_for(&calibration.good_for()),
+            "good enough for: latencies above 400 µs (medians) and 3.00 ms (99th percentiles), where the client's\n    lag is below 10 %; rates below 700 k/s published and 1.40 M/s received per client core, 64 B each\n"
+        );
+        calibration.send_lag_ns = Distribution::default();
+        assert!(good_for(&calibration.good_for()).contains("above not known (medians)"));
+    }
 }

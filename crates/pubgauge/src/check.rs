@@ -11,7 +11,7 @@ use pubgauge_testbed::{Catalog, Kind, Running, SystemFile, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
-use crate::exit::{CRITERION, Ending, FINE, print};
+use crate::exit::{CRITERION, Ending, FINE, print, print_json};
 use crate::systems::wrap;
 use crate::{drivers, matrix, prepare, signals};
 
@@ -59,11 +59,11 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     let mut reports = Vec::new();
     for name in &names {
         let chosen = prepare::choose(&catalog, name, &testbed)?;
-        if !args.quiet {
+        if !args.output.quiet {
             eprintln!("checking {name}");
         }
         let report = one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
-        if !args.json {
+        if !args.output.json {
             print(&words(&report, args.verbose));
         }
         reports.push(report);
@@ -71,9 +71,8 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
             return Err(Ending::not_valid("stopped"));
         }
     }
-    if args.json {
-        let text = serde_json::to_string_pretty(&reports).unwrap_or_default();
-        print(&format!("{text}\n"));
+    if args.output.json {
+        print_json(&reports);
     }
     let failed = |r: &Report| r.lines.iter().any(|l| l.finding == Finding::Failed);
     Ok(if reports.iter().any(failed) {
@@ -126,7 +125,7 @@ fn one(
     let mut server = Server(Some(running));
     let mut lines = Vec::new();
     let mut told = |line: Line| {
-        if !args.quiet {
+        if !args.output.quiet {
             eprintln!("  {:11} {}", spelt(line.finding), line.claim);
         }
         lines.push(line);
@@ -277,7 +276,7 @@ fn words(report: &Report, verbose: bool) -> String {
     let count = |finding| report.lines.iter().filter(|l| l.finding == finding).count();
     let version = report.version.as_deref().unwrap_or("version unknown");
     let mut out = format!(
-        "{} ({version}): {} shown, {} broken as its file says, {} unsupported, {} unseen by clients, {} failed\n",
+        "{} ({version}): {} shown, {} broken as its file says, {} unsupported, {} unseen by clients (only tests of the driver can show it), {} failed\n",
         report.system,
         count(Finding::Shown),
         count(Finding::Broken),

@@ -95,3 +95,17 @@ pub fn listings(catalog: &Catalog, testbed: &Testbed) -> Vec<Listing> {
     }
     listings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_is_tuned() {
+        let mut tuned: Vec<&str> = pubgauge_study::tuned().keys().map(String::as_str).collect();
+        let mut names = NAMES.to_vec();
+        tuned.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(tuned, names);
+    }
+}

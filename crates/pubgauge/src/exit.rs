@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use serde::Serialize;
+
 /// All is well.
 pub const FINE: i32 = 0;
 /// A criterion of the study was not met.
@@ -41,6 +43,17 @@ impl Ending {
 
 /// Prints data to standard output; a reader that has gone away is no error.
 pub fn print(text: &str) {
+    print_bytes(text.as_bytes());
+}
+
+/// The same for data that need not be text.
+pub fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
+/// Prints a value as JSON, one member a line.
+pub fn print_json(value: &impl Serialize) {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    print(&format!("{text}\n"));
 }

@@ -8,9 +8,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pubgauge_testbed::install::{At, NoPlan, Plan};
 use pubgauge_testbed::{Catalog, SystemFile};
+use serde::Serialize;
 
+use crate::args::Output;
 use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, print};
+use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
 use crate::signals;
 use crate::systems::wrap;
 
@@ -21,7 +23,12 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 ///
 /// A system that is here already is passed over. Of several, those that can be installed are,
 /// whatever becomes of the others.
-pub fn install(catalog: &Catalog, names: &[String], yes: bool) -> Result<i32, Ending> {
+pub fn install(
+    catalog: &Catalog,
+    names: &[String],
+    yes: bool,
+    output: Output,
+) -> Result<i32, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let all = names.iter().any(|name| name == "all");
     let systems: Vec<SystemFile> = match all {
@@ -31,31 +38,51 @@ pub fn install(catalog: &Catalog, names: &[String], yes: bool) -> Result<i32, En
             .map(|name| catalog.get(name).map_err(Ending::bad_input))
             .collect::<Result<_, _>>()?,
     };
+    // Standard output belongs to the result if that is JSON.
+    let say = |words: &str| match (output.json, output.quiet) {
+        (_, true) => {}
+        (true, _) => eprint!("{words}"),
+        _ => print(words),
+    };
+    let mut told: Vec<Told> = Vec::new();
     let (mut plans, mut cannot) = (Vec::new(), Vec::new());
     for system in &systems {
         match Plan::new(system, testbed.program()) {
             Ok(plan) => plans.push(plan),
-            Err(already @ NoPlan::Already { .. }) => print(&format!("{already}\n")),
+            Err(already @ NoPlan::Already { .. }) => {
+                say(&format!("{already}\n"));
+                told.push(Told::new(&system.name, Done::Already, already));
+            }
             // `all` stands for what can be installed here: the rest is named and no failure.
-            Err(not) if all => print(&format!("passed over: {not}\n")),
-            Err(not) => cannot.push(not.to_string()),
+            Err(not) if all => {
+                say(&format!("passed over: {not}\n"));
+                told.push(Told::new(&system.name, Done::PassedOver, not));
+            }
+            Err(not) => cannot.push((system.name.clone(), not.to_string())),
         }
     }
     let (plans, by_root) = without_what_only_root_may(plans);
     if all {
-        by_root
-            .iter()
-            .for_each(|not| print(&format!("passed over: {not}\n")));
+        for (system, not) in by_root {
+            say(&format!("passed over: {not}\n"));
+            told.push(Told::new(&system, Done::PassedOver, not));
+        }
     } else {
         cannot.extend(by_root);
     }
     if !plans.is_empty() {
-        print(&words(&plans));
+        // What a question is about is shown in any case.
+        match yes {
+            true => say(&words(&plans)),
+            false => eprint_or_print(&words(&plans), output.json),
+        }
     }
-    for why in &cannot {
+    for (system, why) in cannot.iter() {
         eprintln!("{why}");
+        told.push(Told::new(system, Done::Failed, why));
     }
     if plans.is_empty() {
+        show(&told, output);
         return match cannot.is_empty() {
             true => Ok(FINE),
             false => Err(Ending::bad_input("nothing was installed")),
@@ -66,31 +93,76 @@ pub fn install(catalog: &Catalog, names: &[String], yes: bool) -> Result<i32, En
     }
     let stop = signals::install().map_err(Ending::not_valid)?;
     let mut done_already = BTreeSet::new();
-    let mut failed = Vec::new();
     for plan in &plans {
         if stop.load(Relaxed) {
-            failed.push(plan.system.clone());
+            told.push(Told::new(&plan.system, Done::Failed, "stopped by the user"));
             continue;
         }
-        let mut shown = Shown::new(&plan.system);
+        let mut shown = Shown::new(&plan.system, output.quiet);
         let result = plan.execute(&mut done_already, &mut |at| shown.goes_on(at, &stop));
         shown.finish();
         match result {
-            Ok(()) => print(&format!("{} is installed\n", plan.system)),
+            Ok(()) => {
+                say(&format!("{} is installed\n", plan.system));
+                told.push(Told::new(&plan.system, Done::Installed, ""));
+            }
             Err(error) => {
                 eprintln!("error: {error}");
-                failed.push(plan.system.clone());
+                told.push(Told::new(&plan.system, Done::Failed, error));
             }
         }
     }
-    match failed.is_empty() && cannot.is_empty() {
-        true => Ok(FINE),
-        false => Ok(NOT_VALID),
+    show(&told, output);
+    match told.iter().any(|told| told.outcome == Done::Failed) {
+        true => Ok(NOT_VALID),
+        false => Ok(FINE),
+    }
+}
+
+/// What became of a system, for machines.
+#[derive(Serialize)]
+struct Told {
+    system: String,
+    outcome: Done,
+    why: String,
+}
+
+impl Told {
+    fn new(system: &str, outcome: Done, why: impl ToString) -> Told {
+        Told {
+            system: system.to_owned(),
+            outcome,
+            why: why.to_string(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Done {
+    Installed,
+    /// It was here before.
+    Already,
+    /// `all` does not stand for it on this machine.
+    PassedOver,
+    Failed,
+}
+
+fn show(told: &[Told], output: Output) {
+    if output.json {
+        print_json(&told);
+    }
+}
+
+fn eprint_or_print(words: &str, json: bool) {
+    match json {
+        true => eprint!("{words}"),
+        false => print(words),
     }
 }
 
 /// Sets aside the plans that only root may carry out, with the commands for the user.
-fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<String>) {
+fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<(String, String)>) {
     // SAFETY: geteuid cannot fail.
     if unsafe { libc::geteuid() } == 0 {
         return (plans, Vec::new());
@@ -100,11 +172,12 @@ fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<String>) {
         let commands: Vec<String> = (plan.steps.iter())
             .map(|step| format!("\n  sudo {step}"))
             .collect();
-        format!(
-            "only root may install {}; with sudo:{}",
-            plan.system,
-            commands.concat()
-        )
+        let commands = commands.concat();
+        let words = format!(
+            "only root may install {}; with sudo:{commands}",
+            plan.system
+        );
+        (plan.system.clone(), words)
     });
     let said = said.collect();
     (ours, said)
@@ -176,13 +249,14 @@ fn ask(names: &[String]) -> Result<(), Ending> {
 struct Shown {
     system: String,
     bar: Option<ProgressBar>,
+    quiet: bool,
     step: Option<usize>,
     said: Duration,
 }
 
 impl Shown {
-    fn new(system: &str) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+    fn new(system: &str, quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
@@ -190,6 +264,7 @@ impl Shown {
         Shown {
             system: system.to_owned(),
             bar,
+            quiet,
             step: None,
             said: Duration::ZERO,
         }
@@ -209,7 +284,7 @@ impl Shown {
         if let Some(bar) = &self.bar {
             bar.set_message(what());
             bar.tick();
-        } else {
+        } else if !self.quiet {
             if self.step != Some(at.step) {
                 (self.step, self.said) = (Some(at.step), Duration::ZERO);
             }

@@ -11,10 +11,17 @@ mod args;
 mod calibrate;
 mod capacity;
 mod check;
+mod compare;
+mod completions;
 mod criteria;
 mod drivers;
+mod endpoint;
 mod exit;
+mod export;
+mod forecast;
+mod gate;
 mod install;
+mod invocation;
 mod matrix;
 mod plan;
 mod prepare;
@@ -24,6 +31,7 @@ mod run;
 mod serve;
 mod signals;
 mod systems;
+mod terminal;
 mod traces;
 
 use clap::Parser;
@@ -63,9 +71,13 @@ fn act(cli: Cli) -> Result<i32, Ending> {
         Verb::Systems(args) => systems::systems(&args),
         Verb::Check(args) => check::check(&args),
         Verb::Report(args) => report::report(&args),
+        Verb::Compare(args) => compare::compare(&args),
+        Verb::Export(args) => export::export(&args),
+        Verb::Completions { shell } => completions::completions(shell),
+        Verb::Man { verb, out } => completions::man(&verb, out.as_deref()),
         Verb::Calibrate(args) => calibrate::calibrate(&args),
         Verb::Trace(verb) => traces::act(&verb),
-        Verb::Schema { of } => {
+        Verb::Schema { of, .. } => {
             let schema = match of {
                 SchemaOf::Study => {
                     serde_json::to_string_pretty(&pubgauge_study::schema()).unwrap_or_default()

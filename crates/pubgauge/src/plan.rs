@@ -1,18 +1,23 @@
-//! `pubgauge plan`: what a run would do, starting nothing.
+//! `pubgauge plan`: what a run would do, starting nothing. One screen of it, or all with `--verbose`.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
-use pubgauge_driver::Mapping;
+use pubgauge_driver::{Mapping, Settings};
+use pubgauge_study::{PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE, print};
+use crate::exit::{Ending, FINE, print, print_json};
 use crate::prepare::{Prepared, prepare};
-use crate::progress::so_many_trials;
+use crate::progress::{about, so_many};
+use crate::run::tls;
 use crate::systems::wrap;
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
+
+/// How many notes are shown unless all are asked for: each connection may have one.
+pub const NOTES: usize = 5;
 
 /// A plan for machines.
 #[derive(Serialize)]
@@ -23,6 +28,8 @@ struct PlanJson<'a> {
     duration_s: f64,
     trials: Vec<TrialJson<'a>>,
     unsupported: Vec<UnsupportedJson<'a>>,
+    /// What is done differently from what the study says to the letter.
+    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -36,6 +43,14 @@ struct TrialJson<'a> {
     repeat: u32,
     duration_s: f64,
     mappings: Vec<Mapping>,
+    /// Flows with settings of their own.
+    flows: Vec<FlowJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FlowJson<'a> {
+    flow: &'a str,
+    mappings: Vec<Mapping>,
 }
 
 #[derive(Serialize)]
@@ -48,12 +63,12 @@ struct UnsupportedJson<'a> {
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
-    let prepared = prepare(&args.selection, &testbed)?;
-    print(&if args.json {
-        json(&prepared)
-    } else {
-        words(&prepared)
-    });
+    let tls = tls(&args.login)?;
+    let prepared = prepare(&args.selection, &testbed)?.reached_by(&tls);
+    match args.output.json {
+        true => print_json(&json(&prepared)),
+        false => print(&words(&prepared, args.verbose)),
+    }
     Ok(FINE)
 }
 
@@ -61,21 +76,36 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND as f64
 }
 
-fn mappings(
-    prepared: &Prepared,
-    system: &str,
-    settings: &pubgauge_driver::Settings,
-) -> Vec<Mapping> {
-    prepared
-        .systems
-        .get(system)
+fn mappings(prepared: &Prepared, system: &str, settings: &Settings) -> Vec<Mapping> {
+    let chosen = prepared.systems.get(system);
+    chosen
         .and_then(|s| s.resolve(settings).ok())
         .unwrap_or_default()
 }
 
-fn json(prepared: &Prepared) -> String {
+/// Flows with settings of their own.
+fn own_settings(trial: &PlannedTrial) -> impl Iterator<Item = (&str, &Settings)> {
+    trial.workload.flows.iter().filter_map(|flow| {
+        let own = (flow.settings as usize).checked_sub(1)?;
+        Some((flow.name.as_str(), trial.of_flows.get(own)?))
+    })
+}
+
+/// What the settings of a trial become, and those of its flows that have their own, by flow.
+fn all_mappings<'a>(
+    prepared: &Prepared,
+    trial: &'a PlannedTrial,
+) -> Vec<(Option<&'a str>, Vec<Mapping>)> {
+    let flows = own_settings(trial)
+        .map(|(flow, settings)| (Some(flow), mappings(prepared, &trial.system, settings)));
+    std::iter::once((None, prepared.mappings(trial)))
+        .chain(flows)
+        .collect()
+}
+
+fn json(prepared: &Prepared) -> PlanJson<'_> {
     let plan = &prepared.plan;
-    let json = PlanJson {
+    PlanJson {
         study: &plan.name,
         question: plan.question.as_deref(),
         seed: plan.seed,
@@ -92,7 +122,13 @@ fn json(prepared: &Prepared) -> String {
                 axes: &t.axes,
                 repeat: t.repeat,
                 duration_s: seconds(t.duration_estimate()),
-                mappings: mappings(prepared, &t.system, &t.settings),
+                mappings: prepared.mappings(t),
+                flows: own_settings(t)
+                    .map(|(flow, settings)| FlowJson {
+                        flow,
+                        mappings: mappings(prepared, &t.system, settings),
+                    })
+                    .collect(),
             })
             .collect(),
         unsupported: plan
@@ -104,44 +140,186 @@ fn json(prepared: &Prepared) -> String {
                 settings: &u.settings,
             })
             .collect(),
-    };
-    format!(
-        "{}\n",
-        serde_json::to_string_pretty(&json).unwrap_or_default()
-    )
+        notes: &plan.notes,
+    }
 }
 
-fn words(prepared: &Prepared) -> String {
+/// The plan.
+fn words(prepared: &Prepared, verbose: bool) -> String {
     let plan = &prepared.plan;
     let mut out = format!("study {}\n", plan.name);
     if let Some(question) = &plan.question {
         out.push_str(&wrap(question, 2));
     }
     out.push_str(&format!(
-        "{}, about {:.0} s in all; order and draws from seed {}\n\nworkloads\n",
-        so_many_trials(plan.trials.len() as u64),
-        seconds(plan.duration_estimate()).ceil(),
+        "{}, about {} in all; order and draws from seed {}\n\nworkloads\n",
+        so_many(plan.trials.len() as u64, "trial"),
+        about(Duration::from_nanos(plan.duration_estimate())),
         plan.seed
     ));
     let mut shown = Vec::new();
     for trial in &plan.trials {
-        let info = describe(&trial.workload);
-        let mut text = format!(
-            "{}: {} publishers, {} subscribers, {} topics",
-            info.name, info.publishers, info.subscribers, info.topics
-        );
-        for flow in &trial.workload.flows {
-            text.push_str(&format!(
-                "; {}: {}, {}",
-                flow.name,
-                size_words(&flow.size),
-                arrival_words(&flow.arrivals)
-            ));
-        }
+        let text = workload(trial);
         if !shown.contains(&text) {
             out.push_str(&wrap(&text, 2));
             shown.push(text);
         }
+    }
+    out.push_str(&match verbose {
+        true => all(prepared),
+        false => one_screen(prepared),
+    });
+    let unsupported = plan.unsupported.iter().flat_map(|cell| {
+        cell.settings.iter().map(|u| {
+            let words = format!("{} = {}: {}", u.setting, u.value, u.reason);
+            (words, cell.system.as_str())
+        })
+    });
+    section(&mut out, "what cannot be had", by_words(unsupported));
+    let most = if verbose { usize::MAX } else { NOTES };
+    section(&mut out, "notes", notes(&plan.notes, most));
+    if !verbose {
+        out.push_str("\nevery trial in its order, and what each setting becomes: --verbose\n");
+    }
+    out
+}
+
+/// The first notes, and how many more there are.
+pub fn notes(notes: &[String], most: usize) -> Vec<String> {
+    let mut shown: Vec<String> = notes.iter().take(most).cloned().collect();
+    match notes.len() - shown.len() {
+        0 => {}
+        more => shown.push(format!("and {}", so_many(more as u64, "more note"))),
+    }
+    shown
+}
+
+fn workload(trial: &PlannedTrial) -> String {
+    let info = describe(&trial.workload);
+    let mut text = format!(
+        "{}: {}, {}, {}",
+        info.name,
+        so_many(info.publishers.into(), "publisher"),
+        so_many(info.subscribers.into(), "subscriber"),
+        so_many(info.topics.into(), "topic")
+    );
+    for flow in &trial.workload.flows {
+        text.push_str(&format!(
+            "; {}: {}, {}",
+            flow.name,
+            size_words(&flow.size),
+            arrival_words(&flow.arrivals)
+        ));
+    }
+    text
+}
+
+fn section(out: &mut String, title: &str, lines: Vec<String>) {
+    if !lines.is_empty() {
+        out.push_str(&format!("\n{title}\n"));
+        lines.iter().for_each(|line| out.push_str(&wrap(line, 2)));
+    }
+}
+
+/// `A, B: words` for each words that systems have in common, in the order in which they come.
+fn by_words<'a>(said: impl Iterator<Item = (String, &'a str)>) -> Vec<String> {
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    for (words, system) in said {
+        match all.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, systems)) if systems.contains(&system) => {}
+            Some((_, systems)) => systems.push(system),
+            None => all.push((words, vec![system])),
+        }
+    }
+    let line = |(words, systems): &(String, Vec<&str>)| format!("{}: {words}", systems.join(", "));
+    all.iter().map(line).collect()
+}
+
+/// A setting and what it becomes.
+fn becomes(m: &Mapping) -> String {
+    format!("{} = {}: {}", m.setting, m.value, m.native)
+}
+
+/// What is varied, and what the settings that are asked for become.
+fn one_screen(prepared: &Prepared) -> String {
+    let plan = &prepared.plan;
+    let mut varied = vec![
+        (
+            "systems",
+            distinct(plan.trials.iter().map(|t| t.system.as_str())),
+        ),
+        (
+            "settings",
+            distinct(plan.trials.iter().map(|t| t.settings_name.as_str())),
+        ),
+    ];
+    varied.retain(|(name, values)| *name == "systems" || values.len() > 1);
+    let axes = distinct(
+        plan.trials
+            .iter()
+            .flat_map(|t| t.axes.iter().map(|(axis, _)| axis.as_str())),
+    );
+    for axis in axes {
+        let values = plan.trials.iter().flat_map(|t| &t.axes);
+        let values = values
+            .filter(|(name, _)| name == axis)
+            .map(|(_, value)| value.as_str());
+        varied.push((axis, distinct(values)));
+    }
+    let lines = varied
+        .iter()
+        .map(|(name, values)| format!("{name}: {}", values.join(", ")));
+    let mut lines: Vec<String> = lines.collect();
+    if plan.repeats > 1 {
+        lines.push(format!("repeats: {}", plan.repeats));
+    }
+    let mut out = String::new();
+    section(&mut out, "varied", lines);
+    let mut asked = Vec::new();
+    for t in &plan.trials {
+        for (flow, mappings) in all_mappings(prepared, t) {
+            let flow = flow.map_or(String::new(), |flow| format!("flow {flow}: "));
+            for m in mappings {
+                if m.value != "default" {
+                    asked.push((format!("{flow}{}", becomes(&m)), t.system.as_str()));
+                }
+            }
+        }
+    }
+    section(
+        &mut out,
+        "what is asked for becomes",
+        by_words(asked.into_iter()),
+    );
+    out
+}
+
+/// The distinct values, in order.
+fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut distinct: Vec<&str> = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct.sort_unstable();
+    distinct
+}
+
+/// Every trial, and every setting.
+fn all(prepared: &Prepared) -> String {
+    let plan = &prepared.plan;
+    let mut out = String::new();
+    let used = |p: &&Profile| {
+        plan.trials
+            .iter()
+            .any(|t| t.profile.as_ref() == Some(&p.name))
+    };
+    for (nth, profile) in profiles().iter().filter(used).enumerate() {
+        if nth == 0 {
+            out.push_str("\nprofiles\n");
+        }
+        out.push_str(&wrap(&format!("{}: {}", profile.name, profile.about), 2));
     }
     out.push_str("\ntrials, in order\n");
     for t in &plan.trials {
@@ -168,28 +346,29 @@ fn words(prepared: &Prepared) -> String {
         ));
     }
     out.push_str("\nwhat each setting becomes\n");
-    let mut seen: BTreeMap<(&str, &str), ()> = BTreeMap::new();
+    let mut seen: Vec<(String, Vec<Mapping>)> = Vec::new();
     for t in &plan.trials {
-        if seen.insert((&t.system, &t.settings_name), ()).is_some() {
-            continue;
-        }
-        out.push_str(&format!("  {} ({})\n", t.system, t.settings_name));
-        for m in mappings(prepared, &t.system, &t.settings) {
-            out.push_str(&wrap(
-                &format!("{} = {}: {}", m.setting, m.value, m.native),
-                4,
-            ));
-        }
-    }
-    if !plan.unsupported.is_empty() {
-        out.push_str("\nwhat cannot be had\n");
-        for cell in &plan.unsupported {
-            for u in &cell.settings {
-                out.push_str(&wrap(
-                    &format!("{}: {} = {}: {}", cell.system, u.setting, u.value, u.reason),
-                    2,
-                ));
+        for (flow, mappings) in all_mappings(prepared, t) {
+            let whole = format!("{} ({})", t.system, t.settings_name);
+            let mut title = match flow {
+                None => whole,
+                Some(flow) => format!("{whole}, flow {flow} of {}", t.workload.name),
+            };
+            let known = |(other, theirs): &(String, Vec<Mapping>)| {
+                *theirs == mappings && other.starts_with(&title)
+            };
+            if seen.iter().any(known) {
+                continue;
             }
+            // `tuned` depends on the workload.
+            if seen.iter().any(|(other, _)| *other == title) {
+                title = format!("{title}, {}", t.workload.name);
+            }
+            out.push_str(&format!("  {title}\n"));
+            for m in &mappings {
+                out.push_str(&wrap(&becomes(m), 4));
+            }
+            seen.push((title, mappings));
         }
     }
     out

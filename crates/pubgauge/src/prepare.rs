@@ -1,9 +1,10 @@
 //! From the command line to a plan over real systems, starting nothing.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Unsupported};
+use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Tls, Unsupported};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
@@ -11,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::args::{Daily, Selection};
 use crate::exit::Ending;
+use crate::invocation::{Found, Invocation};
 use crate::{capacity, drivers};
 use pubgauge_runner::convert::one_line;
 
@@ -22,6 +24,10 @@ pub struct Prepared {
     pub plan: Plan,
     /// The systems, by the name that the plan uses.
     pub systems: BTreeMap<String, Chosen>,
+    /// Where the study's relative paths count from.
+    pub folder: PathBuf,
+    /// The systems on this machine.
+    pub found: Found,
 }
 
 /// A system of a plan.
@@ -32,26 +38,72 @@ pub struct Chosen {
     pub variant: Option<String>,
     /// Its driver.
     pub driver: Arc<dyn Driver>,
+    /// How it is reached by TLS, where that was said.
+    pub tls: Option<Tls>,
 }
 
 impl Chosen {
-    /// What settings become on this system.
+    /// What settings become on this system, and whether its certificate goes unchecked.
     pub fn resolve(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        let target = Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {
-            vec![Unsupported {
-                setting: "variant".into(),
-                value: self.variant.clone().unwrap_or_default(),
-                reason: e.to_string(),
-            }]
-        })?;
-        self.driver.resolve(settings, &target)
+        let mut target =
+            Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {
+                vec![Unsupported {
+                    setting: "variant".into(),
+                    value: self.variant.clone().unwrap_or_default(),
+                    reason: e.to_string(),
+                }]
+            })?;
+        target.tls.clone_from(&self.tls);
+        let mut mappings = self.driver.resolve(settings, &target)?;
+        mappings.extend(target.unchecked());
+        Ok(mappings)
+    }
+}
+
+impl Prepared {
+    /// All systems are reached so, where they have TLS.
+    pub fn reached_by(mut self, tls: &Option<Tls>) -> Prepared {
+        for chosen in self.systems.values_mut() {
+            chosen.tls.clone_from(tls);
+        }
+        let unchecked = self.unchecked();
+        self.plan.notes.extend(unchecked);
+        self
+    }
+
+    /// Systems whose certificate goes unchecked, and what that gives up.
+    fn unchecked(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        for trial in &self.plan.trials {
+            let chosen = self.systems.get(&trial.system);
+            let mappings = chosen.and_then(|c| c.resolve(&trial.settings).ok());
+            for mapping in mappings.into_iter().flatten() {
+                let note = format!("{}: {}", trial.system, mapping.native);
+                if mapping.setting == "tls" && !told.contains(&note) {
+                    told.push(note);
+                }
+            }
+        }
+        told
+    }
+}
+
+impl Prepared {
+    /// What a trial's settings become on its system, wishes in vain included.
+    pub fn mappings(&self, trial: &PlannedTrial) -> Vec<Mapping> {
+        let chosen = self.systems.get(&trial.system);
+        let resolved = chosen.and_then(|chosen| chosen.resolve(&trial.settings).ok());
+        trial.mappings(resolved.unwrap_or_default())
     }
 }
 
 /// Reads the study, plans it, and asks every driver what each setting becomes.
 pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
     let catalog = Catalog::load(&selection.systems).map_err(Ending::bad_input)?;
-    let (mut study, given) = study(selection)?;
+    let (mut study, given, folder) = study(selection)?;
+    study
+        .apply_profiles(&selection.profile)
+        .map_err(Ending::bad_input)?;
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
@@ -60,20 +112,54 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
+    planned(study, given, folder, options, &catalog, testbed)
+}
+
+/// The same for a run that goes on: its study, and the systems that there were when it began.
+pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, Ending> {
+    let catalog = Catalog::load(&begun.systems).map_err(Ending::bad_input)?;
+    let study = Study::parse("the study of the run", &begun.study, &begun.folder)
+        .map_err(Ending::bad_input)?;
+    let options = PlanOptions {
+        known: Known {
+            found: begun.found.plain.clone(),
+            found_variants: begun.found.variants.clone(),
+            first_look: begun.found.first_look.clone(),
+            ..known(&catalog, testbed)
+        },
+        on: pubgauge_testbed::join_addresses(&begun.on),
+        repeats: begun.repeats,
+    };
+    let (given, folder) = (begun.study.clone(), begun.folder.clone());
+    planned(study, given, folder, options, &catalog, testbed)
+}
+
+fn planned(
+    study: Study,
+    given: String,
+    folder: PathBuf,
+    options: PlanOptions,
+    catalog: &Catalog,
+    testbed: &Testbed,
+) -> Result<Prepared, Ending> {
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
     let mut systems = BTreeMap::new();
     for trial in &plan.trials {
         if !systems.contains_key(&trial.system) {
             systems.insert(
                 trial.system.clone(),
-                choose(&catalog, &trial.system, testbed)?,
+                choose(catalog, &trial.system, testbed)?,
             );
         }
     }
-    plan.split_unsupported(|system, settings| match systems.get(system) {
+    take_fitting_variants(&mut plan, &mut systems, catalog, testbed)?;
+    plan.tune(|system| Some(systems.get(system)?.driver.name().to_owned()));
+    let resolve = |system: &str, settings: &Settings| match systems.get(system) {
         Some(chosen) => chosen.resolve(settings).map(|_| ()),
         None => Ok(()),
-    });
+    };
+    plan.grant_wishes(resolve);
+    plan.split_unsupported(resolve);
     split_subscriptions(&mut plan, &systems);
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");
@@ -92,10 +178,60 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         given,
         plan,
         systems,
+        folder,
+        found: Found {
+            plain: options.known.found,
+            variants: options.known.found_variants,
+            first_look: options.known.first_look,
+        },
     })
 }
 
-fn study(selection: &Selection) -> Result<(Study, String), Ending> {
+/// Where a profile promises what only the configuration of a server can keep, takes a variant of the
+/// system that keeps it, unless the user named one.
+fn take_fitting_variants(
+    plan: &mut Plan,
+    systems: &mut BTreeMap<String, Chosen>,
+    catalog: &Catalog,
+    testbed: &Testbed,
+) -> Result<(), Ending> {
+    let mut notes = Vec::new();
+    for trial in plan.trials.iter_mut().filter(|t| t.profile.is_some()) {
+        let asked: Vec<Settings> = trial.all_settings().cloned().collect();
+        let fits = |chosen: &Chosen| asked.iter().all(|s| chosen.resolve(s).is_ok());
+        let Some(chosen) = systems.get(&trial.system) else {
+            continue;
+        };
+        if chosen.variant.is_some() || trial.system.contains("://") || fits(chosen) {
+            continue;
+        }
+        let variants = chosen.file.variants.keys();
+        let names: Vec<String> = variants.map(|v| format!("{}:{v}", trial.system)).collect();
+        let driver = chosen.driver.name().to_owned();
+        for name in names {
+            let other = choose(catalog, &name, testbed)?;
+            if other.driver.name() != driver || !fits(&other) {
+                continue;
+            }
+            notes.push(format!(
+                "{} is run as {name}, which keeps what the profile `{}` asks for",
+                trial.system,
+                trial.profile.as_deref().unwrap_or_default()
+            ));
+            trial.cell = trial.cell.replacen(&trial.system, &name, 1);
+            trial.system.clone_from(&name);
+            systems.entry(name).or_insert(other);
+            break;
+        }
+    }
+    notes.sort();
+    notes.dedup();
+    plan.notes.extend(notes);
+    Ok(())
+}
+
+/// The study, its text, and where its relative paths count from.
+fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
     let flags = daily(&selection.daily)?;
     if let Some(path) = &selection.study {
         if !flags.is_empty() {
@@ -105,15 +241,20 @@ fn study(selection: &Selection) -> Result<(Study, String), Ending> {
             )));
         }
         let study = Study::open(path).map_err(Ending::bad_input)?;
-        return Ok((study, std::fs::read_to_string(path).unwrap_or_default()));
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        return Ok((
+            study,
+            std::fs::read_to_string(path).unwrap_or_default(),
+            folder,
+        ));
     }
     if flags.is_empty() {
         let study = Study::first_look();
         let text = include_str!("../../../studies/first-look.toml");
-        return Ok((study, text.to_owned()));
+        return Ok((study, text.to_owned(), PathBuf::new()));
     }
     let study = flags.study().map_err(Ending::bad_input)?;
-    Ok((study, String::new()))
+    Ok((study, String::new(), PathBuf::new()))
 }
 
 fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {
@@ -293,5 +434,6 @@ fn with_driver(file: SystemFile, variant: Option<String>) -> Result<Chosen, Endi
         file,
         variant,
         driver,
+        tls: None,
     })
 }

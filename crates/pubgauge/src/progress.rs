@@ -1,58 +1,155 @@
-//! Progress on standard error: a live line on a terminal, a line per trial elsewhere.
+//! Progress on standard error: two live lines on a terminal, under what has been found so far; lines
+//! elsewhere.
+
+mod view;
 
 use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
+use pubgauge_report::units;
+use pubgauge_results::model::{Status, Trial};
 use pubgauge_runner::Watch;
+use pubgauge_study::{Plan, PlannedTrial};
 
-/// So many trials, in words.
-pub fn so_many_trials(count: u64) -> String {
-    format!("{count} trial{}", if count == 1 { "" } else { "s" })
+use crate::endpoint::{Current, Shown};
+use crate::forecast::{Ahead, Forecast};
+use crate::terminal;
+use view::{Rates, View};
+
+/// How often the live lines are drawn, per second.
+const DRAWN_PER_S: u8 = 4;
+/// Over how long live rates are taken.
+const RATES_OVER: Nanos = 500_000_000;
+/// How often a line says that a trial still goes on, where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// So many of them, in words: `1 trial`, `12 trials`.
+pub fn so_many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// About how long, rounded up: `40 s`, `12 min`, `3.5 h`.
+pub fn about(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s <= 120.0 => format!("{:.0} s", s.ceil()),
+        s if s <= 7200.0 => format!("{:.0} min", (s / 60.0).ceil()),
+        s => format!("{:.1} h", s / 3600.0),
+    }
 }
 
 /// Shows how far a run is.
 pub struct Progress {
     bar: Option<ProgressBar>,
     lines: bool,
-    trial: String,
-    phase: &'static str,
+    /// What the live lines show; the bar draws it from a thread of its own.
+    view: Arc<Mutex<View>>,
+    forecast: Forecast,
+    /// What the endpoint tells.
+    shown: Option<Arc<Mutex<Shown>>>,
+    repeats: u32,
     last: Option<(Nanos, u64, u64)>,
+    line_at: Instant,
 }
 
 impl Progress {
-    /// Progress of a run of `trials` trials; silent if `quiet`.
-    pub fn new(trials: u64, quiet: bool) -> Self {
+    /// Progress over the trials of a plan that are `left`; silent if `quiet`. `shown` is kept up to
+    /// date.
+    pub fn new(
+        plan: &Plan,
+        left: &[&PlannedTrial],
+        quiet: bool,
+        shown: Option<Arc<Mutex<Shown>>>,
+    ) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let bar = (!quiet && terminal).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(trials), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("[{pos}/{len}] {wide_msg}");
-            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
-        Progress {
-            bar,
-            lines: !quiet && !terminal,
-            trial: String::new(),
-            phase: "",
-            last: None,
+        let forecast = Forecast::new(left.iter().map(|trial| Ahead {
+            system: trial.system.clone(),
+            workload: trial.workload.name.clone(),
+            planned: Duration::from_nanos(trial.duration_estimate()),
+        }));
+        let mut view = View::new(plan.trials.len() as u64, Instant::now());
+        view.expect(forecast.next(), forecast.rest());
+        let view = Arc::new(Mutex::new(view));
+        if let Some(shown) = &shown {
+            let mut shown = lock(shown);
+            shown.study.clone_from(&plan.name);
+            shown.trials = plan.trials.len() as u64;
+            shown.left = left.len() as u64;
         }
+        let progress = Progress {
+            bar: (!quiet && terminal).then(|| bar(view.clone())),
+            lines: !quiet && !terminal,
+            view,
+            repeats: plan.repeats,
+            shown,
+            last: None,
+            line_at: Instant::now(),
+            forecast,
+        };
+        let all = progress.forecast.next() + progress.forecast.rest();
+        let count = so_many(left.len() as u64, "trial");
+        match left.len() {
+            0 => progress.say("every trial has been measured already"),
+            _ => progress.say(&format!("{count}, about {}", about(all))),
+        }
+        for note in crate::plan::notes(&plan.notes, crate::plan::NOTES) {
+            progress.say(&format!("note: {note}"));
+        }
+        progress
     }
 
     /// A trial begins.
-    pub fn trial(&mut self, number: u64, of: u64, what: &str) {
-        self.trial = what.to_owned();
-        self.phase = "starting the system";
+    pub fn trial(&mut self, trial: &PlannedTrial) {
+        let what = self.name(trial);
+        let mut view = lock(&self.view);
+        view.trial(u64::from(trial.order) + 1, &what, trial, Instant::now());
+        view.expect(self.forecast.next(), self.forecast.rest());
+        let line = format!("{} {what}", view.number());
+        drop(view);
         self.last = None;
-        match &self.bar {
-            Some(bar) => {
-                bar.set_position(number);
-                self.show("");
-            }
-            None if self.lines => eprintln!("[{number}/{of}] {what}"),
-            None => {}
+        self.line_at = Instant::now();
+        if self.lines {
+            eprintln!("{line}");
         }
+        self.tell(|shown| {
+            shown.current = Some(Current {
+                number: trial.order + 1,
+                system: trial.system.clone(),
+                workload: trial.workload.name.clone(),
+                settings: trial.settings_name.clone(),
+                repeat: trial.repeat,
+                ..Current::default()
+            });
+        });
+    }
+
+    /// It is over; what it found stays on the screen.
+    pub fn done(&mut self, trial: &Trial) {
+        let mut view = lock(&self.view);
+        self.forecast.done(view.trial_elapsed(Instant::now()));
+        let found = found(trial);
+        let line = match self.lines {
+            true => format!("  {found}"),
+            false => format!("{} {}: {found}", view.number(), view.what()),
+        };
+        let said = view.to_stay(&line, self.columns());
+        view.expect(Duration::ZERO, self.forecast.next() + self.forecast.rest());
+        drop(view);
+        self.say(&said);
+        if trial.verdict.status == Status::Broken {
+            for reason in &trial.verdict.reasons {
+                self.say(&format!("  broken: {reason}"));
+            }
+        }
+        self.tell(|shown| {
+            shown.left = shown.left.saturating_sub(1);
+            *shown.verdicts.entry(trial.verdict.status).or_default() += 1;
+        });
     }
 
     /// A line that stays, above the progress.
@@ -69,65 +166,148 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+        self.tell(|shown| shown.current = None);
     }
 
-    fn show(&self, rates: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(format!("{}: {} {rates}", self.trial, self.phase));
+    /// A trial in words.
+    fn name(&self, trial: &PlannedTrial) -> String {
+        let mut parts = vec![trial.system.clone(), trial.workload.name.clone()];
+        if trial.settings_name != "default" {
+            parts.push(trial.settings_name.clone());
         }
+        parts.extend(
+            trial
+                .axes
+                .iter()
+                .map(|(axis, value)| format!("{axis} {value}")),
+        );
+        if self.repeats > 1 {
+            parts.push(format!("repeat {}", trial.repeat));
+        }
+        parts.join(", ")
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.bar
+            .as_ref()
+            .and(terminal::columns(libc::STDERR_FILENO))
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Shown)) {
+        if let Some(shown) = &self.shown {
+            let mut shown = lock(shown);
+            change(&mut shown);
+            let view = lock(&self.view);
+            let now = Instant::now();
+            (shown.elapsed, shown.remaining) = (view.elapsed(now), view.remaining(now));
+        }
+    }
+
+    /// Live rates of a trial since they were taken last; `None` if that was only just.
+    fn rates(&mut self, live: &Live, now: Nanos) -> Option<Rates> {
+        let (sent, received) = (live.sent, live.received);
+        let Some((at, sent_before, received_before)) = self.last else {
+            self.last = Some((now, sent, received));
+            return None;
+        };
+        if now < at + RATES_OVER {
+            return None;
+        }
+        self.last = Some((now, sent, received));
+        let per_s = |n: u64| n as f64 * 1e9 / (now - at) as f64;
+        Some(Rates {
+            out_per_s: per_s(sent.saturating_sub(sent_before)),
+            in_per_s: per_s(received.saturating_sub(received_before)),
+            p50_ns: live.latency.map(|l| l.p50),
+            p99_ns: live.latency.map(|l| l.p99),
+            lost: live.passed_over,
+            under_way: live.under_way,
+            connected: live.connected,
+        })
     }
 }
 
 impl Watch for Progress {
     fn phase(&mut self, phase: Phase) {
-        self.phase = match phase {
-            Phase::Connect => "connecting",
-            Phase::Prove => "proving readiness",
-            Phase::WarmUp => "warming up",
-            Phase::Measure => "measuring",
-            Phase::Drain => "draining",
-            Phase::Close => "closing",
-        };
-        self.show("");
+        lock(&self.view).phase(phase, Instant::now());
+        self.last = None;
+        self.tell(|shown| {
+            if let Some(current) = &mut shown.current {
+                current.phase = Some(phase);
+            }
+        });
     }
 
     fn tick(&mut self, live: &Live, now: Nanos) {
-        if self.bar.is_none() {
+        if self.shown.is_some() {
+            self.tell(|shown| {
+                let Some(current) = &mut shown.current else {
+                    return;
+                };
+                current.published = live.sent;
+                current.delivered = live.received;
+                current.connected = live.connected;
+                current.connections_lost = live.lost;
+                current.under_way = live.under_way;
+                current.lost = live.passed_over;
+                current.p50_ns = live.latency.map(|l| l.p50);
+                current.p99_ns = live.latency.map(|l| l.p99);
+            });
+        }
+        if self.bar.is_none() && !self.lines {
             return;
         }
-        let (sent, received) = (live.sent, live.received);
-        let rates = match self.last {
-            Some((at, s, r)) if now > at => {
-                let per_s = |n: u64| n as f64 * 1e9 / (now - at) as f64;
-                format!(
-                    "out {}/s, in {}/s",
-                    short(per_s(sent.saturating_sub(s))),
-                    short(per_s(received.saturating_sub(r)))
-                )
-            }
-            _ => format!("{} connected", live.connected),
+        let Some(rates) = self.rates(live, now) else {
+            return;
         };
-        let rates = match (self.phase, self.last) {
-            ("draining", Some((at, _, r))) => {
-                let left = live.under_way;
-                let per_s = received.saturating_sub(r) as f64 * 1e9 / (now - at).max(1) as f64;
-                let seconds = match per_s > 0.0 {
-                    true => format!(", about {:.0} s", left as f64 / per_s),
-                    false => String::new(),
-                };
-                format!("{rates}, {} under way{seconds}", short(left as f64))
-            }
-            _ => rates,
-        };
-        self.last = Some((now, sent, received));
-        self.show(&rates);
+        lock(&self.view).rates = Some(rates);
+        if self.lines && self.line_at.elapsed() >= LINE_EVERY {
+            self.line_at = Instant::now();
+            let view = lock(&self.view);
+            eprintln!("  {}", view.one_line(Instant::now()));
+        }
     }
 }
 
-fn short(value: f64) -> String {
-    match value {
-        v if v >= 1e6 => format!("{:.1}M", v / 1e6),
-        v if v >= 1e3 => format!("{:.1}k", v / 1e3),
-        v => format!("{v:.0}"),
+/// What a trial found, in one line.
+fn found(trial: &Trial) -> String {
+    let mut words = vec![format!(
+        "{}, {} delivered",
+        trial.verdict.status.word(),
+        units::rate(trial.delivered_msgs_per_s)
+    )];
+    // Latency of a trial that is not valid is not quoted.
+    if trial.verdict.status == Status::Valid && !trial.workload.flat_out {
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+            if let Some(ns) = trial.latency_ns.quotable(quantile) {
+                words.push(format!("{name} {}", units::time(ns as f64)));
+            }
+        }
     }
+    words.push(format!("lost {}", units::count(trial.lost)));
+    words.join(", ")
+}
+
+fn bar(view: Arc<Mutex<View>>) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr_with_hz(DRAWN_PER_S);
+    let bar = ProgressBar::with_draw_target(None, target);
+    let below = view.clone();
+    let key = |view: Arc<Mutex<View>>, line: fn(&View, Instant, usize) -> String| {
+        move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let columns = terminal::columns(libc::STDERR_FILENO).unwrap_or(80);
+            let _ = out.write_str(&line(&lock(&view), Instant::now(), columns));
+        }
+    };
+    let style = ProgressStyle::with_template("{above}\n{below}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("above", key(view, View::above))
+        .with_key("below", key(below, View::below));
+    let bar = bar.with_style(style);
+    // Drawn while a system starts, too, when nobody else calls.
+    bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(DRAWN_PER_S)));
+    bar
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use pubgauge_report::Logs;
 use pubgauge_results::model::Results;
+use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 
 use crate::args::ReportArgs;
 use crate::exit::{Ending, FINE, print};
+use crate::{gate, terminal};
 
 /// Name of the page in the folder of a run.
 pub const PAGE_FILE: &str = "report.html";
@@ -15,8 +17,15 @@ pub const PAGE_FILE: &str = "report.html";
 /// Rebuilds table and page.
 pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
     let results = store::load(&args.dir).map_err(Ending::bad_input)?;
+    gate::can_be_written(&args.gate)?;
     let page = write_page(&args.dir, &results)?;
-    show(&results, &page, args.json);
+    show(&results, &page, args.output.json);
+    gate::tell(
+        &args.gate,
+        &results.study.name,
+        None,
+        &gate::of_run(&results),
+    )?;
     Ok(FINE)
 }
 
@@ -48,23 +57,18 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
         .map_err(|e| {
             let _ = std::fs::remove_file(&partial);
             Ending::not_valid(format!(
-                "cannot write {}: {e}\n  hint: the results are complete; make room and run `pubgauge report {}`",
+                "cannot write {}: {e}\n  hint: the results are complete; make room and run: pubgauge report {}",
                 path.display(),
-                dir.display()
+                quoted(dir)
             ))
         })?;
     Ok(path)
 }
 
-/// Columns of the terminal; 80 elsewhere.
-pub fn width() -> usize {
-    // SAFETY: a winsize of zeros is a valid one.
-    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-    // SAFETY: `size` is a valid, writable winsize.
-    let told = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) } == 0;
-    if told && size.ws_col >= 40 {
-        usize::from(size.ws_col).min(120)
-    } else {
-        80
+/// Columns for tables: those of the terminal, 40 to 120; 80 elsewhere.
+fn width() -> usize {
+    match terminal::columns(libc::STDOUT_FILENO) {
+        Some(columns) if columns >= 40 => columns.min(120),
+        _ => 80,
     }
 }

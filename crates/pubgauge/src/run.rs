@@ -6,44 +6,68 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pubgauge_driver::Tls;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{
-    Machine, Results, Status, StudyInfo, SystemCapabilities, UnsupportedCell,
-};
-use pubgauge_results::store::{NewRun, RunFolder};
+use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
+use pubgauge_results::shell::quoted;
+use pubgauge_results::store::{NewRun, RunFolder, StoreError};
 use pubgauge_runner::{Bench, Job, perform};
-use pubgauge_study::Plan;
+use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{Catalog, Testbed, load_average, machine_facts, raise_nofile};
 
-use crate::args::{Login, RunArgs};
+use crate::args::{ClientArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
-use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
-use crate::prepare::{Prepared, prepare};
-use crate::progress::{Progress, so_many_trials};
+use crate::endpoint::Endpoint;
+use crate::exit::{Ending, NOT_VALID};
+use crate::invocation::Invocation;
+use crate::prepare::{Prepared, prepare, prepare_again};
+use crate::progress::Progress;
 use crate::report::{show, write_page};
-use crate::signals;
-use crate::{calibrate, capacity, criteria, drivers, matrix};
+use crate::{calibrate, capacity, criteria, drivers, gate, matrix, signals};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
-    let file = args.login.password_file.as_deref();
+    let begun = begun(args)?;
+    let (client, login) = match &begun {
+        Some(begun) => (begun.client(&args.client)?, begun.login(&args.login)),
+        None => (args.client.clone(), args.login.clone()),
+    };
+    gate::can_be_written(&args.gate)?;
+    let file = login.password_file.as_deref();
     let password = pubgauge_testbed::password(file).map_err(|e| match file {
         Some(file) => Ending::bad_input(format!("--password-file {}: {e}", file.display())),
         None => Ending::bad_input(e),
     })?;
-    processors(&args.client.pin)?;
+    processors(&client.pin)?;
     let testbed = drivers::testbed()
         .map_err(Ending::not_valid)?
         .password(password);
-    let prepared = prepare(&args.selection, &testbed)?;
+    let tls = tls(&login)?;
+    let prepared = match &begun {
+        Some(begun) if args.selection.is_empty() => prepare_again(begun, &testbed)?,
+        _ => prepare(&args.selection, &testbed)?,
+    }
+    .reached_by(&tls);
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    let workers = args.client.client().workers;
-    capacity::check(&prepared.plan, &prepared.systems, workers)?;
-    let tls = tls(&args.login)?;
+    capacity::check(&prepared.plan, &prepared.systems, client.client().workers)?;
+    let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
     let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
-    let result = trials(args, &prepared, testbed, tls, &mut folder, &stop);
+    if args.resume.is_none() {
+        Invocation::new(&prepared, &args.selection, &client, &login)
+            .map_err(Ending::not_valid)?
+            .write(folder.path())?;
+    }
+    let mut progress = progress(args, &prepared, &folder, endpoint.as_ref());
+    let result = trials(
+        &prepared,
+        testbed,
+        &client,
+        tls,
+        &mut folder,
+        &mut progress,
+        &stop,
+    );
     pubgauge_testbed::stop_everything();
     result?;
 
@@ -57,24 +81,67 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     folder.finish(criteria).map_err(Ending::not_valid)?;
     let results = folder.results();
     let page = write_page(folder.path(), results)?;
-    show(results, &page, args.json);
+    show(results, &page, args.output.json);
+    let checks = gate::of_run(results);
+    gate::tell(
+        &args.gate,
+        &prepared.plan.name,
+        args.selection.study.as_deref(),
+        &checks,
+    )?;
     if stop.load(Relaxed) {
         eprintln!(
             "ended by the user; go on with: pubgauge run --resume {}",
-            folder.path().display()
+            quoted(folder.path())
         );
         return Ok(NOT_VALID);
     }
-    Ok(exit_code(results))
+    Ok(gate::exit_code(&checks))
+}
+
+/// How the run that goes on was begun; `None` for a new run, and for one that is named with all its
+/// flags once more.
+fn begun(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
+    let Some(dir) = &args.resume else {
+        return Ok(None);
+    };
+    let begun = Invocation::read(dir)?;
+    match begun.is_none() && args.selection.is_empty() {
+        true => Err(Invocation::missing(dir)),
+        false => Ok(begun),
+    }
+}
+
+/// Progress over the trials that are not done yet.
+fn progress(
+    args: &RunArgs,
+    prepared: &Prepared,
+    folder: &RunFolder,
+    endpoint: Option<&Endpoint>,
+) -> Progress {
+    let plan = &prepared.plan;
+    let left: Vec<&PlannedTrial> = plan
+        .trials
+        .iter()
+        .filter(|t| !folder.has(t.order, &t.cell))
+        .collect();
+    let shown = endpoint.map(Endpoint::shown);
+    let progress = Progress::new(plan, &left, args.output.quiet, shown);
+    if let Some(endpoint) = endpoint {
+        let (address, dir) = (endpoint.address(), folder.path().display());
+        progress.say(&format!("live figures of {dir}: http://{address}/metrics"));
+    }
+    progress
 }
 
 /// Runs what is not done yet, storing each trial before the next begins.
 fn trials(
-    args: &RunArgs,
     prepared: &Prepared,
     testbed: Testbed,
+    client: &ClientArgs,
     tls: Option<Tls>,
     folder: &mut RunFolder,
+    progress: &mut Progress,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Ending> {
     let plan = &prepared.plan;
@@ -83,21 +150,11 @@ fn trials(
     let bench = Bench {
         testbed,
         scratch: scratch.path(),
-        client: args.client.client(),
+        client: client.client(),
         tls,
         stop: stop.clone(),
         cores: machine_facts().cores,
     };
-    let count = plan.trials.len() as u64;
-    let mut progress = Progress::new(count, args.quiet);
-    progress.say(&format!(
-        "{}, about {:.0} s",
-        so_many_trials(count),
-        plan.duration_estimate() as f64 / 1e9
-    ));
-    for note in &plan.notes {
-        progress.say(&format!("note: {note}"));
-    }
     for trial in &plan.trials {
         if stop.load(Relaxed) {
             break;
@@ -108,16 +165,7 @@ fn trials(
         let Some(chosen) = prepared.systems.get(&trial.system) else {
             continue;
         };
-        let repeat = if plan.repeats > 1 {
-            format!(" (repeat {})", trial.repeat)
-        } else {
-            String::new()
-        };
-        progress.trial(
-            u64::from(trial.order) + 1,
-            count,
-            &format!("{}, {}{repeat}", trial.workload.name, trial.system),
-        );
+        progress.trial(trial);
         let job = Job {
             id: trial.order,
             cell: &trial.cell,
@@ -134,20 +182,16 @@ fn trials(
                 .collect(),
             settings_name: &trial.settings_name,
             axes: &trial.axes,
-            mappings: chosen.resolve(&trial.settings).unwrap_or_default(),
+            mappings: prepared.mappings(trial),
             workload: &trial.workload,
             repeat: trial.repeat,
         };
-        let (done, files) = perform(&job, &bench, &mut progress);
-        if done.verdict.status == Status::Broken {
-            for reason in &done.verdict.reasons {
-                progress.say(&format!("  broken: {reason}"));
-            }
-        }
+        let (done, files) = perform(&job, &bench, progress);
         // An interrupted trial is not stored: --resume measures it whole.
         if stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             break;
         }
+        progress.done(&done);
         folder
             .append_trial(done, &files)
             .map_err(Ending::not_valid)?;
@@ -180,12 +224,15 @@ fn open_folder(
     let plan = &prepared.plan;
     let resolved = resolved(plan);
     if let Some(dir) = &args.resume {
-        return RunFolder::open_for_resume(dir, &resolved).map_err(Ending::bad_input);
+        let alone = args.selection.is_empty();
+        return RunFolder::open_for_resume(dir, &resolved).map_err(|error| match error {
+            StoreError::OtherStudy { difference, .. } if alone => Ending::bad_input(format!(
+                "this pubgauge plans the study of {} otherwise than the one that began it: {difference}\n  hint: go on with that version of pubgauge, or start a new run",
+                dir.display()
+            )),
+            error => Ending::bad_input(error),
+        });
     }
-    let dir = args
-        .out
-        .clone()
-        .unwrap_or_else(|| default_folder(&plan.name));
     let run = NewRun {
         study_toml: if prepared.given.is_empty() {
             plan.resolved.clone()
@@ -200,6 +247,11 @@ fn open_folder(
             started: jiff::Timestamp::now().to_string(),
             planned_trials: plan.trials.len() as u32,
             criteria: Vec::new(),
+            criterion_specs: plan
+                .criteria
+                .iter()
+                .map(|c| criteria::spec(c, plan))
+                .collect(),
             unsupported: plan
                 .unsupported
                 .iter()
@@ -213,7 +265,14 @@ fn open_folder(
             cut_off: true,
         },
     };
-    RunFolder::create(&dir, run).map_err(Ending::bad_input)
+    let Some(dir) = &args.out else {
+        let dir = default_folder(&plan.name)?;
+        return RunFolder::create(&dir, run).map_err(|error| {
+            let _ = std::fs::remove_dir(&dir);
+            Ending::bad_input(error)
+        });
+    };
+    RunFolder::create(dir, run).map_err(Ending::bad_input)
 }
 
 /// What each system of the plan can do.
@@ -248,9 +307,8 @@ fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Opt
     if args.resume.is_some() || !args.selection.is_first_look() {
         return None;
     }
-    if !args.quiet {
-        eprintln!("calibrating this machine, once (some ten seconds)");
-    }
+    args.output
+        .remark("calibrating this machine, once (some ten seconds)");
     let catalog = Catalog::load(&[]).ok()?;
     let scratch = signals::scratch().ok()?;
     let made = calibrate::measure(testbed, &catalog, scratch.path(), stop, |_| {});
@@ -270,19 +328,44 @@ fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Opt
     }
 }
 
-fn default_folder(study: &str) -> PathBuf {
+/// Makes a folder of its own for a run, `results/STUDY-TIME`; with a number after it if another run
+/// has begun in the same second.
+fn default_folder(study: &str) -> Result<PathBuf, Ending> {
     let name: String = study
         .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-                c
-            } else {
-                '-'
-            }
+        .map(|c| match c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            true => c,
+            false => '-',
         })
         .collect();
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
-    Path::new("results").join(format!("{name}-{now}"))
+    let (parent, name) = (Path::new("results"), format!("{name}-{now}"));
+    new_folder(parent, &name).map_err(|e| {
+        let path = parent.join(name);
+        let hint = "name another folder with --out";
+        Ending::bad_input(format!(
+            "cannot make {}: {e}\n  hint: {hint}",
+            path.display()
+        ))
+    })
+}
+
+/// Makes a folder of that name, or with a number after it if there is one.
+fn new_folder(parent: &Path, name: &str) -> std::io::Result<PathBuf> {
+    std::fs::create_dir_all(parent)?;
+    let mut dir = parent.join(name);
+    let mut number = 1;
+    loop {
+        // Of two runs that begin at once, one gets it.
+        match std::fs::create_dir(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                number += 1;
+                dir = parent.join(format!("{name}-{number}"));
+            }
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 fn machine(calibration: Option<&Calibration>) -> Machine {
@@ -301,7 +384,8 @@ fn machine(calibration: Option<&Calibration>) -> Machine {
     }
 }
 
-fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
+/// How systems are reached by TLS, if anything was said of it.
+pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
     for (flag, file) in [
         ("--ca", &login.ca),
         ("--cert", &login.cert),
@@ -311,32 +395,33 @@ fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         std::fs::File::open(file)
             .map_err(|e| Ending::bad_input(format!("{flag} {}: {e}", file.display())))?;
     }
-    let given = login.ca.is_some() || login.cert.is_some();
+    let given = login.ca.is_some() || login.cert.is_some() || login.insecure;
     Ok(given.then(|| Tls {
         ca_file: login.ca.clone(),
         cert_file: login.cert.clone(),
         key_file: login.key.clone(),
         server_name: None,
+        insecure: login.insecure,
     }))
 }
 
-/// 1 if a criterion was not met; 2 if a trial is broken, no trial can be trusted, or a criterion
-/// has no valid trial to bear on it.
-fn exit_code(results: &Results) -> i32 {
-    let broken = results
-        .trials
-        .iter()
-        .any(|t| t.verdict.status == Status::Broken);
-    let trusted = results
-        .trials
-        .iter()
-        .any(|t| t.verdict.status == Status::Valid);
-    let undecided = results.study.criteria.iter().any(|c| c.met.is_none());
-    if results.study.criteria.iter().any(|c| c.met == Some(false)) {
-        CRITERION
-    } else if broken || !trusted || undecided {
-        NOT_VALID
-    } else {
-        FINE
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_begin_in_one_second_have_a_folder_each() {
+        let place = tempfile::tempdir().unwrap();
+        let parent = place.path().join("results");
+        let made: Vec<PathBuf> = std::thread::scope(|scope| {
+            let begin = || new_folder(&parent, "first-look-20261121T025917").unwrap();
+            let runs: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        let mut distinct = made.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 8, "{made:?}");
+        assert!(made.contains(&parent.join("first-look-20261121T025917")));
     }
 }

@@ -4,25 +4,22 @@ use pubgauge_testbed::{Catalog, Listing};
 
 use crate::args::SystemsArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE, print};
+use crate::exit::{Ending, FINE, print, print_json};
 use crate::{install, matrix};
 
 /// Lists the systems, or installs some.
 pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
     if !args.install.is_empty() {
-        return install::install(&catalog, &args.install, args.yes);
+        return install::install(&catalog, &args.install, args.yes, args.output);
     }
     if args.matrix {
         return show_matrix(&catalog, args);
     }
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let listings = drivers::listings(&catalog, &testbed);
-    if args.json {
-        print(&format!(
-            "{}\n",
-            serde_json::to_string_pretty(&listings).unwrap_or_default()
-        ));
+    if args.output.json {
+        print_json(&listings);
     } else {
         print(&words(&listings));
     }
@@ -31,15 +28,12 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
 
 fn show_matrix(catalog: &Catalog, args: &SystemsArgs) -> Result<i32, Ending> {
     let columns = matrix::columns(catalog, &args.on)?;
-    print(&if args.json {
+    if args.output.json {
         let columns: Vec<_> = columns.into_iter().map(matrix::for_results).collect();
-        format!(
-            "{}\n",
-            serde_json::to_string_pretty(&columns).unwrap_or_default()
-        )
+        print_json(&columns);
     } else {
-        matrix::words(&columns)
-    });
+        print(&matrix::words(&columns));
+    }
     Ok(FINE)
 }
 

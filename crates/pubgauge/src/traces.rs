@@ -2,25 +2,30 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use pubgauge_workload::SECOND;
 use pubgauge_workload::trace::{Column, OnChange, Trace, TraceFormat, TraceSource};
+use serde::Serialize;
 
 use crate::args::{ConvertArgs, TraceVerb};
-use crate::exit::{Ending, FINE, print};
+use crate::exit::{Ending, FINE, print, print_json};
 
 /// Acts.
 pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
     match verb {
-        TraceVerb::Show { file } => {
+        TraceVerb::Show { file, output } => {
             let source = TraceSource {
                 files: vec![file.clone()],
                 ..TraceSource::default()
             };
-            print(&describe(&Trace::read(&source).map_err(Ending::bad_input)?));
+            let about = About::of(&Trace::read(&source).map_err(Ending::bad_input)?, None);
+            match output.json {
+                true => print_json(&about),
+                false => print(&about.words()),
+            }
         }
         TraceVerb::Convert(args) => {
             let source = TraceSource {
@@ -30,11 +35,12 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
             };
             let trace = Trace::read(&source).map_err(Ending::bad_input)?;
             write(&trace, &args.out)?;
-            print(&format!(
-                "{}written to {}\n",
-                describe(&trace),
-                args.out.display()
-            ));
+            let about = About::of(&trace, Some(&args.out));
+            match (args.output.json, args.output.quiet) {
+                (true, _) => print_json(&about),
+                (_, true) => {}
+                _ => print(&about.words()),
+            }
         }
     }
     Ok(FINE)
@@ -61,37 +67,69 @@ fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
     })
 }
 
-fn describe(trace: &Trace) -> String {
-    let mut sizes: Vec<u32> = trace.readings.iter().map(|r| r.size).collect();
-    sizes.sort_unstable();
-    let at = |share: f64| {
-        sizes
-            .get(((sizes.len() - 1) as f64 * share) as usize)
-            .copied()
-            .unwrap_or(0)
-    };
-    let mut out = format!(
-        "{} messages of {} devices over {:.1} h\nsize: smallest {} B, median {} B, largest {} B\n",
-        trace.readings.len(),
-        trace.devices.len(),
-        trace.span() as f64 / SECOND as f64 / 3600.0,
-        at(0.0),
-        at(0.5),
-        at(1.0)
-    );
-    if trace.below_minimum > 0 {
-        out.push_str(&format!(
-            "{} messages are shorter than 16 B and will be padded to that when replayed\n",
-            trace.below_minimum
-        ));
+/// What is in a trace.
+#[derive(Serialize)]
+struct About {
+    messages: usize,
+    devices: usize,
+    span_s: f64,
+    size_smallest_bytes: u32,
+    size_median_bytes: u32,
+    size_largest_bytes: u32,
+    /// Messages too short for the header of pubgauge, which are padded when replayed.
+    below_minimum: u64,
+    /// Messages left out as unchanged.
+    left_out: u64,
+    /// Where the trace was written.
+    written_to: Option<PathBuf>,
+}
+
+impl About {
+    fn of(trace: &Trace, written_to: Option<&Path>) -> About {
+        let mut sizes: Vec<u32> = trace.readings.iter().map(|r| r.size).collect();
+        sizes.sort_unstable();
+        let last = sizes.len().saturating_sub(1) as f64;
+        let at = |share: f64| sizes.get((last * share) as usize).copied().unwrap_or(0);
+        About {
+            messages: trace.readings.len(),
+            devices: trace.devices.len(),
+            span_s: trace.span() as f64 / SECOND as f64,
+            size_smallest_bytes: at(0.0),
+            size_median_bytes: at(0.5),
+            size_largest_bytes: at(1.0),
+            below_minimum: trace.below_minimum,
+            left_out: trace.left_out,
+            written_to: written_to.map(Path::to_owned),
+        }
     }
-    if trace.left_out > 0 {
-        out.push_str(&format!(
-            "{} messages were left out as unchanged\n",
-            trace.left_out
-        ));
+
+    fn words(&self) -> String {
+        let mut out = format!(
+            "{} messages of {} devices over {:.1} h\nsize: smallest {} B, median {} B, largest {} B\n",
+            self.messages,
+            self.devices,
+            self.span_s / 3600.0,
+            self.size_smallest_bytes,
+            self.size_median_bytes,
+            self.size_largest_bytes
+        );
+        if self.below_minimum > 0 {
+            out.push_str(&format!(
+                "{} messages are shorter than 16 B and will be padded to that when replayed\n",
+                self.below_minimum
+            ));
+        }
+        if self.left_out > 0 {
+            out.push_str(&format!(
+                "{} messages were left out as unchanged\n",
+                self.left_out
+            ));
+        }
+        if let Some(path) = &self.written_to {
+            out.push_str(&format!("written to {}\n", path.display()));
+        }
+        out
     }
-    out
 }
 
 fn format(args: &ConvertArgs) -> Result<TraceFormat, Ending> {

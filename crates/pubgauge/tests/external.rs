@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::servers::{Mosquitto, Scripted};
 use common::*;
+use pubgauge_testing::certificates::SelfSigned;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
@@ -74,7 +75,8 @@ fn a_password_opens_the_door_and_is_written_nowhere() {
         &place.trial("wrong"),
         &[
             "0 of 2 connections were made",
-            "hint: give a user name and password",
+            "the user name or the password is wrong",
+            "PUBGAUGE_PASSWORD",
         ],
     );
     place.is_clean();
@@ -152,7 +154,89 @@ fn tls_with_a_private_authority_and_client_certificates() {
     run("no-cert", &["--ca", &ca]).exits(2);
     is_broken(&place.trial("no-cert"), &["localhost"]);
     run("no-ca", &[]).exits(2);
-    is_broken(&place.trial("no-ca"), &["certificate"]);
+    is_broken(&place.trial("no-ca"), &["certificate", "--ca FILE"]);
+}
+
+#[test]
+fn a_self_signed_broker_with_passwords_by_ca_and_by_insecure() {
+    const SECRET: &str = "Xy7-hunting-low";
+    let place = Place::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (pem, key) = SelfSigned::Authority.make(folder.path());
+    let lines = format!("certfile {}\nkeyfile {}", pem.display(), key.display());
+    let broker = Mosquitto::with_password_and(SECRET, &lines);
+    let address = format!("mqtts://ann@localhost:{}", broker.port);
+    let run = |out: &str, password: Option<&str>, more: &[&str]| {
+        let mut args = vec!["run", "--on", &address, "--rate", "200/s", "--out", out];
+        args.extend(SHORT);
+        args.extend(more);
+        let mut command = place.command(&args);
+        if let Some(password) = password {
+            command.env("PUBGAUGE_PASSWORD", password);
+        }
+        let done = place.finish(command);
+        place.is_clean();
+        done
+    };
+    let ca = pem.display().to_string();
+    run("ca", Some(SECRET), &["--ca", &ca]);
+    let trial = place.trial("ca");
+    adds_up(&trial);
+    assert!(!trial["mappings"].to_string().contains("insecure"));
+
+    let done = run("insecure", Some(SECRET), &["--insecure"]);
+    let gives_up = "the server's certificate is not checked";
+    assert!(done.err.contains(gives_up), "{}", done.err);
+    let trial = place.trial("insecure");
+    adds_up(&trial);
+    let mappings = trial["mappings"].as_array().unwrap();
+    let recorded = mappings.iter().find(|m| m["setting"] == "tls").unwrap();
+    assert_eq!(recorded["value"], "insecure");
+    assert!(recorded["native"].as_str().unwrap().contains(gives_up));
+    let plan = ["plan", "--on", &address, "--rate", "1/s", "--insecure"];
+    let planned = place.run(&plan).exits(0);
+    let words = planned.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(gives_up), "{words}");
+    let plain = [
+        "plan",
+        "--on",
+        "mqtt://localhost",
+        "--rate",
+        "1/s",
+        "--insecure",
+    ];
+    assert!(!place.run(&plain).exits(0).out.contains("not checked"));
+
+    run("unknown", Some(SECRET), &[]).exits(2);
+    is_broken(
+        &place.trial("unknown"),
+        &[
+            "self-signed",
+            "hint: name the certificate itself: --ca FILE",
+        ],
+    );
+    run("none", None, &["--ca", &ca]).exits(2);
+    is_broken(
+        &place.trial("none"),
+        &[
+            "a user name was given, but no password",
+            "PUBGAUGE_PASSWORD",
+        ],
+    );
+    run("wrong", Some("not-the-one"), &["--ca", &ca]).exits(2);
+    is_broken(
+        &place.trial("wrong"),
+        &[
+            "the user name or the password is wrong",
+            "PUBGAUGE_PASSWORD",
+        ],
+    );
+    assert_eq!(place.mentions(SECRET), None);
+    assert_eq!(place.mentions("not-the-one"), None);
+    place
+        .run(&["run", "--on", &address, "--ca", &ca, "--insecure"])
+        .exits(3)
+        .says("--insecure");
 }
 
 #[test]

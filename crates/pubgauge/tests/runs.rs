@@ -531,6 +531,59 @@ fn a_run_that_was_cut_goes_on_and_measures_no_trial_twice() {
 }
 
 #[test]
+fn the_resume_command_that_is_printed_goes_on() {
+    let place = Place::new();
+    // A folder that a shell must be shown in quotes; flags that the command does not repeat.
+    let mut args = vec![
+        "run",
+        "--on",
+        "simulated,reference-broker",
+        "--repeats",
+        "2",
+    ];
+    args.extend(["--rate", "100/s", "--duration", "1s", "--warm-up", "100ms"]);
+    args.extend(["--publisher-workers", "2", "--out", "the run"]);
+    let mut started = place.start(&args);
+    let first = place.at("the run/trials/0000");
+    started.until("the first trial is stored", || first.exists());
+    started.measures();
+    started.signal(libc::SIGINT);
+    let done = started
+        .ends_within(std::time::Duration::from_secs(5))
+        .exits(2);
+    let command = done.err.split("go on with: pubgauge ").nth(1);
+    let command = command
+        .and_then(|rest| rest.lines().next())
+        .expect("a command");
+    assert_eq!(command, "run --resume 'the run'");
+    let before = place.results("the run");
+    let stored = before["trials"].as_array().unwrap().clone();
+
+    // Other workers must not be mixed in.
+    let other = ["run", "--resume", "the run", "--publisher-workers", "3"];
+    place.run(&other).exits(3).says("began with other workers");
+
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", &format!("\"$0\" {command}")])
+        .arg(program());
+    place.here(&mut shell);
+    let done = place.finish(shell);
+    assert!(done.code == 0 || done.code == 2, "{done:?}");
+    place.is_clean();
+    let after = place.results("the run");
+    let trials = after["trials"].as_array().unwrap();
+    assert_eq!(after["study"]["cut_off"], false);
+    assert_eq!(trials[..stored.len()], stored[..], "kept as they were");
+    assert_eq!(trials.len(), 4);
+    // Once more, there is nothing left to do.
+    place
+        .run(&["run", "--resume", "the run"])
+        .says("every trial has been measured already");
+    assert_eq!(place.results("the run")["trials"], after["trials"]);
+}
+
+#[test]
 fn a_broker_file_of_the_users_own_runs() {
     let place = Place::new();
     std::fs::create_dir(place.at("mine")).unwrap();
@@ -649,7 +702,14 @@ replay = { trace = "meters" }
 fn calibration_is_stored_and_goes_with_every_later_run() {
     let place = Place::new();
     let done = place.run(&["calibrate", "--json"]).exits(0);
-    let calibration: Value = serde_json::from_str(&done.out).unwrap();
+    let mut calibration: Value = serde_json::from_str(&done.out).unwrap();
+    // What follows from the figures is printed and not stored.
+    let good_for = calibration
+        .as_object_mut()
+        .unwrap()
+        .remove("good_for")
+        .unwrap();
+    assert!(good_for["received_msgs_per_s_per_core"].as_f64().unwrap() > 0.0);
     let truth = &calibration["truth"];
     for of in ["lost", "duplicated", "reordered"] {
         assert_eq!(truth[of][0], truth[of][1], "{of}: true and reported");

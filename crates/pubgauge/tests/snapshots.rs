@@ -7,17 +7,22 @@ mod common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 15] = [
     "",
     "run",
     "plan",
     "systems",
+    "check",
     "report",
+    "compare",
+    "export",
     "calibrate",
     "trace",
     "trace show",
     "trace convert",
     "schema",
+    "completions",
+    "man",
 ];
 
 fn words(line: &str) -> Vec<&str> {
@@ -51,6 +56,11 @@ fn the_plan_of_the_first_look() {
     let done = place.run(&["plan", &study, "--on", on]).exits(0);
     assert!(done.out.lines().all(|l| l.chars().count() <= 80));
     insta::assert_snapshot!("plan-first-look", done.out);
+    let all = place
+        .run(&["plan", &study, "--on", on, "--verbose"])
+        .exits(0);
+    assert!(all.out.lines().all(|l| l.chars().count() <= 80));
+    insta::assert_snapshot!("plan-first-look-verbose", all.out);
     let json = place.run(&["plan", &study, "--on", on, "--json"]).exits(0);
     let plan: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(plan["trials"].as_array().unwrap().len(), 12);

@@ -1,19 +1,22 @@
 //! The data of every figure as a plain table: chart, CSV file and readable table all come from
 //! the same rows, so that they cannot disagree.
 
-use pubgauge_results::histogram::{self, ECDF_POINTS};
-use pubgauge_results::{Second, Trial};
+use pubgauge_results::criterion::CriterionSpec;
+use pubgauge_results::{Results, Trial};
 use serde::Serialize;
 
 use crate::Logs;
-use crate::summary::{Cell, Summary, Workload, per_message};
-use crate::table::name as verdict_name;
+use crate::answers;
+use crate::stats::Estimate;
+use crate::summary::{Bound, Carried, Cell, Workload};
+use crate::units;
+use crate::wins::per_message;
 
-/// Records of a series that a figure shows at most; longer series are merged record by record.
-const SERIES_POINTS: usize = 240;
+mod latency;
+mod series;
 
 /// Label of the machine's own noise in figures of latency.
-pub const NOISE: &str = "this machine's noise";
+pub const NOISE: &str = "machine's noise";
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +25,8 @@ pub struct Figure {
     pub id: String,
     /// How it is drawn.
     pub kind: Kind,
+    /// Whether it takes the whole width of the page.
+    pub wide: bool,
     /// Heading.
     pub title: String,
     /// What is seen, for those who cannot see it and as the caption.
@@ -30,6 +35,10 @@ pub struct Figure {
     pub columns: Vec<&'static str>,
     /// Rows; each as long as `columns`.
     pub rows: Vec<Vec<Value>>,
+    /// What is asked of the figures shown.
+    pub lines: Vec<Line>,
+    /// Stretches of time that stand out.
+    pub marks: Vec<Mark>,
 }
 
 /// How a figure is drawn.
@@ -38,16 +47,40 @@ pub struct Figure {
 pub enum Kind {
     /// Bars with confidence intervals.
     Throughput,
-    /// Percentiles on a log axis.
-    Latency,
+    /// Percentiles against a log axis, the percentiles by their nines.
+    Percentiles,
     /// Distribution functions on a log axis.
     Ecdf,
+    /// Latency and rate against what was varied.
+    Axis,
     /// Second by second.
     Series,
-    /// Stacked bars.
-    Cpu,
-    /// A grid of counts.
-    Counts,
+    /// Stacked bars of microseconds.
+    Times,
+    /// Stacked bars of bytes.
+    Bytes,
+}
+
+/// Something asked of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The figure by its name in `results.json`: `latency_ns.p99`.
+    pub of: String,
+    /// The bound, in the figure's own unit.
+    pub value: f64,
+    /// In words: `p99 ≤ 100 ms`.
+    pub label: String,
+}
+
+/// A stretch of a trial: its drain, a phase, a fault.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// Its beginning, seconds from the start of the measurement.
+    pub from_s: f64,
+    /// Its end.
+    pub to_s: f64,
+    /// What it is.
+    pub label: String,
 }
 
 /// An entry of a row.
@@ -118,62 +151,127 @@ impl Figure {
     }
 }
 
-/// The figures of one workload, in the order in which they are shown.
-pub fn of_workload(summary: &Summary<'_>, at: usize, logs: &Logs) -> Vec<Figure> {
-    let workload = &summary.workloads[at];
+/// A row: the cell's label and verdict, then its figures.
+fn row(cell: &Cell<'_>, figures: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let head = [cell.label.as_str().into(), cell.status().word().into()];
+    head.into_iter().chain(figures).collect()
+}
+
+/// Mean and both ends of its interval, where it has one.
+fn interval(estimate: Option<Estimate>) -> [Value; 3] {
+    let end = |of: fn(&Estimate) -> f64| {
+        let known = estimate.filter(|e| e.half_width.is_some());
+        Value::from(known.map(|e| of(&e)))
+    };
+    [
+        estimate.map(|e| e.mean).into(),
+        end(Estimate::low),
+        end(Estimate::high),
+    ]
+}
+
+/// The figures of one workload, in the order in which they are shown: what it is judged by first.
+pub fn of_workload(
+    results: &Results,
+    workload: &Workload<'_>,
+    at: usize,
+    logs: &Logs,
+) -> Vec<Figure> {
+    let lines = lines(results, workload);
     let id = |kind: &str| format!("w{}-{kind}", at + 1);
-    let mut figures = vec![throughput(workload, id("throughput"))];
-    let some_latency = workload
-        .cells
-        .iter()
-        .any(|cell| cell.quoted().iter().any(|trial| trial.latency_ns.count > 0));
-    if some_latency {
-        figures.push(latency(workload, id("latency")));
-        figures.push(ecdf(workload, logs, id("ecdf")));
+    let throughput = throughput(workload, id("throughput"), &lines);
+    let mut latency = latency::figures(workload, logs, &id, &lines);
+    let axes = axes(workload, &id, &lines);
+    let series = series::series(workload, id("series"));
+    let (cpu, memory) = (cpu(workload, id("cpu")), memory(workload, id("memory")));
+    let mut figures = Vec::new();
+    if workload.flat_out {
+        // What stands in queues flat out is the less important figure.
+        figures.push(throughput);
+        figures.extend(axes);
+        figures.extend([cpu, memory, series]);
+        figures.extend(latency);
+    } else {
+        let after = latency.split_off(latency.len().min(1));
+        figures.extend(axes);
+        figures.extend(latency);
+        // Distribution and throughput stand side by side, the throughput last.
+        let (flows, ecdf) = after.split_at(after.len().saturating_sub(1));
+        figures.extend(flows.iter().cloned());
+        figures.extend([cpu, memory, series]);
+        figures.extend(ecdf.iter().cloned());
+        figures.push(throughput);
     }
-    figures.push(series(workload, id("series")));
-    figures.push(cpu(workload, id("cpu")));
-    figures.push(counts(workload, id("counts")));
-    // The latencies that stand in queues flat out are the less important figure there.
+    figures.retain(|figure| !figure.rows.is_empty());
     figures
 }
 
-fn verdict(cell: &Cell<'_>) -> &'static str {
-    verdict_name(cell.status())
+/// What is asked of the figures that are drawn.
+fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, Line)> {
+    let specs = answers::demands(&results.study.criterion_specs, workload);
+    let line = |spec: &CriterionSpec| {
+        let line = Line {
+            of: spec.figure.clone(),
+            value: spec.value,
+            label: answers::demand(spec).replace("<=", "≤").replace(">=", "≥"),
+        };
+        (spec.filter.flow.clone(), line)
+    };
+    specs.iter().map(line).collect()
 }
 
-fn throughput(workload: &Workload<'_>, id: String) -> Figure {
+/// Those that bear on figures whose names begin so, of all flows together.
+fn lines_of(lines: &[(Option<String>, Line)], names: &[&str]) -> Vec<Line> {
+    let wanted = |line: &Line| names.iter().any(|name| line.of.starts_with(name));
+    let all = lines
+        .iter()
+        .filter(|(flow, line)| flow.is_none() && wanted(line));
+    all.map(|(_, line)| line.clone()).collect()
+}
+
+fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Line)]) -> Figure {
     let mut rows = Vec::new();
     for cell in &workload.cells {
-        let Some(delivered) = cell.estimate(|t| Some(t.delivered_msgs_per_s)) else {
-            continue;
+        // Of a paced load a client's limit says nothing: nobody is asked for more.
+        let carried = cell.carried().filter(|_| cell.flat_out());
+        let estimate = cell.estimate(|t| Some(t.delivered_msgs_per_s));
+        // A bound has no interval.
+        let known = |carried: &Carried| match carried.bound {
+            Bound::Exact => carried.estimate,
+            _ => Estimate {
+                half_width: None,
+                ..carried.estimate
+            },
         };
+        let estimate = carried.as_ref().map(known).or(estimate);
+        let bound = carried.map_or("", |carried| carried.bound.suffix().trim_start());
         let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
-        rows.push(vec![
-            cell.label.as_str().into(),
-            verdict(cell).into(),
-            (delivered.n as u64).into(),
-            delivered.mean.into(),
-            delivered.half_width.map(|_| delivered.low()).into(),
-            delivered.half_width.map(|_| delivered.high()).into(),
-            offered.map(|offered| offered.mean).into(),
-        ]);
+        let repeats = estimate.map_or(0, |e| e.n as u64);
+        let figures = [bound.into(), repeats.into()]
+            .into_iter()
+            .chain(interval(estimate));
+        rows.push(row(cell, figures.chain([offered.map(|e| e.mean).into()])));
     }
+    let words = match workload.flat_out {
+        true => {
+            " \u{201c}or more\u{201d}: the client was the limit, so this is a lower bound. \u{201c}under overload\u{201d}: carried of an offer that was more than the system could carry."
+        }
+        false => {
+            " The schedule sets the rate here: a system that keeps up delivers what is offered."
+        }
+    };
     Figure {
         id,
         kind: Kind::Throughput,
+        wide: workload.flat_out,
         title: "Throughput".into(),
         description: format!(
-            "Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats.{}",
-            if workload.flat_out {
-                ""
-            } else {
-                " The schedule sets the rate here: a system that keeps up delivers what is offered."
-            }
+            "Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats.{words}"
         ),
         columns: vec![
-            "system",
+            "row",
             "verdict",
+            "bound",
             "repeats",
             "delivered_msgs_per_s",
             "ci_low_msgs_per_s",
@@ -181,294 +279,143 @@ fn throughput(workload: &Workload<'_>, id: String) -> Figure {
             "offered_msgs_per_s",
         ],
         rows,
+        lines: lines_of(lines, &["delivered_msgs_per_s"]),
+        marks: Vec::new(),
     }
 }
 
-/// Percentiles of latency: name and quantile.
-const PERCENTILES: [(&str, f64); 5] = [
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p99.9", 0.999),
-    ("p99.99", 0.9999),
-];
-
-fn latency(workload: &Workload<'_>, id: String) -> Figure {
-    let mut rows = Vec::new();
-    for cell in &workload.cells {
-        for (name, quantile) in PERCENTILES {
-            let Some(estimate) =
-                cell.estimate(|trial| Some(trial.latency_ns.quotable(quantile)? as f64))
-            else {
+/// One figure for each axis of the load whose values are numbers.
+fn axes(
+    workload: &Workload<'_>,
+    id: &dyn Fn(&str) -> String,
+    lines: &[(Option<String>, Line)],
+) -> Vec<Figure> {
+    let count = workload.points.iter().map(|point| point.values.len()).max();
+    let mut figures = Vec::new();
+    for axis in 0..count.unwrap_or(0) {
+        let mut rows = Vec::new();
+        let mut name = "";
+        for cell in &workload.cells {
+            let point = &workload.points[cell.point];
+            let Some((axis_name, value)) = point.values.get(axis) else {
                 continue;
             };
-            rows.push(vec![
-                cell.label.as_str().into(),
-                verdict(cell).into(),
-                name.into(),
-                estimate.mean.into(),
-                estimate.half_width.map(|_| estimate.low()).into(),
-                estimate.half_width.map(|_| estimate.high()).into(),
-            ]);
+            let Some(number) = units::amount(value) else {
+                continue;
+            };
+            name = axis_name;
+            // Lines join rows that differ in nothing but this axis.
+            let others = point
+                .values
+                .iter()
+                .enumerate()
+                .filter(|(nth, _)| *nth != axis);
+            let others: Vec<String> = others
+                .map(|(_, (name, value))| format!("{name} = {value}"))
+                .collect();
+            let quantile = |q: f64| cell.estimate(move |t| Some(t.latency_ns.quotable(q)? as f64));
+            let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
+            let figures = [
+                others.join(", ").as_str().into(),
+                value.as_str().into(),
+                number.into(),
+            ]
+            .into_iter()
+            .chain(interval(quantile(0.5)))
+            .chain(interval(quantile(0.99)))
+            .chain(interval(cell.estimate(|t| Some(t.delivered_msgs_per_s))))
+            .chain([offered.map(|e| e.mean).into()]);
+            rows.push(row(cell, figures));
         }
+        let mut values: Vec<&Value> = rows.iter().map(|row| &row[4]).collect();
+        values.dedup();
+        if values.len() < 2 {
+            continue;
+        }
+        figures.push(Figure {
+            id: id(&format!("axis{}", axis + 1)),
+            kind: Kind::Axis,
+            wide: true,
+            title: format!("What {name} does"),
+            description: format!(
+                "Latency (p50 thin, p99 thick, log scale) and deliveries per second against {name}; bars are 95 % confidence \
+                 intervals over repeats, the grey line is what was offered. Hollow points are not valid: their verdict stands beside them."
+            ),
+            columns: vec![
+                "row", "verdict", "others", "value", "number", "p50_ns", "p50_low_ns", "p50_high_ns", "p99_ns",
+                "p99_low_ns", "p99_high_ns", "delivered_msgs_per_s", "ci_low_msgs_per_s", "ci_high_msgs_per_s",
+                "offered_msgs_per_s",
+            ],
+            rows,
+            lines: lines_of(lines, &["latency_ns.p50", "latency_ns.p99", "delivered_msgs_per_s"]),
+            marks: Vec::new(),
+        });
     }
-    if let Some(trial) = noise_trial(workload) {
-        for (name, quantile) in PERCENTILES {
-            if let Some(ns) = trial.noise_ns.quotable(quantile) {
-                rows.push(vec![
-                    NOISE.into(),
-                    "".into(),
-                    name.into(),
-                    (ns as f64).into(),
-                    Value::None,
-                    Value::None,
-                ]);
+    figures
+}
+
+/// A part of a stacked bar.
+type Part = (&'static str, fn(&Trial) -> Option<f64>);
+
+fn stacked(workload: &Workload<'_>, parts: &[Part]) -> Vec<Vec<Value>> {
+    let mut rows = Vec::new();
+    for cell in &workload.cells {
+        for (part, of) in parts {
+            if let Some(estimate) = cell.estimate(of) {
+                rows.push(row(
+                    cell,
+                    [(*part).into()].into_iter().chain(interval(Some(estimate))),
+                ));
             }
         }
     }
-    Figure {
-        id,
-        kind: Kind::Latency,
-        title: "Latency percentiles".into(),
-        description: format!(
-            "From the intended send time to arrival, log scale; means with 95 % confidence intervals over repeats. \
-             A percentile is left out where fewer than one message lies beyond it. {}{}",
-            "The machine's noise is how late a thread woke up that only sleeps 1 ms at a time: no latency below it can be blamed on a system.",
-            queueing(workload)
-        ),
-        columns: vec![
-            "system",
-            "verdict",
-            "percentile",
-            "latency_ns",
-            "ci_low_ns",
-            "ci_high_ns",
-        ],
-        rows,
-    }
-}
-
-fn queueing(workload: &Workload<'_>) -> &'static str {
-    if workload.flat_out {
-        " Flat out, latency shows how long the queues are, not how fast a system answers."
-    } else {
-        ""
-    }
-}
-
-fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
-    let mut rows = Vec::new();
-    for cell in &workload.cells {
-        for (ns, share) in pooled_ecdf(cell, logs) {
-            rows.push(vec![
-                cell.label.as_str().into(),
-                verdict(cell).into(),
-                ns.into(),
-                share.into(),
-            ]);
-        }
-    }
-    if let Some(trial) = noise_trial(workload) {
-        for (ns, share) in &trial.noise_ecdf {
-            rows.push(vec![NOISE.into(), "".into(), (*ns).into(), (*share).into()]);
-        }
-    }
-    Figure {
-        id,
-        kind: Kind::Ecdf,
-        title: "Latency distribution".into(),
-        description: format!(
-            "Share of deliveries at or below a latency (ECDF), log scale, all repeats pooled.{}",
-            queueing(workload)
-        ),
-        columns: vec!["system", "verdict", "latency_ns", "share"],
-        rows,
-    }
-}
-
-/// The distribution function over all quoted repeats: exact from the logs, otherwise the stored
-/// points of the typical repeat.
-fn pooled_ecdf(cell: &Cell<'_>, logs: &Logs) -> Vec<(u64, f64)> {
-    let quoted = cell.quoted();
-    let histograms: Vec<_> = quoted
-        .iter()
-        .filter_map(|trial| logs.get(&trial.id))
-        .flatten()
-        .map(|interval| &interval.histogram)
-        .collect();
-    let complete = quoted.iter().all(|trial| logs.contains_key(&trial.id));
-    match histogram::merge(histograms) {
-        Some(pooled) if complete => histogram::ecdf(&pooled, ECDF_POINTS),
-        _ => cell.typical().latency_ecdf.clone(),
-    }
-}
-
-/// The trial of a workload whose noise is the median one.
-fn noise_trial<'a>(workload: &Workload<'a>) -> Option<&'a Trial> {
-    let mut trials: Vec<&Trial> = workload
-        .cells
-        .iter()
-        .flat_map(|cell| cell.trials.iter().copied())
-        .filter(|trial| trial.noise_ns.count > 0)
-        .collect();
-    trials.sort_by_key(|trial| trial.noise_ns.p99);
-    trials.get(trials.len().saturating_sub(1) / 2).copied()
-}
-
-fn series(workload: &Workload<'_>, id: String) -> Figure {
-    let mut rows = Vec::new();
-    for cell in &workload.cells {
-        let trial = cell.typical();
-        for (length, second) in thinned(&trial.series) {
-            let some = |value: u64| {
-                if second.delivered > 0 {
-                    Value::from(value)
-                } else {
-                    Value::None
-                }
-            };
-            rows.push(vec![
-                cell.label.as_str().into(),
-                verdict(cell).into(),
-                u64::from(trial.repeat).into(),
-                rounded(second.t_s).into(),
-                rounded(second.published as f64 / length).into(),
-                rounded(second.delivered as f64 / length).into(),
-                some(second.latency_p50_ns),
-                some(second.latency_p99_ns),
-                (second.backlog as f64).into(),
-                rounded(second.publishers_cpu).into(),
-                rounded(second.subscribers_cpu).into(),
-                second.system_cpu.map(rounded).into(),
-                second.noise_max_ns.into(),
-            ]);
-        }
-    }
-    Figure {
-        id,
-        kind: Kind::Series,
-        title: "Second by second".into(),
-        description: "Rate, latency, backlog (published and expected, but not yet delivered) and processor use \
-                      through the trial and its drain; of several repeats the one with the median rate."
-            .into(),
-        columns: vec![
-            "system", "verdict", "repeat", "t_s", "published_msgs_per_s", "delivered_msgs_per_s",
-            "latency_p50_ns", "latency_p99_ns", "backlog_msgs", "publishers_cpu_cores",
-            "subscribers_cpu_cores", "system_cpu_cores", "noise_max_ns",
-        ],
-        rows,
-    }
-}
-
-/// Three decimals are enough for a picture and keep the page small.
-fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
-}
-
-/// Records with their length in seconds, merged so that no more than [`SERIES_POINTS`] are left.
-fn thinned(series: &[Second]) -> Vec<(f64, Second)> {
-    let group = series.len().div_ceil(SERIES_POINTS).max(1);
-    let mut start = 0.0;
-    series
-        .chunks(group)
-        .filter_map(|chunk| {
-            let last = chunk.last()?;
-            let length = last.t_s - start;
-            start = last.t_s;
-            let n = chunk.len() as f64;
-            let delivered: u64 = chunk.iter().map(|s| s.delivered).sum();
-            let mean = |figure: fn(&Second) -> f64| chunk.iter().map(figure).sum::<f64>() / n;
-            let p50 = chunk
-                .iter()
-                .map(|s| s.latency_p50_ns as f64 * s.delivered as f64)
-                .sum::<f64>();
-            let merged = Second {
-                published: chunk.iter().map(|s| s.published).sum(),
-                delivered,
-                latency_p50_ns: (p50 / delivered.max(1) as f64).round() as u64,
-                latency_p99_ns: chunk.iter().map(|s| s.latency_p99_ns).max().unwrap_or(0),
-                latency_max_ns: chunk.iter().map(|s| s.latency_max_ns).max().unwrap_or(0),
-                publishers_cpu: mean(|s| s.publishers_cpu),
-                subscribers_cpu: mean(|s| s.subscribers_cpu),
-                system_cpu: last
-                    .system_cpu
-                    .map(|_| mean(|s| s.system_cpu.unwrap_or(0.0))),
-                noise_max_ns: chunk.iter().map(|s| s.noise_max_ns).max().unwrap_or(0),
-                ..*last
-            };
-            (length > 0.0).then_some((length, merged))
-        })
-        .collect()
+    rows
 }
 
 fn cpu(workload: &Workload<'_>, id: String) -> Figure {
-    type Part = (&'static str, fn(&Trial) -> Option<f64>);
     const PARTS: [Part; 3] = [
-        ("system", |t| t.system_cpu_s),
-        ("publishers", |t| Some(t.client_cpu_s.publishers)),
-        ("subscribers", |t| Some(t.client_cpu_s.subscribers)),
+        ("system", |t| per_message(t.system_cpu_s?, t)),
+        ("publishers", |t| per_message(t.client_cpu_s.publishers, t)),
+        ("subscribers", |t| {
+            per_message(t.client_cpu_s.subscribers, t)
+        }),
     ];
-    let mut rows = Vec::new();
-    for cell in &workload.cells {
-        for (part, seconds) in PARTS {
-            let Some(figure) = cell.estimate(|trial| per_message(seconds(trial)?, trial)) else {
-                continue;
-            };
-            rows.push(vec![
-                cell.label.as_str().into(),
-                verdict(cell).into(),
-                part.into(),
-                figure.mean.into(),
-                figure.half_width.map(|_| figure.low()).into(),
-                figure.half_width.map(|_| figure.high()).into(),
-            ]);
-        }
-    }
     Figure {
         id,
-        kind: Kind::Cpu,
+        kind: Kind::Times,
+        wide: false,
         title: "Processor time per message".into(),
-        description: "Microseconds of processor time for one delivery: of the system's own processes, of the \
-                      publishing and of the subscribing clients. A system without processes of its own works inside the clients."
-            .into(),
-        columns: vec!["system", "verdict", "part", "cpu_us_per_msg", "ci_low_us", "ci_high_us"],
-        rows,
+        description:
+            "For one delivery. A system without processes of its own works inside the clients."
+                .into(),
+        columns: vec![
+            "row",
+            "verdict",
+            "part",
+            "cpu_us_per_msg",
+            "ci_low_us",
+            "ci_high_us",
+        ],
+        rows: stacked(workload, &PARTS),
+        lines: Vec::new(),
+        marks: Vec::new(),
     }
 }
 
-fn counts(workload: &Workload<'_>, id: String) -> Figure {
-    type Count = (&'static str, fn(&Trial) -> u64);
-    const COUNTS: [Count; 6] = [
-        ("delivered", |t| t.delivered),
-        ("lost", |t| t.lost),
-        ("duplicated", |t| t.duplicated),
-        ("reordered", |t| t.reordered),
-        ("refused", |t| t.refused),
-        ("not sent", |t| t.not_sent),
+fn memory(workload: &Workload<'_>, id: String) -> Figure {
+    const PARTS: [Part; 2] = [
+        ("system", |t| Some(t.system_rss_bytes? as f64)),
+        ("client", |t| Some(t.client_rss_bytes as f64)),
     ];
-    let mut rows = Vec::new();
-    for cell in &workload.cells {
-        let expected: u64 = cell.trials.iter().map(|t| t.expected).sum();
-        for (name, count) in COUNTS {
-            // Over all repeats, valid or not: nothing is dropped in silence.
-            let sum: u64 = cell.trials.iter().map(|t| count(t)).sum();
-            rows.push(vec![
-                cell.label.as_str().into(),
-                verdict(cell).into(),
-                name.into(),
-                sum.into(),
-                expected.into(),
-            ]);
-        }
-    }
     Figure {
         id,
-        kind: Kind::Counts,
-        title: "Loss and disorder".into(),
-        description: "Messages counted over all repeats, valid or not: deliveries, and what was lost, duplicated, \
-                      overtaken, refused, or due but not sent."
-            .into(),
-        columns: vec!["system", "verdict", "count", "messages", "expected_deliveries"],
-        rows,
+        kind: Kind::Bytes,
+        wide: false,
+        title: "Memory".into(),
+        description: "Largest resident memory during the measurement; the client's with all its devices and records.".into(),
+        columns: vec!["row", "verdict", "part", "rss_bytes", "ci_low_bytes", "ci_high_bytes"],
+        rows: stacked(workload, &PARTS),
+        lines: Vec::new(),
+        marks: Vec::new(),
     }
 }

@@ -3,26 +3,148 @@
 //! Pure: text in, text out; nothing here reads files, prints or knows the time.
 //!
 //! - [`stats`]: means with confidence intervals, ratios, honest ties.
-//! - [`summary`]: trials grouped by workload and cell, and who wins at what.
+//! - [`summary`]: trials grouped by workload and cell; [`naming`]: what their rows are called.
+//! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure.
+//! - [`answers()`]: which rows carry their load, and who [wins] at what.
+//! - [`words`]: one line for each verdict and figure.
 //! - [`table()`]: the result table of the terminal.
 //! - [`figures`]: the data of every figure as plain tables, from which chart, CSV and the
 //!   readable table under each figure all come.
 //! - [`page()`]: one HTML file that needs nothing else.
 
+pub mod answers;
+mod columns;
+pub mod compare;
 pub mod figures;
+pub mod naming;
 mod page;
 pub mod stats;
 pub mod summary;
 mod table;
 pub mod units;
+pub mod wins;
+pub mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use pubgauge_driver::{Mapping, Settings};
+use pubgauge_results::Trial;
 use pubgauge_results::histogram::Interval;
 
+use summary::Workload;
+
+pub use answers::answers;
 pub use page::page;
 pub use table::table;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them
 /// (log `latency`). Trials without one fall back on the points in `results.json`.
 pub type Logs = BTreeMap<u32, Vec<Interval>>;
+
+/// A workload in one line: its name, devices, topics, sizes, arrivals, and what was asked of all
+/// systems alike: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
+fn workload_words(workload: &Workload<'_>) -> String {
+    let cells = &workload.cells;
+    let same = |of: fn(&Trial) -> String| {
+        let mut all: Vec<String> = Vec::new();
+        for word in cells.iter().map(|cell| of(cell.trials[0])) {
+            if !all.contains(&word) {
+                all.push(word);
+            }
+        }
+        all.join(" | ")
+    };
+    let mut words = vec![
+        format!(
+            "{} -> {}",
+            same(|t| t.workload.publishers.to_string()),
+            same(|t| t.workload.subscribers.to_string())
+        ),
+        format!(
+            "{} topic{}",
+            same(|t| t.workload.topics.to_string()),
+            if cells[0].trials[0].workload.topics == 1 {
+                ""
+            } else {
+                "s"
+            }
+        ),
+        same(|t| t.workload.payload.clone()),
+        same(|t| t.workload.arrivals.clone()),
+    ];
+    words.extend(settings_words(workload));
+    format!("{} ({})", workload.name, words.join(", "))
+}
+
+/// What was asked of all systems of a workload alike, what an MQTT client made of it, and the name
+/// of the settings; then the same of each flow with settings of its own.
+fn settings_words(workload: &Workload<'_>) -> Vec<String> {
+    let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
+    let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])));
+    // Clean Start is a word of MQTT 5 alone, Clean Session one of the versions before.
+    let version = |t: &Trial| match native(&t.mappings, "session")? {
+        session if session.starts_with("Clean Start") => Some("MQTT 5".to_owned()),
+        session if session.starts_with("Clean Session") => Some("MQTT 3.1.1".to_owned()),
+        _ => None,
+    };
+    words.extend(alike(trials().filter_map(version)));
+    let names = alike(
+        trials()
+            .map(|t| t.settings_name.clone())
+            .filter(|name| !name.is_empty()),
+    );
+    words.extend(names.map(|names| format!("settings {names}")));
+    let own = || {
+        trials()
+            .flat_map(|t| &t.flows)
+            .filter(|flow| flow.settings.is_some())
+    };
+    let mut flows: Vec<&str> = Vec::new();
+    for flow in own().map(|flow| flow.name.as_str()) {
+        if !flows.contains(&flow) {
+            flows.push(flow);
+        }
+    }
+    words.extend(flows.into_iter().map(|name| {
+        let of_flow = own().filter(|flow| flow.name == name);
+        let pairs = of_flow.filter_map(|flow| Some((flow.settings.as_ref()?, &flow.mappings[..])));
+        format!("{name}: {}", asked_words(pairs).join(" "))
+    }));
+    words
+}
+
+/// Settings other than the default, and the QoS of those who speak MQTT.
+fn asked_words<'t>(
+    pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone,
+) -> Vec<String> {
+    let asked = Settings::NAMES.iter().filter_map(|name| {
+        let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
+        let value = alike(values.filter(|value| value != "default"))?;
+        match *name {
+            "reliability" => Some(value),
+            name => Some(format!("{name} = {value}")),
+        }
+    });
+    let qos = |mappings: &[Mapping]| {
+        let level = native(mappings, "reliability")?.strip_prefix("QoS ")?;
+        Some(format!("QoS {}", level.chars().next()?))
+    };
+    let mut words: Vec<String> = asked.collect();
+    words.extend(alike(
+        pairs.clone().filter_map(|(_, mappings)| qos(mappings)),
+    ));
+    words
+}
+
+/// What a setting became.
+fn native<'m>(mappings: &'m [Mapping], setting: &str) -> Option<&'m str> {
+    let row = mappings.iter().find(|row| row.setting == setting)?;
+    Some(&row.native)
+}
+
+/// What differs, each once; none if there is nothing.
+fn alike(words: impl Iterator<Item = String>) -> Option<String> {
+    let words: BTreeSet<String> = words.collect();
+    let words: Vec<String> = words.into_iter().collect();
+    Some(words.join(" | ")).filter(|words| !words.is_empty())
+}

@@ -1,12 +1,13 @@
-//! Trials grouped by workload and cell, and who wins at what.
+//! Trials grouped by workload and cell.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use pubgauge_results::{Results, Status, Trial};
+use serde::Serialize;
 
-use crate::stats::{self, Estimate, Ratio};
-use crate::units;
+use crate::naming::{self, Point};
+use crate::stats::Estimate;
+use crate::wins::Metric;
 
 /// Names under which the reference broker runs. It is no product: it never wins, it is the
 /// ceiling that the others are held against.
@@ -16,7 +17,7 @@ pub const REFERENCE_NAMES: [&str; 3] = ["reference", "reference-broker", "refere
 pub struct Summary<'a> {
     /// The workloads.
     pub workloads: Vec<Workload<'a>>,
-    /// The systems, in the order of their first trial; the place gives the colour.
+    /// The systems by name, the reference broker last; the place gives the colour.
     pub systems: Vec<String>,
 }
 
@@ -24,18 +25,37 @@ pub struct Summary<'a> {
 pub struct Workload<'a> {
     /// Its name.
     pub name: String,
-    /// Flat-out traffic: throughput is the figure to look at.
+    /// Flat-out traffic in all of it: throughput is the figure to look at.
     pub flat_out: bool,
-    /// Its cells in the order of their first trial.
+    /// What was varied of the load: at least one point, an empty one where nothing was.
+    pub points: Vec<Point>,
+    /// Its cells, point by point, in the order of the systems.
     pub cells: Vec<Cell<'a>>,
+}
+
+impl<'a> Workload<'a> {
+    /// The cells of a point, which are compared with each other.
+    pub fn at(&self, point: usize) -> impl Iterator<Item = &Cell<'a>> {
+        self.cells.iter().filter(move |cell| cell.point == point)
+    }
+
+    /// Whether a count is above zero in any trial: a column of zeros says nothing.
+    pub fn any(&self, count: fn(&Trial) -> u64) -> bool {
+        let mut trials = self.cells.iter().flat_map(|cell| &cell.trials);
+        trials.any(|trial| count(trial) > 0)
+    }
 }
 
 /// All repeats of one cell.
 pub struct Cell<'a> {
     /// The cell's identifier.
     pub id: String,
-    /// System, and what tells it from other cells of the same system.
+    /// What was varied, the load too: `mosquitto, safe, payload = 1 KiB`.
     pub label: String,
+    /// What was varied but the load: names it within its point.
+    pub row: String,
+    /// Its place in [`Workload::points`].
+    pub point: usize,
     /// The system's name.
     pub system: String,
     /// Its place in [`Summary::systems`].
@@ -49,19 +69,20 @@ pub struct Cell<'a> {
 impl<'a> Summary<'a> {
     /// Groups the trials of a run.
     pub fn of(results: &'a Results) -> Summary<'a> {
-        let mut systems: Vec<String> = Vec::new();
+        let names = results.trials.iter().map(|t| t.system.name.clone());
+        // By name: the random order of trials must not give each run colours of its own.
+        let mut systems: Vec<String> = names.collect();
+        systems.sort_by_key(|name| (is_reference(name), name.clone()));
+        systems.dedup();
         let mut workloads: Vec<Workload<'a>> = Vec::new();
         for trial in &results.trials {
             let system_index = systems.iter().position(|name| *name == trial.system.name);
-            let system_index = system_index.unwrap_or_else(|| {
-                systems.push(trial.system.name.clone());
-                systems.len() - 1
-            });
             let at = workloads.iter().position(|w| w.name == trial.workload.name);
             let at = at.unwrap_or_else(|| {
                 workloads.push(Workload {
                     name: trial.workload.name.clone(),
-                    flat_out: trial.workload.flat_out,
+                    flat_out: false,
+                    points: Vec::new(),
                     cells: Vec::new(),
                 });
                 workloads.len() - 1
@@ -75,77 +96,35 @@ impl<'a> Summary<'a> {
                 None => cells.push(Cell {
                     id: trial.cell.clone(),
                     label: String::new(),
+                    row: String::new(),
+                    point: 0,
                     system: trial.system.name.clone(),
-                    system_index,
-                    reference: REFERENCE_NAMES.contains(&trial.system.name.as_str()),
+                    system_index: system_index.unwrap_or_default(),
+                    reference: is_reference(&trial.system.name),
                     trials: vec![trial],
                 }),
             }
         }
         for workload in &mut workloads {
-            label(&mut workload.cells);
+            workload.points = naming::name(&mut workload.cells);
+            workload.flat_out = workload.cells.iter().all(Cell::flat_out);
+            let place = |cell: &Cell<'_>| (cell.point, cell.system_index, cell.row.clone());
+            workload.cells.sort_by_key(place);
         }
         Summary { workloads, systems }
     }
 }
 
-/// Names cells so that no two of a workload read alike: the system, then what its settings
-/// became where that differs, then the version, then a number.
-fn label(cells: &mut [Cell<'_>]) {
-    let mut by_system: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, cell) in cells.iter().enumerate() {
-        by_system.entry(cell.system.clone()).or_default().push(at);
-    }
-    for (system, group) in by_system {
-        if let [only] = group[..] {
-            cells[only].label = system;
-            continue;
-        }
-        let natives = |at: usize| -> Vec<(String, String)> {
-            cells[at].trials[0]
-                .mappings
-                .iter()
-                .map(|mapping| (mapping.setting.clone(), mapping.native.clone()))
-                .collect()
-        };
-        let all: Vec<Vec<(String, String)>> = group.iter().map(|at| natives(*at)).collect();
-        let common = |pair: &(String, String)| all.iter().all(|other| other.contains(pair));
-        let mut labels: Vec<String> = all
-            .iter()
-            .map(|own| {
-                let differing: Vec<&str> = own
-                    .iter()
-                    .filter(|pair| !common(pair))
-                    .map(|(_, native)| native.as_str())
-                    .collect();
-                if differing.is_empty() {
-                    system.clone()
-                } else {
-                    format!("{system} · {}", differing.join(", "))
-                }
-            })
-            .collect();
-        let alike = |labels: &[String], at: usize| {
-            labels.iter().filter(|label| **label == labels[at]).count() > 1
-        };
-        for at in 0..labels.len() {
-            if alike(&labels, at) {
-                let version = &cells[group[at]].trials[0].system.version;
-                labels[at] = format!("{} {version}", labels[at]);
-            }
-        }
-        for at in 0..labels.len() {
-            if alike(&labels, at) {
-                labels[at] = format!("{} #{}", labels[at], at + 1);
-            }
-        }
-        for (at, label) in group.into_iter().zip(labels) {
-            cells[at].label = label;
-        }
-    }
+fn is_reference(system: &str) -> bool {
+    REFERENCE_NAMES.contains(&system)
 }
 
 impl<'a> Cell<'a> {
+    /// Whether it has flat-out traffic: a grid over the rate may have both.
+    pub fn flat_out(&self) -> bool {
+        self.trials[0].workload.flat_out
+    }
+
     /// Its valid repeats.
     pub fn valid(&self) -> impl Iterator<Item = &'a Trial> + '_ {
         self.trials
@@ -179,12 +158,87 @@ impl<'a> Cell<'a> {
         Estimate::of(&values)
     }
 
+    /// Deliveries per second, and what its repeats allow to say of what the system can deliver.
+    /// `None` where no repeat says anything: lossy, unsteady or broken ones.
+    pub fn carried(&self) -> Option<Carried> {
+        let rates = |status: Status| -> Vec<f64> {
+            let of = self.trials.iter().filter(|t| t.verdict.status == status);
+            of.map(|t| t.delivered_msgs_per_s).collect()
+        };
+        Bound::ALL.into_iter().find_map(|(status, bound)| {
+            let values = rates(status);
+            let estimate = Estimate::of(&values)?;
+            Some(Carried {
+                bound,
+                estimate,
+                values,
+            })
+        })
+    }
+
     /// The repeat whose delivery rate is the median of the [`Cell::quoted`] ones: what is drawn
     /// where one repeat must stand for all.
     pub fn typical(&self) -> &'a Trial {
         let mut quoted = self.quoted();
         quoted.sort_by(|a, b| a.delivered_msgs_per_s.total_cmp(&b.delivered_msgs_per_s));
         quoted[(quoted.len() - 1) / 2]
+    }
+}
+
+/// What a figure says of the most that a system can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The figure itself.
+    Exact,
+    /// This much or more: the client was the limit.
+    AtLeast,
+    /// What was carried of an offer that was more than could be carried.
+    UnderOverload,
+}
+
+impl Bound {
+    /// With the verdict that leads to each, the one that says most first. An overload beside a
+    /// client's limit leaves the bound open, so that nobody is called slower by mistake.
+    const ALL: [(Status, Bound); 3] = [
+        (Status::Valid, Bound::Exact),
+        (Status::ClientBound, Bound::AtLeast),
+        (Status::Overloaded, Bound::UnderOverload),
+    ];
+
+    /// What stands behind a figure: `2.36 M/s or more (client-bound)`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Bound::Exact => "",
+            Bound::AtLeast => " or more (client-bound)",
+            Bound::UnderOverload => " under overload",
+        }
+    }
+}
+
+/// What a cell delivered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// What the rate says.
+    pub bound: Bound,
+    /// Deliveries per second over the repeats that say so.
+    pub estimate: Estimate,
+    /// The same of each repeat.
+    pub values: Vec<f64>,
+}
+
+impl Carried {
+    /// The rate alone: `2.36 M/s or more`.
+    pub fn short(&self) -> String {
+        Metric::Throughput.show_bound_briefly(&self.estimate, self.bound)
+    }
+}
+
+impl fmt::Display for Carried {
+    /// `907 ±5 k/s`, `2.36 M/s or more (client-bound)`, `97.6 k/s under overload`: a bound has no
+    /// interval.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Metric::Throughput.show_bound(&self.estimate, self.bound))
     }
 }
 
@@ -233,274 +287,5 @@ impl Doubt<'_> {
                 numbers[0]
             ),
         }
-    }
-}
-
-/// A figure by which systems are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
-    /// Deliveries per second; more is better.
-    Throughput,
-    /// Median latency; less is better.
-    MedianLatency,
-    /// 99th percentile of latency; less is better.
-    TailLatency,
-    /// Median round trip of ping-pong flows; less is better.
-    RoundTrip,
-    /// Processor time of client and system for one delivery; less is better.
-    CpuPerMessage,
-}
-
-impl Metric {
-    /// What a workload is judged by: throughput flat out, where latency only shows how long the
-    /// queues are; latency when paced, where everybody delivers what is offered.
-    pub fn of(workload: &Workload<'_>) -> Vec<Metric> {
-        if workload.flat_out {
-            return vec![Metric::Throughput, Metric::CpuPerMessage];
-        }
-        let mut metrics = vec![Metric::MedianLatency, Metric::TailLatency];
-        let round_trips = |trial: &&Trial| trial.round_trip_ns.is_some_and(|d| d.count > 0);
-        if workload
-            .cells
-            .iter()
-            .any(|cell| cell.trials.iter().any(&round_trips))
-        {
-            metrics.push(Metric::RoundTrip);
-        }
-        metrics.push(Metric::CpuPerMessage);
-        metrics
-    }
-
-    /// The figure of a trial; absent where the trial cannot tell (too few messages for the
-    /// percentile, a system out of sight).
-    pub fn figure(self, trial: &Trial) -> Option<f64> {
-        match self {
-            Metric::Throughput => Some(trial.delivered_msgs_per_s),
-            Metric::MedianLatency => Some(trial.latency_ns.quotable(0.5)? as f64),
-            Metric::TailLatency => Some(trial.latency_ns.quotable(0.99)? as f64),
-            Metric::RoundTrip => trial
-                .round_trip_ns
-                .and_then(|d| Some(d.quotable(0.5)? as f64)),
-            Metric::CpuPerMessage => {
-                let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
-                // A broker out of sight would look free: then there is no figure. A brokerless
-                // system works inside the client and needs no seconds of its own.
-                let system = trial
-                    .system_cpu_s
-                    .or_else(|| trial.system_in_client().then_some(0.0))?;
-                per_message(client + system, trial)
-            }
-        }
-    }
-
-    /// More is better.
-    pub fn more_is_better(self) -> bool {
-        self == Metric::Throughput
-    }
-
-    /// As the beginning of an answer.
-    pub fn superlative(self) -> &'static str {
-        match self {
-            Metric::Throughput => "most delivered",
-            Metric::MedianLatency => "lowest median latency",
-            Metric::TailLatency => "lowest 99th percentile of latency",
-            Metric::RoundTrip => "shortest median round trip",
-            Metric::CpuPerMessage => "least processor time per message (client and system)",
-        }
-    }
-
-    /// An estimate with its unit and, if it has one, the half width of its interval.
-    pub fn show_estimate(self, estimate: &Estimate) -> String {
-        let mean = self.show(estimate.mean);
-        let (Some(half_width), Some((_, unit))) = (estimate.half_width, mean.split_once(' '))
-        else {
-            return mean;
-        };
-        // The half width in the unit of the mean, whatever its own size.
-        let scale = match unit {
-            "k/s" => 1e3,
-            "M/s" => 1e6,
-            "G/s" => 1e9,
-            "µs" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            _ => 1.0,
-        };
-        let half_width = if self == Metric::CpuPerMessage {
-            half_width * 1e3
-        } else {
-            half_width
-        };
-        let number = mean.trim_end_matches(unit).trim_end();
-        let decimals = number
-            .split_once('.')
-            .map_or(0, |(_, fraction)| fraction.len());
-        format!("{number} ±{:.decimals$} {unit}", half_width / scale)
-    }
-
-    /// A value with its unit.
-    pub fn show(self, value: f64) -> String {
-        match self {
-            Metric::Throughput => units::rate(value),
-            Metric::MedianLatency | Metric::TailLatency | Metric::RoundTrip => units::time(value),
-            Metric::CpuPerMessage => units::time(value * 1e3),
-        }
-    }
-}
-
-/// Microseconds of processor time for one first delivery (for one message taken, where nobody
-/// listens).
-pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
-    let messages = if trial.expected > 0 {
-        trial.unique()
-    } else {
-        trial.published
-    };
-    (messages > 0).then(|| seconds * 1e6 / messages as f64)
-}
-
-/// Who wins at a metric of a workload.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// The metric.
-    pub metric: Metric,
-    /// The best, and everybody who cannot be told from it; empty if no trial is valid.
-    pub winners: Vec<Place>,
-    /// The next best.
-    pub runner_up: Option<Place>,
-    /// Valid cells that were compared.
-    pub compared: usize,
-    /// The reference broker's figure, where it ran and is valid.
-    pub ceiling: Option<f64>,
-}
-
-/// One place in an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Place {
-    /// The cell's label.
-    pub label: String,
-    /// Its figure.
-    pub estimate: Estimate,
-    /// Its figure over the best one's; absent for the best itself and with a single repeat.
-    pub to_best: Option<Ratio>,
-}
-
-/// Ratio up to which two single figures are called equal: one repeat says nothing about chance,
-/// and differences of a few percent between runs of the same thing are ordinary.
-const SINGLE_TIE: f64 = 1.10;
-
-/// Compares the valid cells of a workload by a metric.
-pub fn answer(workload: &Workload<'_>, metric: Metric) -> Answer {
-    let values =
-        |cell: &Cell<'_>| -> Vec<f64> { cell.valid().filter_map(|t| metric.figure(t)).collect() };
-    let ceiling = workload
-        .cells
-        .iter()
-        .filter(|cell| cell.reference)
-        .find_map(|cell| Estimate::of(&values(cell)))
-        .map(|estimate| estimate.mean);
-    let mut places: Vec<(&str, Vec<f64>, Estimate)> = workload
-        .cells
-        .iter()
-        .filter(|cell| !cell.reference)
-        .filter_map(|cell| {
-            let values = values(cell);
-            let estimate = Estimate::of(&values)?;
-            Some((cell.label.as_str(), values, estimate))
-        })
-        .collect();
-    places.sort_by(|a, b| {
-        let order = a.2.mean.total_cmp(&b.2.mean);
-        if metric.more_is_better() {
-            order.reverse()
-        } else {
-            order
-        }
-    });
-    let compared = places.len();
-    let mut winners: Vec<Place> = Vec::new();
-    let mut runner_up = None;
-    for (at, (label, own, estimate)) in places.iter().enumerate() {
-        let (to_best, tied) = if at == 0 {
-            (None, true)
-        } else {
-            let best = &places[0];
-            let ratio = stats::ratio(own, &best.1, compared - 1);
-            let apart = (estimate.mean / best.2.mean).max(best.2.mean / estimate.mean);
-            (
-                ratio,
-                ratio.map_or(apart.is_nan() || apart <= SINGLE_TIE, |ratio| {
-                    !ratio.is_clear()
-                }),
-            )
-        };
-        let place = Place {
-            label: (*label).to_owned(),
-            estimate: *estimate,
-            to_best,
-        };
-        // Somebody further back with a wide interval ties too, whoever stands between.
-        if tied {
-            winners.push(place);
-        } else if runner_up.is_none() {
-            runner_up = Some(place);
-        }
-    }
-    Answer {
-        metric,
-        winners,
-        runner_up,
-        compared,
-        ceiling,
-    }
-}
-
-impl fmt::Display for Answer {
-    /// One sentence that claims no more than the figures do.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = self.metric.superlative();
-        let show = |estimate: &Estimate| self.metric.show_estimate(estimate);
-        let Some(best) = self.winners.first() else {
-            return write!(f, "{what}: no valid figure to compare");
-        };
-        if self.compared == 1 {
-            write!(
-                f,
-                "{what}: {} {}, the only valid figure",
-                best.label,
-                show(&best.estimate)
-            )?;
-        } else if self.winners.len() > 1 {
-            let all: Vec<String> = self
-                .winners
-                .iter()
-                .map(|p| format!("{} {}", p.label, show(&p.estimate)))
-                .collect();
-            write!(f, "{what}: no clear winner among {}", all.join(", "))?;
-        } else {
-            write!(f, "{what}: {} {}", best.label, show(&best.estimate))?;
-            if let Some(next) = &self.runner_up {
-                write!(f, ", then {} {}", next.label, show(&next.estimate))?;
-                if let Some(ratio) = next.to_best {
-                    let (low, mid, high) = if ratio.ratio < 1.0 {
-                        (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low)
-                    } else {
-                        (ratio.low, ratio.ratio, ratio.high)
-                    };
-                    let digits = units::digits;
-                    let (low, mid, high) = (digits(low), digits(mid), digits(high));
-                    write!(f, ": {mid} times apart ({low} to {high})")?;
-                }
-            }
-        }
-        let single = |place: &Place| place.estimate.n == 1;
-        let nobody_knows = self.winners.iter().chain(&self.runner_up).any(single);
-        if self.compared > 1 && nobody_knows {
-            write!(f, " (one repeat: could be chance)")?;
-        }
-        if let Some(ceiling) = self.ceiling {
-            write!(f, "; reference broker: {}", self.metric.show(ceiling))?;
-        }
-        Ok(())
     }
 }

@@ -3,26 +3,40 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_results::{Results, Status, Trial};
+use pubgauge_results::{Results, Status};
 
-use crate::summary::{self, Cell, Metric, Summary, Workload};
-use crate::units;
+use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
+use crate::columns::{Column, columns};
+use crate::summary::{Cell, Summary, Workload};
+use crate::workload_words;
 
 /// Narrowest table that can be made.
 pub const MINIMUM_WIDTH: usize = 72;
 
-/// Widths of the columns after the system: verdict, deliveries per second, p50, p99, p99.9, lost, broker and
-/// client processor time; each with a space before it.
-const COLUMNS: [(&str, usize); 8] = [
-    ("verdict", 8),
-    ("msgs/s", 8),
-    ("p50", 7),
-    ("p99", 7),
-    ("p99.9", 7),
-    ("lost", 6),
-    ("system", 6),
-    ("client", 6),
+/// Columns of the terminal from which on verdicts are written in full.
+const FULL_VERDICTS: usize = 120;
+
+/// Room that names of rows have at least, and that columns are left out for at most.
+const SHORTEST_NAME: usize = 10;
+const LONGEST_NAME: usize = 26;
+
+/// Columns that are left out where names have no room, the first first; the page has them all.
+const DISPENSABLE: [&str; 7] = [
+    "p99.99",
+    "system memory",
+    "p99.9",
+    "client CPU",
+    "system CPU",
+    "reordered",
+    "duplicated",
 ];
+
+/// Rows up to which each says in full why it carries its load.
+const IN_FULL: usize = 8;
+
+/// Rows with repeats that are not valid up to which all reasons are told, and told of at all.
+const DOUBTS_IN_FULL: usize = 6;
+const DOUBTS: usize = 12;
 
 /// The table, no line longer than `width` (at least [`MINIMUM_WIDTH`]) characters.
 pub fn table(results: &Results, width: usize) -> String {
@@ -33,7 +47,11 @@ pub fn table(results: &Results, width: usize) -> String {
         out.push_str("No trial has been measured.\n");
     }
     for workload in &summary.workloads {
-        one_workload(&mut out, workload, width);
+        let answer = answers::of_workload(results, workload);
+        wrapped(&mut out, "", &plain(&workload_words(workload)), width);
+        carries(&mut out, results, &answer, width);
+        wins(&mut out, &answer, width);
+        figures(&mut out, workload, width);
     }
     not_valid(&mut out, &summary, width);
     unsupported(&mut out, results, width);
@@ -49,152 +67,189 @@ pub fn table(results: &Results, width: usize) -> String {
     out
 }
 
-fn one_workload(out: &mut String, workload: &Workload<'_>, width: usize) {
-    let info = &workload.cells[0].trials[0].workload;
-    let words = format!(
-        "{} ({} -> {}, {} topic{}, {}, {})",
-        plain(&workload.name),
-        info.publishers,
-        info.subscribers,
-        info.topics,
-        if info.topics == 1 { "" } else { "s" },
-        plain(&info.payload),
-        plain(&info.arrivals)
-    );
-    wrapped(out, "", &words, width);
-    for metric in Metric::of(workload) {
-        wrapped(
-            out,
-            "  ",
-            &plain(&summary::answer(workload, metric).to_string()),
-            width,
-        );
+/// Whether each row carries its load, by what figure.
+fn carries(out: &mut String, results: &Results, answer: &WorkloadAnswer, width: usize) {
+    let asked = answer.asked.join(", ");
+    let question = match (&asked[..], answer.by_default) {
+        ("", _) => "How much does it carry?".to_owned(),
+        (asked, true) => {
+            let why = answers::default_words(results);
+            format!("Does it carry this load? Asked: {asked} ({why})")
+        }
+        (asked, false) => format!("Does it carry this load? Asked: {asked}"),
+    };
+    wrapped(out, " ", &plain(&question), width);
+    let short = answer.rows.len() > IN_FULL;
+    for row in &answer.rows {
+        let lead = match row.carries {
+            Some(carries) => format!("   {:<11} ", carries.word()),
+            None => "   ".to_owned(),
+        };
+        let text = format!("{}: {}", row.row, why(row, short));
+        wrapped(out, &lead, &plain(&text), width);
     }
-    let fixed: usize = COLUMNS.iter().map(|(_, width)| width + 1).sum();
-    let first = width - fixed;
-    let repeats = workload
+}
+
+fn why(row: &RowAnswer, short: bool) -> String {
+    if short {
+        return row.figure.clone();
+    }
+    // The reasons of verdicts stand below the tables.
+    let parts = [&row.decided_by].into_iter().chain(&row.headroom);
+    parts.map(String::as_str).collect::<Vec<_>>().join("; ")
+}
+
+fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
+    // Of a load that was varied only what can be said is.
+    let said = |win: &&Win| win.at.is_empty() || win.decided;
+    if !answer.wins.is_empty() && !answer.wins.iter().any(|win| said(&win)) {
+        out.push_str("  no valid figure to compare\n");
+    }
+    for win in answer.wins.iter().filter(said) {
+        let at = match &win.at[..] {
+            "" => String::new(),
+            at => format!("{at}: "),
+        };
+        let text = format!("{at}{}: {}", win.what, win.who);
+        wrapped(out, "  ", &plain(&text), width);
+    }
+}
+
+/// The table itself.
+fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
+    let verdict = if width >= FULL_VERDICTS { 12 } else { 8 };
+    let mut columns: Vec<&Column> = columns(workload)
+        .into_iter()
+        .filter(|column| column.from <= width)
+        .collect();
+    let names = workload
         .cells
         .iter()
-        .map(|cell| cell.trials.len())
-        .max()
-        .unwrap_or(0);
-    let over = if repeats > 1 {
-        format!("mean of {repeats} repeats")
-    } else {
-        String::new()
+        .map(|cell| cell.row.chars().count() + 1);
+    let name = names.max().unwrap_or(0).clamp(SHORTEST_NAME, LONGEST_NAME);
+    let room = |columns: &[&Column]| {
+        let fixed = columns.iter().map(|c| c.width + 1).sum::<usize>() + verdict + 1;
+        width.saturating_sub(fixed)
     };
-    let _ = writeln!(
-        out,
-        "{:<first$} {:>7} {:>9} {:>23} {:>6} {:>13}",
-        format!(" {over}"),
-        "",
-        "delivered",
-        "------- latency -------",
-        "",
-        "CPU µs/msg"
-    );
-    let _ = write!(out, "{:<first$}", " system");
-    for (at, (name, width)) in COLUMNS.iter().enumerate() {
-        let _ = if at == 0 {
-            write!(out, " {name:<width$}")
-        } else {
-            write!(out, " {name:>width$}")
-        };
+    for dispensable in DISPENSABLE {
+        if room(&columns) < name {
+            columns.retain(|column| column.name != dispensable);
+        }
     }
-    out.push('\n');
-    for cell in &workload.cells {
-        row(out, cell, first, width);
-    }
-    out.push('\n');
-}
-
-fn row(out: &mut String, cell: &Cell<'_>, first: usize, width: usize) {
-    let mark = if cell.status() == Status::Valid {
-        " "
-    } else {
-        "!"
+    let first = room(&columns);
+    let repeats = workload.cells.iter().map(|cell| cell.trials.len()).max();
+    let over = match repeats {
+        Some(n) if n > 1 => format!(" mean of {n}"),
+        _ => String::new(),
     };
-    let label = format!("{mark}{}", plain(&cell.label));
-    let mean = |figure: &dyn Fn(&Trial) -> Option<f64>| cell.estimate(figure).map(|e| e.mean);
-    let time = |figure: Option<f64>| figure.map_or("-".to_owned(), units::time);
-    let latency = |quantile: f64| time(mean(&|t| Some(t.latency_ns.quotable(quantile)? as f64)));
-    let cpu = |figure: Option<f64>| figure.map_or("-".to_owned(), units::digits);
-    let lost: u64 = cell.trials.iter().map(|trial| trial.lost).sum();
-    let figures = [
-        verdict_words(cell),
-        mean(&|t| Some(t.delivered_msgs_per_s)).map_or("-".to_owned(), units::rate),
-        latency(0.5),
-        latency(0.99),
-        latency(0.999),
-        units::count(lost),
-        cpu(mean(&|t| summary::per_message(t.system_cpu_s?, t))),
-        cpu(mean(&|t| {
-            summary::per_message(t.client_cpu_s.publishers + t.client_cpu_s.subscribers, t)
-        })),
-    ];
-    if label.chars().count() > first {
-        wrapped(out, "", &label, width);
-        let _ = write!(out, "{:first$}", "");
-    } else {
-        let _ = write!(out, "{label:<first$}");
+    for (line, [name, judged]) in [[&over[..], ""], [" system", "verdict"]]
+        .into_iter()
+        .enumerate()
+    {
+        let heads = columns.iter().map(|c| (c.head[line].to_owned(), c.width));
+        one_line(out, name, (judged, verdict), heads, first, width);
     }
-    for (at, (figure, (_, width))) in figures.iter().zip(COLUMNS).enumerate() {
-        let _ = if at == 0 {
-            write!(out, " {figure:<width$}")
-        } else {
-            write!(out, " {figure:>width$}")
-        };
+    for (at, point) in workload.points.iter().enumerate() {
+        if !point.label.is_empty() {
+            wrapped(out, " ", &plain(&format!("{}:", point.label)), width);
+        }
+        for cell in workload.at(at) {
+            let mark = if cell.status() == Status::Valid {
+                " "
+            } else {
+                "!"
+            };
+            let label = format!("{mark}{}", plain(&cell.row));
+            let judged = match width >= FULL_VERDICTS {
+                true => verdict_words(cell, Status::word),
+                false => verdict_words(cell, short),
+            };
+            let figures = columns.iter().map(|c| ((c.show)(cell), c.width));
+            one_line(out, &label, (&judged, verdict), figures, first, width);
+        }
     }
     out.push('\n');
 }
 
-/// The verdict in eight letters, with how many repeats it holds for if not for all.
-fn verdict_words(cell: &Cell<'_>) -> String {
-    let all = cell.trials.len();
-    let valid = cell.valid().count();
-    if valid > 0 && valid < all {
-        return format!("{valid}/{all} ok");
+/// One line of the table; a name without room has a line of its own.
+fn one_line(
+    out: &mut String,
+    name: &str,
+    (judged, verdict): (&str, usize),
+    figures: impl Iterator<Item = (String, usize)>,
+    first: usize,
+    width: usize,
+) {
+    let mut line = match name.chars().count() > first {
+        true => {
+            wrapped(out, "", name, width);
+            format!("{:first$}", "")
+        }
+        false => format!("{name:<first$}"),
+    };
+    let _ = write!(line, " {judged:<verdict$}");
+    for (figure, width) in figures {
+        let _ = write!(line, " {figure:>width$}");
     }
-    short(cell.status()).to_owned()
+    out.push_str(line.trim_end());
+    out.push('\n');
 }
 
+/// The verdict, with how many repeats it holds for if not for all.
+fn verdict_words(cell: &Cell<'_>, word: fn(Status) -> &'static str) -> String {
+    let (all, valid) = (cell.trials.len(), cell.valid().count());
+    match valid > 0 && valid < all {
+        true => format!("{valid}/{all} ok"),
+        false => word(cell.status()).to_owned(),
+    }
+}
+
+/// The verdict in eight letters.
 fn short(status: Status) -> &'static str {
     match status {
-        Status::Valid => "valid",
         Status::ClientBound => "client",
-        Status::Unsteady => "unsteady",
         Status::Overloaded => "overload",
-        Status::Lossy => "lossy",
-        Status::Broken => "broken",
+        other => other.word(),
     }
 }
 
 fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
-    let mut any = false;
-    for workload in &summary.workloads {
-        for cell in &workload.cells {
-            for group in cell.doubtful() {
-                if !any {
-                    out.push_str("Not valid (!), not to be quoted:\n");
-                    any = true;
-                }
-                let head = format!(
-                    "{}, {}{}: {}",
-                    plain(&cell.label),
-                    plain(&workload.name),
-                    group.repeats(cell.trials.len()),
-                    name(group.status)
-                );
-                wrapped(out, "  ", &head, width);
-                for reason in &group.trials[0].verdict.reasons {
-                    wrapped(out, "    - ", &plain(reason), width);
-                }
-            }
+    let cells = summary.workloads.iter().flat_map(|workload| {
+        let cells = workload.cells.iter();
+        cells.flat_map(move |cell| {
+            cell.doubtful()
+                .into_iter()
+                .map(move |group| (workload, cell, group))
+        })
+    });
+    let groups: Vec<_> = cells.collect();
+    if groups.is_empty() {
+        return;
+    }
+    out.push_str("Not valid (!), not to be quoted:\n");
+    // A grid may have dozens: then the first reason of each, and no more than a screen of them.
+    let reasons = if groups.len() > DOUBTS_IN_FULL {
+        1
+    } else {
+        usize::MAX
+    };
+    for (workload, cell, group) in groups.iter().take(DOUBTS) {
+        let head = format!(
+            "{}, {}{}: {}",
+            plain(&cell.label),
+            plain(&workload.name),
+            group.repeats(cell.trials.len()),
+            group.status.word()
+        );
+        wrapped(out, "  ", &head, width);
+        for reason in group.trials[0].verdict.reasons.iter().take(reasons) {
+            wrapped(out, "    - ", &plain(reason), width);
         }
     }
-    if any {
-        out.push('\n');
+    if groups.len() > DOUBTS {
+        let _ = writeln!(out, "  and {} more, on the page", groups.len() - DOUBTS);
     }
+    out.push('\n');
 }
 
 fn unsupported(out: &mut String, results: &Results, width: usize) {
@@ -229,15 +284,6 @@ fn criteria(out: &mut String, results: &Results, width: usize) {
         wrapped(out, "  - ", &plain(&text), width);
     }
     out.push('\n');
-}
-
-/// The verdict in full.
-pub(crate) fn name(status: Status) -> &'static str {
-    match status {
-        Status::ClientBound => "client-bound",
-        Status::Overloaded => "overloaded",
-        other => short(other),
-    }
 }
 
 /// Text without control characters: a hostile name must not drive the terminal.

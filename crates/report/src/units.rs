@@ -71,6 +71,82 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
+/// Processor seconds as `0.35 s`; never `-0.00 s`.
+pub fn seconds(seconds: f64) -> String {
+    format!("{:.2} s", seconds.max(0.0) + 0.0)
+}
+
+/// A share of one as `35 %`, `0.2 %`, `0.0040 %`.
+pub fn share(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        p if p < 0.095 => format!("{p:.4} %"),
+        p if p < 9.95 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// Letters of a quantity as a study writes it (`1KiB`, `5k/s`, `10s`), and its number.
+fn parts(quantity: &str) -> (&str, &str) {
+    let numeric = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
+    let end = quantity.find(|c| !numeric(c)).unwrap_or(quantity.len());
+    let (number, unit) = quantity.split_at(end);
+    (number, unit.trim_start())
+}
+
+/// Sizes and times, in bytes and seconds.
+const QUANTITIES: [(&str, f64); 13] = [
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("KiB", 1024.0),
+    ("MB", 1e6),
+    ("MiB", 1048576.0),
+    ("GB", 1e9),
+    ("GiB", 1073741824.0),
+    ("ns", 1e-9),
+    ("us", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("min", 60.0),
+    ("h", 3600.0),
+];
+
+/// A quantity as a study writes it with a space before a size or time: `1KiB` is `1 KiB`. Rates
+/// and all else stay as they are.
+pub fn spaced(quantity: &str) -> String {
+    let (number, unit) = parts(quantity);
+    let known = QUANTITIES.iter().any(|(name, _)| *name == unit);
+    match known && !number.is_empty() {
+        true => format!("{number} {unit}"),
+        false => quantity.to_owned(),
+    }
+}
+
+/// The number that a study's quantity stands for: bytes, seconds, messages per second or plain;
+/// `None` if it is none of them (`max`, words).
+pub fn amount(quantity: &str) -> Option<f64> {
+    let (number, unit) = parts(quantity.trim_end_matches("-each"));
+    let number: f64 = number.replace('_', "").parse().ok()?;
+    if unit.is_empty() {
+        return Some(number);
+    }
+    let Some((thousands, per)) = unit.split_once('/') else {
+        let known = QUANTITIES.iter().find(|(name, _)| *name == unit);
+        return known.map(|(_, size)| number * size);
+    };
+    let scale = match thousands {
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        _ => return None,
+    };
+    let per = match per.starts_with(|c: char| c.is_ascii_digit()) {
+        true => amount(per)?,
+        false => amount(&format!("1{per}"))?,
+    };
+    Some(number * scale / per)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +179,34 @@ mod tests {
         assert_eq!(count(1_000_001), "1.00 M");
         assert_eq!(bytes(820), "820 B");
         assert_eq!(bytes(12 * 1024 * 1024 + 300_000), "12.3 MiB");
+    }
+
+    #[test]
+    fn quantities_of_a_study() {
+        for (text, shown, number) in [
+            ("1KiB", "1 KiB", Some(1024.0)),
+            ("64B", "64 B", Some(64.0)),
+            ("250ms", "250 ms", Some(0.25)),
+            ("5k/s", "5k/s", Some(5000.0)),
+            ("3/s-each", "3/s-each", Some(3.0)),
+            ("1/15min", "1/15min", Some(1.0 / 900.0)),
+            ("1_000", "1_000", Some(1000.0)),
+            ("max", "max", None),
+            ("drop", "drop", None),
+            ("", "", None),
+        ] {
+            assert_eq!(spaced(text), shown);
+            assert_eq!(amount(text), number, "{text}");
+        }
+        assert_eq!(amount("1 KiB"), Some(1024.0));
+    }
+
+    #[test]
+    fn nothing_is_never_below_nothing() {
+        assert_eq!(seconds(-0.0), "0.00 s");
+        assert_eq!(share(-0.0), "0 %");
+        assert_eq!(share(0.35), "35 %");
+        assert_eq!(share(0.00185), "0.2 %");
+        assert_eq!(rate(10.0 / 3.0), "3.33/s");
     }
 }

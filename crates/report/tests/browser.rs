@@ -7,13 +7,13 @@ use chromium::Browser;
 use pubgauge_report::figures::{self, Figure, Value as Entry};
 use pubgauge_report::summary::Summary;
 use pubgauge_report::{Logs, page};
-use pubgauge_results::Results;
+use pubgauge_results::{Results, Status};
 use serde_json::{Value, json};
 
 fn figures_of(results: &Results, logs: &Logs) -> Vec<Figure> {
     let summary = Summary::of(results);
     (0..summary.workloads.len())
-        .flat_map(|at| figures::of_workload(&summary, at, logs))
+        .flat_map(|at| figures::of_workload(results, &summary.workloads[at], at, logs))
         .collect()
 }
 
@@ -45,7 +45,8 @@ fn every_figure_is_drawn_and_saves_what_it_shows() {
     browser.picture("desktop");
     browser.eval(SAVED);
     let figures = figures_of(&results, &logs);
-    assert_eq!(figures.len(), 18);
+    // Six of each workload, and one for each flow of the fleet.
+    assert_eq!(figures.len(), 20);
     for figure in &figures {
         let id = &figure.id;
         let marks = browser.eval(&format!(
@@ -57,6 +58,11 @@ fn every_figure_is_drawn_and_saves_what_it_shows() {
             "document.querySelector('#{id} .chart').textContent"
         ));
         for label in ["mosquitto", "zeromq", "rabbitmq"] {
+            // Flat out, latencies of the overloaded RabbitMQ are not quoted.
+            if label == "rabbitmq" && ["w3-latency", "w3-ecdf"].contains(&id.as_str()) {
+                assert!(!words.as_str().unwrap().contains(label), "{id}: {words}");
+                continue;
+            }
             assert!(
                 words.as_str().unwrap().contains(label),
                 "{id} lacks {label}: {words}"
@@ -149,13 +155,14 @@ fn figures_equal_the_results() {
             .unwrap();
         let own = |row: &Value| row[0] == json!(trial.system.name);
         let throughput = row_of("throughput", w, &own);
-        assert_eq!(throughput[3].as_f64(), Some(trial.delivered_msgs_per_s));
-        assert_eq!(throughput[4], Value::Null, "one repeat has no interval");
-        let p99 = row_of("latency", w, &|row| own(row) && row[2] == "p99");
-        assert_eq!(p99[3].as_f64(), trial.latency_ns.p99.map(|p99| p99 as f64));
-        let lost = row_of("counts", w, &|row| own(row) && row[2] == "lost");
-        assert_eq!(lost[3].as_f64(), Some(trial.lost as f64));
-        let publishers = row_of("cpu", w, &|row| own(row) && row[2] == "publishers");
+        assert_eq!(throughput[4].as_f64(), Some(trial.delivered_msgs_per_s));
+        assert_eq!(throughput[5], Value::Null, "one repeat has no interval");
+        // Flat out, latencies of queues without end are not quoted.
+        if !trial.workload.flat_out || trial.verdict.status == Status::Valid {
+            let p99 = row_of("percentiles", w, &|row| own(row) && row[2] == "p99");
+            assert_eq!(p99[4].as_f64(), trial.latency_ns.p99.map(|p99| p99 as f64));
+        }
+        let publishers = row_of("times", w, &|row| own(row) && row[2] == "publishers");
         let expected = trial.client_cpu_s.publishers * 1e6 / trial.delivered as f64;
         assert!((publishers[3].as_f64().unwrap() - expected).abs() < 1e-9 * expected);
     }
@@ -259,7 +266,7 @@ fn paper() {
     assert!(pdf.starts_with(b"%PDF-"));
     let pages = pdf.windows(11).filter(|w| *w == b"/Type /Page").count()
         - pdf.windows(12).filter(|w| *w == b"/Type /Pages").count();
-    assert!((4..40).contains(&pages), "{pages} pages");
+    assert!((2..=8).contains(&pages), "{pages} pages");
 }
 
 #[test]
@@ -312,10 +319,11 @@ fn hostile_names_do_not_break_out() {
     let names = browser.eval(
         "JSON.parse(document.getElementById('data').textContent).workloads[0].cells.map((c) => c.label)",
     );
-    let expected: Vec<&str> = results.trials[..5]
+    let mut expected: Vec<&str> = results.trials[..5]
         .iter()
         .map(|t| t.system.name.as_str())
         .collect();
+    expected.sort();
     assert_eq!(names, json!(expected));
     browser.eval(SAVED);
     let csv = saved(&mut browser, "w1-throughput", "csv");
@@ -354,18 +362,27 @@ fn everybody_can_read_it() {
     );
     let ids = browser.eval("(() => { const all = [...document.querySelectorAll('[id]')].map((e) => e.id); return all.length - new Set(all).size; })()");
     assert_eq!(ids, 0, "identifiers used twice");
-    // With the keyboard alone: to the button, press it, a file comes out.
+    // With the keyboard alone: unfold, to the button, press it, a file comes out.
     browser.eval(SAVED);
     browser.eval(
-        "window.out = new Promise((resolve) => { const original = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then(resolve); return original.call(URL, blob); }; }); HTMLAnchorElement.prototype.click = () => {}; document.querySelector('#w1-cpu button[data-save=csv]').focus(); true",
+        "window.out = new Promise((resolve) => { const original = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then(resolve); return original.call(URL, blob); }; }); HTMLAnchorElement.prototype.click = () => {}; true",
     );
     let key = json!({"type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"});
+    browser.eval("document.querySelector('#w1-cpu summary').focus()");
+    browser.call("Input.dispatchKeyEvent", key.clone());
+    browser.call(
+        "Input.dispatchKeyEvent",
+        json!({"type": "keyUp", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}),
+    );
+    let open = browser.eval("document.querySelector('#w1-cpu details').open");
+    assert_eq!(open, true, "unfolded by Enter");
+    browser.eval("document.querySelector('#w1-cpu button[data-save=csv]').focus()");
     browser.call("Input.dispatchKeyEvent", key);
     let csv = browser.eval("out");
     assert!(
         csv.as_str()
             .unwrap()
-            .starts_with("system,verdict,part,cpu_us_per_msg"),
+            .starts_with("row,verdict,part,cpu_us_per_msg"),
         "{csv}"
     );
 }

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{CriterionOutcome, Status, Trial};
 
 /// How a figure is compared with a criterion's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Comparison {
     /// `<`
     Less,
@@ -47,7 +49,7 @@ impl fmt::Display for Comparison {
 }
 
 /// One criterion, ready to be evaluated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CriterionSpec {
     /// As the study states it; shown to the reader.
     pub text: String,
@@ -62,7 +64,8 @@ pub struct CriterionSpec {
 }
 
 /// Which trials a criterion bears on. Absent parts let everything through.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Filter {
     /// Names of systems.
     pub systems: Vec<String>,
@@ -75,7 +78,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn lets_through(&self, trial: &Trial) -> bool {
+    /// Whether a criterion with this filter bears on `trial`.
+    pub fn lets_through(&self, trial: &Trial) -> bool {
         let passes =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
         passes(&self.systems, &trial.system.name)
@@ -278,14 +282,19 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         return outcome(None, "no trial bears on it".to_owned());
     }
     let show = |(trial, bearing): &(&Trial, Bearing)| {
-        format!(
-            "{} {}, {}, repeat {}: {}",
-            trial.system.name,
-            trial.system.version,
-            trial.workload.name,
-            trial.repeat,
-            bearing.figure
-        )
+        let mut words = vec![
+            format!("{} {}", trial.system.name, trial.system.version),
+            trial.workload.name.clone(),
+        ];
+        if !["", "default"].contains(&trial.settings_name.as_str()) {
+            words.push(trial.settings_name.clone());
+        }
+        words.extend(trial.axes.iter().map(|axis| {
+            let name = axis.name.rsplit('.').next().unwrap_or(&axis.name);
+            format!("{name} = {}", axis.value)
+        }));
+        let words = words.join(", ");
+        format!("{words}, repeat {}: {}", trial.repeat, bearing.figure)
     };
     for met in [Some(false), None] {
         let some: Vec<String> = said.iter().filter(|s| s.1.met == met).map(show).collect();
@@ -317,8 +326,8 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
     outcome(Some(true), format!("{all}{closest}"))
 }
 
-/// A figure with its unit.
-fn show(name: &str, value: f64) -> String {
+/// A figure with its unit: `show("latency_ns.p99", 4.2e6)` is `4.2 ms`.
+pub fn show(name: &str, value: f64) -> String {
     let scaled = |units: &[(f64, &str)]| {
         let fits = units.iter().find(|(size, _)| value.abs() >= *size);
         let (size, unit) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
@@ -429,6 +438,21 @@ mod tests {
         assert_eq!(evaluate(&trials, &only_a).met, None);
         let unknown = evaluate(&trials, &criterion("latency.p99", Comparison::Less, 1.0));
         assert!(unknown.met.is_none() && unknown.figures.contains("no figure named"));
+    }
+
+    #[test]
+    fn trials_are_named_by_what_was_varied() {
+        let mut one = trial("a", Status::Valid, 5_000, 0);
+        one.settings_name = "safe".into();
+        one.axes = vec![crate::model::Axis {
+            name: "workload.fleet.flow.payload".into(),
+            value: "1KiB".into(),
+        }];
+        let said = evaluate(&[one], &criterion("latency_ns.p99", Comparison::Less, 1e3));
+        assert_eq!(
+            said.figures,
+            "a 1, fleet, safe, payload = 1KiB, repeat 1: 5 µs"
+        );
     }
 
     fn met(status: Status, figure: &str, comparison: Comparison, value: f64) -> Option<bool> {

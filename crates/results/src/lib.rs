@@ -6,11 +6,13 @@
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
 //! - [`criterion`]: whether a run met what its study asked for.
 //! - [`schema`]: the JSON Schema of `results.json`.
+//! - [`shell`]: paths in commands that are there to be copied.
 
 pub mod criterion;
 pub mod histogram;
 pub mod model;
 pub mod schema;
+pub mod shell;
 pub mod store;
 pub mod verdict;
 

@@ -6,6 +6,8 @@ use pubgauge_driver::{Answer, Capability, Mapping, Settings, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::criterion::CriterionSpec;
+
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
 pub const FORMAT: &str = "pubgauge-results/2";
 
@@ -63,6 +65,9 @@ pub struct StudyInfo {
     pub planned_trials: u32,
     /// Criteria and whether they were met, once the run is over.
     pub criteria: Vec<CriterionOutcome>,
+    /// The same criteria as they are evaluated trial by trial; empty in runs of before this was stored.
+    #[serde(default)]
+    pub criterion_specs: Vec<CriterionSpec>,
     /// Cells that could not be planned, with the reasons.
     pub unsupported: Vec<UnsupportedCell>,
     /// What each system of the run can do, as its driver and its file say.

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
+use crate::shell::quoted;
 
 /// Name of the file other tools read.
 pub const RESULTS_FILE: &str = "results.json";
@@ -42,7 +43,7 @@ pub enum StoreError {
     )]
     NotARun(PathBuf),
     /// The folder already holds a run.
-    #[error("{0} already holds a run\nhint: continue it with --resume {0}, or name another folder")]
+    #[error("{0} already holds a run\nhint: go on with it: pubgauge run --resume {quoted}; or name another folder", quoted = quoted(.0))]
     AlreadyARun(PathBuf),
     /// There is nothing to read.
     #[error(
@@ -56,7 +57,8 @@ pub enum StoreError {
     InUse(PathBuf),
     /// The disk is full, or a quota or file size limit is reached.
     #[error(
-        "no space left for {path}: {source}\nhint: what was measured before is complete and readable in {run}; make room and go on with --resume {run}"
+        "no space left for {path}: {source}\nhint: what was measured before is complete and readable in {run}; make room and go on with: pubgauge run --resume {quoted}",
+        quoted = quoted(run)
     )]
     NoSpace {
         /// The file that could not be written.
@@ -89,7 +91,7 @@ pub enum StoreError {
     },
     /// The file is damaged.
     #[error(
-        "{path} is damaged: {why}\nhint: the trials' own files in {TRIALS}/ may still be whole; --resume rebuilds results.json from them"
+        "{path} is damaged: {why}\nhint: the trials' own files beside it may still be whole: {TRIALS}/*/{TRIAL_FILE}"
     )]
     Damaged {
         /// The file.
@@ -99,7 +101,8 @@ pub enum StoreError {
     },
     /// The study is not the one the run began with.
     #[error(
-        "the study is not the one this run began with: {difference}\nhint: resume with the study in {run}/{STUDY_FILE} and the same flags, or start a new run"
+        "the study is not the one this run began with: {difference}\nhint: `pubgauge run --resume {quoted}` alone takes study and flags from there; or start a new run",
+        quoted = quoted(run)
     )]
     OtherStudy {
         /// The run.

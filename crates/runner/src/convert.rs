@@ -151,7 +151,8 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
                 .recordings
                 .iter()
                 .map(|r| r.connect_usage.running as f64 / SECOND)
-                .sum(),
+                .sum::<f64>()
+                + 0.0,
         },
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,
@@ -178,7 +179,11 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
 
 fn cpu(record: &TrialRecord, role: Role) -> f64 {
     let of_role = record.recordings.iter().filter(|r| r.role == role);
-    of_role.map(|r| r.usage.running as f64 / SECOND).sum()
+    // The sum of none is -0 in Rust.
+    of_role
+        .map(|r| r.usage.running as f64 / SECOND)
+        .sum::<f64>()
+        + 0.0
 }
 
 /// Larger values that a histogram lacks because deliveries were still under way.
@@ -427,7 +432,7 @@ pub fn size_words(size: &Sizes) -> String {
         Sizes::Uniform { min, max } => format!("{} to {}", bytes_words(*min), bytes_words(*max)),
         Sizes::Normal { mean, sd, .. } => format!("normal, {mean:.0} B \u{b1} {sd:.0} B"),
         Sizes::LogNormal { median, sigma, .. } => {
-            format!("log-normal, median {median:.0} B, sigma {sigma}")
+            format!("log-normal, median {median:.0} B, sigma {}", number(*sigma))
         }
         Sizes::Recorded => "as recorded".into(),
     }
@@ -445,21 +450,65 @@ fn bytes_words(bytes: u32) -> String {
 pub fn arrival_words(arrivals: &Arrivals) -> String {
     match arrivals {
         Arrivals::FlatOut => "flat out".into(),
-        Arrivals::Periodic { per_s } => format!("{per_s}/s"),
-        Arrivals::Poisson { per_s } => format!("Poisson {per_s}/s"),
+        Arrivals::Periodic { per_s } => rate_words(*per_s),
+        Arrivals::Poisson { per_s } => format!("Poisson {}", rate_words(*per_s)),
         Arrivals::OnOff { per_s, on, off } => format!(
             "bursts of {} s every {} s, {}",
-            *on as f64 / SECOND,
-            (*on + *off) as f64 / SECOND,
-            per_s.map_or("flat out".into(), |r| format!("{r}/s")),
+            number(*on as f64 / SECOND),
+            number((*on + *off) as f64 / SECOND),
+            per_s.map_or("flat out".into(), rate_words),
         ),
         Arrivals::Replay(_) => "replayed trace".into(),
+    }
+}
+
+/// A rate: `1000/s`, `3.33/s`; less than one a second as the time between two: `1 every 15 min`.
+fn rate_words(per_s: f64) -> String {
+    if per_s >= 1.0 || per_s <= 0.0 {
+        return format!("{}/s", number(per_s));
+    }
+    let (between, unit) = match 1.0 / per_s {
+        s if s < 119.5 => (s, "s"),
+        s if s < 119.5 * 60.0 => (s / 60.0, "min"),
+        s => (s / 3600.0, "h"),
+    };
+    format!("1 every {} {unit}", number(between))
+}
+
+/// Whole numbers as they are, others in three digits without zeros at the end.
+fn number(value: f64) -> String {
+    let nearest = value.round();
+    if (value - nearest).abs() < 1e-9 * nearest.abs().max(1.0) {
+        return format!("{:.0}", nearest + 0.0);
+    }
+    let places = (2 - value.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{value:.places$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_are_read_by_people() {
+        for (per_s, words) in [
+            (1000.0, "1000/s"),
+            (10.0 / 3.0, "3.33/s"),
+            (1234.5, "1234/s"),
+            (0.1, "1 every 10 s"),
+            (1.0 / 900.0, "1 every 15 min"),
+            (100.0 / 900.0, "1 every 9 s"),
+            (1.0 / 86_400.0, "1 every 24 h"),
+        ] {
+            assert_eq!(rate_words(per_s), words);
+            assert_eq!(arrival_words(&Arrivals::Periodic { per_s }), words);
+        }
+        assert_eq!(number(0.3333333333333333), "0.333");
+    }
 
     #[test]
     fn reasons_stand_on_one_line() {

@@ -229,9 +229,38 @@ const STATISTICS: [(&str, Statistic); 8] = [
     ("max", Statistic::Max),
 ];
 
+/// A figure's name in studies, also for the one it has in `results.json`: `latency.p99.9` for
+/// `latency_ns.p99_9`, `delivered-rate` for `delivered_msgs_per_s`.
+pub fn figure_name(name: &str) -> String {
+    if let Some((distribution, statistic)) = name.split_once('.') {
+        let distribution = distribution.strip_suffix("_ns").unwrap_or(distribution);
+        return format!(
+            "{}.{}",
+            distribution.replace('_', "-"),
+            statistic.replace('_', ".")
+        );
+    }
+    let name = match name {
+        "lost_share" => "loss-share",
+        "client_cpu_total_s" => "client-cpu",
+        name => name,
+    };
+    let suffixes = [
+        ("_msgs_per_s", "-rate"),
+        ("_rss_bytes", "-memory"),
+        ("_cpu_s", "-cpu"),
+    ];
+    let known = suffixes.into_iter().find_map(|(suffix, word)| {
+        let stem = name.strip_suffix(suffix)?;
+        Some(format!("{stem}{word}"))
+    });
+    known.unwrap_or_else(|| name.to_owned()).replace('_', "-")
+}
+
 impl Figure {
-    /// The figure of this name.
+    /// The figure of this name, as in studies or as in `results.json`.
     fn named(name: &str) -> Option<Self> {
+        let name = &*figure_name(name);
         if name == "verdict" {
             return Some(Figure::Verdict);
         }
@@ -418,6 +447,28 @@ mod tests {
             _ => file.equals = Some(bound),
         }
         Criterion::new(&file).unwrap_or_else(|fault| panic!("{}: {}", fault.key, fault.message))
+    }
+
+    #[test]
+    fn figures_have_the_names_of_results_too() {
+        for (results, study) in [
+            ("latency_ns.p99", "latency.p99"),
+            ("latency_ns.p99_9", "latency.p99.9"),
+            ("latency_from_send_ns.max", "latency-from-send.max"),
+            ("delivered_msgs_per_s", "delivered-rate"),
+            ("not_sent", "not-sent"),
+            ("lost_share", "loss-share"),
+            ("client_cpu_total_s", "client-cpu"),
+            ("system_rss_bytes", "system-memory"),
+        ] {
+            assert_eq!(figure_name(results), study);
+            assert!(Figure::named(study).is_some(), "{study}");
+            assert_eq!(Figure::named(results), Figure::named(study), "{results}");
+        }
+        for name in Figure::names() {
+            assert_eq!(figure_name(&name), name);
+        }
+        assert_eq!(Figure::named("latency_ns"), None);
     }
 
     #[test]

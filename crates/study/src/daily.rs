@@ -76,7 +76,10 @@ impl DailyFlags {
         }
         let settings = match ask == Settings::default() {
             true => Vec::new(),
-            false => vec![NamedSettings { name: None, ask }],
+            false => vec![NamedSettings {
+                ask,
+                ..NamedSettings::default()
+            }],
         };
         Ok(StudyFile {
             name: "flags".into(),

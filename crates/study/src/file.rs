@@ -5,12 +5,15 @@ mod written;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use pubgauge_driver::Settings;
 use pubgauge_workload::trace::TraceFormat;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::profile;
 use crate::units::{Rate, Size, Span};
 
 /// One question, put to several systems.
@@ -139,11 +142,13 @@ pub struct UntilCount {
     pub within: Span,
 }
 
-/// A variant of the settings. Every key but `name` is a neutral setting.
+/// A variant of the settings. Every key but `name` and `profile` is a neutral setting.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamedSettings {
-    /// Shown in tables; `default` if absent.
+    /// Shown in tables; the profile, or else `default`, if absent.
     pub name: Option<String>,
+    /// The profile that it begins with ([`crate::profiles`]).
+    pub profile: Option<String>,
     /// What the application asks for.
     pub ask: Settings,
 }
@@ -494,19 +499,54 @@ impl Filters {
     }
 }
 
-/// The keys `name` and `ask` as the reader hands them over (see `tree::split_settings`).
+impl NamedSettings {
+    /// The name that tables show.
+    pub fn shown_name(&self) -> &str {
+        let name = self.name.as_deref().or(self.profile.as_deref());
+        name.unwrap_or(DEFAULT)
+    }
+}
+
+/// Name of the settings when none are given.
+pub(crate) const DEFAULT: &str = "default";
+
+/// A visitor, so that the message points at the name.
+struct ProfileName;
+
+impl Visitor<'_> for ProfileName {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a profile")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Option<String>, E> {
+        match profile::profile(name) {
+            Some(_) => Ok(Some(name.to_owned())),
+            None => Err(E::unknown_variant(name, profile::names())),
+        }
+    }
+}
+
+fn profile_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_any(ProfileName)
+}
+
+/// The keys `name`, `profile` and `ask` as the reader hands them over (see `tree::split_settings`).
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SplitSettings {
     name: Option<String>,
+    #[serde(default, deserialize_with = "profile_name")]
+    profile: Option<String>,
     #[serde(default)]
     ask: Settings,
 }
 
 impl<'de> Deserialize<'de> for NamedSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let SplitSettings { name, ask } = SplitSettings::deserialize(deserializer)?;
-        Ok(NamedSettings { name, ask })
+        let SplitSettings { name, profile, ask } = SplitSettings::deserialize(deserializer)?;
+        Ok(NamedSettings { name, profile, ask })
     }
 }
 
@@ -519,8 +559,10 @@ impl Serialize for NamedSettings {
             table.retain(|key, value| {
                 key != "native" || value.as_object().is_some_and(|n| !n.is_empty())
             });
-            if let Some(name) = &self.name {
-                table.insert("name".into(), name.clone().into());
+            for (key, value) in [("name", &self.name), ("profile", &self.profile)] {
+                if let Some(value) = value {
+                    table.insert(key.into(), value.clone().into());
+                }
             }
         }
         value.serialize(serializer)
@@ -538,8 +580,15 @@ impl JsonSchema for NamedSettings {
             properties.insert(
                 "name".into(),
                 serde_json::json!({
-                    "description": "Shown in tables; `default` if absent.",
+                    "description": "Shown in tables; the profile, or else `default`, if absent.",
                     "type": ["string", "null"],
+                }),
+            );
+            properties.insert(
+                "profile".into(),
+                serde_json::json!({
+                    "description": "Named settings to begin with; the other keys stand above them.",
+                    "enum": profile::names(),
                 }),
             );
         }

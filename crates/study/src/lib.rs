@@ -11,6 +11,7 @@ mod decode;
 mod file;
 mod plan;
 mod problem;
+mod profile;
 mod resolve;
 mod study;
 mod tree;
@@ -18,12 +19,13 @@ mod units;
 
 pub use criterion::{
     Comparison, Count, Criterion, Distribution, Figure, Filter, Limit, RateOf, Statistic, Unit,
-    VERDICTS,
+    VERDICTS, figure_name,
 };
 pub use daily::DailyFlags;
 pub use file::*;
 pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
+pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
 pub use study::{MAX_FILE_BYTES, Study};
 pub use units::{Rate, Size, Span, UnitError};
 

@@ -11,8 +11,9 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::criterion::Criterion;
-use crate::file::{Order, StudyFile, Systems};
+use crate::file::{DEFAULT, NamedSettings, Order, StudyFile, Systems};
 use crate::problem::{Problem, StudyError};
+use crate::profile;
 use crate::resolve::{self, Clash, Clashes, Traces};
 use crate::study::{Study, path_fault};
 use crate::tree::{Node, Value, full_path};
@@ -81,6 +82,12 @@ pub struct PlannedTrial {
     pub system: String,
     /// Name of the variant of the settings.
     pub settings_name: String,
+    /// The profile that its settings begin with.
+    pub profile: Option<String>,
+    /// What the profile wishes for, until [`Plan::grant_wishes`] has put it into the settings.
+    pub wish: Settings,
+    /// What it wished for and the system does not have.
+    pub not_granted: Vec<Unsupported>,
     /// What the application asks for.
     pub settings: Settings,
     /// What flows with settings of their own ask for, the variant's included: the n-th is number
@@ -377,7 +384,7 @@ impl Study {
             false => base
                 .settings
                 .iter()
-                .map(|s| s.name.as_deref().unwrap_or(DEFAULT))
+                .map(NamedSettings::shown_name)
                 .collect(),
         };
         for (list, names) in [("workload", &workloads), ("settings", &settings)] {
@@ -495,18 +502,10 @@ impl Study {
         repeats: u32,
         trials: &mut Vec<PlannedTrial>,
     ) {
-        let variants: Vec<(String, Settings)> = match file.settings.is_empty() {
-            true => vec![(DEFAULT.to_string(), Settings::default())],
-            false => file
-                .settings
-                .iter()
-                .map(|s| {
-                    (
-                        s.name.clone().unwrap_or_else(|| DEFAULT.into()),
-                        s.ask.clone(),
-                    )
-                })
-                .collect(),
+        let plain = [NamedSettings::default()];
+        let variants = match file.settings.is_empty() {
+            true => &plain[..],
+            false => &file.settings,
         };
         for repeat in 1..=repeats {
             for (workload, file) in workloads.iter().zip(&file.workload) {
@@ -515,7 +514,13 @@ impl Study {
                     .iter()
                     .filter_map(|f| f.settings.as_ref())
                     .collect();
-                for (settings_name, settings) in &variants {
+                for variant in variants {
+                    let settings_name = variant.shown_name();
+                    let profile = variant.profile.as_deref().and_then(profile::profile);
+                    let settings = &match profile {
+                        Some(profile) => profile.ask.with(&variant.ask),
+                        None => variant.ask.clone(),
+                    };
                     for system in systems {
                         let mut id = format!("{system} / {settings_name} / {}", workload.name);
                         for (path, value) in &cell.axes {
@@ -526,7 +531,10 @@ impl Study {
                             order: 0,
                             cell: id,
                             system: system.clone(),
-                            settings_name: settings_name.clone(),
+                            settings_name: settings_name.to_owned(),
+                            profile: variant.profile.clone(),
+                            wish: profile.map(|p| p.wish.clone()).unwrap_or_default(),
+                            not_granted: Vec::new(),
                             settings: settings.clone(),
                             of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
@@ -539,9 +547,6 @@ impl Study {
         }
     }
 }
-
-/// Name of the settings when none are given.
-const DEFAULT: &str = "default";
 
 /// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within
 /// each. Drift over the hours then hits all systems alike, and a run that is cut off has

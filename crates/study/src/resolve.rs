@@ -119,6 +119,7 @@ pub(crate) fn workload(
     };
     if clashes.found.is_empty() {
         answers_overheard(&workload, &mut clashes, notes);
+        both_sides(&workload, notes);
     }
     if clashes.found.is_empty()
         && let Err(error) = workload.check()
@@ -500,6 +501,24 @@ fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String
         flow.subscribers
             .retain(|subscriber| !subscriber.filters.is_empty());
     }
+}
+
+/// Tells of connections that publish and subscribe: a worker serves whole connections, so that nobody
+/// can tell what their receiving costs.
+fn both_sides(workload: &Workload, notes: &mut Vec<String>) {
+    let publishers = workload.flows.iter().flat_map(|flow| &flow.publishers);
+    let publishers: HashSet<u32> = publishers.map(|publisher| publisher.device).collect();
+    let subscribers = workload.flows.iter().flat_map(|flow| &flow.subscribers);
+    let subscribers: HashSet<u32> = subscribers.map(|subscriber| subscriber.device).collect();
+    let words = match publishers.intersection(&subscribers).count() {
+        0 => return,
+        1 => "1 connection publishes and subscribes; its".to_owned(),
+        n => format!("{n} connections publish and subscribe; their"),
+    };
+    notes.push(format!(
+        "workload `{}`: {words} client processor time is counted as publishing, all of it",
+        workload.name
+    ));
 }
 
 /// Tells of subscribers that also hear the answers of a ping-pong flow, which are not for them. Those

@@ -9,7 +9,8 @@ use toml::de::{DeTable, DeValue};
 use crate::decode::decode;
 use crate::file::StudyFile;
 use crate::problem::{Problem, Sources, StudyError};
-use crate::tree::{Node, PathFault, Value, full_path, short_names};
+use crate::profile;
+use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
 use crate::units::{did_you_mean, nearest};
 
 /// Largest study file in bytes; a study is a page or two of text.
@@ -200,6 +201,62 @@ impl Study {
         tree.set(&steps, span, &node)
             .map_err(|fault| wrong(path_fault(path, &fault)))?;
         self.tree = tree;
+        Ok(())
+    }
+
+    /// Runs every variant of the settings with each of these profiles, as `--profile` asks, in place
+    /// of the profile that it may name. What a variant says itself stands above the profile; one with
+    /// a name becomes `NAME-PROFILE`.
+    ///
+    /// # Errors
+    /// A name that no profile has, or one that is given twice.
+    pub fn apply_profiles(&mut self, names: &[String]) -> Result<(), StudyError> {
+        let mut given = Vec::new();
+        for (nth, name) in names.iter().enumerate() {
+            let flag = format!("--profile {name}");
+            if profile::profile(name).is_none() {
+                let near = nearest(name, profile::names().iter().copied());
+                let message = format!("there is no profile `{name}`{}", did_you_mean(near));
+                let hint = format!("there is {}", profile::names().join(", "));
+                return Err(StudyError::plain(&flag, message, Some(&hint)));
+            }
+            if names[..nth].contains(name) {
+                return Err(StudyError::plain(&flag, "is given twice", None));
+            }
+            let base = self.sources.add(&flag, name, true);
+            given.push((name, base..base + name.len()));
+        }
+        let Value::Table(entries) = &mut self.tree.value else {
+            return Ok(());
+        };
+        let Some((_, span)) = given.first().cloned() else {
+            return Ok(());
+        };
+        if !entries.iter().any(|entry| entry.key == "settings") {
+            entries.push(Entry {
+                key: "settings".into(),
+                span: span.clone(),
+                node: Node {
+                    span: span.clone(),
+                    value: Value::List(vec![Node {
+                        span,
+                        value: Value::Table(Vec::new()),
+                    }]),
+                },
+            });
+        }
+        for entry in entries.iter_mut().filter(|entry| entry.key == "settings") {
+            let variants = match &entry.node.value {
+                Value::List(variants) => variants.clone(),
+                _ => vec![entry.node.clone()],
+            };
+            let with_each = variants.iter().flat_map(|variant| {
+                given
+                    .iter()
+                    .map(|(name, span)| variant.with_profile(name, span.clone()))
+            });
+            entry.node.value = Value::List(with_each.collect());
+        }
         Ok(())
     }
 

@@ -289,8 +289,29 @@ impl Node {
         }
     }
 
-    /// Parts each `[[settings]]` into `name` and `ask`, because the neutral settings are a type of
-    /// their own that knows no name; a single `[settings]` counts as a list of one.
+    /// A variant of the settings with this profile, and its name, if it has one, after its own.
+    pub(crate) fn with_profile(&self, profile: &str, span: Range<usize>) -> Node {
+        let mut variant = self.clone();
+        let name = self.name().map(|own| format!("{own}-{profile}"));
+        if let Value::Table(entries) = &mut variant.value {
+            for (key, value) in [("name", name), ("profile", Some(profile.to_owned()))] {
+                let Some(value) = value else { continue };
+                entries.retain(|entry| entry.key != key);
+                entries.push(Entry {
+                    key: key.into(),
+                    span: span.clone(),
+                    node: Node {
+                        span: span.clone(),
+                        value: Value::Text(value),
+                    },
+                });
+            }
+        }
+        variant
+    }
+
+    /// Parts each `[[settings]]` into `name`, `profile` and `ask`, because the neutral settings are a
+    /// type of their own that knows neither; a single `[settings]` counts as a list of one.
     pub(crate) fn split_settings(&mut self) {
         let Value::Table(entries) = &mut self.value else {
             return;
@@ -317,7 +338,7 @@ impl Node {
             if let Value::Table(entries) = &mut variant.value {
                 let (mut named, ask): (Vec<Entry>, Vec<Entry>) = std::mem::take(entries)
                     .into_iter()
-                    .partition(|entry| entry.key == "name");
+                    .partition(|entry| ["name", "profile"].contains(&entry.key.as_str()));
                 named.push(Entry {
                     key: "ask".into(),
                     span: span.clone(),

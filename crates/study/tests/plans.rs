@@ -158,7 +158,15 @@ fn a_device_may_publish_and_subscribe() {
         rate = \"1/s-each\"\npublish-as = \"meter\"\n\
         [[workload.flow]]\nname = \"down\"\npattern = \"1-n\"\nsubscribers = 3\npayload = \"1KiB\"\n\
         rate = \"1/15min\"\nsubscribe-as = \"meter\"\nstart = \"30s\"\nlasts = \"10s\"";
-    let workload = &plan(text).trials[0].workload;
+    let plan = plan(text);
+    assert_eq!(
+        plan.notes,
+        [
+            "workload `w`: 3 connections publish and subscribe; their client processor time is counted as \
+          publishing, all of it"
+        ]
+    );
+    let workload = &plan.trials[0].workload;
     assert_eq!(workload.devices.len(), 5);
     for k in 0..3 {
         let meter = workload.flows[0].publishers[k].device;

@@ -55,6 +55,25 @@ fn every_study_keeps_to_the_schema() {
     }
 }
 
+/// Editors that know TOML (taplo, Even Better TOML) take the schema from the first line.
+#[test]
+fn every_study_names_its_schema() {
+    for path in studies() {
+        let text = fs::read_to_string(&path).expect("readable");
+        let first = text.lines().next().unwrap_or_default();
+        let schema = first.strip_prefix("#:schema ");
+        let schema = schema.unwrap_or_else(|| panic!("{}: {first}", path.display()));
+        let named = path.parent().expect("a folder").join(schema);
+        let committed = root().join("schema/study.schema.json");
+        assert_eq!(
+            named.canonicalize().expect("it is there"),
+            committed.canonicalize().expect("it is there"),
+            "{}",
+            path.display()
+        );
+    }
+}
+
 #[test]
 fn the_schema_refuses_what_the_reader_refuses() {
     let validator = jsonschema::validator_for(&schema()).expect("a sound schema");

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
+pub use pubgauge_driver::PASSWORD_VARIABLE;
 use pubgauge_driver::Secret;
 
 use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
-
-/// The environment variable that holds the password of an external system.
-pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
 
 /// Drivers whose addresses may end in a path: the virtual host of AMQP, the domain of XMPP.
 const WITH_PATH: [&str; 2] = ["amqp", "xmpp"];

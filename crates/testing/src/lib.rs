@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pubgauge_driver::*;
 
+pub mod certificates;
 pub mod confined;
 pub mod exhaustion;
 mod places;

@@ -239,6 +239,11 @@ impl Client {
                 .is_some_and(|p| p.window.len() >= in_flight || p.committing.is_some())
     }
 
+    /// Whether TLS has yet to be agreed upon.
+    pub fn in_handshake(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
     /// Forgets the connection, and what was published on it: whether the server has it will
     /// never be known. Returns how many messages that was. Which queues a durable session
     /// consumes from stays.

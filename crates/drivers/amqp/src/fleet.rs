@@ -54,6 +54,8 @@ pub(crate) struct AmqpFleet {
     /// Every connection is read into this and decoded in place.
     pub buf: Box<[u8]>,
     tls: Option<TlsSetup>,
+    /// Durable sessions that the end did not remove.
+    left: usize,
 }
 
 struct TlsSetup {
@@ -102,6 +104,7 @@ impl AmqpFleet {
                 endpoints,
                 username: target.username.clone(),
                 password: target.password.clone(),
+                leaving: false,
                 has_certificate: given.cert_file.is_some(),
                 nonce: RandomState::new().build_hasher().finish(),
                 topics: Topics::default(),
@@ -120,6 +123,7 @@ impl AmqpFleet {
             turns: Turns::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
             tls,
+            left: 0,
         })
     }
 
@@ -357,6 +361,10 @@ impl Fleet for AmqpFleet {
                     self.commit(id);
                 }
                 let client = &mut self.clients[id.0 as usize];
+                if self.shared.leaving && self.shared.options.durable_session {
+                    self.shared.remove_queues(client, id);
+                }
+                let client = &mut self.clients[id.0 as usize];
                 client.state = State::Closing;
                 let close = Method::ConnectionClose(ConnectionClose {
                     reply_code: 200,
@@ -396,17 +404,34 @@ impl Fleet for AmqpFleet {
         self.shared.wire
     }
 
+    fn left_behind(&self) -> Option<String> {
+        let shown = &self.shared.endpoints.first()?.shown;
+        (self.left > 0 && self.shared.options.durable_session).then(|| {
+            format!(
+                "{shown}: queues of this trial's durable sessions may still be on the server, for {} of its clients were not connected at the end\n  hint: they expire by themselves (session-expiry-s); their names carry the trial's mark",
+                self.left
+            )
+        })
+    }
+
     fn writes(&self) -> Option<u64> {
         Some(self.shared.writes)
     }
 
     fn close(&mut self, until: Nanos) {
+        self.shared.leaving = true;
+        let of = |fleet: &Self, gone: fn(State) -> bool| {
+            let sessions = fleet.clients.iter().filter(|c| c.subscribes);
+            sessions.filter(|c| gone(c.state)).count()
+        };
+        self.left = of(self, |state| state != State::Connected);
         for id in 0..self.clients.len() as u32 {
             self.disconnect(ClientId(id));
         }
         self.run_unheard(until, |fleet| {
             fleet.clients.iter().all(|c| c.state == State::Down)
         });
+        self.left += of(self, |state| state != State::Down);
         for id in 0..self.clients.len() as u32 {
             self.drop_connection(ClientId(id));
         }

@@ -223,6 +223,21 @@ pub(crate) fn finish(
     }
 }
 
+/// Why the server let nobody in, after `what` it did, and what to do.
+pub(crate) fn refused(client: &Client, shared: &Shared, what: &str) -> String {
+    let endpoint = &shared.endpoints[usize::from(client.endpoint)];
+    let username = endpoint.username.is_some() || shared.username.is_some();
+    let password = shared.password.is_some();
+    let (why, hint) = pubgauge_net::login::refused(&endpoint.shown, username, password);
+    let guest = match (username, password) {
+        (false, false) => {
+            ", so that guest was tried, whom RabbitMQ lets in from its own host only (loopback_users)"
+        }
+        _ => "",
+    };
+    format!("{}: {what}: {why}{guest}\n  hint: {hint}", endpoint.shown)
+}
+
 /// Why the server closed a channel or the connection, in its own words, and what to do.
 pub(crate) fn closed(
     client: &Client,
@@ -233,6 +248,10 @@ pub(crate) fn closed(
     (class, method): (u16, u16),
 ) -> Broken {
     let text = String::from_utf8_lossy(text);
+    if code == 403 && client.state == State::LoggingIn {
+        let what = format!("the server closed the {what}: {text} ({code})");
+        return Broken::told(refused(client, shared, &what));
+    }
     let about = match (class, method) {
         (0, 0) => String::new(),
         (class, method) => format!(", about method {class}.{method}"),

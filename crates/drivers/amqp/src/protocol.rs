@@ -22,6 +22,7 @@ use pubgauge_amqp_codec::{
     decode_frame,
 };
 use pubgauge_driver::{Change, ClientId, Delivery, Events, Failure};
+use pubgauge_net::tls;
 
 use crate::client::{Answer, Awaits, CONSUMING, Client, Content, PUBLISHING, Partial, State};
 use crate::login;
@@ -93,6 +94,9 @@ pub(crate) fn receive(
                 take(client, shared, id, frame, events)?;
             }
             Ok(None) => break,
+            Err(_) if client.state == State::Greeting && tls::looks_like_tls(rest) => {
+                return Err(Broken::told(tls::unexpected(shared.endpoint(client))));
+            }
             Err(error) => return Err(undecodable(client, shared, error)),
         }
     }
@@ -493,6 +497,10 @@ fn consuming(
             let pending = consumer.awaits.iter().filter(|a| a.subscribed).count();
             let established = consumer.established;
             shared.send(client, id, CONSUMING, ok);
+            if client.state == State::Closing {
+                // A queue that others still use could not be removed; the last of them does it.
+                return Ok(());
+            }
             if no_session {
                 client.consumer = None;
                 login::finish(client, shared, id, events);

@@ -55,15 +55,24 @@ impl AmqpFleet {
 
     fn ended(&self, id: ClientId) -> Broken {
         let client = &self.clients[id.0 as usize];
+        let endpoint = self.shared.endpoint(client);
+        if client.in_handshake() {
+            return Broken::told(tls::ended_early(endpoint));
+        }
         let (when, hint) = match client.state {
-            State::Greeting => (
-                "closed the connection without a greeting",
-                "does it speak AMQP 0-9-1 there, without TLS where the endpoint is amqp://? Has it reached a limit on connections? Its log may say why",
-            ),
-            State::LoggingIn => (
-                "closed the connection during the login",
-                "check user name and password; its log may say why",
-            ),
+            State::Greeting => {
+                return Broken::told(format!(
+                    "{endpoint}: the server closed the connection without a greeting\n  hint: does it speak AMQP 0-9-1 there, and {} Has it reached a limit on connections? Its log may say why",
+                    tls::wrong_port(endpoint)
+                ));
+            }
+            State::LoggingIn => {
+                return Broken::told(crate::login::refused(
+                    client,
+                    &self.shared,
+                    "the server closed the connection during the login",
+                ));
+            }
             State::Entering => (
                 "closed the connection in place of opening the virtual host",
                 "check the virtual host and the user's permissions there; its log may say why",
@@ -73,20 +82,17 @@ impl AmqpFleet {
                 "it was stopped, or threw this client out: its log may say why",
             ),
         };
-        Broken::told(format!(
-            "{}: the server {when}\n  hint: {hint}",
-            self.shared.endpoint(client)
-        ))
+        Broken::told(format!("{endpoint}: the server {when}\n  hint: {hint}"))
     }
 
     fn read_failed(&self, id: ClientId, errno: Errno) -> Broken {
         let client = &self.clients[id.0 as usize];
+        let endpoint = self.shared.endpoint(client);
         let connecting = client.state == State::Greeting;
-        Broken::told(socket::failure(
-            errno,
-            self.shared.endpoint(client),
-            connecting,
-        ))
+        if connecting && errno == Errno::CONNRESET {
+            return self.ended(id);
+        }
+        Broken::told(socket::failure(errno, endpoint, connecting))
     }
 
     fn serve_plain(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
@@ -142,9 +148,9 @@ impl AmqpFleet {
                 Ok(read) => read,
                 Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
                 Err(TlsFailure::Protocol(error)) => {
-                    return Err(Broken::told(format!(
-                        "{}: TLS failed: {error}\n  hint: check the CA certificate, the name it is for, and the client certificate",
-                        self.shared.endpoint(client)
+                    return Err(Broken::told(tls::failure(
+                        self.shared.endpoint(client),
+                        &error,
                     )));
                 }
             };

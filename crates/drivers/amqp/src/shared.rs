@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub endpoints: Vec<Endpoint>,
     pub username: Option<String>,
     pub password: Option<Secret>,
+    /// The fleet is being closed: durable sessions end too.
+    pub leaving: bool,
     /// A client certificate was given.
     pub has_certificate: bool,
     /// Random, for names that must not collide.

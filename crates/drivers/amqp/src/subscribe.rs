@@ -1,8 +1,8 @@
 //! Channels, queues and bindings: what a client asks for before messages flow.
 
 use pubgauge_amqp_codec::method::{
-    BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ExchangeDeclare, QueueBind, QueueDeclare,
-    TxSelect, consume, declare,
+    BasicCancel, BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ExchangeDeclare, QueueBind,
+    QueueDeclare, QueueDelete, TxSelect, consume, declare, delete,
 };
 use pubgauge_amqp_codec::{Method, Table};
 use pubgauge_driver::{ClientId, DriverError, Subscription};
@@ -310,6 +310,29 @@ impl Shared {
         self.ask(client, id, Answer::Consume(number), subscribed, method);
     }
 
+    /// Removes the queues of a client's durable session, which would stay until they expire. A queue
+    /// that it shares goes with the last of those who consume from it.
+    pub fn remove_queues(&mut self, client: &mut Client, id: ClientId) {
+        let Some(consumer) = client.consumer.as_ref().filter(|c| c.open) else {
+            return;
+        };
+        let (own, shared) = (consumer.own, consumer.shared.clone());
+        if own {
+            let queue = self.own_queue(client, id);
+            self.send(client, id, CONSUMING, removal(&queue, 0));
+        }
+        for (index, queue) in shared.iter().enumerate() {
+            let tag = consumer_tag(shared_number(index));
+            let cancel = Method::BasicCancel(BasicCancel {
+                consumer_tag: tag.as_bytes(),
+                no_wait: 1,
+                ..BasicCancel::default()
+            });
+            self.send(client, id, CONSUMING, cancel);
+            self.send(client, id, CONSUMING, removal(queue, delete::IF_UNUSED));
+        }
+    }
+
     /// Consumes again from all queues of a session that is still there.
     pub fn resume(&mut self, client: &mut Client, id: ClientId) {
         let Some(consumer) = &mut client.consumer else {
@@ -326,6 +349,15 @@ impl Shared {
             self.consume(client, id, queue, shared_number(index), false);
         }
     }
+}
+
+/// Removes a queue. No answer comes.
+fn removal(queue: &str, bits: u8) -> Method<'_> {
+    Method::QueueDelete(QueueDelete {
+        queue: queue.as_bytes(),
+        bits: bits | delete::NO_WAIT,
+        ..QueueDelete::default()
+    })
 }
 
 fn channel_open() -> Method<'static> {

@@ -340,7 +340,8 @@ fn a_queue_with_other_properties_is_told() {
     let mut first = rabbit.bench(durable());
     let client = first.named("other");
     first.subscribe(client, "other/a");
-    first.fleet.close(clock::monotonic_now() + SECOND);
+    first.fleet.disconnect(client);
+    first.until("closed", |s| s.closed.len() == 1);
     // The session is there, so it is resumed; to subscribe again with other settings is refused.
     let mut second = rabbit.bench(Settings {
         queue_limit: Some(5),

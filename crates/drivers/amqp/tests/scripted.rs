@@ -319,7 +319,12 @@ fn refusals_are_told_in_the_servers_words_with_advice() {
             p.send(0, Method::ConnectionClose(refused));
             p.expect("connection.close-ok");
         }),
-        &["Login was refused", "403", "check user name"],
+        &[
+            "Login was refused",
+            "403",
+            "no user name",
+            "PUBGAUGE_PASSWORD",
+        ],
     );
     let stopping = close(320, "CONNECTION_FORCED - broker forced connection closure");
     told(
@@ -358,7 +363,11 @@ fn refusals_are_told_in_the_servers_words_with_advice() {
     );
     told(
         failure(1, |p| p.stream.shutdown(std::net::Shutdown::Both).unwrap()),
-        &["during the login", "check user name and password"],
+        &[
+            "during the login",
+            "no user name and no password were given",
+            "PUBGAUGE_PASSWORD",
+        ],
     );
 }
 

@@ -43,12 +43,24 @@ fn user_name_password_and_virtual_host_are_checked() {
     let host = native(Settings::default(), "virtual-host", "site/7".into());
     open(login(Some("meter"), Some("right")), host.clone()).named("c");
 
-    let why = failure(login(Some("meter"), Some("wrong")), Settings::default());
-    assert!(
-        why.contains("ACCESS_REFUSED") && why.contains("check user name"),
-        "{why}"
-    );
-    assert!(!why.contains("wrong"), "no password in messages");
+    for (wrong, what) in [
+        (
+            login(Some("meter"), Some("wr0ng")),
+            "the user name or the password is wrong",
+        ),
+        (
+            login(Some("meter"), None),
+            "a user name was given, but no password",
+        ),
+    ] {
+        let why = failure(wrong, Settings::default());
+        assert!(
+            why.contains("ACCESS_REFUSED") && why.contains(what),
+            "{why}"
+        );
+        assert!(why.contains("PUBGAUGE_PASSWORD"), "{why}");
+        assert!(!why.contains("wr0ng"), "no password in messages");
+    }
     let why = failure(login(None, None), host);
     assert!(
         why.contains("site/7") && why.contains("virtual host"),
@@ -92,7 +104,7 @@ fn certificates(dir: &Path) -> Tls {
         ca_file: Some(write("ca.pem", &ca.pem())),
         cert_file: Some(cert_file),
         key_file: Some(key_file),
-        server_name: None,
+        ..Tls::default()
     }
 }
 
@@ -182,13 +194,40 @@ fn tls_and_client_certificates() {
     let stranger = certificates(other.path());
     let why = failure(secure(Some(stranger)), Settings::default());
     assert!(
-        why.contains("TLS failed") && why.contains("CA certificate"),
+        why.contains("has issued the server's certificate") && why.contains("--ca FILE"),
         "{why}"
     );
     let wrong_name = Tls {
         server_name: Some("elsewhere.example".into()),
-        ..server_only
+        ..server_only.clone()
     };
     let why = failure(secure(Some(wrong_name)), Settings::default());
-    assert!(why.contains("TLS failed"), "{why}");
+    assert!(why.contains("not for elsewhere.example"), "{why}");
+    // The server's own certificate named, and nothing checked.
+    let insecure = Tls {
+        insecure: true,
+        ..Tls::default()
+    };
+    let named = Tls {
+        ca_file: Some(folder.path().join("server.pem")),
+        ..Tls::default()
+    };
+    for tls in [&insecure, &named] {
+        open(secure(Some(tls.clone())), Settings::default()).named("c");
+    }
+    // TLS to the port without, plain text to the one with it.
+    let mut mixed = secure(Some(insecure));
+    mixed.endpoints[0] = rabbit.target.endpoints[0].replace("amqp:", "amqps:");
+    let why = failure(mixed, Settings::default());
+    assert!(
+        why.contains("Without TLS the address begins with amqp://"),
+        "{why}"
+    );
+    let mut mixed = secure(None);
+    mixed.endpoints[0] = mixed.endpoints[0].replace("amqps:", "amqp:");
+    let why = failure(mixed, Settings::default());
+    assert!(
+        why.contains("With TLS the address begins with amqps://"),
+        "{why}"
+    );
 }

@@ -56,6 +56,12 @@ pub(crate) struct Client {
     pub awaits_pong: bool,
     /// The writing side was shut down.
     pub half_closed: bool,
+    /// The server may keep a session of it beyond its connection.
+    pub has_session: bool,
+    /// It was lost or dropped while it had a will to be retained.
+    pub will_was_due: bool,
+    /// Its last connection ended after all was written, and a DISCONNECT.
+    pub ended_in_order: bool,
     /// Seconds between signs of life as agreed with the server; 0 for none.
     pub keep_alive_s: u16,
     /// Receive Maximum of the server.
@@ -97,6 +103,9 @@ impl Client {
             owes_writable: false,
             awaits_pong: false,
             half_closed: false,
+            has_session: false,
+            will_was_due: false,
+            ended_in_order: false,
             keep_alive_s: 0,
             receive_max: u16::MAX,
             alias_max: 0,
@@ -128,9 +137,16 @@ impl Client {
         self.out.get_or_insert_with(|| pool.get())
     }
 
+    /// Whether TLS has yet to be agreed upon.
+    pub fn in_handshake(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
     /// Forgets the connection, but not the session. Returns the QoS 0 messages that were taken
     /// and not written.
     pub fn drop_connection(&mut self, pool: &mut OutPool) -> u64 {
+        self.will_was_due |=
+            self.state == State::Connected && self.will.as_ref().is_some_and(|will| will.retain);
         self.fd = None; // Closes it, which also takes it out of the epoll set.
         self.state = State::Down;
         self.marks.hung_up = false;

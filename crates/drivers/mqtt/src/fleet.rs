@@ -7,7 +7,8 @@ use pubgauge_driver::{
     Refusal, Subscription, TopicId, WireBytes,
 };
 use pubgauge_mqtt_codec::{
-    Disconnect, FiltersBuf, Packet, Properties, QoS, Subscribe, SubscribeOptions, Version, topic,
+    Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, QoS, Subscribe,
+    SubscribeOptions, Version, topic,
 };
 use pubgauge_net::endpoint::Scheme;
 use pubgauge_net::out::{OUT_CAP, OutPool};
@@ -19,6 +20,7 @@ use pubgauge_net::{socket, tls};
 use rustls::pki_types::ServerName;
 
 use crate::client::{Client, State};
+use crate::leave::Left;
 use crate::options::Options;
 use crate::protocol::{self, Broken};
 use crate::session::Awaits;
@@ -51,6 +53,8 @@ pub(crate) struct MqttFleet {
     pub turns: Turns,
     /// Every connection is read into this and decoded in place.
     pub buf: Box<[u8]>,
+    /// What the end of the fleet came to.
+    pub left: Left,
     tls: Option<TlsSetup>,
 }
 
@@ -101,6 +105,7 @@ impl MqttFleet {
             clients: Vec::with_capacity(config.clients),
             shared: Shared {
                 options,
+                leaving: false,
                 endpoints,
                 username: target.username.clone(),
                 password: target.password.clone(),
@@ -119,6 +124,7 @@ impl MqttFleet {
             },
             turns: Turns::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
+            left: Left::default(),
             tls,
         })
     }
@@ -130,7 +136,7 @@ impl MqttFleet {
     }
 
     /// Begins to connect a client that is down.
-    fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+    pub fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
         self.look_at_clock();
         let client = &mut self.clients[id.0 as usize];
         let index = usize::from(client.endpoint);
@@ -159,6 +165,7 @@ impl MqttFleet {
         client.fd = Some(fd);
         client.tls = secure;
         client.state = State::Connecting;
+        client.ended_in_order = false;
         client.epoch += 1;
         let shared = &mut self.shared;
         shared.set_timer(client, id, CONNECT_TIMEOUT_MS);
@@ -188,6 +195,11 @@ impl MqttFleet {
             return;
         }
         let closing = client.state == State::Closing;
+        client.ended_in_order = closing && client.half_closed;
+        // The DISCONNECT of the end said that no session is to stay.
+        if client.ended_in_order && self.shared.ends_sessions() {
+            client.has_session = false;
+        }
         if let (Some(reason), State::Connected, Version::V5, None) = (
             broken.reason,
             client.state,
@@ -403,6 +415,7 @@ impl Fleet for MqttFleet {
         let Some(topic) = shared.topics.get_mut(topic_id) else {
             return Publish::Refused(Refusal::NotConnected);
         };
+        topic.published = true;
         let template = match &topic.alias {
             Some(alias) if alias.number <= client.alias_max => {
                 if topic.alias_epoch == client.epoch {
@@ -446,8 +459,17 @@ impl Fleet for MqttFleet {
                 let version = self.shared.options.version;
                 let client = &mut self.clients[id.0 as usize];
                 let out = client.out.get_or_insert_with(|| self.shared.out_pool.get());
-                // A plain DISCONNECT always encodes.
-                let _ = Packet::Disconnect(Disconnect::default()).encode(version, &mut out.bytes);
+                let mut properties = PropertiesBuf::default();
+                if self.shared.ends_sessions() {
+                    // One number always fits.
+                    let _ = properties.push(Property::SessionExpiryInterval(0));
+                }
+                let disconnect = Disconnect {
+                    properties: properties.as_properties(),
+                    ..Disconnect::default()
+                };
+                // It always encodes.
+                let _ = Packet::Disconnect(disconnect).encode(version, &mut out.bytes);
                 self.shared.mark_dirty(client, id);
                 self.shared.set_timer(client, id, CLOSE_TIMEOUT_MS);
             }
@@ -486,14 +508,14 @@ impl Fleet for MqttFleet {
     }
 
     fn close(&mut self, until: Nanos) {
-        for id in 0..self.clients.len() as u32 {
-            self.disconnect(ClientId(id));
-        }
-        self.run_unheard(until, |fleet| {
-            fleet.clients.iter().all(|c| c.state == State::Down)
-        });
-        for id in 0..self.clients.len() as u32 {
-            self.drop_connection(ClientId(id));
-        }
+        self.leave(until);
+    }
+
+    fn parting_messages(&self) -> u64 {
+        self.left.cleared as u64
+    }
+
+    fn left_behind(&self) -> Option<String> {
+        self.left_words()
     }
 }

@@ -20,6 +20,7 @@
 mod client;
 mod fleet;
 mod io;
+mod leave;
 mod native;
 mod options;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use pubgauge_mqtt_codec::{
     connect_return_code_words, decode, decode_publish, encode_ack, is_publish,
 };
 use pubgauge_net::out::OUT_CAP;
+use pubgauge_net::{login, tls};
 
 use crate::client::{Client, State};
 use crate::options::MAX_IN_FLIGHT;
@@ -85,6 +86,9 @@ pub(crate) fn receive(
                 }
             }
             Ok(None) => break,
+            Err(_) if client.state == State::Greeting && tls::looks_like_tls(rest) => {
+                return Err(Broken::told(tls::unexpected(shared.endpoint(client))));
+            }
             Err(error) => return Err(undecodable(client, shared, error)),
         }
     }
@@ -123,7 +127,7 @@ pub(crate) fn connect(client: &mut Client, shared: &mut Shared) -> Result<(), Br
             // Numbers always fit.
             let _ = properties.push(property);
         };
-        if options.session_expiry_s != 0 {
+        if options.session_expiry_s != 0 && !shared.leaving {
             push(Property::SessionExpiryInterval(options.session_expiry_s));
         }
         if options.receive_maximum != u16::MAX {
@@ -132,10 +136,10 @@ pub(crate) fn connect(client: &mut Client, shared: &mut Shared) -> Result<(), Br
     }
     let endpoint = &shared.endpoints[usize::from(client.endpoint)];
     let name = client.name.clone();
-    let will = client.will.clone();
+    let will = client.will.clone().filter(|_| !shared.leaving);
     let packet = Packet::Connect(Connect {
         version: options.version,
-        clean_start: !options.durable,
+        clean_start: !options.durable || shared.leaving,
         keep_alive_s: options.keep_alive_s,
         client_id: &name,
         will: will.as_ref().map(|will| Will {
@@ -219,6 +223,7 @@ fn accepted(
         .min(options.topic_alias);
     client.max_packet = number(PropertyId::MaximumPacketSize).unwrap_or(u32::MAX);
     client.state = State::Connected;
+    client.has_session = options.durable && !shared.leaving;
     client.awaits_pong = false;
     let window = window(client, shared);
     if let Some(session) = &mut client.session {
@@ -303,15 +308,20 @@ fn refused(client: &Client, shared: &Shared, connack: &ConnAck<'_>) -> Broken {
         (true, 3) | (false, 0x88 | 0x89 | 0x97 | 0x9f) => {
             "\n  hint: the server has reached a limit or is starting; its log may say which"
         }
-        (true, 4) | (false, 0x86) => "\n  hint: check user name and password",
-        (true, 5) | (false, 0x87) => {
-            "\n  hint: give a user name and password, or allow this client in the server's configuration"
-        }
         _ => "",
     };
+    let endpoint = &shared.endpoints[usize::from(client.endpoint)];
+    let login = match (v311, code.0) {
+        (true, 4 | 5) | (false, 0x86 | 0x87) => {
+            let username = endpoint.username.is_some() || shared.username.is_some();
+            let (what, hint) = login::refused(&endpoint.shown, username, shared.password.is_some());
+            format!(": {what}\n  hint: {hint}")
+        }
+        _ => String::new(),
+    };
     Broken::told(format!(
-        "{}: the server refused the connection: {words} ({number}){}{hint}",
-        shared.endpoint(client),
+        "{}: the server refused the connection: {words} ({number}){}{login}{hint}",
+        endpoint.shown,
         told(connack.properties),
     ))
 }

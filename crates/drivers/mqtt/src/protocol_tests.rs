@@ -47,6 +47,7 @@ fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
     own.insert("version".into(), name.into());
     let (options, _) = Options::resolve(&settings, &Target::default()).unwrap();
     Shared {
+        leaving: false,
         options,
         endpoints: vec![Endpoint::parse("mqtt://127.0.0.1:1", &crate::fleet::SCHEME).unwrap()],
         username: None,

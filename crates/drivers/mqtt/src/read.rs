@@ -64,30 +64,33 @@ impl MqttFleet {
 
     fn ended(&self, id: ClientId) -> Broken {
         let client = &self.clients[id.0 as usize];
+        let endpoint = self.shared.endpoint(client);
+        if client.in_handshake() {
+            return Broken::told(tls::ended_early(endpoint));
+        }
         let (when, hint) = match client.state {
-            State::Greeting => (
-                "closed the connection before its CONNACK",
-                "does it speak this version of MQTT there, without TLS where the endpoint is mqtt://? Has it reached a limit on connections? Its log may say why",
-            ),
+            State::Greeting => {
+                return Broken::told(format!(
+                    "{endpoint}: the server closed the connection before its CONNACK\n  hint: does it speak this version of MQTT there, and {} Has it reached a limit on connections? Its log may say why",
+                    tls::wrong_port(endpoint)
+                ));
+            }
             _ => (
                 "closed the connection",
                 "it was stopped, or threw this client out: its log may say why",
             ),
         };
-        Broken::told(format!(
-            "{}: the server {when}\n  hint: {hint}",
-            self.shared.endpoint(client)
-        ))
+        Broken::told(format!("{endpoint}: the server {when}\n  hint: {hint}"))
     }
 
     fn read_failed(&self, id: ClientId, errno: Errno) -> Broken {
         let client = &self.clients[id.0 as usize];
+        let endpoint = self.shared.endpoint(client);
         let connecting = client.state == State::Greeting;
-        Broken::told(socket::failure(
-            errno,
-            self.shared.endpoint(client),
-            connecting,
-        ))
+        if connecting && errno == Errno::CONNRESET {
+            return self.ended(id);
+        }
+        Broken::told(socket::failure(errno, endpoint, connecting))
     }
 
     fn serve_plain(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
@@ -186,9 +189,9 @@ impl MqttFleet {
                 Ok(read) => read,
                 Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
                 Err(TlsFailure::Protocol(error)) => {
-                    return Err(Broken::told(format!(
-                        "{}: TLS failed: {error}\n  hint: check the CA certificate, the name it is for, and the client certificate",
-                        self.shared.endpoint(client)
+                    return Err(Broken::told(tls::failure(
+                        self.shared.endpoint(client),
+                        &error,
                     )));
                 }
             };

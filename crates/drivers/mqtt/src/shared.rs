@@ -1,6 +1,7 @@
 //! What all clients of a fleet share, apart from the sockets.
 
 use pubgauge_driver::{ClientId, Secret, WireBytes};
+use pubgauge_mqtt_codec::Version;
 use pubgauge_net::endpoint::Endpoint;
 use pubgauge_net::out::OutPool;
 use pubgauge_net::timers::Timers;
@@ -14,6 +15,8 @@ use crate::topics::Topics;
 /// What all clients of a fleet share.
 pub(crate) struct Shared {
     pub options: Options,
+    /// The fleet is being closed: connections from now on have no session and no will.
+    pub leaving: bool,
     /// Two for each of the target's: where publishers and where subscribers connect to.
     pub endpoints: Vec<Endpoint>,
     pub username: Option<String>,
@@ -45,6 +48,11 @@ impl Shared {
             client.dirty = true;
             self.dirty.push(id.0);
         }
+    }
+
+    /// Whether a DISCONNECT has to say that no session is to stay (MQTT 5).
+    pub fn ends_sessions(&self) -> bool {
+        self.leaving && self.options.durable && self.options.version == Version::V5
     }
 
     /// Sets the client's timer.

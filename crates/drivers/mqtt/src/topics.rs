@@ -15,6 +15,8 @@ pub(crate) struct Topic {
     pub client: u32,
     /// Next topic under the same hash.
     next: u32,
+    /// Something was published to it.
+    pub published: bool,
     /// Connection on which the alias was introduced.
     pub alias_epoch: u32,
     /// The whole topic in every message.
@@ -50,6 +52,12 @@ impl Topics {
     #[inline]
     pub fn get_mut(&mut self, id: TopicId) -> Option<&mut Topic> {
         self.list.get_mut(id.0 as usize)
+    }
+
+    /// Topics that were published to, each with its client.
+    pub fn published(&self) -> Vec<(u32, String)> {
+        let published = self.list.iter().filter(|topic| topic.published);
+        published.map(|t| (t.client, t.name.to_string())).collect()
     }
 
     /// The id of a client's topic, made if it is new. `next_alias` gives the number of an alias
@@ -98,6 +106,7 @@ impl Topics {
         self.list.push(Topic {
             client,
             next: first,
+            published: false,
             alias_epoch: 0,
             plain,
             alias,

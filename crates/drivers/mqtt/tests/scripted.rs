@@ -47,13 +47,13 @@ fn refusals_are_told_in_words_with_advice() {
             "3.1.1",
             vec![0x20, 2, 0, 4],
             "bad user name or password",
-            "check user name",
+            "PUBGAUGE_PASSWORD",
         ),
         (
             "3.1.1",
             vec![0x20, 2, 0, 5],
             "not authorized",
-            "user name and password",
+            "PUBGAUGE_PASSWORD",
         ),
         (
             "5",

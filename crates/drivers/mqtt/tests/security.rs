@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use pubgauge_driver::*;
+use pubgauge_testing::certificates::SelfSigned;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
@@ -44,15 +45,34 @@ fn user_name_and_password_are_checked() {
         let mut in_url = login(None, Some("right"));
         in_url.endpoints = vec![format!("mqtt://meter@127.0.0.1:{}", broker.port)];
         open(in_url, common::version(version)).named("c");
-        for wrong in [login(Some("meter"), Some("wrong")), login(None, None)] {
-            let mut bench = open(wrong, common::version(version));
-            bench.fleet.connect(&Bench::spec("c")).unwrap();
-            bench.until("failed", |s| !s.failed.is_empty());
-            let why = &bench.seen.failed[0].1;
+        for (wrong, what) in [
+            (
+                login(Some("meter"), Some("wr0ng")),
+                "the user name or the password is wrong",
+            ),
+            (
+                login(Some("meter"), None),
+                "a user name was given, but no password",
+            ),
+            (login(None, None), "no user name and no password were given"),
+        ] {
+            let why = failure(wrong, common::version(version));
             assert!(why.contains("not authorized"), "{why}");
-            assert!(!why.contains("wrong"), "no password in messages");
+            assert!(
+                why.contains(what) && why.contains("PUBGAUGE_PASSWORD"),
+                "{why}"
+            );
+            assert!(!why.contains("wr0ng"), "no password in messages");
         }
     }
+}
+
+/// Why a client cannot connect.
+fn failure(target: Target, settings: Settings) -> String {
+    let mut bench = open(target, settings);
+    bench.fleet.connect(&Bench::spec("c")).unwrap();
+    bench.until("failed", |s| !s.failed.is_empty());
+    bench.seen.failed.remove(0).1
 }
 
 /// A private authority, a certificate for the server and one for the client, as PEM files.
@@ -135,12 +155,7 @@ fn tls_with_client_certificates() {
         bench.fleet.close(clock::monotonic_now() + SECOND);
     }
     // No client certificate; no trust; not TLS at all: told apart, and none of them hangs.
-    let failure = |target: Target| {
-        let mut bench = open(target, Settings::default());
-        bench.fleet.connect(&Bench::spec("c")).unwrap();
-        bench.until("failed", |s| !s.failed.is_empty());
-        bench.seen.failed.remove(0).1
-    };
+    let failure = |target: Target| failure(target, Settings::default());
     let why = failure(secure(ca.clone(), "127.0.0.1"));
     assert!(why.contains("certificate"), "{why}");
     let other = tempfile::tempdir().unwrap();
@@ -149,16 +164,89 @@ fn tls_with_client_certificates() {
         ..full.clone()
     };
     let why = failure(secure(foreign, "127.0.0.1"));
-    assert!(why.contains("TLS failed") && why.contains("hint"), "{why}");
+    assert!(
+        why.contains("has issued the server's certificate") && why.contains("hint: --ca FILE"),
+        "{why}"
+    );
     let wrong_name = Tls {
         server_name: Some("elsewhere.test".into()),
         ..full
     };
     let why = failure(secure(wrong_name, "127.0.0.1"));
-    assert!(why.contains("TLS failed"), "{why}");
+    assert!(
+        why.contains("not for elsewhere.test, but for 127.0.0.1, localhost"),
+        "{why}"
+    );
+    // Spoken to in plain text.
     let why = failure(target(broker.port));
     assert!(
-        why.contains("before its CONNACK") || why.contains("connection reset"),
+        why.contains("With TLS the address begins with mqtts://"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_self_signed_server_is_trusted_where_it_is_named() {
+    for kind in SelfSigned::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let (pem, key) = kind.make(folder.path());
+        let broker = Mosquitto::with(&format!(
+            "allow_anonymous true\nuser root\ncertfile {}\nkeyfile {}",
+            pem.display(),
+            key.display()
+        ));
+        let secure = |host: &str, tls: Tls| Target {
+            endpoints: vec![format!("mqtts://{host}:{}", broker.port)],
+            tls: Some(tls),
+            ..Target::default()
+        };
+        let named = Tls {
+            ca_file: Some(pem.clone()),
+            ..Tls::default()
+        };
+        open(secure("localhost", named.clone()), Settings::default()).named("c");
+        let insecure = Tls {
+            insecure: true,
+            ..Tls::default()
+        };
+        open(secure("127.0.0.1", insecure), Settings::default()).named("c");
+        // By an address that it is not for, and by whom nobody has named.
+        if kind != SelfSigned::EndEntity {
+            let why = failure(secure("127.0.0.1", named), Settings::default());
+            assert!(
+                why.contains("not for 127.0.0.1, but for localhost"),
+                "{why}"
+            );
+        }
+        let other = tempfile::tempdir().unwrap();
+        let stranger = Tls {
+            ca_file: Some(kind.make(other.path()).0),
+            ..Tls::default()
+        };
+        let why = failure(secure("localhost", stranger), Settings::default());
+        assert!(
+            why.contains("self-signed") && why.contains("hint: name the certificate itself: --ca"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn a_port_without_tls_is_told() {
+    let broker = Mosquitto::start();
+    let insecure = Tls {
+        insecure: true,
+        ..Tls::default()
+    };
+    let target = Target {
+        endpoints: vec![format!("mqtts://localhost:{}", broker.port)],
+        tls: Some(insecure),
+        ..Target::default()
+    };
+    let why = failure(target, Settings::default());
+    assert!(why.contains("during the TLS handshake"), "{why}");
+    assert!(
+        why.contains("Without TLS the address begins with mqtt://"),
         "{why}"
     );
 }

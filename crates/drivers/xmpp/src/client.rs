@@ -84,6 +84,8 @@ pub(crate) enum Request {
     CreateFor { node: Box<str>, report: u32 },
     /// A subscription to a node that was found to match a wildcard.
     Match { wildcard: u32, node: Box<str> },
+    /// The end of a node that this client made.
+    Delete { node: Box<str> },
     /// The nodes of the service.
     Discover,
     /// An answer that does not matter.
@@ -229,6 +231,11 @@ impl Client {
     #[inline]
     pub fn out(&mut self, pool: &mut OutPool) -> &mut Out {
         self.out.get_or_insert_with(|| pool.get())
+    }
+
+    /// Whether TLS has yet to be agreed upon.
+    pub fn in_handshake(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
     /// Forgets the connection. Returns the messages that were taken and are not settled.

@@ -101,6 +101,7 @@ impl XmppFleet {
                 settled: Vec::new(),
                 decoded: Vec::new(),
                 tls,
+                made: Vec::new(),
             },
             turns: Turns::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
@@ -472,7 +473,18 @@ impl Fleet for XmppFleet {
         Some(self.shared.writes)
     }
 
+    fn left_behind(&self) -> Option<String> {
+        let shown = &self.shared.endpoints.first()?.net.shown;
+        let left = self.shared.made.len();
+        (left > 0).then(|| {
+            format!(
+                "{shown}: nodes of this trial ({left}) are still on the server, which did not delete them in time at the end\n  hint: the names of default topics carry the trial's mark; delete them there if the server is to be used further"
+            )
+        })
+    }
+
     fn close(&mut self, until: Nanos) {
+        self.delete_nodes(until);
         for id in 0..self.clients.len() as u32 {
             self.disconnect(ClientId(id));
         }

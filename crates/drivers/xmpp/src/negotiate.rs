@@ -1,6 +1,7 @@
 //! The negotiation of a stream: STARTTLS, login, binding (RFC 6120 §4.3, §5, §6, §7).
 
 use pubgauge_driver::{Change, ClientId};
+use pubgauge_net::login;
 
 use crate::client::{Client, Request, State, Step};
 use crate::endpoint::Security;
@@ -70,11 +71,16 @@ pub(crate) fn negotiate(
         }
         (Step::Login, Stanza::SaslFailure(failure)) => {
             let name = client.session.login.as_ref().map_or("", Login::name);
+            let (username, password) = (
+                shared.endpoint(client).username.is_some(),
+                shared.password.is_some(),
+            );
+            let (what, hint) = login::refused(shared.shown(client), username, password);
             Err(Broken::of(
                 client,
                 shared,
                 format!(
-                    "login by SASL {name} failed: {failure}\n  hint: check the user name, its domain and the password; the testbed's systems make their accounts themselves"
+                    "login by SASL {name} failed: {failure}: {what}\n  hint: {hint}; an account is USER of the domain in the address"
                 ),
             ))
         }
@@ -126,6 +132,7 @@ fn features_came(
         return Ok(());
     }
     let account = Account {
+        shown: &endpoint.net.shown,
         username: endpoint.username.as_deref(),
         password: shared.password.as_ref(),
         private: endpoint.is_private(),

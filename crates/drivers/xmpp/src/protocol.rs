@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubgauge_driver::{Acknowledgement, ClientId, Delivery, Events};
+use pubgauge_net::tls;
 
 use crate::client::{Client, State, Step};
 use crate::element::{Body, Scratch, Walk};
@@ -78,6 +79,9 @@ pub(crate) fn receive(
             }
             Ok(None) => break,
             Ok(_) => {}
+            Err(_) if client.state == State::Negotiating && tls::looks_like_tls(bytes) => {
+                return Err(Broken(tls::unexpected(shared.shown(client)).into()));
+            }
             Err(error) => return Err(not_xmpp(client, shared, &error)),
         }
         if client.session.step == Step::Proceed && client.tls.is_some() {

@@ -69,14 +69,21 @@ impl XmppFleet {
 
     fn ended(&self, id: ClientId) -> Broken {
         let client = &self.clients[id.0 as usize];
+        let shown = self.shared.shown(client);
+        if client.in_handshake() {
+            return Broken(tls::ended_early(shown).into());
+        }
         let (when, hint) = match client.state {
             State::Negotiating => (
                 "closed the connection before there was a session",
-                "does it speak XMPP to clients there, without TLS where the endpoint is xmpp://? Has it reached a limit on connections? Its log may say why",
+                format!(
+                    "does it speak XMPP to clients there, and {} Has it reached a limit on connections? Its log may say why",
+                    tls::wrong_port(shown)
+                ),
             ),
             _ => (
                 "closed the connection",
-                "it was stopped, or threw this client out: its log may say why",
+                "it was stopped, or threw this client out: its log may say why".to_owned(),
             ),
         };
         Broken::of(
@@ -89,6 +96,9 @@ impl XmppFleet {
     fn read_failed(&self, id: ClientId, errno: Errno) -> Broken {
         let client = &self.clients[id.0 as usize];
         let connecting = client.state == State::Negotiating;
+        if connecting && errno == Errno::CONNRESET {
+            return self.ended(id);
+        }
         Broken(socket::failure(
             errno,
             self.shared.shown(client),
@@ -214,13 +224,14 @@ impl XmppFleet {
                 Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
                 Err(TlsFailure::Protocol(error)) => {
                     let client = &self.clients[id.0 as usize];
-                    return Err(Broken::of(
-                        client,
-                        &self.shared,
-                        format!(
-                            "TLS failed: {error}\n  hint: check the CA certificate, the name it is for (the XMPP domain), and the client certificate"
-                        ),
-                    ));
+                    let shown = self.shared.shown(client);
+                    let mut failure = tls::failure(shown, &error);
+                    // RFC 6120 §13.7.2.1.
+                    if let Some(hint) = &mut failure.hint {
+                        *hint +=
+                            "; the name that counts is the XMPP domain, in the path of the address";
+                    }
+                    return Err(Broken(failure.into()));
                 }
             };
             if read == TlsRead::Bytes {

@@ -1,6 +1,7 @@
 //! Requests to the server, and what their answers mean: addresses, nodes, subscriptions.
 
-use pubgauge_driver::{Change, ClientId};
+use pubgauge_driver::{Change, ClientId, Nanos};
+use pubgauge_net::turns::Driven;
 
 use crate::client::{Client, Request, State, Step};
 use crate::fleet::XmppFleet;
@@ -44,6 +45,25 @@ pub(crate) fn ask(
 }
 
 impl XmppFleet {
+    /// Deletes the nodes that this fleet has made, by `until`.
+    pub fn delete_nodes(&mut self, until: Nanos) {
+        for (id, node) in self.shared.made.clone() {
+            let client = &mut self.clients[id.0 as usize];
+            if client.state == State::Connected {
+                ask(
+                    client,
+                    &mut self.shared,
+                    id,
+                    Request::Delete { node },
+                    TRIES,
+                );
+            }
+        }
+        self.run_unheard(until, |fleet| {
+            fleet.shared.waiting.is_empty() && fleet.shared.asked == 0
+        });
+    }
+
     /// Sends requests whose turn it is.
     pub fn send_waiting(&mut self) {
         while self.shared.asked < AT_ONCE
@@ -77,6 +97,7 @@ fn send(client: &mut Client, shared: &mut Shared, id: ClientId, request: Request
         Request::Subscribe { node, .. } | Request::Match { node, .. } => {
             write::subscription(out, number, &service, "subscribe", node, &jid);
         }
+        Request::Delete { node } => write::delete(out, number, &service, node),
         Request::Discover => write::discover(out, number, &service),
         Request::Bind { .. } | Request::Forget => debug_assert!(false, "{request:?}"),
     }
@@ -107,7 +128,17 @@ pub(crate) fn answered(
         (Request::Bind { resource, report }, answer) => {
             bound(client, shared, id, &resource, report, answer)?;
         }
-        (Request::Create { topic } | Request::Configure { topic }, Ok(_)) => {
+        (Request::Delete { node }, answer) => {
+            let gone = |failure: &Failure| failure.condition == "item-not-found";
+            if answer.as_ref().err().is_none_or(gone) {
+                shared.made.retain(|(_, made)| *made != node);
+            }
+        }
+        (request @ (Request::Create { topic } | Request::Configure { topic }), Ok(_)) => {
+            if matches!(request, Request::Create { .. }) {
+                let node = shared.topics[topic as usize].name.clone();
+                shared.made.push((id, node));
+            }
             node_ready(client, shared, topic);
         }
         (Request::Create { topic }, Err(failure)) if failure.condition == "conflict" => {
@@ -160,6 +191,9 @@ pub(crate) fn answered(
                 .err()
                 .is_none_or(|f| f.condition == "conflict") =>
         {
+            if answer.is_ok() {
+                shared.made.push((id, node.clone()));
+            }
             let request = Request::Subscribe {
                 node,
                 report,

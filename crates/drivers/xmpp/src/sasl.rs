@@ -4,6 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubgauge_driver::Secret;
+use pubgauge_net::login;
 use sasl::client::Mechanism;
 use sasl::client::mechanisms::{Anonymous, Plain, Scram};
 use sasl::common::scram::{Sha1, Sha256};
@@ -71,6 +72,8 @@ pub(crate) struct Account<'a> {
     pub password: Option<&'a Secret>,
     /// Nobody can read what is sent.
     pub private: bool,
+    /// The endpoint, for messages.
+    pub shown: &'a str,
 }
 
 /// A login under way.
@@ -108,9 +111,15 @@ impl Login {
             }
             (Choice::Auto, Some(_)) => ("PLAIN", ""),
         };
+        let (username, password) = (account.username.is_some(), account.password.is_some());
+        let (what, hint) = login::refused(account.shown, username, password);
         if !offers(name) {
+            let account = match username {
+                true => String::new(),
+                false => format!(", or give the account that the server wants: {hint}"),
+            };
             return Err(format!(
-                "the server does not offer SASL {name}{why}; it offers {}\n  hint: set native.xmpp.mechanism, or give the account that the server wants",
+                "the server does not offer SASL {name}{why}; it offers {}\n  hint: set native.xmpp.mechanism{account}",
                 if offered.is_empty() {
                     "nothing".into()
                 } else {
@@ -127,7 +136,7 @@ impl Login {
         }
         let (Some(username), Some(password)) = (account.username, account.password) else {
             return Err(format!(
-                "SASL {name} needs an account and its password\n  hint: give the user name in the endpoint or the system's file, and the password with it or by PUBGAUGE_PASSWORD"
+                "SASL {name} needs an account and its password: {what}\n  hint: {hint}"
             ));
         };
         let scram = name.starts_with("SCRAM");
@@ -248,6 +257,7 @@ mod tests {
             username,
             password: Some(&password),
             private,
+            shown: "xmpp://h:5222",
         };
         let login = Login::choose(choice, &names(offered), &account)?;
         Ok(login.name().to_owned())
@@ -297,6 +307,7 @@ mod tests {
             username: Some("a,b=c"),
             password: Some(&password),
             private: true,
+            shown: "xmpp://h:5222",
         };
         let begin = || {
             let mut login =

@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     /// A payload, decoded.
     pub decoded: Vec<u8>,
     pub tls: Option<tls::Setup>,
+    /// Nodes that this fleet has made, each with the client that owns it.
+    pub made: Vec<(ClientId, Box<str>)>,
 }
 
 impl Shared {

@@ -184,6 +184,19 @@ pub(crate) fn create(out: &mut Vec<u8>, id: u32, service: &str, node: &str, last
     pieces(out, &["</configure></pubsub></iq>"]);
 }
 
+/// Deletes a node (XEP-0060 §8.4).
+pub(crate) fn delete(out: &mut Vec<u8>, id: u32, service: &str, node: &str) {
+    iq(out, "set", Some(service), id);
+    pieces(
+        out,
+        &[
+            "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><delete node='",
+            node,
+            "'/></pubsub></iq>",
+        ],
+    );
+}
+
 /// Configures a node that is there.
 pub(crate) fn configure(out: &mut Vec<u8>, id: u32, service: &str, node: &str, last_value: bool) {
     iq(out, "set", Some(service), id);

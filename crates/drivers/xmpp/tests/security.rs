@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 
 use common::{Ejabberd, Rig, native, text};
-use pubgauge_driver::{Change, Settings, Target, Tls};
+use pubgauge_driver::{Change, Secret, Settings, Target, Tls};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
@@ -110,7 +110,42 @@ fn starttls() {
     assert!(why.contains("hint"), "{why}");
     // TLS at once is not what is spoken there.
     let why = failure(&target(&server, "xmpps", dir.path()));
-    assert!(why.contains("hint"), "{why}");
+    assert!(
+        why.contains("Without TLS the address begins with xmpp://"),
+        "{why}"
+    );
+    // Nothing checked.
+    let mut insecure = secure.clone();
+    insecure.tls = Some(Tls {
+        insecure: true,
+        server_name: Some("example.org".into()),
+        ..Tls::default()
+    });
+    round_trip(&insecure);
+    // Nobody's account, no password, the wrong one.
+    let given = |user: Option<&str>, password: Option<&str>| Target {
+        username: user.map(str::to_owned),
+        password: password.map(Secret::new),
+        ..secure.clone()
+    };
+    for (target, what) in [
+        (given(None, None), "no account was given"),
+        (
+            given(Some("nobody"), None),
+            "a user name was given, but no password",
+        ),
+        (
+            given(Some("nobody"), Some("wr0ng")),
+            "the user name or the password is wrong",
+        ),
+    ] {
+        let why = failure(&target);
+        assert!(
+            why.contains(what) && why.contains("PUBGAUGE_PASSWORD"),
+            "{why}"
+        );
+        assert!(!why.contains("wr0ng"), "{why}");
+    }
 }
 
 #[test]
@@ -119,6 +154,11 @@ fn tls_from_the_first_byte() {
     certificates(dir.path());
     let server = server(dir.path(), "tls: true");
     round_trip(&target(&server, "xmpps", dir.path()));
+    let why = failure(&target(&server, "xmpp", dir.path()));
+    assert!(
+        why.contains("With TLS the address begins with xmpps://"),
+        "{why}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use pubgauge_driver::Nanos;
 
 use super::{Conductor, DrainEnd, EncodedInterval, IntervalLatency, Moment, TrialRecord};
+use crate::live::LatencyLive;
 use crate::record::Outcome;
 use crate::recording::{FlowRecording, Recording};
 use crate::series::{Cuts, Totals, add_up};
@@ -21,6 +22,8 @@ pub(super) struct Collected {
     intervals: Vec<EncodedInterval>,
     /// Of all flows and workers, record by record, for the series.
     by_record: BTreeMap<u32, Histogram<u64>>,
+    /// Latency of the newest record that somebody has handed in.
+    pub(super) newest: Option<LatencyLive>,
 }
 
 impl Collected {
@@ -41,6 +44,11 @@ impl Collected {
                 .entry(number)
                 .or_insert_with(histogram)
                 .add(&values);
+            let newest = self.by_record.last_key_value();
+            self.newest = newest.map(|(_, values)| LatencyLive {
+                p50: values.value_at_quantile(0.5),
+                p99: values.value_at_quantile(0.99),
+            });
         }
         let mut encoded = Vec::new();
         if V2Serializer::new().serialize(&values, &mut encoded).is_ok() {

@@ -152,6 +152,7 @@ impl Conductor<'_> {
             let threads = std::mem::take(&mut self.live.threads);
             self.live = Live {
                 threads,
+                latency: self.collected.newest,
                 ..Live::of(self.hands.iter().map(|hand| &hand.counters))
             };
         }
@@ -234,10 +235,13 @@ impl Conductor<'_> {
         // a lost connection.
         self.tell(None, &Command::Closing);
         self.await_hands(Duration::from_secs(1), |hand| hand.closing);
+        // What lasts on a system (sessions, last values) is removed one by one.
+        let devices = self.spec.brief.workload.devices.len() as u64;
+        let patience = Duration::from_secs(2) + Duration::from_millis(devices);
         for role in [Role::Subscribers, Role::Publishers] {
-            let until = self.spec.clock.now() + 2 * SECOND;
+            let until = self.spec.clock.now() + patience.as_nanos() as u64;
             self.tell(Some(role), &Command::Finish(until));
-            self.await_hands(Duration::from_secs(4), |hand| hand.role != role);
+            self.await_hands(patience + Duration::from_secs(2), |hand| hand.role != role);
         }
         for hand in &mut self.hands {
             let over = hand.is_over();

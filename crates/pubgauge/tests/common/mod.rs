@@ -267,6 +267,12 @@ fn code(status: std::process::ExitStatus) -> i32 {
         .unwrap_or_else(|| -status.signal().unwrap_or_default())
 }
 
+/// Standard error of what was started last.
+fn said_in(place: &Place) -> String {
+    let said = std::fs::read(place.folder.path().join("stderr")).unwrap_or_default();
+    String::from_utf8_lossy(&said).into_owned()
+}
+
 /// A pubgauge that runs; killed if the test gives up.
 pub struct Started<'a> {
     place: &'a Place,
@@ -315,10 +321,13 @@ impl Started<'_> {
     /// Waits until this stands in its standard error.
     #[track_caller]
     pub fn until_said(&mut self, text: &str) {
-        let file = self.place.folder.path().join("stderr");
-        self.until(text, || {
-            std::fs::read(&file).is_ok_and(|said| String::from_utf8_lossy(&said).contains(text))
-        });
+        let place = self.place;
+        self.until(text, || said_in(place).contains(text));
+    }
+
+    /// Its standard error so far.
+    pub fn said_so_far(&self) -> String {
+        said_in(self.place)
     }
 
     /// The processes of systems that pubgauge started: those that live here with another command

@@ -28,6 +28,11 @@ impl Mosquitto {
 
     /// With user `ann`, who has this password, and nobody else.
     pub fn with_password(password: &str) -> Mosquitto {
+        Mosquitto::with_password_and(password, "")
+    }
+
+    /// The same with more lines of configuration.
+    pub fn with_password_and(password: &str, more: &str) -> Mosquitto {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("users");
         let made = Command::new("mosquitto_passwd")
@@ -35,7 +40,10 @@ impl Mosquitto {
             .status()
             .expect("these tests need mosquitto_passwd (apt install mosquitto)");
         assert!(made.success());
-        let lines = format!("allow_anonymous false\npassword_file {}", file.display());
+        let lines = format!(
+            "allow_anonymous false\npassword_file {}\n{more}",
+            file.display()
+        );
         Mosquitto::in_folder(folder, &lines, None)
     }
 

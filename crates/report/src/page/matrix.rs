@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pubgauge_driver::{Capability, Support};
 use pubgauge_results::model::{Results, SystemCapabilities};
 
-use super::escape;
+use super::{END_TABLE, begin_table, escape};
 
 /// The grid of marks, and below it the words of every cell.
 pub(super) fn section(out: &mut String, results: &Results) {
@@ -19,7 +19,9 @@ pub(super) fn section(out: &mut String, results: &Results) {
         <b>broken</b>: promised, and measured not to hold; <b>no</b>: cannot be had. \
         What each cell is in the system's own terms stands below.</p>\n",
     );
+    out.push_str("<details><summary>The matrix</summary>\n");
     grid(out, columns);
+    out.push_str("</details>\n");
     for column in columns {
         words(out, column);
     }
@@ -27,11 +29,9 @@ pub(super) fn section(out: &mut String, results: &Results) {
 }
 
 fn grid(out: &mut String, columns: &[SystemCapabilities]) {
-    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Matrix of capabilities\"><table class=\"matrix\">\n<thead><tr><th scope=\"col\">capability</th>");
-    for column in columns {
-        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&column.system));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
+    let systems = columns.iter().map(|column| (column.system.as_str(), ""));
+    let heads = [("capability", "")].into_iter().chain(systems);
+    begin_table(out, "matrix", "Matrix of capabilities", heads);
     for capability in Capability::ALL {
         let _ = write!(out, "<tr><th scope=\"row\">{capability}</th>");
         for column in columns {
@@ -50,15 +50,14 @@ fn grid(out: &mut String, columns: &[SystemCapabilities]) {
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</tbody></table></div>\n");
+    out.push_str(END_TABLE);
 }
 
 fn words(out: &mut String, column: &SystemCapabilities) {
-    let _ = write!(
-        out,
-        "<details><summary>{0} in its own terms</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Capabilities of {0}\"><table>\n<thead><tr><th scope=\"col\">capability</th><th scope=\"col\">support</th><th scope=\"col\">what it is there, or why not</th></tr></thead><tbody>\n",
-        escape(&column.system)
-    );
+    let system = escape(&column.system);
+    let _ = writeln!(out, "<details><summary>{system} in its own terms</summary>");
+    let heads = ["capability", "support", "what it is there, or why not"].map(|head| (head, ""));
+    begin_table(out, "", &format!("Capabilities of {system}"), heads);
     for a in &column.answers {
         let _ = writeln!(
             out,
@@ -68,7 +67,7 @@ fn words(out: &mut String, column: &SystemCapabilities) {
             escape(&a.answer.words)
         );
     }
-    out.push_str("</tbody></table></div></details>\n");
+    let _ = writeln!(out, "{END_TABLE}</details>");
 }
 
 fn mark(support: Support) -> (&'static str, &'static str) {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pubgauge_results::{Distribution, FlowFigures, Trial};
 
-use super::{badge, escape, system_of};
+use super::{END_TABLE, badge, begin_table, escape, system_of};
 use crate::summary::{Cell, Summary, Workload};
 use crate::units;
 
@@ -54,13 +54,13 @@ const OF_TRIALS: [Column<Trial>; 38] = [
     ("round trip p50", |t| optional(&t.round_trip_ns, 1.0, 0.5)),
     ("half of it", |t| optional(&t.round_trip_ns, 0.5, 0.5)),
     ("publishers CPU", |t| {
-        format!("{:.2} s", t.client_cpu_s.publishers)
+        units::seconds(t.client_cpu_s.publishers)
     }),
     ("subscribers CPU", |t| {
-        format!("{:.2} s", t.client_cpu_s.subscribers)
+        units::seconds(t.client_cpu_s.subscribers)
     }),
     ("system CPU", |t| {
-        t.system_cpu_s.map_or("–".into(), |s| format!("{s:.2} s"))
+        t.system_cpu_s.map_or("–".into(), units::seconds)
     }),
     ("busiest publisher ran / waited", |t| {
         share(
@@ -119,15 +119,19 @@ fn share(running: f64, waiting: f64) -> String {
 pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
     out.push_str("<section id=\"trials\"><h2>Every trial</h2>\n");
     for workload in &summary.workloads {
-        let name = escape(&workload.name);
-        let _ = writeln!(out, "<h3>{name}</h3>");
+        let name = &workload.name;
+        let _ = writeln!(
+            out,
+            "<details><summary>Trials of {}</summary>",
+            escape(name)
+        );
         begin(out, &format!("Trials of {name}"), &[], &OF_TRIALS);
         for (label, trial) in trials(workload) {
             row(out, label, trial, &[], &OF_TRIALS, trial);
         }
-        out.push_str(END);
+        out.push_str(END_TABLE);
         if trials(workload).any(|(_, trial)| trial.flows.len() > 1) {
-            let _ = writeln!(out, "<h4>Its flows</h4>");
+            out.push_str("<h3>Its flows</h3>\n");
             let words = ["repeat", "flow"];
             begin(out, &format!("Flows of {name}"), &words, &OF_FLOWS);
             for (label, trial) in trials(workload) {
@@ -136,8 +140,9 @@ pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
                     row(out, label, trial, &words, &OF_FLOWS, flow);
                 }
             }
-            out.push_str(END);
+            out.push_str(END_TABLE);
         }
+        out.push_str("</details>\n");
     }
     out.push_str("</section>\n");
 }
@@ -148,19 +153,11 @@ fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'a str, &'a 
     workload.cells.iter().flat_map(of)
 }
 
-/// The end of a table.
-const END: &str = "</tbody></table></div>\n";
-
 /// The beginning of a table, up to its rows; `words` head the columns before the figures.
 fn begin<T>(out: &mut String, label: &str, words: &[&str], columns: &[Column<T>]) {
-    let _ = write!(
-        out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<thead><tr><th scope=\"col\">system</th><th scope=\"col\">verdict</th>"
-    );
-    for column in words.iter().chain(columns.iter().map(|(name, _)| name)) {
-        let _ = write!(out, "<th scope=\"col\">{column}</th>");
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
+    let figures = columns.iter().map(|(name, _)| name);
+    let heads = ["system", "verdict"].iter().chain(words).chain(figures);
+    begin_table(out, "", label, heads.map(|head| (*head, "")));
 }
 
 fn row<T>(
@@ -181,10 +178,8 @@ fn row<T>(
     for word in words {
         let _ = write!(out, "<td>{word}</td>");
     }
-    for (column, figure) in columns {
-        // On paper, where no table is that wide, each figure carries its name.
-        let figure = escape(&figure(of));
-        let _ = write!(out, "<td class=\"n\" data-name=\"{column}\">{figure}</td>");
+    for (_, figure) in columns {
+        let _ = write!(out, "<td class=\"n\">{}</td>", escape(&figure(of)));
     }
     out.push_str("</tr>\n");
 }

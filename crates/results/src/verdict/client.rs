@@ -230,11 +230,17 @@ fn stood_still(trial: &Trial) -> Option<Still> {
 }
 
 fn words(still: Still) -> String {
+    let limit = match still.share >= thresholds::STALLED {
+        true => format!("limit {:.0} %", thresholds::STALLED * 100.0),
+        false => format!(
+            "limit {:.0} % where the longest of these times is half the 99th percentile of latency or more",
+            thresholds::STALLED_TAIL * 100.0
+        ),
+    };
     format!(
-        "{} stood still for {:.1} % of the measurement (limit {:.0} %), up to {} at a time",
+        "{} stood still for {:.1} % of the measurement ({limit}), up to {} at a time",
         still.who,
         still.share * 100.0,
-        thresholds::STALLED * 100.0,
         time(still.longest_ns)
     )
 }

@@ -28,16 +28,7 @@ pub(super) fn read_file(
         };
         place.wrong(None, None, format!("cannot be opened: {error}"), Some(hint))
     })?;
-    let mut file = BufReader::new(file);
-    let start = file
-        .fill_buf()
-        .map_err(|error| place.unreadable(&error, 0))?;
-    let gzip = start.starts_with(&[0x1f, 0x8b]);
-    let mut text: Box<dyn BufRead> = if gzip {
-        Box::new(BufReader::new(MultiGzDecoder::new(file)))
-    } else {
-        Box::new(file)
-    };
+    let mut text = unpacked(file).map_err(|error| place.unreadable(&error, 0))?;
     let start = text
         .fill_buf()
         .map_err(|error| place.unreadable(&error, 0))?;
@@ -60,6 +51,16 @@ pub(super) fn read_file(
     Ok(())
 }
 
+/// The text of a file, which may be gzipped.
+fn unpacked(file: File) -> io::Result<Box<dyn BufRead>> {
+    let mut file = BufReader::new(file);
+    let gzip = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    Ok(match gzip {
+        true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        false => Box::new(file),
+    })
+}
+
 /// The file, for messages.
 struct Place<'a> {
     path: &'a Path,
@@ -80,6 +81,45 @@ impl Place<'_> {
             message,
             hint: hint.map(str::to_string),
         }
+    }
+
+    /// Line and column of a field (absent: the first) of the record at or after byte `start` of the
+    /// unpacked text. The CSV parser counts a record's line before it passes over what ends the one
+    /// before: the `\n` of `\r\n`, and empty lines. So the text is read again, which costs nothing
+    /// as long as nothing is wrong. `None` for what cannot be read twice, such as a pipe.
+    fn of_field(&self, start: u64, field: Option<usize>, delimiter: u8) -> Option<(u64, u64)> {
+        if !self.path.metadata().ok()?.is_file() {
+            return None;
+        }
+        let text = unpacked(File::open(self.path).ok()?).ok()?;
+        let (mut line, mut column, mut after_return) = (1, 1, false);
+        let mut left = field.unwrap_or(0);
+        let (mut within, mut field_begins) = (false, true);
+        // A field that begins with a quote has its text between quotes, doubled ones included.
+        let (mut with_quotes, mut quoted) = (false, false);
+        for (at, byte) in (0..).zip(text.bytes()) {
+            let byte = byte.ok()?;
+            let ends_line = matches!(byte, b'\r' | b'\n');
+            within |= at >= start && !ends_line;
+            if within {
+                if left == 0 || ends_line && !quoted {
+                    break;
+                }
+                with_quotes = byte == b'"' && field_begins || with_quotes && !field_begins;
+                quoted ^= byte == b'"' && with_quotes;
+                field_begins = byte == delimiter && !quoted;
+                left -= usize::from(field_begins);
+            }
+            if ends_line {
+                // `\r\n` is one end of a line.
+                line += u64::from(byte == b'\r' || !after_return);
+                column = 1;
+            } else {
+                column += 1;
+            }
+            after_return = byte == b'\r';
+        }
+        Some((line, column))
     }
 
     /// An error while reading after `line` whole lines.
@@ -118,7 +158,11 @@ impl Order {
                     time::show(now),
                     time::show(self.last)
                 ),
-                hint: Some("`sort = true` in the study's trace sorts the readings".into()),
+                hint: Some(
+                    "`sort = true` in the study's trace (`--sort` of `pubgauge trace convert`) \
+                     sorts the readings"
+                        .into(),
+                ),
             });
         }
         self.last = self.last.max(now);
@@ -162,13 +206,14 @@ fn read_csv(
                 return Err(error);
             }
         }
-        let line = record.position().map_or(lines + 1, csv::Position::line);
-        lines = line;
+        lines = record.position().map_or(lines + 1, csv::Position::line);
         let at = |wrong: Wrong| {
-            let column = wrong.field.map(|field| {
-                let before = record.iter().take(field).map(|f| f.len() as u64 + 1);
-                before.sum::<u64>() + 1
-            });
+            let start = record.position().map_or(0, csv::Position::byte);
+            let (line, column) = match place.of_field(start, wrong.field, delimiter) {
+                Some((line, column)) => (line, Some(column)),
+                None => (lines, None),
+            };
+            let column = column.filter(|_| wrong.field.is_some());
             place.wrong(Some(line), column, wrong.message, wrong.hint.as_deref())
         };
         match &mut rows {

@@ -134,7 +134,7 @@ fn disorder_is_refused_or_sorted() {
     assert_eq!(
         folder.complaint(&source),
         "a.csv:4:1: time runs backwards: 1970-01-01T00:00:11Z comes after 1970-01-01T00:00:12Z\n  \
-         hint: `sort = true` in the study's trace sorts the readings"
+         hint: `sort = true` in the study's trace (`--sort` of `pubgauge trace convert`) sorts the readings"
     );
     source.sort = true;
     let trace = Trace::read(&source).expect("sorted");
@@ -165,7 +165,7 @@ fn mistakes_are_placed() {
     );
     let short = complaint("time,device,size\n1,a\n");
     assert!(
-        short.starts_with("x.csv:2:5: the line has 2 columns where 3 are needed"),
+        short.starts_with("x.csv:2:4: the line has 2 columns where 3 are needed"),
         "{short}"
     );
     let time = complaint("time,device,size\nnoon,a,20\n");
@@ -187,6 +187,33 @@ fn mistakes_are_placed() {
     );
     let binary = folder.complaint(&plain(folder.file("b.csv", [0xff, 0xfe, 0, 1])));
     assert!(binary.starts_with("b.csv:1: missing column"), "{binary}");
+}
+
+#[test]
+fn mistakes_are_placed_whatever_ends_the_lines_before() {
+    let folder = Folder::new();
+    for (content, place) in [
+        ("time,device,size\r\n1,a,20\r\n2,a,big\r\n", "3:5"),
+        ("time,device,size\n\n\n1,a,20\n\n2,a,big\n", "6:5"),
+        ("\r\n\r\ntime,device,size\r\n\r\n1,a,big", "5:5"),
+        ("time,device,size\r1,a,20\r2,a,big\r", "3:5"),
+        (
+            "time,device,size\n1,\"a\nb\",20\n\"2\",\"a\"\",\",big\n",
+            "4:12",
+        ),
+        ("time,device,size\n1,\"a\r\nb\",big\n", "3:4"),
+        ("time,device,size\n1,a\"b,big\n", "2:7"),
+    ] {
+        let bytes = content.as_bytes();
+        for (name, file) in [
+            ("x.csv", folder.file("x.csv", bytes)),
+            ("x.csv.gz", folder.file("x.csv.gz", gzip(bytes))),
+        ] {
+            let complaint = folder.complaint(&plain(file));
+            let expected = format!("{name}:{place}: `big` is not a size");
+            assert!(complaint.starts_with(&expected), "{content:?}: {complaint}");
+        }
+    }
 }
 
 #[test]

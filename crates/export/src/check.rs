@@ -1,0 +1,146 @@
+//! Outcomes that a gate rests on, for the programs that show them: JUnit XML for CI servers,
+//! annotations for GitHub.
+
+use std::fmt::Write as _;
+
+/// One outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What it belongs to, for example `criteria`.
+    pub group: String,
+    /// What was demanded, for example `latency.p99 below 10ms`.
+    pub name: String,
+    /// How it went.
+    pub outcome: Outcome,
+    /// The figures that decided, or why none could.
+    pub words: String,
+}
+
+/// How a check went. A gate is green as long as all are [`Outcome::Passed`] or [`Outcome::Aside`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It holds.
+    Passed,
+    /// It does not.
+    Failed,
+    /// Nobody can tell.
+    Undecided,
+    /// It says nothing and stops nobody.
+    Aside,
+}
+
+/// The checks as JUnit XML in the form that CI servers have in common: a `testsuite` for each group;
+/// `failure` for failed ones, `error` for undecided ones, `skipped` for those aside.
+pub fn junit(name: &str, checks: &[Check]) -> String {
+    let count = |of: &[&Check], outcome| of.iter().filter(|c| c.outcome == outcome).count();
+    let totals = |of: &[&Check]| {
+        format!(
+            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+            of.len(),
+            count(of, Outcome::Failed),
+            count(of, Outcome::Undecided),
+            count(of, Outcome::Aside)
+        )
+    };
+    let all: Vec<&Check> = checks.iter().collect();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n",
+        xml(name),
+        totals(&all)
+    );
+    let mut groups: Vec<&str> = all.iter().map(|check| check.group.as_str()).collect();
+    groups.dedup();
+    for group in groups {
+        let own: Vec<&Check> = all.iter().filter(|c| c.group == group).copied().collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{}\" {}>",
+            xml(group),
+            totals(&own)
+        );
+        for check in own {
+            one(&mut out, name, check);
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+fn one(out: &mut String, name: &str, check: &Check) {
+    let words = xml(&check.words);
+    let of = |element, kind| {
+        format!("<{element} type=\"{kind}\" message=\"{words}\">{words}</{element}>")
+    };
+    let body = match check.outcome {
+        Outcome::Passed => format!("<system-out>{words}</system-out>"),
+        Outcome::Failed => of("failure", "not met"),
+        Outcome::Undecided => of("error", "undecided"),
+        Outcome::Aside => format!("<skipped message=\"{words}\"/>"),
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "    <testcase classname=\"{}.{}\" name=\"{}\">{body}</testcase>",
+        xml(name),
+        xml(&check.group),
+        xml(&check.name)
+    );
+}
+
+/// Text for XML 1.0, which has no place for control characters, not even escaped.
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\r' | '\t' => {
+                let _ = write!(out, "&#{};", c as u32);
+            }
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The checks that did not pass as workflow commands of GitHub Actions, one a line: `error` for
+/// failed and undecided ones, `notice` for those aside. `file` is shown beside them, relative to the
+/// repository.
+pub fn github(name: &str, file: Option<&str>, checks: &[Check]) -> String {
+    let mut out = String::new();
+    for check in checks {
+        let (command, said) = match check.outcome {
+            Outcome::Passed => continue,
+            Outcome::Failed => ("error", "not met: "),
+            Outcome::Undecided => ("error", "undecided: "),
+            Outcome::Aside => ("notice", ""),
+        };
+        let file = file.map_or(String::new(), |file| format!("file={},", property(file)));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "::{command} {file}title={}::{said}{}: {}",
+            property(&format!("pubgauge {name}")),
+            data(&check.name),
+            data(&check.words)
+        );
+    }
+    out
+}
+
+/// Text of a workflow command, as the runner unescapes it (actions/runner, `ActionCommand`).
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// A property of a workflow command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,197 @@
+//! Columns of nested records, from their JSON Schema: a figure that results get tomorrow is a column
+//! tomorrow, and a figure that no trial of a run has keeps its column and type.
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use crate::tables::{Cell, Column, Kind};
+
+/// The columns of a type: the parts of its records that are single values.
+pub struct Flat {
+    columns: Vec<(Column, Vec<String>)>,
+}
+
+/// Units that names end in: `latency_ns.p99` becomes `latency_p99_ns`.
+const UNITS: [&str; 3] = ["ns", "s", "bytes"];
+
+/// Parts of a distribution that are counts, not times.
+const COUNTS: [&str; 2] = ["count", "censored"];
+
+/// Percentiles of a distribution, and the share of values beyond each.
+const PERCENTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.1),
+    ("p99", 0.01),
+    ("p99_9", 0.001),
+    ("p99_99", 0.0001),
+];
+
+impl Flat {
+    /// The columns of `T`, without its lists, its maps, and the fields named in `without`, dots
+    /// between the parts of a name.
+    pub fn of<T: JsonSchema>(without: &[&str]) -> Flat {
+        let schema = schemars::schema_for!(T).to_value();
+        let mut columns = Vec::new();
+        walk(&schema, &schema, &mut Vec::new(), without, &mut columns);
+        Flat { columns }
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> impl Iterator<Item = Column> + '_ {
+        self.columns.iter().map(|(column, _)| column.clone())
+    }
+
+    /// The cells of a record. A percentile that fewer than one value lies beyond is no figure and is
+    /// left empty.
+    pub fn cells<'a>(&'a self, record: &'a Value) -> impl Iterator<Item = Cell> + 'a {
+        let one = move |(column, path): &(Column, Vec<String>)| {
+            let (last, before) = path.split_last()?;
+            let parent = before.iter().try_fold(record, |at, key| at.get(key))?;
+            if let Some((_, beyond)) = PERCENTILES.iter().find(|(name, _)| name == last)
+                && !is_quotable(parent, *beyond)
+            {
+                return None;
+            }
+            cell(parent.get(last)?, column.kind)
+        };
+        let cells = self.columns.iter().map(one);
+        cells.map(|cell| cell.unwrap_or(Cell::None))
+    }
+}
+
+/// Whether at least one value of a distribution lies beyond a percentile.
+fn is_quotable(distribution: &Value, beyond: f64) -> bool {
+    let count = |name| distribution.get(name).and_then(Value::as_u64).unwrap_or(0);
+    (count("count") + count("censored")) as f64 * beyond >= 1.0 - 1e-9
+}
+
+fn cell(value: &Value, kind: Kind) -> Option<Cell> {
+    match (kind, value) {
+        (_, Value::Null) => None,
+        (Kind::Integer, value) => value.as_i64().map(Cell::Integer),
+        (Kind::Real, value) => value.as_f64().map(Cell::Real),
+        (Kind::Flag, value) => value.as_bool().map(Cell::Flag),
+        (Kind::Text, Value::String(text)) => Some(Cell::Text(text.clone())),
+        (Kind::Text, other) => Some(Cell::Text(other.to_string())),
+    }
+}
+
+fn walk(
+    root: &Value,
+    schema: &Value,
+    path: &mut Vec<String>,
+    without: &[&str],
+    columns: &mut Vec<(Column, Vec<String>)>,
+) {
+    let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
+    for (name, field) in fields {
+        let field = meant(root, field);
+        path.push(name.clone());
+        match kind(field) {
+            _ if without.contains(&path.join(".").as_str()) => {}
+            Some(kind) => {
+                let name = column_name(path);
+                columns.push((Column { name, kind }, path.clone()));
+            }
+            None => walk(root, field, path, without, columns),
+        }
+        path.pop();
+    }
+}
+
+/// What a field's schema refers to, without the `null` beside it.
+fn meant<'a>(root: &'a Value, field: &'a Value) -> &'a Value {
+    let either = field.get("anyOf").and_then(Value::as_array);
+    let not_null = either.and_then(|all| all.iter().find(|one| one["type"] != "null"));
+    let field = not_null.unwrap_or(field);
+    let target = field.get("$ref").and_then(Value::as_str);
+    let target = target.and_then(|name| root.pointer(name.strip_prefix('#')?));
+    target.unwrap_or(field)
+}
+
+/// The kind of a single value; `None` for records, lists and maps.
+fn kind(schema: &Value) -> Option<Kind> {
+    let is = |name: &str| match &schema["type"] {
+        Value::String(one) => one == name,
+        Value::Array(several) => several.iter().any(|one| one == name),
+        _ => false,
+    };
+    // Words, and words beside records, such as `off` beside `{ bytes = 16384 }`.
+    if is("string") || schema.get("oneOf").is_some() || schema.get("enum").is_some() {
+        return Some(Kind::Text);
+    }
+    [
+        ("integer", Kind::Integer),
+        ("number", Kind::Real),
+        ("boolean", Kind::Flag),
+    ]
+    .into_iter()
+    .find_map(|(name, kind)| is(name).then_some(kind))
+}
+
+/// The parts of a path in one name, with the unit at its end.
+fn column_name(path: &[String]) -> String {
+    let mut parts: Vec<String> = path.iter().map(|part| part.replace('-', "_")).collect();
+    if let [first, .., last] = &mut parts[..]
+        && let Some((stem, unit)) = first.rsplit_once('_')
+        && UNITS.contains(&unit)
+    {
+        if !COUNTS.contains(&last.as_str()) {
+            last.push('_');
+            last.push_str(unit);
+        }
+        *first = stem.to_owned();
+    }
+    parts.join("_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_results::model::Trial;
+
+    #[test]
+    fn names_end_in_their_unit() {
+        let name =
+            |path: &[&str]| column_name(&path.iter().map(|p| (*p).into()).collect::<Vec<_>>());
+        assert_eq!(name(&["latency_ns", "p99_9"]), "latency_p99_9_ns");
+        assert_eq!(name(&["latency_ns", "count"]), "latency_count");
+        assert_eq!(
+            name(&["client_cpu_s", "publishers"]),
+            "client_cpu_publishers_s"
+        );
+        assert_eq!(name(&["system_cpu_s"]), "system_cpu_s");
+        assert_eq!(name(&["settings", "in-flight"]), "settings_in_flight");
+        assert_eq!(name(&["connections", "connect_s"]), "connections_connect_s");
+    }
+
+    #[test]
+    fn every_single_value_of_a_trial_is_a_column_of_its_type() {
+        let flat = Flat::of::<Trial>(&["workload.name"]);
+        let kind = |name: &str| flat.columns().find(|c| c.name == name).map(|c| c.kind);
+        assert_eq!(kind("published"), Some(Kind::Integer));
+        assert_eq!(kind("system_cpu_s"), Some(Kind::Real));
+        assert_eq!(kind("drain_cut_short"), Some(Kind::Flag));
+        assert_eq!(kind("verdict_status"), Some(Kind::Text));
+        assert_eq!(kind("settings_reliability"), Some(Kind::Text));
+        assert_eq!(kind("settings_batching"), Some(Kind::Text));
+        assert_eq!(kind("acknowledgement_p99_ns"), Some(Kind::Integer));
+        assert_eq!(kind("round_trip_mean_ns"), Some(Kind::Real));
+        for absent in [
+            "series",
+            "flows",
+            "settings_native",
+            "verdict_reasons",
+            "workload_name",
+        ] {
+            assert_eq!(kind(absent), None, "{absent}");
+        }
+        let mut names: Vec<String> = flat.columns().map(|c| c.name).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all, "no two columns of a name");
+    }
+}

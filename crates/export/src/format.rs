@@ -1,0 +1,94 @@
+//! A table as the bytes of a file.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::tables::{Cell, Table};
+
+/// The forms a table can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// RFC 4180 with a head line; an empty field where there is no value.
+    Csv,
+    /// A list of objects, one a line; `null` where there is no value.
+    Json,
+    /// Apache Parquet, one row group; null where there is no value.
+    Parquet,
+}
+
+/// Why a table could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// Writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The Parquet library refused.
+    #[error("cannot be written as Parquet: {0}")]
+    Parquet(#[from] parquet::errors::ParquetError),
+}
+
+impl Format {
+    /// What file names end in.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Parquet => "parquet",
+        }
+    }
+
+    /// Writes a table.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn write(self, table: &Table, out: &mut (dyn Write + Send)) -> Result<(), FormatError> {
+        match self {
+            Format::Csv => csv(table, out)?,
+            Format::Json => json(table, out)?,
+            Format::Parquet => crate::parquet::write(table, out)?,
+        }
+        Ok(())
+    }
+}
+
+fn csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record(table.columns.iter().map(|column| &column.name))?;
+    for row in &table.rows {
+        csv.write_record(row.iter().map(text))?;
+    }
+    csv.flush()
+}
+
+/// A cell in plain text; numbers read back as they were.
+fn text(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => text.clone(),
+        Cell::Integer(number) => number.to_string(),
+        Cell::Real(number) => number.to_string(),
+        Cell::Flag(yes) => yes.to_string(),
+        Cell::None => String::new(),
+    }
+}
+
+fn json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let value = |cell: &Cell| match cell {
+        Cell::Text(text) => Value::from(text.as_str()),
+        Cell::Integer(number) => Value::from(*number),
+        Cell::Real(number) => Value::from(*number),
+        Cell::Flag(yes) => Value::from(*yes),
+        Cell::None => Value::Null,
+    };
+    out.write_all(b"[")?;
+    for (at, row) in table.rows.iter().enumerate() {
+        out.write_all(if at == 0 { b"\n{" } else { b",\n{" })?;
+        for (nth, (column, cell)) in table.columns.iter().zip(row).enumerate() {
+            let comma = if nth == 0 { "" } else { ", " };
+            let name = Value::from(column.name.as_str());
+            write!(out, "{comma}{name}: {}", value(cell))?;
+        }
+        out.write_all(b"}")?;
+    }
+    out.write_all(b"\n]\n")
+}

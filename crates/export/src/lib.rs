@@ -1,0 +1,17 @@
+//! The figures of a run in the forms that other programs read. Pure: values in, bytes out; nothing
+//! here reads files, prints or knows the time.
+//!
+//! - [`tables`]: tidy tables of trials, flows, series and percentiles.
+//! - [`mod@format`]: such a table as CSV, JSON or Parquet.
+//! - [`openmetrics`]: figures as OpenMetrics text.
+//! - [`check`]: outcomes that a gate rests on, as JUnit XML and as annotations of GitHub.
+
+pub mod check;
+mod flat;
+pub mod format;
+pub mod openmetrics;
+mod parquet;
+pub mod tables;
+
+pub use format::{Format, FormatError};
+pub use tables::{Cell, Column, Kind, Table};

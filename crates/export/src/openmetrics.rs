@@ -1,0 +1,365 @@
+//! Figures as OpenMetrics text (version 1.0), which Prometheus and its kin read.
+//! <https://prometheus.io/docs/specs/om/open_metrics_spec/>
+
+use std::fmt::Write as _;
+
+use pubgauge_results::model::{Distribution, Results, Status, Trial};
+
+/// The media type of the text.
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What kind of figures a family holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Goes up and down.
+    Gauge,
+    /// Only grows; its samples end in `_total`.
+    Counter,
+    /// Quantiles, with `_count` and `_sum`.
+    Summary,
+    /// Facts as labels of a sample that is 1 and ends in `_info`.
+    Info,
+    /// One of several states; each has a sample that is 1 or 0.
+    StateSet,
+}
+
+/// A text in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Text {
+    text: String,
+    family: &'static str,
+}
+
+/// Labels of a sample.
+pub type Labels<'a> = &'a [(&'a str, &'a str)];
+
+impl Text {
+    /// Begins a family. The unit, if there is one, is the end of the name.
+    pub fn family(&mut self, name: &'static str, kind: Kind, unit: &str, help: &str) {
+        let kind = match kind {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Summary => "summary",
+            Kind::Info => "info",
+            Kind::StateSet => "stateset",
+        };
+        self.family = name;
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "# TYPE {name} {kind}");
+        if !unit.is_empty() {
+            let _ = writeln!(self.text, "# UNIT {name} {unit}");
+        }
+        let _ = writeln!(self.text, "# HELP {name} {}", escaped(help));
+    }
+
+    /// A sample of the family that was begun last: `suffix` is `_total`, `_count`, `_sum`, `_info`
+    /// or nothing.
+    pub fn sample(&mut self, suffix: &str, labels: Labels<'_>, more: Labels<'_>, value: f64) {
+        let _ = write!(self.text, "{}{suffix}", self.family);
+        let mut before = '{';
+        for (name, value) in labels.iter().chain(more) {
+            let _ = write!(self.text, "{before}{name}=\"{}\"", escaped(value));
+            before = ',';
+        }
+        if before == ',' {
+            self.text.push('}');
+        }
+        let _ = writeln!(self.text, " {value}");
+    }
+
+    /// The whole text, with its end mark.
+    pub fn finish(mut self) -> String {
+        self.text.push_str("# EOF\n");
+        self.text
+    }
+}
+
+/// The value of a label, or a help text.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+/// The figures of a run: a sample for each trial. Times are in seconds.
+pub fn of_run(run: &str, results: &Results) -> String {
+    let mut text = Text::default();
+    let trials: Vec<(Named, &Trial)> = results
+        .trials
+        .iter()
+        .map(|trial| (Named::new(run, results, trial), trial))
+        .collect();
+    text.family(
+        "pubgauge_trial",
+        Kind::Info,
+        "",
+        "What was measured on what, and the software that did it.",
+    );
+    for (named, trial) in &trials {
+        let more = [
+            ("version", trial.system.version.as_str()),
+            ("pubgauge_version", &results.machine.pubgauge_version),
+            ("machine", &results.machine.cpu_model),
+            ("kernel", &results.machine.kernel),
+        ];
+        text.sample("_info", &named.labels(), &more, 1.0);
+    }
+    text.family(
+        "pubgauge_verdict",
+        Kind::StateSet,
+        "",
+        "Whether the figures of the trial can be trusted.",
+    );
+    for (named, trial) in &trials {
+        for status in Status::ALL {
+            let more = [("pubgauge_verdict", status.word())];
+            let is = f64::from(trial.verdict.status == status);
+            text.sample("", &named.labels(), &more, is);
+        }
+    }
+    for figure in FIGURES {
+        let (suffix, kind) = match figure.counter {
+            true => ("_total", Kind::Counter),
+            false => ("", Kind::Gauge),
+        };
+        text.family(figure.name, kind, figure.unit, figure.help);
+        for (named, trial) in &trials {
+            if let Some(value) = (figure.value)(trial) {
+                text.sample(suffix, &named.labels(), &[], value);
+            }
+        }
+    }
+    for (name, help, of) in TIMES {
+        text.family(name, Kind::Summary, "seconds", help);
+        for (named, trial) in &trials {
+            if let Some(distribution) = of(trial) {
+                summary(&mut text, named, &distribution);
+            }
+        }
+    }
+    text.finish()
+}
+
+fn summary(text: &mut Text, named: &Named, d: &Distribution) {
+    const QUANTILES: [(&str, f64); 5] = [
+        ("0.5", 0.5),
+        ("0.9", 0.9),
+        ("0.99", 0.99),
+        ("0.999", 0.999),
+        ("0.9999", 0.9999),
+    ];
+    for (name, quantile) in QUANTILES {
+        if let Some(ns) = d.quotable(quantile) {
+            text.sample("", &named.labels(), &[("quantile", name)], ns as f64 / 1e9);
+        }
+    }
+    text.sample("_count", &named.labels(), &[], d.count as f64);
+    if let Some(mean) = d.mean {
+        let sum = mean * d.count as f64 / 1e9;
+        text.sample("_sum", &named.labels(), &[], sum);
+    }
+}
+
+/// The labels of a trial.
+struct Named {
+    labels: Vec<(&'static str, String)>,
+}
+
+impl Named {
+    fn new(run: &str, results: &Results, trial: &Trial) -> Named {
+        let axes: Vec<String> = trial
+            .axes
+            .iter()
+            .map(|axis| format!("{}={}", axis.name, axis.value))
+            .collect();
+        Named {
+            labels: vec![
+                ("run", run.to_owned()),
+                ("study", results.study.name.clone()),
+                ("system", trial.system.name.clone()),
+                ("workload", trial.workload.name.clone()),
+                ("settings", trial.settings_name.clone()),
+                ("axes", axes.join(", ")),
+                ("repeat", trial.repeat.to_string()),
+            ],
+        }
+    }
+
+    fn labels(&self) -> Vec<(&str, &str)> {
+        let pairs = self.labels.iter();
+        pairs.map(|(name, value)| (*name, value.as_str())).collect()
+    }
+}
+
+struct Figure {
+    name: &'static str,
+    unit: &'static str,
+    counter: bool,
+    help: &'static str,
+    value: fn(&Trial) -> Option<f64>,
+}
+
+const fn count(name: &'static str, help: &'static str, value: fn(&Trial) -> Option<f64>) -> Figure {
+    Figure {
+        name,
+        unit: "",
+        counter: true,
+        help,
+        value,
+    }
+}
+
+const fn gauge(
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    value: fn(&Trial) -> Option<f64>,
+) -> Figure {
+    Figure {
+        name,
+        unit,
+        counter: false,
+        help,
+        value,
+    }
+}
+
+const FIGURES: [Figure; 18] = [
+    count(
+        "pubgauge_offered_messages",
+        "Messages due in the measurement.",
+        |t| Some(t.offered as f64),
+    ),
+    count(
+        "pubgauge_published_messages",
+        "Of these, taken by the system.",
+        |t| Some(t.published as f64),
+    ),
+    count(
+        "pubgauge_refused_messages",
+        "Of these, refused by the system.",
+        |t| Some(t.refused as f64),
+    ),
+    count(
+        "pubgauge_not_sent_messages",
+        "Of these, not handed over before the end.",
+        |t| Some(t.not_sent as f64),
+    ),
+    count(
+        "pubgauge_expected_deliveries",
+        "Deliveries due for what was published.",
+        |t| Some(t.expected as f64),
+    ),
+    count(
+        "pubgauge_delivered_deliveries",
+        "Deliveries, repeated ones included.",
+        |t| Some(t.delivered as f64),
+    ),
+    count(
+        "pubgauge_lost_deliveries",
+        "Deliveries that never came.",
+        |t| Some(t.lost as f64),
+    ),
+    count(
+        "pubgauge_under_way_deliveries",
+        "Deliveries still under way when the drain was cut short.",
+        |t| Some(t.under_way as f64),
+    ),
+    count(
+        "pubgauge_duplicated_deliveries",
+        "Deliveries of what the subscriber had.",
+        |t| Some(t.duplicated as f64),
+    ),
+    count(
+        "pubgauge_reordered_deliveries",
+        "Deliveries overtaken by a later message of their stream.",
+        |t| Some(t.reordered as f64),
+    ),
+    gauge(
+        "pubgauge_measurement_seconds",
+        "seconds",
+        "Length of the measurement.",
+        |t| Some(t.duration_s),
+    ),
+    gauge(
+        "pubgauge_offered_messages_per_second",
+        "",
+        "Messages due per second.",
+        |t| Some(t.offered_msgs_per_s),
+    ),
+    gauge(
+        "pubgauge_delivered_messages_per_second",
+        "",
+        "First deliveries per second.",
+        |t| Some(t.delivered_msgs_per_s),
+    ),
+    gauge(
+        "pubgauge_publishers_cpu_seconds",
+        "seconds",
+        "Processor time of the publishing workers.",
+        |t| Some(t.client_cpu_s.publishers),
+    ),
+    gauge(
+        "pubgauge_subscribers_cpu_seconds",
+        "seconds",
+        "Processor time of the subscribing workers.",
+        |t| Some(t.client_cpu_s.subscribers),
+    ),
+    gauge(
+        "pubgauge_system_cpu_seconds",
+        "seconds",
+        "Processor time of the system's processes.",
+        |t| t.system_cpu_s,
+    ),
+    gauge(
+        "pubgauge_client_resident_bytes",
+        "bytes",
+        "Largest resident memory of the client.",
+        |t| Some(t.client_rss_bytes as f64),
+    ),
+    gauge(
+        "pubgauge_system_resident_bytes",
+        "bytes",
+        "Largest resident memory of the system's processes.",
+        |t| t.system_rss_bytes.map(|b| b as f64),
+    ),
+];
+
+type Times = (
+    &'static str,
+    &'static str,
+    fn(&Trial) -> Option<Distribution>,
+);
+
+const TIMES: [Times; 6] = [
+    (
+        "pubgauge_latency_seconds",
+        "From the intended send time to arrival.",
+        |t| Some(t.latency_ns),
+    ),
+    (
+        "pubgauge_latency_from_send_seconds",
+        "From the actual send time to arrival.",
+        |t| Some(t.latency_from_send_ns),
+    ),
+    (
+        "pubgauge_send_lag_seconds",
+        "From the intended to the actual send time.",
+        |t| Some(t.send_lag_ns),
+    ),
+    (
+        "pubgauge_acknowledgement_seconds",
+        "From the actual send time to the acknowledgement.",
+        |t| t.acknowledgement_ns,
+    ),
+    (
+        "pubgauge_round_trip_seconds",
+        "Round trip of ping-pong flows.",
+        |t| t.round_trip_ns,
+    ),
+    (
+        "pubgauge_machine_noise_seconds",
+        "How late a thread that only sleeps woke up.",
+        |t| Some(t.noise_ns),
+    ),
+];

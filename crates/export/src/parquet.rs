@@ -1,0 +1,81 @@
+//! A table as Apache Parquet: every column optional, one row group.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::Result;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::Type;
+
+use crate::tables::{Cell, Column, Kind, Table};
+
+/// Writes a table.
+pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
+    let fields = table.columns.iter().map(|c| field(c).map(Arc::new));
+    let schema = Type::group_type_builder(table.name)
+        .with_fields(fields.collect::<Result<_>>()?)
+        .build()?;
+    let properties = WriterProperties::builder()
+        .set_created_by(concat!("pubgauge ", env!("CARGO_PKG_VERSION")).to_owned())
+        .build();
+    let mut file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
+    let mut group = file.next_row_group()?;
+    for (at, column) in table.columns.iter().enumerate() {
+        let Some(writer) = group.next_column()? else {
+            break;
+        };
+        let cells = table.rows.iter().map(|row| &row[at]);
+        match column.kind {
+            Kind::Integer => put::<Int64Type>(writer, cells, |cell| match cell {
+                Cell::Integer(number) => Some(*number),
+                _ => None,
+            })?,
+            Kind::Real => put::<DoubleType>(writer, cells, |cell| match cell {
+                Cell::Real(number) => Some(*number),
+                _ => None,
+            })?,
+            Kind::Flag => put::<BoolType>(writer, cells, |cell| match cell {
+                Cell::Flag(yes) => Some(*yes),
+                _ => None,
+            })?,
+            Kind::Text => put::<ByteArrayType>(writer, cells, |cell| match cell {
+                Cell::Text(text) => Some(ByteArray::from(text.as_str())),
+                _ => None,
+            })?,
+        }
+    }
+    group.close()?;
+    file.close()?;
+    Ok(())
+}
+
+fn field(column: &Column) -> Result<Type> {
+    let (physical, logical) = match column.kind {
+        Kind::Integer => (Physical::INT64, None),
+        Kind::Real => (Physical::DOUBLE, None),
+        Kind::Flag => (Physical::BOOLEAN, None),
+        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+    };
+    Type::primitive_type_builder(&column.name, physical)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(logical)
+        .build()
+}
+
+/// Writes a column: a level of 1 for each cell with a value, 0 for each without, and the values.
+fn put<'a, T: DataType>(
+    mut writer: SerializedColumnWriter<'_>,
+    cells: impl Iterator<Item = &'a Cell>,
+    value: impl Fn(&Cell) -> Option<T::T>,
+) -> Result<()> {
+    let cells: Vec<Option<T::T>> = cells.map(value).collect();
+    let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+    let values: Vec<T::T> = cells.into_iter().flatten().collect();
+    writer
+        .typed::<T>()
+        .write_batch(&values, Some(&levels), None)?;
+    writer.close()
+}

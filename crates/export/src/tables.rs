@@ -1,0 +1,355 @@
+//! Tidy tables: a row for each observation, a column for each variable, the same columns for every
+//! run, units in the names. Every row says of which run, trial and cell it is, so that tables can be
+//! joined, and those of several runs put one below the other.
+
+use hdrhistogram::Histogram;
+use pubgauge_results::histogram::{Interval, merge};
+use pubgauge_results::model::{FlowFigures, Results, Second, Trial};
+use serde_json::Value;
+
+use crate::flat::Flat;
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its name, for example `trials`.
+    pub name: &'static str,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each as long as `columns`.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, the unit at its end.
+    pub name: String,
+    /// What its cells are.
+    pub kind: Kind,
+}
+
+/// What the cells of a column are, unless they are empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Cell::Text`].
+    Text,
+    /// [`Cell::Integer`].
+    Integer,
+    /// [`Cell::Real`].
+    Real,
+    /// [`Cell::Flag`].
+    Flag,
+}
+
+/// One value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number, finite.
+    Real(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// Not measured, or not known.
+    None,
+}
+
+impl Cell {
+    fn real(value: f64) -> Cell {
+        match value.is_finite() {
+            true => Cell::Real(value),
+            false => Cell::None,
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Cell {
+        i64::try_from(value).map_or(Cell::None, Cell::Integer)
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(value: u32) -> Cell {
+        Cell::Integer(value.into())
+    }
+}
+
+/// The names of the tables, in order.
+pub const NAMES: [&str; 4] = ["trials", "flows", "series", "percentiles"];
+
+/// Histogram logs whose percentiles stand in the table of that name: (log, measure).
+pub const LOGS: [(&str, &str); 5] = [
+    ("latency", "latency"),
+    ("latency-from-send", "latency_from_send"),
+    ("send-lag", "send_lag"),
+    ("acknowledgement", "acknowledgement"),
+    ("round-trip", "round_trip"),
+];
+
+/// Percentiles of the table of that name; those that fewer than one value lies beyond are left out.
+pub const PERCENTILES: [f64; 17] = [
+    0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995,
+    99.999, 100.0,
+];
+
+/// A run, and what it is called in its rows.
+pub struct Run<'a> {
+    /// Name of its folder.
+    pub name: &'a str,
+    /// What was measured.
+    pub results: &'a Results,
+}
+
+impl Run<'_> {
+    /// A row for each trial, with every single figure of `results.json`.
+    pub fn trials(&self) -> Table {
+        let flat = Flat::of::<Trial>(&[
+            "id",
+            "cell",
+            "system",
+            "settings_name",
+            "workload.name",
+            "repeat",
+            "verdict",
+        ]);
+        let own = [
+            ("reasons", Kind::Text),
+            ("errors", Kind::Text),
+            ("lost_share", Kind::Real),
+        ];
+        let mut table = self.table("trials", own, &flat);
+        for trial in &self.results.trials {
+            let own = [
+                Cell::Text(trial.verdict.reasons.join("; ")),
+                Cell::Text(trial.errors.join("; ")),
+                share(trial.lost, trial.expected),
+            ];
+            self.row(&mut table, trial, own, &flat, trial);
+        }
+        table
+    }
+
+    /// A row for each flow of each trial.
+    pub fn flows(&self) -> Table {
+        let flat = Flat::of::<FlowFigures>(&["name"]);
+        let own = [("flow", Kind::Text), ("lost_share", Kind::Real)];
+        let mut table = self.table("flows", own, &flat);
+        for trial in &self.results.trials {
+            for flow in &trial.flows {
+                let own = [flow.name.as_str().into(), share(flow.lost, flow.expected)];
+                self.row(&mut table, trial, own, &flat, flow);
+            }
+        }
+        table
+    }
+
+    /// A row for each record of each trial's series.
+    pub fn series(&self) -> Table {
+        let flat = Flat::of::<Second>(&["t_s"]);
+        let own = [
+            ("t_s", Kind::Real),
+            ("length_s", Kind::Real),
+            ("phase", Kind::Text),
+        ];
+        let mut table = self.table("series", own, &flat);
+        for trial in &self.results.trials {
+            let mut before = 0.0;
+            for second in &trial.series {
+                let phase = match second.t_s > trial.duration_s + 1e-6 {
+                    true => "drain",
+                    false => "measure",
+                };
+                let length = Cell::real(second.t_s - before);
+                before = second.t_s;
+                let own = [Cell::real(second.t_s), length, phase.into()];
+                self.row(&mut table, trial, own, &flat, second);
+            }
+        }
+        table
+    }
+
+    /// A row for each percentile of each measure of each flow, from the histogram logs that `log`
+    /// gives for a trial and a name; rows without a flow are all flows together, where there are
+    /// several.
+    ///
+    /// # Errors
+    /// Those of `log`.
+    pub fn percentiles<E>(
+        &self,
+        mut log: impl FnMut(u32, &str) -> Result<Vec<Interval>, E>,
+    ) -> Result<Table, E> {
+        let own = [
+            ("flow", Kind::Text),
+            ("measure", Kind::Text),
+            ("percentile", Kind::Real),
+            ("value_ns", Kind::Integer),
+            ("count", Kind::Integer),
+        ];
+        let none = Flat::of::<()>(&[]);
+        let mut table = self.table("percentiles", own, &none);
+        for trial in &self.results.trials {
+            for (name, measure) in LOGS {
+                let intervals = log(trial.id, name)?;
+                let tags: Vec<&str> = intervals.iter().filter_map(|i| i.tag.as_deref()).collect();
+                // Logs write characters that their format forbids as `_`.
+                let tag = |flow: &str| flow.replace([',', ' ', '\r', '\n'], "_");
+                let flows = trial.flows.iter();
+                let flows: Vec<&FlowFigures> = flows
+                    .filter(|f| tags.contains(&tag(&f.name).as_str()))
+                    .collect();
+                let each = flows.iter().map(|flow| Some(*flow));
+                let all = (flows.len() != 1).then_some(None);
+                for flow in each.chain(all) {
+                    let of = |i: &&Interval| {
+                        flow.is_none_or(|f| i.tag.as_deref() == Some(tag(&f.name).as_str()))
+                    };
+                    let parts = intervals.iter().filter(of).map(|i| &i.histogram);
+                    let Some(values) = merge(parts) else { continue };
+                    let named = match flow {
+                        Some(flow) => serde_json::to_value(flow),
+                        None => serde_json::to_value(trial),
+                    }
+                    .unwrap_or_default();
+                    let censored = named[&format!("{measure}_ns")]["censored"].as_u64();
+                    for (percentile, value) in quoted(&values, censored.unwrap_or(0)) {
+                        let own = [
+                            flow.map_or(Cell::None, |f| f.name.as_str().into()),
+                            measure.into(),
+                            Cell::Real(percentile),
+                            value.into(),
+                            values.len().into(),
+                        ];
+                        self.row(&mut table, trial, own, &none, &());
+                    }
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    /// An empty table: what tells trials apart, then `own`, then the columns of `flat`.
+    fn table(
+        &self,
+        name: &'static str,
+        own: impl IntoIterator<Item = (&'static str, Kind)>,
+        flat: &Flat,
+    ) -> Table {
+        let column = |(name, kind): (&str, Kind)| Column {
+            name: name.to_owned(),
+            kind,
+        };
+        let keys = KEYS.into_iter().map(column);
+        let axes = self.axes().into_iter().map(|name| Column {
+            name: format!("axis_{}", name.replace(['.', '-'], "_")),
+            kind: Kind::Text,
+        });
+        let own = own.into_iter().map(column);
+        Table {
+            name,
+            columns: keys.chain(axes).chain(own).chain(flat.columns()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn row<R: serde::Serialize>(
+        &self,
+        table: &mut Table,
+        trial: &Trial,
+        own: impl IntoIterator<Item = Cell>,
+        flat: &Flat,
+        record: &R,
+    ) {
+        let verdict = trial.verdict.status.word();
+        let keys: [Cell; KEYS.len()] = [
+            self.name.into(),
+            self.results.study.name.as_str().into(),
+            trial.id.into(),
+            trial.cell.as_str().into(),
+            trial.system.name.as_str().into(),
+            trial.system.version.as_str().into(),
+            trial.settings_name.as_str().into(),
+            trial.workload.name.as_str().into(),
+            trial.repeat.into(),
+            verdict.into(),
+        ];
+        let axes = self.axes();
+        let axes = axes.iter().map(|name| {
+            let axis = trial.axes.iter().find(|axis| axis.name == *name);
+            axis.map_or(Cell::None, |axis| axis.value.as_str().into())
+        });
+        let record = serde_json::to_value(record).unwrap_or(Value::Null);
+        let row: Vec<Cell> = (keys.into_iter().chain(axes).chain(own))
+            .chain(flat.cells(&record))
+            .collect();
+        debug_assert_eq!(row.len(), table.columns.len());
+        table.rows.push(row);
+    }
+
+    /// The axes of the run's grid, in the order in which they first appear.
+    fn axes(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for axis in self.results.trials.iter().flat_map(|trial| &trial.axes) {
+            if !names.contains(&axis.name.as_str()) {
+                names.push(&axis.name);
+            }
+        }
+        names
+    }
+}
+
+/// What tells trials apart.
+const KEYS: [(&str, Kind); 10] = [
+    ("run", Kind::Text),
+    ("study", Kind::Text),
+    ("trial", Kind::Integer),
+    ("cell", Kind::Text),
+    ("system", Kind::Text),
+    ("system_version", Kind::Text),
+    ("settings", Kind::Text),
+    ("workload", Kind::Text),
+    ("repeat", Kind::Integer),
+    ("verdict", Kind::Text),
+];
+
+fn share(part: u64, whole: u64) -> Cell {
+    match whole {
+        0 => Cell::None,
+        whole => Cell::real(part as f64 / whole as f64),
+    }
+}
+
+/// The percentiles of a histogram that can be quoted, with `censored` larger values missing: those
+/// that at least one value lies beyond and that fall among the values seen.
+fn quoted(values: &Histogram<u64>, censored: u64) -> impl Iterator<Item = (f64, u64)> + '_ {
+    let all = values.len() + censored;
+    PERCENTILES.into_iter().filter_map(move |percentile| {
+        let share = percentile / 100.0;
+        let beyond = all as f64 * (1.0 - share);
+        let edge = percentile == 0.0 || percentile == 100.0;
+        let rank = ((share * all as f64).ceil() as u64).max(1);
+        let seen = match percentile {
+            0.0 => !values.is_empty(),
+            _ => rank <= values.len() && rank > 0,
+        };
+        if !seen || !edge && beyond < 1.0 - 1e-9 {
+            return None;
+        }
+        let value = match (percentile, censored) {
+            (0.0, _) => values.min(),
+            (100.0, _) => values.max(),
+            (_, 0) => values.value_at_quantile(share),
+            _ => values.value_at_quantile(rank as f64 / values.len() as f64),
+        };
+        Some((percentile, value.min(values.max())))
+    })
+}

@@ -1,0 +1,395 @@
+//! Tables, OpenMetrics, JUnit and annotations of made-up trials, read back.
+
+use hdrhistogram::Histogram;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use pubgauge_export::check::{Check, Outcome, github, junit};
+use pubgauge_export::tables::Run;
+use pubgauge_export::{Cell, Format, Table, openmetrics};
+use pubgauge_results::histogram::Interval;
+use pubgauge_results::model::*;
+
+fn latency() -> Histogram<u64> {
+    let mut values = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+    (1..=1000u64).for_each(|ms| values.record(ms * 1_000_000).unwrap());
+    values
+}
+
+fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
+    let latency_ns = Distribution::from_histogram(&latency());
+    let flow = |name: &str| FlowFigures {
+        name: name.into(),
+        delivered: 1000,
+        expected: 1000,
+        latency_ns,
+        ..FlowFigures::default()
+    };
+    Trial {
+        id,
+        cell: format!("{system} / default / fleet / payload={payload}"),
+        system: System {
+            name: system.into(),
+            version: "1.0".into(),
+        },
+        axes: vec![Axis {
+            name: "payload".into(),
+            value: payload.into(),
+        }],
+        settings_name: "default".into(),
+        workload: WorkloadInfo {
+            name: "fleet".into(),
+            ..WorkloadInfo::default()
+        },
+        repeat: 1,
+        duration_s: 2.0,
+        delivered: 1000,
+        expected: 1000,
+        delivered_msgs_per_s: 500.5,
+        latency_ns,
+        system_cpu_s: (system != "far").then_some(0.25),
+        verdict: Verdict {
+            status,
+            reasons: vec!["a \"reason\", with\na line".into()],
+        },
+        flows: vec![flow("readings, all"), flow("commands")],
+        series: [1.0, 2.0, 3.0]
+            .map(|t_s| Second {
+                t_s,
+                ..Second::default()
+            })
+            .to_vec(),
+        ..Trial::default()
+    }
+}
+
+fn results() -> Results {
+    Results {
+        format: FORMAT.into(),
+        machine: Machine::default(),
+        study: StudyInfo {
+            name: "night \"1\"".into(),
+            ..StudyInfo::default()
+        },
+        trials: vec![
+            trial(0, "mosquitto", "64B", Status::Valid),
+            trial(1, "far", "1KiB", Status::Lossy),
+        ],
+    }
+}
+
+fn logs(_: u32, name: &str) -> Result<Vec<Interval>, ()> {
+    let interval = |tag: &str| Interval {
+        tag: Some(tag.into()),
+        start: Default::default(),
+        length: Default::default(),
+        histogram: latency(),
+    };
+    Ok(match name {
+        "latency" => ["readings__all", "commands", "commands"]
+            .map(interval)
+            .to_vec(),
+        _ => Vec::new(),
+    })
+}
+
+fn tables() -> Vec<Table> {
+    let results = results();
+    let run = Run {
+        name: "night-1",
+        results: &results,
+    };
+    vec![
+        run.trials(),
+        run.flows(),
+        run.series(),
+        run.percentiles(logs).unwrap(),
+    ]
+}
+
+fn get<'a>(table: &'a Table, row: usize, column: &str) -> &'a Cell {
+    let at = table.columns.iter().position(|c| c.name == column);
+    &table.rows[row][at.unwrap_or_else(|| panic!("{}: no {column}", table.name))]
+}
+
+#[test]
+fn a_row_for_each_observation_with_what_tells_it_apart() {
+    let tables = tables();
+    let sizes: Vec<(&str, usize)> = tables.iter().map(|t| (t.name, t.rows.len())).collect();
+    // p0 to p99.9 of 1000 values can be quoted, and the largest: 13; of 2000 and 3000 p99.95 too.
+    assert_eq!(sizes[..3], [("trials", 2), ("flows", 4), ("series", 6)]);
+    assert_eq!(tables[3].rows.len(), 2 * (13 + 14 + 14));
+    for table in &tables {
+        for row in &table.rows {
+            assert_eq!(row.len(), table.columns.len());
+        }
+        assert_eq!(*get(table, 0, "run"), "night-1".into());
+        assert_eq!(*get(table, 0, "system"), "mosquitto".into());
+        assert_eq!(*get(table, 0, "axis_payload"), "64B".into());
+        assert_eq!(*get(table, table.rows.len() - 1, "verdict"), "lossy".into());
+    }
+    let trials = &tables[0];
+    assert_eq!(*get(trials, 0, "delivered"), Cell::Integer(1000));
+    assert_eq!(
+        *get(trials, 0, "latency_p99_ns"),
+        Cell::Integer(990_380_031)
+    );
+    assert_eq!(
+        *get(trials, 0, "latency_p99_9_ns"),
+        Cell::Integer(999_292_927)
+    );
+    assert_eq!(
+        *get(trials, 0, "latency_p99_99_ns"),
+        Cell::None,
+        "beyond 1000 values"
+    );
+    assert_eq!(*get(trials, 0, "system_cpu_s"), Cell::Real(0.25));
+    assert_eq!(*get(trials, 1, "system_cpu_s"), Cell::None);
+    assert_eq!(*get(trials, 1, "round_trip_p50_ns"), Cell::None);
+    assert_eq!(*get(trials, 1, "lost_share"), Cell::Real(0.0));
+    assert_eq!(*get(&tables[1], 1, "flow"), "commands".into());
+    assert_eq!(*get(&tables[2], 2, "phase"), "drain".into());
+    let percentiles = &tables[3];
+    assert_eq!(*get(percentiles, 0, "flow"), "readings, all".into());
+    assert_eq!(*get(percentiles, 0, "percentile"), Cell::Real(0.0));
+    assert_eq!(*get(percentiles, 12, "percentile"), Cell::Real(100.0));
+    assert_eq!(
+        *get(percentiles, 13, "count"),
+        Cell::Integer(2000),
+        "two intervals of commands"
+    );
+    assert_eq!(*get(percentiles, 27, "flow"), Cell::None, "both flows");
+    assert_eq!(*get(percentiles, 27, "count"), Cell::Integer(3000));
+    assert_eq!(
+        *get(percentiles, 27 + 5, "value_ns"),
+        Cell::Integer(500_170_751)
+    );
+}
+
+fn written(format: Format, table: &Table) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    format.write(table, &mut bytes).unwrap();
+    bytes
+}
+
+/// The cells of a table, as texts.
+fn texts(table: &Table) -> Vec<Vec<String>> {
+    let text = |cell: &Cell| match cell {
+        Cell::Text(text) => text.clone(),
+        Cell::Integer(number) => number.to_string(),
+        Cell::Real(number) => number.to_string(),
+        Cell::Flag(yes) => yes.to_string(),
+        Cell::None => String::new(),
+    };
+    table
+        .rows
+        .iter()
+        .map(|row| row.iter().map(text).collect())
+        .collect()
+}
+
+#[test]
+fn csv_reads_back() {
+    for table in tables() {
+        let bytes = written(Format::Csv, &table);
+        let mut csv = csv::Reader::from_reader(&bytes[..]);
+        let names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(csv.headers().unwrap(), names);
+        let rows: Vec<Vec<String>> = csv.deserialize().map(Result::unwrap).collect();
+        assert_eq!(rows, texts(&table), "{}", table.name);
+    }
+}
+
+#[test]
+fn json_reads_back() {
+    for table in tables() {
+        let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_slice(&written(Format::Json, &table)).unwrap();
+        assert_eq!(rows.len(), table.rows.len());
+        for (row, cells) in rows.iter().zip(texts(&table)) {
+            for (column, cell) in table.columns.iter().zip(cells) {
+                let value = match &row[&column.name] {
+                    serde_json::Value::Null => String::new(),
+                    serde_json::Value::String(text) => text.clone(),
+                    serde_json::Value::Number(n) if n.is_f64() => n.as_f64().unwrap().to_string(),
+                    other => other.to_string(),
+                };
+                assert_eq!(value, cell, "{}", column.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn parquet_reads_back() {
+    for table in tables() {
+        let bytes = written(Format::Parquet, &table);
+        let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let rows: Vec<Vec<String>> = file
+            .get_row_iter(None)
+            .unwrap()
+            .map(|row| {
+                let row = row.unwrap();
+                let text = |(_, field): (&String, &Field)| match field {
+                    Field::Null => String::new(),
+                    Field::Str(text) => text.clone(),
+                    Field::Long(number) => number.to_string(),
+                    Field::Double(number) => number.to_string(),
+                    Field::Bool(yes) => yes.to_string(),
+                    other => panic!("{other:?}"),
+                };
+                row.get_column_iter().map(text).collect()
+            })
+            .collect();
+        assert_eq!(rows, texts(&table), "{}", table.name);
+    }
+}
+
+#[test]
+fn a_run_without_trials_has_the_same_columns() {
+    let results = Results {
+        trials: Vec::new(),
+        ..results()
+    };
+    let run = Run {
+        name: "empty",
+        results: &results,
+    };
+    let full = tables();
+    for (empty, full) in [run.trials(), run.flows(), run.series()].iter().zip(&full) {
+        let names = |t: &Table| -> Vec<String> {
+            let names = t.columns.iter().map(|c| c.name.clone());
+            names.filter(|name| name != "axis_payload").collect()
+        };
+        assert_eq!(names(empty), names(full));
+        for format in [Format::Csv, Format::Json, Format::Parquet] {
+            assert!(!written(format, empty).is_empty());
+        }
+    }
+}
+
+/// What the grammar of OpenMetrics 1.0 demands, as far as it shows line by line.
+#[test]
+fn openmetrics_is_well_formed() {
+    let text = openmetrics::of_run("night-1", &results());
+    assert!(text.ends_with("\n# EOF\n") && !text.contains("\n\n"));
+    let mut family = ("", "");
+    let mut seen = Vec::new();
+    let mut samples = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            family = rest.split_once(' ').unwrap();
+            assert!(!seen.contains(&family.0), "{line}: families are contiguous");
+            seen.push(family.0);
+        } else if let Some(unit) = line.strip_prefix("# UNIT ") {
+            let (name, unit) = unit.split_once(' ').unwrap();
+            assert!(
+                name == family.0 && name.ends_with(&format!("_{unit}")),
+                "{line}"
+            );
+        } else if line.starts_with('#') {
+            assert!(line == "# EOF" || line.starts_with(&format!("# HELP {} ", family.0)));
+        } else {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().unwrap().is_finite(), "{line}");
+            let (name, labels) = name.split_once('{').unwrap();
+            let suffix = name.strip_prefix(family.0).unwrap();
+            let allowed: &[&str] = match family.1 {
+                "counter" => &["_total"],
+                "info" => &["_info"],
+                "summary" => &["", "_count", "_sum"],
+                _ => &[""],
+            };
+            assert!(allowed.contains(&suffix), "{line}");
+            assert!(
+                labels.contains("run=\"night-1\",study=\"night \\\"1\\\"\""),
+                "{line}"
+            );
+            assert!(samples.insert((name, labels)), "{line}: twice");
+        }
+    }
+    for line in [
+        "pubgauge_lost_deliveries_total{",
+        "pubgauge_latency_seconds_count{",
+        "pubgauge_verdict=\"lossy\"} 1",
+        "quantile=\"0.99\"} 0.990380031",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert!(
+        !text.contains("quantile=\"0.9999\""),
+        "no percentile that is none"
+    );
+    insta::assert_snapshot!(text);
+}
+
+fn checks() -> Vec<Check> {
+    let check = |group: &str, name: &str, outcome, words: &str| Check {
+        group: group.into(),
+        name: name.into(),
+        outcome,
+        words: words.into(),
+    };
+    vec![
+        check("criteria", "lost equals 0", Outcome::Passed, "all 3 trials"),
+        check(
+            "criteria",
+            "latency.p99 < 10ms",
+            Outcome::Failed,
+            "a: 50 % more\nb, too: \u{1b}[31m",
+        ),
+        check("criteria", "\"x\" & y", Outcome::Undecided, "cannot tell"),
+        check("trials", "mosquitto", Outcome::Aside, "client-bound"),
+    ]
+}
+
+#[test]
+fn junit_is_xml_with_what_ci_servers_look_for() {
+    let text = junit("night <1>", &checks());
+    let mut reader = quick_xml::Reader::from_str(&text);
+    let mut elements = Vec::new();
+    loop {
+        use quick_xml::events::Event;
+        match reader.read_event().unwrap() {
+            Event::Eof => break,
+            Event::Start(e) | Event::Empty(e) => {
+                for attribute in e.attributes() {
+                    attribute.unwrap();
+                }
+                elements.push(e.name().as_ref().to_owned());
+            }
+            _ => {}
+        }
+    }
+    for (name, count) in [
+        ("testsuite", 2),
+        ("testcase", 4),
+        ("failure", 1),
+        ("error", 1),
+        ("skipped", 1),
+    ] {
+        assert_eq!(
+            elements.iter().filter(|e| *e == name).count(),
+            count,
+            "{name}"
+        );
+    }
+    assert!(text.contains(
+        "name=\"night &lt;1&gt;\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\""
+    ));
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+}
+
+#[test]
+fn annotations_are_one_line_each() {
+    let text = github("night: 1, 2", Some("studies/x.toml"), &checks());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "::error file=studies/x.toml,title=pubgauge night%3A 1%2C 2::not met: latency.p99 < 10ms: a: 50 %25 more%0Ab, too: \u{1b}[31m",
+            "::error file=studies/x.toml,title=pubgauge night%3A 1%2C 2::undecided: \"x\" & y: cannot tell",
+            "::notice file=studies/x.toml,title=pubgauge night%3A 1%2C 2::mosquitto: client-bound",
+        ]
+    );
+    assert_eq!(github("night", None, &checks()[..1]), "");
+}

@@ -1,0 +1,104 @@
+//! The verbs beside runs: traces, and the built-in systems.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Output;
+
+/// `pubgauge trace`.
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    /// Check a recorded trace and say what is in it.
+    Show {
+        /// Trace file: CSV or NDJSON, gzip accepted.
+        file: PathBuf,
+        /// What is printed.
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Convert ordinary CSV files to a recorded trace.
+    Convert(Box<ConvertArgs>),
+}
+
+/// `pubgauge trace convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// CSV files; gzip accepted; merged in order of time.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Where to write the trace (CSV; compressed if the name ends in .gz).
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Column with the time: its name, or its number from 1.
+    #[arg(long, value_name = "COLUMN")]
+    pub time: String,
+    /// How the time is written: epoch-s, epoch-ms, rfc3339, ymd-hms, dmy-hms, or a strptime
+    /// pattern such as "%d.%m.%Y %H:%M".
+    #[arg(long, value_name = "FORMAT")]
+    pub time_format: Option<String>,
+    /// Column with the device.
+    #[arg(long, value_name = "COLUMN")]
+    pub device: Option<String>,
+    /// The device from the file's name, for example "meter-{device}_*.csv".
+    #[arg(long, value_name = "PATTERN", conflicts_with = "device")]
+    pub device_from_file: Option<String>,
+    /// Column with the topic.
+    #[arg(long, value_name = "COLUMN")]
+    pub topic: Option<String>,
+    /// Column with the size in bytes.
+    #[arg(long, value_name = "COLUMN")]
+    pub size: Option<String>,
+    /// The same size for every message, in bytes.
+    #[arg(long, value_name = "BYTES", conflicts_with = "size")]
+    pub size_bytes: Option<u32>,
+    /// The size of a compact JSON object with these members; $time and $device are known.
+    #[arg(long, value_name = "KEY=COLUMN,...", value_delimiter = ',', conflicts_with_all = ["size", "size_bytes"])]
+    pub size_of_json: Vec<String>,
+    /// Column with the payload itself.
+    #[arg(long, value_name = "COLUMN")]
+    pub payload: Option<String>,
+    /// Character between columns.
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<char>,
+    /// The files have no header line.
+    #[arg(long)]
+    pub no_header: bool,
+    /// Leave out messages whose value in this column equals the device's last one.
+    #[arg(long, value_name = "COLUMN")]
+    pub drop_repeats: Option<String>,
+    /// Send on change: keep a message only if this column moved by so much, in its own unit or
+    /// in percent of the last value kept (the larger of both), for example 2:2:5%.
+    #[arg(long, value_name = "COLUMN:CHANGE[:PERCENT%]")]
+    pub on_change: Vec<String>,
+    /// Sort messages that are out of order, instead of refusing them.
+    #[arg(long)]
+    pub sort: bool,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `pubgauge serve`.
+#[derive(Debug, Subcommand)]
+pub enum ServeVerb {
+    /// The reference broker: MQTT 3.1.1 and 5 in memory, no broker for production.
+    ReferenceBroker {
+        /// Address to listen on; port 0 takes a free one.
+        #[arg(long, default_value = "127.0.0.1:1883")]
+        listen: SocketAddr,
+    },
+    /// An XSUB/XPUB forwarder for ZeroMQ.
+    ZeromqForwarder {
+        /// Where publishers connect, for example tcp://127.0.0.1:5555.
+        #[arg(long)]
+        publishers: String,
+        /// Where subscribers connect.
+        #[arg(long)]
+        subscribers: String,
+        /// File with the settings of its queues, as JSON.
+        #[arg(long)]
+        settings: Option<PathBuf>,
+    },
+}

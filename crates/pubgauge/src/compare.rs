@@ -1,0 +1,157 @@
+//! `pubgauge compare`: two runs, or two systems or settings of one.
+
+use pubgauge_report::compare::{
+    self, Change, Choice, Comparison, FIGURES, Figure, Pairing, Verdict,
+};
+use pubgauge_report::stats::Estimate;
+use pubgauge_results::store;
+use serde::Serialize;
+
+use crate::args::CompareArgs;
+use crate::exit::{Ending, print, print_json};
+use crate::gate;
+use crate::systems::wrap;
+
+/// A comparison for machines.
+#[derive(Serialize)]
+struct ComparisonJson<'a> {
+    /// The worst verdict.
+    verdict: Verdict,
+    /// Share up to which two figures are the same.
+    margin: f64,
+    /// Probability with which all intervals hold together.
+    confidence: f64,
+    cells: Vec<CellJson<'a>>,
+    not_compared: &'a [String],
+    remarks: &'a [String],
+}
+
+#[derive(Serialize)]
+struct CellJson<'a> {
+    cell: &'a str,
+    figures: Vec<FigureJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FigureJson<'a> {
+    figure: &'a str,
+    unit: &'a str,
+    a: Option<f64>,
+    b: Option<f64>,
+    change: Option<Change>,
+    verdict: Verdict,
+    why: Option<&'a str>,
+    paired: bool,
+    repeats_to_tell: Option<u32>,
+}
+
+/// Compares, and tells a gate.
+pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
+    let margin = margin(&args.margin)?;
+    let figures = figures(&args.figure)?;
+    let systems = two("--systems", &args.systems)?;
+    let settings = two("--settings", &args.settings)?;
+    let a = store::load(&args.a).map_err(Ending::bad_input)?;
+    let other = match &args.b {
+        Some(dir) => Some(store::load(dir).map_err(Ending::bad_input)?),
+        None => None,
+    };
+    let b = other.as_ref().unwrap_or(&a);
+    gate::can_be_written(&args.gate)?;
+    let choice = |side: usize| Choice {
+        system: systems.as_ref().map(|names| names[side].clone()),
+        settings: settings.as_ref().map(|names| names[side].clone()),
+    };
+    let (left, right) = (choice(0), choice(1));
+    let workload = args.workload.as_deref();
+    let pairing = compare::pair([&a, b], [&left, &right], workload).map_err(Ending::bad_input)?;
+    let comparison = compare::compare(&pairing.pairs, &figures, margin);
+    match args.output.json {
+        true => print_json(&json(&comparison, &pairing)),
+        false => print(&words(&comparison, &pairing)),
+    }
+    let checks = gate::of_comparison(&comparison);
+    let name = format!("compare {}", b.study.name);
+    gate::tell(&args.gate, &name, None, &checks)?;
+    Ok(gate::exit_code(&checks))
+}
+
+/// `5%` as a share.
+fn margin(text: &str) -> Result<f64, Ending> {
+    let number = text.strip_suffix('%').map(|n| n.trim().parse::<f64>());
+    match number {
+        Some(Ok(percent)) if (0.0..1000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(Ending::bad_input(format!(
+            "--margin {text}: expected a percentage, 0% or more\n  hint: for example --margin 5%"
+        ))),
+    }
+}
+
+fn figures(names: &[String]) -> Result<Vec<Figure>, Ending> {
+    let figure = |name: &String| {
+        Figure::named(&pubgauge_study::figure_name(name)).ok_or_else(|| {
+            let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+            let list = wrap(&known.join(", "), 4);
+            Ending::bad_input(format!(
+                "--figure {name}: no such figure\n  hint: known are\n{}",
+                list.trim_end()
+            ))
+        })
+    };
+    names.iter().map(figure).collect()
+}
+
+/// The names for A and for B; one name stands for both.
+fn two<'a>(flag: &str, names: &'a [String]) -> Result<Option<[&'a String; 2]>, Ending> {
+    match names {
+        [] => Ok(None),
+        [both] => Ok(Some([both, both])),
+        [a, b] => Ok(Some([a, b])),
+        more => Err(Ending::bad_input(format!(
+            "{flag} {}: at most two can be compared\n  hint: {flag} A,B, once for each two",
+            more.join(",")
+        ))),
+    }
+}
+
+fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJson<'a> {
+    let mean = |estimate: Option<Estimate>| estimate.map(|e| e.mean);
+    let cells = comparison.sections.iter().map(|section| CellJson {
+        cell: &section.title,
+        figures: (section.rows.iter())
+            .map(|row| FigureJson {
+                figure: row.figure.name,
+                unit: row.figure.unit.symbol(),
+                a: mean(row.a),
+                b: mean(row.b),
+                change: row.change,
+                verdict: row.verdict,
+                why: row.why.as_deref(),
+                paired: row.paired,
+                repeats_to_tell: row.repeats_to_tell,
+            })
+            .collect(),
+    });
+    ComparisonJson {
+        verdict: comparison.verdict(),
+        margin: comparison.margin,
+        confidence: pubgauge_report::stats::CONFIDENCE,
+        cells: cells.collect(),
+        not_compared: &pairing.not_compared,
+        remarks: &pairing.remarks,
+    }
+}
+
+fn words(comparison: &Comparison, pairing: &Pairing<'_>) -> String {
+    let mut out = compare::text(comparison);
+    for remark in &pairing.remarks {
+        out.push_str(&wrap(&format!("note: {remark}"), 0));
+    }
+    if !pairing.not_compared.is_empty() {
+        out.push_str("not compared\n");
+        for what in &pairing.not_compared {
+            out.push_str(&wrap(what, 2));
+        }
+    }
+    out
+}

@@ -1,0 +1,160 @@
+//! How long a run still takes: what is planned, and what starting, stopping and draining turned out to
+//! take beyond that, system by system.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// A trial to come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// Its system.
+    pub system: String,
+    /// Its workload.
+    pub workload: String,
+    /// How long it takes as planned.
+    pub planned: Duration,
+}
+
+/// A mean of seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    fn value(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    }
+}
+
+/// The trials to come, and what the ones before have taught.
+#[derive(Clone, Debug, Default)]
+pub struct Forecast {
+    ahead: VecDeque<Ahead>,
+    /// Seconds beyond what was planned: of a system with a workload, of a system, of all.
+    beyond: BTreeMap<(String, String), Mean>,
+    beyond_of_system: BTreeMap<String, Mean>,
+    beyond_of_all: Mean,
+}
+
+impl Forecast {
+    /// Over these trials, in order.
+    pub fn new(ahead: impl IntoIterator<Item = Ahead>) -> Forecast {
+        Forecast {
+            ahead: ahead.into_iter().collect(),
+            ..Forecast::default()
+        }
+    }
+
+    /// How long the trial that is next, or runs, will have taken at its end.
+    pub fn next(&self) -> Duration {
+        self.ahead
+            .front()
+            .map_or(Duration::ZERO, |trial| self.of(trial))
+    }
+
+    /// How long those after it take.
+    pub fn rest(&self) -> Duration {
+        self.ahead.iter().skip(1).map(|trial| self.of(trial)).sum()
+    }
+
+    /// The trial that was next is over and took so long.
+    pub fn done(&mut self, took: Duration) {
+        let Some(trial) = self.ahead.pop_front() else {
+            return;
+        };
+        let beyond = took.as_secs_f64() - trial.planned.as_secs_f64();
+        self.beyond_of_all.add(beyond);
+        let system = self.beyond_of_system.entry(trial.system.clone());
+        system.or_default().add(beyond);
+        let both = self.beyond.entry((trial.system, trial.workload));
+        both.or_default().add(beyond);
+    }
+
+    /// A trial as planned, and what the nearest ones of those before took beyond that.
+    fn of(&self, trial: &Ahead) -> Duration {
+        let key = (trial.system.clone(), trial.workload.clone());
+        let nearest = [
+            self.beyond.get(&key),
+            self.beyond_of_system.get(&trial.system),
+            Some(&self.beyond_of_all),
+        ];
+        let beyond = nearest.into_iter().flatten().find_map(Mean::value);
+        let seconds = trial.planned.as_secs_f64() + beyond.unwrap_or(0.0);
+        Duration::from_secs_f64(seconds.max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ahead(system: &str, workload: &str) -> Ahead {
+        Ahead {
+            system: system.into(),
+            workload: workload.into(),
+            planned: Duration::from_secs(10),
+        }
+    }
+
+    /// What trials really take: a Java server is slow to start, a flat-out one long to drain.
+    fn real(trial: &Ahead) -> Duration {
+        let start = if trial.system == "artemis" { 14.0 } else { 0.3 };
+        let drain = if trial.workload == "flat-out" {
+            5.0
+        } else {
+            0.0
+        };
+        Duration::from_secs_f64(10.0 + start + drain)
+    }
+
+    #[test]
+    fn holds_once_every_system_has_run() {
+        let systems = ["artemis", "mosquitto", "zeromq-direct"];
+        let cells = systems.map(|s| ["fleet", "flat-out"].map(|w| ahead(s, w)));
+        let cells: Vec<Ahead> = cells.into_iter().flatten().collect();
+        let all: Vec<Ahead> = (0..5).flat_map(|_| cells.clone()).collect();
+        let mut forecast = Forecast::new(all.clone());
+        let planned: Duration = all.iter().map(|t| t.planned).sum();
+        assert_eq!(
+            forecast.next() + forecast.rest(),
+            planned,
+            "nothing is known yet"
+        );
+        for (n, trial) in all.iter().enumerate() {
+            if n >= cells.len() {
+                let left: Duration = all[n..].iter().map(real).sum();
+                let said = forecast.next() + forecast.rest();
+                let error = (said.as_secs_f64() / left.as_secs_f64() - 1.0).abs();
+                assert!(error < 1e-9, "trial {n}: {said:?} instead of {left:?}");
+            }
+            forecast.done(real(trial));
+        }
+        assert_eq!(forecast.next() + forecast.rest(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_system_is_known_by_its_other_workloads_and_a_new_one_by_the_others() {
+        let trials = ["artemis", "artemis", "hivemq"].map(|s| ahead(s, "fleet"));
+        let mut forecast = Forecast::new(trials);
+        forecast.ahead[1].workload = "periodic".into();
+        forecast.done(Duration::from_secs(24));
+        assert_eq!(forecast.next(), Duration::from_secs(24));
+        assert_eq!(forecast.rest(), Duration::from_secs(24));
+        // Faster than planned is learnt too, and never below nothing.
+        forecast.done(Duration::ZERO);
+        assert_eq!(forecast.next(), Duration::from_secs(12));
+        forecast.ahead[0].planned = Duration::ZERO;
+        forecast.beyond_of_all = Mean {
+            sum: -5.0,
+            count: 1,
+        };
+        assert_eq!(forecast.next(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a gate rests on: the outcomes of a run or of a comparison as checks, the exit code that
+//! follows from them, JUnit XML, and annotations.
+
+use std::path::Path;
+
+use pubgauge_export::check::{Check, Outcome, github, junit};
+use pubgauge_report::compare::{Comparison, Row, Verdict};
+use pubgauge_results::model::{Results, Status, Trial};
+
+use crate::args::{Annotations, GateArgs};
+use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
+
+/// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot
+/// stops nobody as long as another one can, unless it is broken.
+pub fn of_run(results: &Results) -> Vec<Check> {
+    let criteria = results.study.criteria.iter().map(|criterion| Check {
+        group: "criteria".into(),
+        name: criterion.criterion.clone(),
+        outcome: match criterion.met {
+            Some(true) => Outcome::Passed,
+            Some(false) => Outcome::Failed,
+            None => Outcome::Undecided,
+        },
+        words: criterion.figures.clone(),
+    });
+    let status = |trial: &Trial| trial.verdict.status;
+    let trusted = results.trials.iter().any(|t| status(t) == Status::Valid);
+    let trials = results.trials.iter().map(|trial| Check {
+        group: "trials".into(),
+        name: format!("{}, repeat {}", trial.cell, trial.repeat),
+        outcome: match (status(trial), trusted) {
+            (Status::Valid, _) => Outcome::Passed,
+            (Status::Broken, _) | (_, false) => Outcome::Undecided,
+            _ => Outcome::Aside,
+        },
+        words: match &trial.verdict.reasons[..] {
+            [] => status(trial).word().to_owned(),
+            reasons => format!("{}: {}", status(trial).word(), reasons.join("; ")),
+        },
+    });
+    let none = results.trials.is_empty().then(|| Check {
+        group: "trials".into(),
+        name: "some trial".into(),
+        outcome: Outcome::Undecided,
+        words: "no trial has been measured".into(),
+    });
+    criteria.chain(trials).chain(none).collect()
+}
+
+/// The checks of a comparison, one for each figure.
+pub fn of_comparison(comparison: &Comparison) -> Vec<Check> {
+    let sections = comparison.sections.iter();
+    sections
+        .flat_map(|section| {
+            section.rows.iter().map(|row| Check {
+                group: section.title.clone(),
+                name: row.figure.name.to_owned(),
+                outcome: match row.verdict {
+                    Verdict::Better | Verdict::Same => Outcome::Passed,
+                    Verdict::Worse => Outcome::Failed,
+                    Verdict::CannotTell => Outcome::Undecided,
+                },
+                words: words(row),
+            })
+        })
+        .collect()
+}
+
+fn words(row: &Row) -> String {
+    let change = match (row.a, row.b) {
+        (Some(a), Some(b)) => {
+            format!(
+                "{} to {}, {}",
+                row.figure.show(a.mean),
+                row.figure.show(b.mean),
+                row.shown()
+            )
+        }
+        _ => "no figures".to_owned(),
+    };
+    match &row.why {
+        Some(why) => format!("{}: {change}; {why}", row.verdict),
+        None => format!("{}: {change}", row.verdict),
+    }
+}
+
+/// 1 if a check failed; 2 if one is undecided; 0 else.
+pub fn exit_code(checks: &[Check]) -> i32 {
+    let some = |outcome| checks.iter().any(|check| check.outcome == outcome);
+    match (some(Outcome::Failed), some(Outcome::Undecided)) {
+        (true, _) => CRITERION,
+        (_, true) => NOT_VALID,
+        _ => FINE,
+    }
+}
+
+/// Checks, before anything is done, that what was asked for can be written.
+///
+/// # Errors
+/// If it cannot.
+pub fn can_be_written(gate: &GateArgs) -> Result<(), Ending> {
+    let Some(file) = &gate.junit else {
+        return Ok(());
+    };
+    let folder = file.parent().filter(|p| !p.as_os_str().is_empty());
+    let wrong = |why: &str| Ending::bad_input(format!("--junit {}: {why}", file.display()));
+    if file.is_dir() {
+        return Err(wrong(
+            "is a folder\n  hint: name a file, for example results.xml",
+        ));
+    }
+    match folder.is_none_or(Path::is_dir) {
+        true => Ok(()),
+        false => Err(wrong("its folder does not exist\n  hint: make it first")),
+    }
+}
+
+/// Writes and says what a gate was promised: JUnit XML to its file, annotations to standard error.
+/// `study` is shown beside annotations.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn tell(
+    gate: &GateArgs,
+    name: &str,
+    study: Option<&Path>,
+    checks: &[Check],
+) -> Result<(), Ending> {
+    let on_github = || std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
+    let annotations = gate.annotations.unwrap_or(match on_github() {
+        true => Annotations::Github,
+        false => Annotations::None,
+    });
+    if annotations == Annotations::Github {
+        let study = study.map(|path| path.display().to_string());
+        // The runner reads commands from both streams; JSON on standard output stays JSON.
+        eprint!("{}", github(name, study.as_deref(), checks));
+    }
+    let Some(file) = &gate.junit else {
+        return Ok(());
+    };
+    let partial = file.with_extension("partial");
+    std::fs::write(&partial, junit(&format!("pubgauge {name}"), checks))
+        .and_then(|()| std::fs::rename(&partial, file))
+        .map_err(|e| {
+            let _ = std::fs::remove_file(&partial);
+            Ending::not_valid(format!("cannot write {}: {e}", file.display()))
+        })
+}

@@ -1,0 +1,168 @@
+//! How a run was begun, kept in its folder, so that `--resume DIR` alone goes on with it.
+
+use std::path::{Path, PathBuf, absolute};
+
+use pubgauge_results::shell::quoted;
+use pubgauge_results::store;
+use serde::{Deserialize, Serialize};
+
+use crate::args::{ClientArgs, Login, Selection};
+use crate::exit::Ending;
+use crate::prepare::Prepared;
+
+/// Name of the file in the folder of a run.
+const FILE: &str = "invocation.json";
+/// Name and version of its format.
+const FORMAT: &str = "pubgauge-invocation/1";
+
+/// Everything that a run was begun with. No password is in it: only from which file one was read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    /// [`FORMAT`].
+    format: String,
+    /// The study with all flags applied, as TOML.
+    pub study: String,
+    /// Where the study's relative paths count from.
+    pub folder: PathBuf,
+    /// `--on`.
+    pub on: Vec<String>,
+    /// `--repeats`.
+    pub repeats: Option<u32>,
+    /// `--systems`.
+    pub systems: Vec<PathBuf>,
+    /// The systems that there were when the run began.
+    pub found: Found,
+    /// How the client works.
+    pub client: ClientArgs,
+    /// How external systems are logged in to.
+    pub login: Login,
+}
+
+/// The systems on this machine, in the order in which they run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// What `"available"` stands for.
+    pub plain: Vec<String>,
+    /// What `"available-variants"` stands for.
+    pub variants: Vec<String>,
+    /// What `"first-look"` stands for.
+    pub first_look: Vec<String>,
+}
+
+impl Invocation {
+    /// How a run begins. Paths are made absolute: a run may go on from another place.
+    ///
+    /// # Errors
+    /// If there is no current folder to count relative paths from.
+    pub fn new(
+        prepared: &Prepared,
+        selection: &Selection,
+        client: &ClientArgs,
+        login: &Login,
+    ) -> std::io::Result<Invocation> {
+        let file = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+        let folder = match prepared.folder.as_os_str().is_empty() {
+            true => std::env::current_dir()?,
+            false => absolute(&prepared.folder)?,
+        };
+        let systems = selection.systems.iter().map(absolute);
+        Ok(Invocation {
+            format: FORMAT.to_owned(),
+            study: prepared.plan.resolved.clone(),
+            folder,
+            on: selection.on.clone(),
+            repeats: selection.repeats,
+            systems: systems.collect::<Result<_, _>>()?,
+            found: prepared.found.clone(),
+            client: client.clone(),
+            login: Login {
+                password_file: file(&login.password_file)?,
+                ca: file(&login.ca)?,
+                cert: file(&login.cert)?,
+                key: file(&login.key)?,
+                insecure: login.insecure,
+            },
+        })
+    }
+
+    /// Keeps it in the folder of a run that has just been made.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, dir: &Path) -> Result<(), Ending> {
+        let path = dir.join(FILE);
+        let partial = dir.join(format!(".{FILE}.partial"));
+        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
+        std::fs::write(&partial, text)
+            .and_then(|()| std::fs::rename(&partial, &path))
+            .map_err(|e| Ending::not_valid(format!("cannot write {}: {e}", path.display())))
+    }
+
+    /// How the run in `dir` was begun; `None` if its folder does not say.
+    ///
+    /// # Errors
+    /// If there is no run, or the file is damaged.
+    pub fn read(dir: &Path) -> Result<Option<Invocation>, Ending> {
+        store::load(dir).map_err(Ending::bad_input)?;
+        let path = dir.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Ending::bad_input(format!("{}: {e}", path.display()))),
+        };
+        let wrong = |why: String| {
+            let hint = "repeat the command with which the run began, with --resume for --out";
+            Ending::bad_input(format!("{}: {why}\n  hint: {hint}", path.display()))
+        };
+        let invocation: Invocation =
+            serde_json::from_str(&text).map_err(|e| wrong(format!("damaged: {e}")))?;
+        match invocation.format == FORMAT {
+            true => Ok(Some(invocation)),
+            false => Err(wrong(format!(
+                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
+                invocation.format
+            ))),
+        }
+    }
+
+    /// What to say of a folder that does not tell how its run was begun.
+    pub fn missing(dir: &Path) -> Ending {
+        Ending::bad_input(format!(
+            "{} does not say how its run was begun: there is no {FILE} in it\n  hint: repeat the command with which it began, with --resume {} for --out",
+            dir.display(),
+            quoted(dir)
+        ))
+    }
+
+    /// The workers of the run, which no flag may change: figures of one run come from one client.
+    ///
+    /// # Errors
+    /// If flags ask for other ones.
+    pub fn client(&self, given: &ClientArgs) -> Result<ClientArgs, Ending> {
+        if *given == ClientArgs::default() || *given == self.client {
+            return Ok(self.client.clone());
+        }
+        Err(Ending::bad_input(
+            "this run began with other workers\n  hint: leave --publisher-workers, --subscriber-workers, --realtime and --pin out; they are taken from its folder",
+        ))
+    }
+
+    /// What is given to log in with, and for the rest what the run began with.
+    pub fn login(&self, given: &Login) -> Login {
+        let kept = &self.login;
+        let own_certificate = given.cert.is_some();
+        let or = |given: &Option<PathBuf>, kept: &Option<PathBuf>| given.clone().or(kept.clone());
+        Login {
+            password_file: or(&given.password_file, &kept.password_file),
+            ca: or(&given.ca, &kept.ca),
+            cert: or(&given.cert, &kept.cert),
+            key: match own_certificate {
+                true => given.key.clone(),
+                false => kept.key.clone(),
+            },
+            insecure: given.insecure || kept.insecure && given.ca.is_none(),
+        }
+    }
+}

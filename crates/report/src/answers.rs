@@ -1,0 +1,434 @@
+//! What a run answers: which rows carry their load, by what figure, with how much to spare and at
+//! what cost; and who wins at what. Table and page show these; `serde` makes them JSON.
+
+use std::collections::BTreeSet;
+
+use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter, bearing, figure, show};
+use pubgauge_results::{Results, Status, Trial};
+use serde::Serialize;
+
+use crate::summary::{Bound, Cell, Summary, Workload};
+use crate::units;
+use crate::wins::{Metric, answer};
+
+/// What a paced load is held against where the study asks for nothing: 99 of 100 messages within
+/// 100 ms, ns; beside it nothing may be lost and no queue may grow.
+pub const DEFAULT_P99_NS: f64 = 100e6;
+
+/// Whether a row carries its load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carries {
+    /// Every repeat meets what is asked.
+    Yes,
+    /// At least one repeat does not.
+    No,
+    /// None fails, and at least one cannot tell.
+    CannotTell,
+}
+
+impl Carries {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Carries::Yes => "yes",
+            Carries::No => "no",
+            Carries::CannotTell => "cannot tell",
+        }
+    }
+}
+
+/// The answers of one workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkloadAnswer {
+    /// Its name.
+    pub workload: String,
+    /// What is asked of it, in words: `p99 <= 100 ms`. Empty flat out, where nothing is.
+    pub asked: Vec<String>,
+    /// The study asks for nothing here: pubgauge's default stands, at least for some rows.
+    pub by_default: bool,
+    /// The answer of each row.
+    pub rows: Vec<RowAnswer>,
+    /// Who wins at what, point by point of what was varied of the load.
+    pub wins: Vec<Win>,
+}
+
+/// Who wins at one thing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Win {
+    /// Where: `payload = 1 KiB`; empty where no load was varied.
+    pub at: String,
+    /// At what: `lowest median latency`.
+    pub what: &'static str,
+    /// What that is, in one line.
+    pub meaning: &'static str,
+    /// Whether there was any figure to compare.
+    pub decided: bool,
+    /// Who, with the figures that allow to say so.
+    pub who: String,
+    /// The same in a few words: `zeromq-direct 66.1 µs`.
+    pub short: String,
+}
+
+/// The answer of one row.
+#[derive(Clone, Debug, Serialize)]
+pub struct RowAnswer {
+    /// What was varied, and nothing else.
+    pub row: String,
+    /// The system.
+    pub system: String,
+    /// Whether it carries its load; absent flat out where nothing is asked: `carried` says how much.
+    pub carries: Option<Carries>,
+    /// The figure that decided, in a few words: `p99 4.2 ms`.
+    pub figure: String,
+    /// The same in full, with what it is held against, or the verdict that leaves it open.
+    pub decided_by: String,
+    /// The first reason of the verdict that decided, where one did.
+    pub reason: Option<String>,
+    /// How many times better than asked the figure is that decided; only where the load is carried
+    /// and the figure can be divided.
+    pub times_better: Option<f64>,
+    /// What else is left before the row fails, where that is known.
+    pub headroom: Vec<String>,
+    /// Deliveries per second; absent if lossy, unsteady or broken.
+    pub carried: Option<CarriedRate>,
+    /// Processor time of system and client for one delivery, µs; absent without a valid repeat and
+    /// for systems out of sight.
+    pub cpu_us_per_msg: Option<f64>,
+}
+
+/// A rate and what it says of what the system can deliver.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CarriedRate {
+    /// Deliveries per second, mean over repeats.
+    pub msgs_per_s: f64,
+    /// What it says.
+    pub bound: Bound,
+}
+
+/// The answers of a run, workload by workload.
+pub fn answers(results: &Results) -> Vec<WorkloadAnswer> {
+    let summary = Summary::of(results);
+    let each = summary.workloads.iter();
+    each.map(|workload| of_workload(results, workload))
+        .collect()
+}
+
+/// Why the default is asked for.
+pub(crate) fn default_words(results: &Results) -> &'static str {
+    let study = &results.study;
+    match study.criterion_specs.is_empty() && !study.criteria.is_empty() {
+        true => "pubgauge's default: these results do not say to what the criteria apply",
+        false => "pubgauge's default: the study asks for nothing",
+    }
+}
+
+pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> WorkloadAnswer {
+    let specs = &results.study.criterion_specs;
+    let rows = workload.cells.iter().map(|cell| row(cell, specs)).collect();
+    let demands = demands(specs, workload);
+    let by_default = workload
+        .cells
+        .iter()
+        .any(|cell| defaulted(cell.trials[0], specs));
+    let others = ["nothing lost", "no growing queue"].map(str::to_owned);
+    let others = others.into_iter().filter(|_| by_default);
+    let asked = others.chain(demands.iter().map(demand)).collect();
+    let wins = (0..workload.points.len()).flat_map(|point| {
+        let cells: Vec<&Cell<'_>> = workload.at(point).collect();
+        let at = workload.points[point].label.clone();
+        let each = Metric::of(&cells).into_iter();
+        each.map(move |metric| {
+            let answer = answer(&cells, metric);
+            Win {
+                at: at.clone(),
+                what: metric.superlative(),
+                meaning: metric.meaning(),
+                decided: !answer.winners.is_empty(),
+                who: answer.who(),
+                short: answer.short(),
+            }
+        })
+        .collect::<Vec<_>>()
+    });
+    WorkloadAnswer {
+        workload: workload.name.clone(),
+        asked,
+        by_default,
+        rows,
+        wins: wins.collect(),
+    }
+}
+
+/// What is asked of a workload: the study's criteria that bear on it, and pubgauge's default where
+/// none bears on a row.
+pub(crate) fn demands(specs: &[CriterionSpec], workload: &Workload<'_>) -> Vec<CriterionSpec> {
+    let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
+    let bears = |spec: &&CriterionSpec| trials().any(|trial| spec.filter.lets_through(trial));
+    let own = specs.iter().filter(bears).cloned();
+    let default = trials().any(|trial| defaulted(trial, specs));
+    own.chain(default.then(default_spec)).collect()
+}
+
+/// Whether nothing but the default is asked of a trial.
+fn defaulted(trial: &Trial, specs: &[CriterionSpec]) -> bool {
+    !trial.workload.flat_out && !specs.iter().any(|spec| spec.filter.lets_through(trial))
+}
+
+fn default_spec() -> CriterionSpec {
+    CriterionSpec {
+        text: String::new(),
+        figure: "latency_ns.p99".to_owned(),
+        comparison: Comparison::AtMost,
+        value: DEFAULT_P99_NS,
+        filter: Filter::default(),
+    }
+}
+
+/// A criterion in a few words: `readings: p99 <= 100 ms`.
+pub(crate) fn demand(spec: &CriterionSpec) -> String {
+    let value = show(&spec.figure, spec.value);
+    let words = format!("{} {} {value}", figure_words(spec), spec.comparison);
+    match &spec.filter.systems[..] {
+        [] => words,
+        systems => format!("{words} ({})", systems.join(", ")),
+    }
+}
+
+/// The figure of a criterion as people say it: `p99`, `send lag p50`, `readings: lost`.
+fn figure_words(spec: &CriterionSpec) -> String {
+    let name = spec.figure.as_str();
+    let (distribution, part) = name.split_once('.').unwrap_or((name, ""));
+    let part = part.replace("p99_", "p99.").replace('_', " ");
+    let words = match (distribution, part.as_str()) {
+        ("latency_ns", "max") => "largest latency".to_owned(),
+        ("latency_ns", part) if part.starts_with('p') => part.to_owned(),
+        _ => {
+            let known = [
+                "_ns",
+                "_msgs_per_s",
+                "_us_per_msg",
+                "_per_s",
+                "_share",
+                "_s",
+                "_bytes",
+            ];
+            let unit = known
+                .iter()
+                .find_map(|unit| distribution.strip_suffix(unit));
+            let base = unit.unwrap_or(distribution).replace('_', " ");
+            format!("{base} {part}").trim_end().to_owned()
+        }
+    };
+    match &spec.filter.flow {
+        Some(flow) => format!("{flow}: {words}"),
+        None => words,
+    }
+}
+
+/// What one repeat says of one thing that is asked.
+struct Said {
+    repeat: u32,
+    met: Option<bool>,
+    /// Share of what is allowed that is used up; 1 is the limit.
+    used: f64,
+    figure: String,
+    decided_by: String,
+    reason: Option<String>,
+}
+
+fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
+    let carried = cell.carried();
+    let mut said: Vec<Said> = cell
+        .trials
+        .iter()
+        .flat_map(|trial| of_trial(trial, specs))
+        .collect();
+    // What failed decides, then what cannot tell, then what came nearest to failing.
+    let rank = |said: &Said| (said.met != Some(false), said.met.is_some());
+    said.sort_by(|a, b| rank(a).cmp(&rank(b)).then(b.used.total_cmp(&a.used)));
+    let carries = said.first().map(|decisive| match decisive.met {
+        Some(true) => Carries::Yes,
+        Some(false) => Carries::No,
+        None => Carries::CannotTell,
+    });
+    let (figure, decided_by, reason) = match said.first() {
+        Some(decisive) => {
+            let in_repeats = |met: Option<bool>| {
+                let alike = said.iter().filter(|said| said.met == met);
+                let repeats: BTreeSet<u32> = alike.map(|said| said.repeat).collect();
+                repeats.len()
+            };
+            let all = cell.trials.len();
+            let mut words = decisive.decided_by.clone();
+            match in_repeats(decisive.met) {
+                some if some < all => words += &format!(" in {some} of {all} repeats"),
+                _ => {}
+            }
+            let met = said.iter().find(|said| said.met == Some(true));
+            if let Some(met) =
+                met.filter(|_| decisive.met != Some(true) && in_repeats(Some(true)) < all)
+            {
+                words += &format!("; else {}", met.decided_by);
+            }
+            (decisive.figure.clone(), words, decisive.reason.clone())
+        }
+        None => match &carried {
+            Some(carried) => (carried.short(), carried.to_string(), None),
+            None => {
+                let verdict = &cell.typical().verdict;
+                let word = verdict.status.word().to_owned();
+                (word.clone(), word, verdict.reasons.first().cloned())
+            }
+        },
+    };
+    let times_better = said
+        .first()
+        .filter(|said| said.met == Some(true) && said.used.is_normal());
+    let cost = |t: &Trial| Metric::CpuPerMessage.figure(t);
+    let costs: Vec<f64> = cell.valid().filter_map(cost).collect();
+    RowAnswer {
+        row: cell.label.clone(),
+        system: cell.system.clone(),
+        carries,
+        figure,
+        decided_by,
+        reason,
+        times_better: times_better.map(|said| 1.0 / said.used),
+        headroom: headroom(cell),
+        carried: carried.map(|c| CarriedRate {
+            msgs_per_s: c.estimate.mean,
+            bound: c.bound,
+        }),
+        cpu_us_per_msg: crate::stats::Estimate::of(&costs).map(|e| e.mean),
+    }
+}
+
+/// What a trial says of all that is asked of it.
+fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
+    let bearing_on_it = specs.iter().filter(|spec| spec.filter.lets_through(trial));
+    let mut said: Vec<Said> = bearing_on_it.map(|spec| of_spec(trial, spec)).collect();
+    if trial.workload.flat_out {
+        return said;
+    }
+    let status = trial.verdict.status;
+    let by_verdict = |met| Said {
+        repeat: trial.repeat,
+        met,
+        used: f64::INFINITY,
+        figure: status.word().to_owned(),
+        decided_by: status.word().to_owned(),
+        reason: trial.verdict.reasons.first().cloned(),
+    };
+    if said.is_empty() && trial.expected > 0 {
+        said.push(of_spec(trial, &default_spec()));
+    } else if said.is_empty() {
+        // Nobody listens: there is no latency to ask for.
+        said.push(match status {
+            Status::Valid => Said {
+                figure: format!("took {}", units::count(trial.published)),
+                decided_by: format!("took all of {} messages", units::count(trial.published)),
+                used: 0.0,
+                ..by_verdict(Some(true))
+            },
+            Status::Unsteady | Status::ClientBound => by_verdict(None),
+            _ => by_verdict(Some(false)),
+        });
+    } else if status == Status::Overloaded {
+        // Whatever was asked for: a load under which the queue grows is not carried.
+        said.push(by_verdict(Some(false)));
+    }
+    said
+}
+
+fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
+    let bearing = bearing(trial, spec);
+    let words = figure_words(spec);
+    let value = figure(trial, spec.filter.flow.as_deref(), &spec.figure);
+    let (limit, upper) = (
+        spec.value,
+        !matches!(spec.comparison, Comparison::Greater | Comparison::AtLeast),
+    );
+    let used = value.map_or(f64::INFINITY, |value| match (upper, value == limit) {
+        (_, true) if limit == 0.0 => 0.0,
+        (true, _) => value / limit,
+        (false, _) => limit / value,
+    });
+    let allowed = show(&spec.figure, limit);
+    let measured = match value {
+        // Three digits, unless they would hide on which side of the limit it lies.
+        Some(value) if (used - 1.0).abs() > 0.01 => bearing
+            .figure
+            .replace(&show(&spec.figure, value), &short(&spec.figure, value)),
+        _ => bearing.figure.clone(),
+    };
+    let status = trial.verdict.status;
+    // What is not valid decides by its verdict, not by a figure; what misses although the client was
+    // the limit misses by its figure.
+    let by_verdict = match bearing.met {
+        Some(true) => false,
+        Some(false) => status > Status::ClientBound,
+        None => status != Status::Valid,
+    };
+    let times = units::digits(1.0 / used);
+    let shown = format!("{words} {measured}");
+    let decided_by = match (bearing.met, upper) {
+        _ if by_verdict => status.word().to_owned(),
+        (None, _) => format!("{words} {}", bearing.figure),
+        (Some(true), _) if !used.is_normal() || limit == 0.0 => shown.clone(),
+        (Some(true), true) => format!("{shown}, {times} times below the {allowed} allowed"),
+        (Some(true), false) => format!("{shown}, {times} times the {allowed} asked for"),
+        (Some(false), true) => format!("{shown}, more than the {allowed} allowed"),
+        (Some(false), false) => format!("{shown}, less than the {allowed} asked for"),
+    };
+    Said {
+        repeat: trial.repeat,
+        met: bearing.met,
+        used,
+        figure: match (by_verdict, bearing.met) {
+            (true, _) => status.word().to_owned(),
+            (false, None) => "not measured".to_owned(),
+            (false, Some(_)) => shown,
+        },
+        decided_by,
+        reason: trial
+            .verdict
+            .reasons
+            .first()
+            .filter(|_| by_verdict)
+            .cloned(),
+    }
+}
+
+/// A figure in three digits.
+fn short(name: &str, value: f64) -> String {
+    match name {
+        name if name.contains("_ns") => units::time(value),
+        name if name.ends_with("_msgs_per_s") => units::rate(value),
+        name => show(name, value),
+    }
+}
+
+/// How much of its processor a row uses, the most over its repeats: at all of a core a thread is at
+/// its end.
+fn headroom(cell: &Cell<'_>) -> Vec<String> {
+    let most = |of: &dyn Fn(&Trial) -> Option<f64>| {
+        let all = cell.quoted().into_iter().filter_map(of);
+        all.max_by(f64::total_cmp)
+    };
+    let busiest = |share: f64| units::share(share.min(1.0));
+    let in_client = cell.trials[0].system_in_client();
+    let own = most(&|t| t.system_busiest_thread_cpu.filter(|_| !in_client));
+    let worker = most(&|t| {
+        let load = &t.worker_load;
+        in_client.then_some(load.publishers_running.max(load.subscribers_running))
+    });
+    let own = own.map(|s| format!("its busiest thread uses {} of a core", busiest(s)));
+    let worker = worker.map(|s| {
+        format!(
+            "the busiest client thread, with the library in it, uses {} of a core",
+            busiest(s)
+        )
+    });
+    own.into_iter().chain(worker).collect()
+}

@@ -1,0 +1,161 @@
+//! The columns of the table of results, for terminal and page alike.
+
+use pubgauge_results::{Status, Trial};
+
+use crate::summary::{Cell, Workload};
+use crate::units;
+use crate::wins::per_message;
+
+/// One column.
+pub(crate) struct Column {
+    /// Its name, explained in [`crate::words::FIGURES`].
+    pub name: &'static str,
+    /// What stands over it in the terminal, in two lines.
+    pub head: [&'static str; 2],
+    /// Characters that it takes in the terminal.
+    pub width: usize,
+    /// Narrowest terminal that shows it.
+    pub from: usize,
+    /// Its figure for a row.
+    pub show: fn(&Cell<'_>) -> String,
+    /// What it counts where it counts something that goes wrong: such a column stands only where
+    /// there is something to show.
+    pub counts: Option<fn(&Trial) -> u64>,
+}
+
+impl Column {
+    const fn new(
+        name: &'static str,
+        head: [&'static str; 2],
+        width: usize,
+        show: fn(&Cell<'_>) -> String,
+    ) -> Column {
+        Column {
+            name,
+            head,
+            width,
+            from: 0,
+            show,
+            counts: None,
+        }
+    }
+
+    const fn counting(
+        name: &'static str,
+        head: [&'static str; 2],
+        counts: fn(&Trial) -> u64,
+        show: fn(&Cell<'_>) -> String,
+    ) -> Column {
+        Column {
+            name,
+            head,
+            width: 7,
+            from: 0,
+            show,
+            counts: Some(counts),
+        }
+    }
+
+    const fn from(self, from: usize) -> Column {
+        Column { from, ..self }
+    }
+}
+
+/// All columns, after the name of the row and the verdict.
+const COLUMNS: [Column; 14] = [
+    Column::new("delivered", ["deliv.", "msgs/s"], 8, |c| {
+        mean(c, |t| Some(t.delivered_msgs_per_s)).map_or(NONE.into(), units::rate)
+    }),
+    Column::new("p50", ["latency", "p50"], 7, |c| latency(c, 0.5)),
+    Column::new("p99", ["", "p99"], 7, |c| latency(c, 0.99)),
+    Column::new("p99.9", ["", "p99.9"], 7, |c| latency(c, 0.999)),
+    Column::new("p99.99", ["", "p99.99"], 7, |c| latency(c, 0.9999)).from(120),
+    Column::new("lost", ["", "lost"], 6, |c| sum(c, |t| t.lost)),
+    Column::counting(
+        "under way",
+        ["under", "way"],
+        |t| t.under_way,
+        |c| sum(c, |t| t.under_way),
+    ),
+    Column::counting(
+        "duplicated",
+        ["", "dupl."],
+        |t| t.duplicated,
+        |c| sum(c, |t| t.duplicated),
+    ),
+    Column::counting(
+        "reordered",
+        ["re-", "ordered"],
+        |t| t.reordered,
+        |c| sum(c, |t| t.reordered),
+    ),
+    Column::counting(
+        "refused",
+        ["", "refused"],
+        |t| t.refused,
+        |c| sum(c, |t| t.refused),
+    ),
+    Column::counting(
+        "not sent",
+        ["not", "sent"],
+        |t| t.not_sent,
+        |c| sum(c, |t| t.not_sent),
+    ),
+    Column::new("system CPU", ["CPU", "system"], 6, |c| {
+        cpu(c, |t| t.system_cpu_s)
+    }),
+    Column::new("client CPU", ["µs/msg", "client"], 6, |c| {
+        cpu(c, |t| {
+            Some(t.client_cpu_s.publishers + t.client_cpu_s.subscribers)
+        })
+    }),
+    Column::new("system memory", ["system", "memory"], 8, |c| {
+        let bytes = mean(c, |t| Some(t.system_rss_bytes? as f64));
+        bytes.map_or(NONE.into(), |bytes| units::bytes(bytes as u64))
+    })
+    .from(100),
+];
+
+/// What stands where there is no figure.
+const NONE: &str = "-";
+
+/// Columns that stand even where no row has a figure: that there is none says something.
+const ALWAYS: [&str; 4] = ["delivered", "p50", "p99", "system CPU"];
+
+/// The columns of a workload's table: those with something to show.
+pub(crate) fn columns(workload: &Workload<'_>) -> Vec<&'static Column> {
+    let figures = |column: &Column| {
+        workload
+            .cells
+            .iter()
+            .any(|cell| (column.show)(cell) != NONE)
+    };
+    let shown = |column: &&Column| match column.counts {
+        Some(counts) => workload.any(counts),
+        None => ALWAYS.contains(&column.name) || figures(column),
+    };
+    COLUMNS.iter().filter(shown).collect()
+}
+
+fn mean(cell: &Cell<'_>, figure: fn(&Trial) -> Option<f64>) -> Option<f64> {
+    cell.estimate(figure).map(|estimate| estimate.mean)
+}
+
+fn sum(cell: &Cell<'_>, count: fn(&Trial) -> u64) -> String {
+    units::count(cell.trials.iter().map(|trial| count(trial)).sum())
+}
+
+fn cpu(cell: &Cell<'_>, seconds: fn(&Trial) -> Option<f64>) -> String {
+    let figure = cell.estimate(|trial| per_message(seconds(trial)?, trial));
+    figure.map_or(NONE.into(), |estimate| units::digits(estimate.mean))
+}
+
+/// Latency as it may be quoted: not flat out where the client or the system was at its end, for it
+/// is that of queues without end.
+fn latency(cell: &Cell<'_>, quantile: f64) -> String {
+    if cell.flat_out() && cell.status() != Status::Valid {
+        return NONE.into();
+    }
+    let figure = cell.estimate(|t| Some(t.latency_ns.quotable(quantile)? as f64));
+    figure.map_or(NONE.into(), |estimate| units::time(estimate.mean))
+}

@@ -1,0 +1,386 @@
+//! Two sides of a comparison, figure by figure: the effect of going from A to B, its interval, and
+//! one of four verdicts.
+//!
+//! Positive figures are compared by Welch's t on logarithms over repeats, as in [`crate::stats`];
+//! where A and B were measured in turns, by the t of the pairs, which takes out what both had in
+//! common. All intervals of a comparison hold together at 95 % (Bonferroni over the figures): two
+//! identical systems are told apart in at most 5 of 100 comparisons, however many figures each has.
+//!
+//! - **same**: the interval lies within the margin.
+//! - **better**, **worse**: the interval leaves out "no change".
+//! - **cannot tell**: neither; or a side has a single repeat, lacks the figure, or has trials that
+//!   show no such figure of the system (overloaded, lossy, broken).
+
+mod figure;
+mod pairing;
+mod text;
+
+use std::fmt;
+
+use pubgauge_results::{Status, Trial};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::stats::{CONFIDENCE, Estimate};
+pub use figure::{Better, FIGURES, Figure, Unit, figures_of};
+pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
+pub use text::text;
+
+/// What a comparison says of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is better than A.
+    Better,
+    /// B is as A, up to the margin.
+    Same,
+    /// Nobody can tell.
+    CannotTell,
+    /// B is worse than A.
+    Worse,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Better => "better",
+            Verdict::Same => "same",
+            Verdict::CannotTell => "cannot tell",
+            Verdict::Worse => "worse",
+        })
+    }
+}
+
+/// How much a figure changed from A to B, with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Relative changes (0.1 is 10 % more) if set; else differences in the figure's unit, which
+    /// figures that may be 0 have.
+    pub relative: bool,
+    /// The change.
+    pub effect: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What is said of one figure of one pair of cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The figure.
+    pub figure: Figure,
+    /// Its mean over the repeats of A.
+    pub a: Option<Estimate>,
+    /// Its mean over the repeats of B.
+    pub b: Option<Estimate>,
+    /// The change from A to B.
+    pub change: Option<Change>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why nobody can tell, or what has to be known besides.
+    pub why: Option<String>,
+    /// Compared pair by pair.
+    pub paired: bool,
+    /// About how many repeats would tell, where repeats can.
+    pub repeats_to_tell: Option<u32>,
+}
+
+/// The rows of one pair of cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// What is compared: the workload, and what else the two cells have in common.
+    pub title: String,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A whole comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Relative change up to which two figures are the same.
+    pub margin: f64,
+    /// Figures whose intervals hold together at 95 %.
+    pub intervals: usize,
+    /// What was compared.
+    pub sections: Vec<Section>,
+}
+
+impl Comparison {
+    /// The worst that is said of any figure.
+    pub fn verdict(&self) -> Verdict {
+        let rows = self.sections.iter().flat_map(|section| &section.rows);
+        rows.map(|row| row.verdict)
+            .max()
+            .unwrap_or(Verdict::CannotTell)
+    }
+}
+
+/// Repeats of both sides, ready to be compared, or why they cannot be.
+struct Values {
+    a: Vec<f64>,
+    b: Vec<f64>,
+    paired: bool,
+    why: Option<String>,
+}
+
+impl Values {
+    fn comparable(&self) -> bool {
+        self.why.is_none()
+    }
+}
+
+/// Compares pairs of cells by `figures` (those of [`figures_of`] if there are none), with `margin` as
+/// a share: 0.05 is 5 %.
+pub fn compare(pairs: &[Pair<'_>], figures: &[Figure], margin: f64) -> Comparison {
+    let prepared: Vec<(&Pair<'_>, Vec<(Figure, Values)>)> = pairs
+        .iter()
+        .map(|pair| {
+            let figures = match figures {
+                [] => figures_of(pair),
+                figures => figures.to_vec(),
+            };
+            let values = figures.into_iter().map(|f| (f, values(pair, f)));
+            (pair, values.collect())
+        })
+        .collect();
+    let all = prepared.iter().flat_map(|(_, values)| values);
+    let intervals = all.filter(|(_, values)| values.comparable()).count();
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / intervals.max(1) as f64;
+    let sections = prepared.into_iter().map(|(pair, values)| Section {
+        title: pair.title.clone(),
+        rows: (values.into_iter())
+            .map(|(figure, values)| row(figure, values, confidence, margin))
+            .collect(),
+    });
+    Comparison {
+        margin,
+        intervals,
+        sections: sections.collect(),
+    }
+}
+
+/// The repeats that show a figure.
+fn values(pair: &Pair<'_>, figure: Figure) -> Values {
+    let mut why = None;
+    let mut side = |name: &str, trials: &[&Trial]| -> Vec<(u32, f64)> {
+        let (kept, aside) = usable(trials, figure);
+        let shown: Vec<(u32, f64)> = kept
+            .iter()
+            .filter_map(|trial| Some((trial.repeat, figure.of(trial)?)))
+            .collect();
+        let problem = match aside {
+            Some(words) => Some(format!("{name}: {words}")),
+            None if shown.len() < kept.len() => Some(format!("{name} does not show it")),
+            None if shown.len() < 2 => Some(format!(
+                "{name} has {}: nothing says how far repeats differ",
+                repeats(shown.len())
+            )),
+            None => None,
+        };
+        why = why.take().or(problem);
+        shown
+    };
+    let (a, b) = (side("A", &pair.a), side("B", &pair.b));
+    let of = |values: &[(u32, f64)]| values.iter().map(|(_, value)| *value).collect::<Vec<f64>>();
+    if !pair.interleaved {
+        let (a, b) = (of(&a), of(&b));
+        return Values {
+            a,
+            b,
+            paired: false,
+            why,
+        };
+    }
+    let common = |own: &[(u32, f64)], other: &[(u32, f64)]| -> Vec<f64> {
+        let both = own
+            .iter()
+            .filter(|(repeat, _)| other.iter().any(|(r, _)| r == repeat));
+        both.map(|(_, value)| *value).collect()
+    };
+    let (left, right) = (common(&a, &b), common(&b, &a));
+    if why.is_none() && left.len() < 2 {
+        why = Some("fewer than two repeats are valid on both sides".into());
+        return Values {
+            a: of(&a),
+            b: of(&b),
+            paired: true,
+            why,
+        };
+    }
+    match why {
+        None => Values {
+            a: left,
+            b: right,
+            paired: true,
+            why,
+        },
+        why => Values {
+            a: of(&a),
+            b: of(&b),
+            paired: true,
+            why,
+        },
+    }
+}
+
+/// The trials that show a figure of the system; and why the side cannot be compared if some of them
+/// show the system at its end: to leave these out would flatter it. Trials that the client spoilt
+/// are left out.
+fn usable<'a>(trials: &[&'a Trial], figure: Figure) -> (Vec<&'a Trial>, Option<String>) {
+    let counts = figure.unit == Unit::Share;
+    for status in [Status::Broken, Status::Overloaded, Status::Lossy] {
+        let found = trials.iter().filter(|t| t.verdict.status == status).count();
+        // What was counted bears on every trial that ran.
+        if found > 0 && (status == Status::Broken || !counts) {
+            let words = match (found, trials.len()) {
+                (1, 1) => format!("{}, which shows no such figure", status.word()),
+                (n, all) => format!("{n} of {} {}", repeats(all), status.word()),
+            };
+            return (trials.to_vec(), Some(words));
+        }
+    }
+    let kept: Vec<&Trial> = trials
+        .iter()
+        .copied()
+        .filter(|t| counts || t.verdict.status == Status::Valid)
+        .collect();
+    let none = kept.is_empty() && !trials.is_empty();
+    let words = none.then(|| {
+        let status = trials
+            .iter()
+            .map(|t| t.verdict.status)
+            .max()
+            .unwrap_or_default();
+        match trials.len() {
+            1 => status.word().to_owned(),
+            all => format!("all {} {} or worse", repeats(all), status.word()),
+        }
+    });
+    (kept, words)
+}
+
+fn repeats(count: usize) -> String {
+    match count {
+        1 => "a single repeat".to_owned(),
+        n => format!("{n} repeats"),
+    }
+}
+
+fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
+    let mut row = Row {
+        figure,
+        a: Estimate::of(&values.a),
+        b: Estimate::of(&values.b),
+        change: None,
+        verdict: Verdict::CannotTell,
+        paired: values.paired,
+        why: values.why.clone(),
+        repeats_to_tell: None,
+    };
+    if !values.comparable() {
+        return row;
+    }
+    let (a, b) = (&values.a, &values.b);
+    if a.iter().chain(b).all(|value| *value == 0.0) {
+        row.verdict = Verdict::Same;
+        row.change = Some(Change {
+            relative: false,
+            effect: 0.0,
+            low: 0.0,
+            high: 0.0,
+        });
+        return row;
+    }
+    // A share may be 0 in some repeats, and has no logarithm then.
+    let relative = a.iter().chain(b).all(|value| *value > 0.0);
+    let scale = |values: &[f64]| -> Vec<f64> {
+        let logs = values.iter().map(|v| if relative { v.ln() } else { *v });
+        logs.collect()
+    };
+    let change = interval(&scale(a), &scale(b), values.paired, confidence);
+    let plain = |value: f64| if relative { value.exp() - 1.0 } else { value };
+    row.change = Some(Change {
+        relative,
+        effect: plain(change.effect),
+        low: plain(change.low()),
+        high: plain(change.high()),
+    });
+    let bound = (1.0 + margin).ln();
+    row.verdict = if relative && change.low() >= -bound && change.high() <= bound {
+        Verdict::Same
+    } else if change.low() > 0.0 || change.high() < 0.0 {
+        match (change.effect > 0.0) == (figure.better == Better::More) {
+            true => Verdict::Better,
+            false => Verdict::Worse,
+        }
+    } else {
+        Verdict::CannotTell
+    };
+    if row.verdict == Verdict::CannotTell && relative {
+        let n = a.len().min(b.len());
+        // Whichever shows first: that it changed, or that it did not change by more than the margin.
+        let enough = change.effect.abs().max(bound - change.effect.abs());
+        let times = (change.half_width / enough).powi(2);
+        let needed = (n as f64 * times).ceil();
+        row.repeats_to_tell = (needed <= 1000.0).then(|| (needed as u32).max(n as u32 + 1));
+    }
+    row
+}
+
+/// A difference of means with its interval.
+struct Difference {
+    effect: f64,
+    half_width: f64,
+}
+
+impl Difference {
+    fn low(&self) -> f64 {
+        self.effect - self.half_width
+    }
+
+    fn high(&self) -> f64 {
+        self.effect + self.half_width
+    }
+}
+
+/// `b` minus `a`: by pairs, or by Welch. At least two values on each side; as many on both for pairs.
+fn interval(a: &[f64], b: &[f64], paired: bool, confidence: f64) -> Difference {
+    let (effect, error, freedom) = if paired {
+        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
+        let (mean, variance) = moments(&differences);
+        let n = differences.len() as f64;
+        (mean, (variance / n).sqrt(), n - 1.0)
+    } else {
+        let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a), moments(b));
+        let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
+        // Welch-Satterthwaite.
+        let freedom = (part_a + part_b).powi(2)
+            / (part_a.powi(2) / (a.len() - 1) as f64 + part_b.powi(2) / (b.len() - 1) as f64);
+        (mean_b - mean_a, (part_a + part_b).sqrt(), freedom)
+    };
+    // Repeats that agree to the last bit leave no doubt about the mean.
+    let half_width = match error == 0.0 {
+        true => 0.0,
+        false => error * t_quantile(confidence, freedom),
+    };
+    Difference { effect, half_width }
+}
+
+/// Mean and sample variance of at least two values.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, squares / (n - 1.0))
+}
+
+/// Two-sided quantile of Student's t.
+fn t_quantile(confidence: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom)
+        .map(|t| t.inverse_cdf(1.0 - (1.0 - confidence) / 2.0))
+        .unwrap_or(f64::INFINITY)
+}
+
+#[cfg(test)]
+mod tests;

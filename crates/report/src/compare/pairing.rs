@@ -1,0 +1,313 @@
+//! Which cells of two runs, or of one, belong together.
+
+use std::collections::BTreeSet;
+
+use pubgauge_results::{Results, Trial};
+
+/// What to take from a run for one side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Only this system.
+    pub system: Option<String>,
+    /// Only this variant of the settings.
+    pub settings: Option<String>,
+}
+
+/// Two cells to compare.
+#[derive(Clone, Debug)]
+pub struct Pair<'a> {
+    /// The workload, and what else both have in common.
+    pub title: String,
+    /// Repeats of A.
+    pub a: Vec<&'a Trial>,
+    /// Repeats of B.
+    pub b: Vec<&'a Trial>,
+    /// The repeats were measured in turns: all first ones, then all second ones, and so on.
+    pub interleaved: bool,
+}
+
+/// All pairs, and what has none.
+#[derive(Clone, Debug)]
+pub struct Pairing<'a> {
+    /// The pairs, in the order of A.
+    pub pairs: Vec<Pair<'a>>,
+    /// What is not compared, and why.
+    pub not_compared: Vec<String>,
+    /// What differs between the sides besides what is compared.
+    pub remarks: Vec<String>,
+}
+
+/// Why there is nothing to compare.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Nothing {
+    /// A chosen system or variant of the settings is not in the run.
+    #[error("{side} has no {what} `{name}`\n  hint: it has {}", list(.there))]
+    NoSuch {
+        /// `A` or `B`.
+        side: &'static str,
+        /// `system`, `settings` or `workload`.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        there: Vec<String>,
+    },
+    /// Both sides are the same trials.
+    #[error("A and B are the same trials\n  hint: {}", how(.systems, .settings))]
+    SameTrials {
+        /// The systems of the run.
+        systems: Vec<String>,
+        /// Its variants of the settings.
+        settings: Vec<String>,
+    },
+    /// No cell of A has a partner.
+    #[error("A and B have no cell in common that could be compared{}", lines(.why))]
+    NoPair {
+        /// Cell by cell, why.
+        why: Vec<String>,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}
+
+fn how(systems: &[String], settings: &[String]) -> String {
+    match (systems, settings) {
+        ([a, b, ..], _) => format!("name two systems of the run: --systems {a},{b}"),
+        (_, [a, b, ..]) => format!("name two settings of the run: --settings {a},{b}"),
+        _ => "name a second run".to_owned(),
+    }
+}
+
+fn lines(why: &[String]) -> String {
+    why.iter().map(|line| format!("\n  {line}")).collect()
+}
+
+/// What a cell is, as far as it has to be equal on both sides.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    workload: String,
+    system: String,
+    settings: String,
+    axes: Vec<String>,
+}
+
+impl Key {
+    fn title(&self) -> String {
+        let mut title = self.workload.clone();
+        let parts = [&self.system, &self.settings].into_iter().chain(&self.axes);
+        for part in parts.filter(|part| !part.is_empty() && *part != "default") {
+            title.push_str(", ");
+            title.push_str(part);
+        }
+        title
+    }
+}
+
+/// Pairs the cells of two runs: those with the same workload, system, settings and axes. What was
+/// chosen apart for the two sides need not be equal; nor the systems, if each side has only one.
+///
+/// # Errors
+/// If a choice names nothing, or nothing can be compared.
+pub fn pair<'a>(
+    runs: [&'a Results; 2],
+    choices: [&Choice; 2],
+    workload: Option<&str>,
+) -> Result<Pairing<'a>, Nothing> {
+    const SIDES: [&str; 2] = ["A", "B"];
+    let mut sides: Vec<Vec<&Trial>> = Vec::new();
+    for ((side, run), choice) in SIDES.into_iter().zip(runs).zip(choices) {
+        let all: Vec<&Trial> = run.trials.iter().collect();
+        let chosen = narrowed(side, "system", all, choice.system.as_deref(), system)?;
+        let chosen = narrowed(
+            side,
+            "settings",
+            chosen,
+            choice.settings.as_deref(),
+            settings,
+        )?;
+        sides.push(narrowed(side, "workload", chosen, workload, |t| {
+            &t.workload.name
+        })?);
+    }
+    let same_run = std::ptr::eq(runs[0], runs[1]);
+    if same_run
+        && sides[0]
+            .iter()
+            .any(|t| sides[1].iter().any(|o| std::ptr::eq(*t, *o)))
+    {
+        return Err(Nothing::SameTrials {
+            systems: names(runs[0].trials.iter().collect(), system),
+            settings: names(runs[0].trials.iter().collect(), settings),
+        });
+    }
+    let systems = [
+        names(sides[0].clone(), system),
+        names(sides[1].clone(), system),
+    ];
+    let apart = systems[0].len() == 1 && systems[1].len() == 1;
+    let key = |trial: &Trial, own: &Choice, other: &Choice| Key {
+        workload: trial.workload.name.clone(),
+        system: match apart || own.system != other.system {
+            true => String::new(),
+            false => trial.system.name.clone(),
+        },
+        settings: match own.settings != other.settings {
+            true => String::new(),
+            false => trial.settings_name.clone(),
+        },
+        axes: (trial.axes.iter())
+            .map(|axis| format!("{} = {}", axis.name, axis.value))
+            .collect(),
+    };
+    let cells = [
+        cells(&sides[0], |t| key(t, choices[0], choices[1])),
+        cells(&sides[1], |t| key(t, choices[1], choices[0])),
+    ];
+    let mut pairing = Pairing {
+        pairs: Vec::new(),
+        not_compared: Vec::new(),
+        remarks: remarks(runs, &systems, &sides),
+    };
+    for (key, a) in &cells[0] {
+        let title = key.title();
+        let Some((_, b)) = cells[1].iter().find(|(other, _)| other == key) else {
+            pairing.not_compared.push(format!("{title}: only in A"));
+            continue;
+        };
+        match other_workload(a[0], b[0]) {
+            Some(why) => pairing.not_compared.push(format!("{title}: {why}")),
+            None => pairing.pairs.push(Pair {
+                title,
+                interleaved: same_run && in_turns(a, b),
+                a: a.clone(),
+                b: b.clone(),
+            }),
+        }
+    }
+    let only = cells[1]
+        .iter()
+        .filter(|(key, _)| !cells[0].iter().any(|(k, _)| k == key));
+    let only = only.map(|(key, _)| format!("{}: only in B", key.title()));
+    pairing.not_compared.extend(only);
+    if pairing.pairs.is_empty() {
+        let why = pairing.not_compared;
+        return Err(Nothing::NoPair { why });
+    }
+    Ok(pairing)
+}
+
+fn system(trial: &Trial) -> &str {
+    &trial.system.name
+}
+
+fn settings(trial: &Trial) -> &str {
+    &trial.settings_name
+}
+
+/// The trials with a chosen name.
+fn narrowed<'a>(
+    side: &'static str,
+    what: &'static str,
+    trials: Vec<&'a Trial>,
+    name: Option<&str>,
+    of: impl Fn(&Trial) -> &str,
+) -> Result<Vec<&'a Trial>, Nothing> {
+    let Some(name) = name else { return Ok(trials) };
+    let chosen: Vec<&Trial> = trials.iter().copied().filter(|t| of(t) == name).collect();
+    match chosen.is_empty() {
+        false => Ok(chosen),
+        true => Err(Nothing::NoSuch {
+            side,
+            what,
+            name: name.to_owned(),
+            there: names(trials, of),
+        }),
+    }
+}
+
+fn names(trials: Vec<&Trial>, of: impl Fn(&Trial) -> &str) -> Vec<String> {
+    let names: BTreeSet<&str> = trials.iter().map(|t| of(t)).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// Trials by cell, in the order of the first of each.
+fn cells<'a>(trials: &[&'a Trial], key: impl Fn(&Trial) -> Key) -> Vec<(Key, Vec<&'a Trial>)> {
+    let mut cells: Vec<(Key, Vec<&Trial>)> = Vec::new();
+    for trial in trials {
+        let key = key(trial);
+        match cells.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, repeats)) => repeats.push(trial),
+            None => cells.push((key, vec![trial])),
+        }
+    }
+    cells
+}
+
+/// Whether the trials of both, in the order in which they ran, are in the order of their repeats.
+fn in_turns(a: &[&Trial], b: &[&Trial]) -> bool {
+    let mut all: Vec<(u32, u32)> = a.iter().chain(b).map(|t| (t.id, t.repeat)).collect();
+    all.sort_unstable();
+    all.is_sorted_by_key(|(_, repeat)| *repeat)
+}
+
+/// What makes two workloads of one name different ones.
+fn other_workload(a: &Trial, b: &Trial) -> Option<String> {
+    let words = |t: &Trial| {
+        let w = &t.workload;
+        format!(
+            "{} -> {}, {} topics, {}, {}",
+            w.publishers, w.subscribers, w.topics, w.payload, w.arrivals
+        )
+    };
+    let (a, b) = (words(a), words(b));
+    (a != b).then(|| format!("another workload under the same name: {a} in A, {b} in B"))
+}
+
+/// What differs between two runs besides what is compared.
+fn remarks(runs: [&Results; 2], systems: &[Vec<String>; 2], sides: &[Vec<&Trial>]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let [a, b] = [&runs[0].machine, &runs[1].machine];
+    let mut differ = |what: &str, a: &str, b: &str| {
+        if a != b {
+            remarks.push(format!("{what} differs: {a} in A, {b} in B"));
+        }
+    };
+    differ("the processor", &a.cpu_model, &b.cpu_model);
+    differ(
+        "the number of processors",
+        &a.cores.to_string(),
+        &b.cores.to_string(),
+    );
+    differ("the kernel", &a.kernel, &b.kernel);
+    differ(
+        "the version of pubgauge",
+        &a.pubgauge_version,
+        &b.pubgauge_version,
+    );
+    let seconds = |trials: &[&Trial]| {
+        let lengths: BTreeSet<String> = trials
+            .iter()
+            .map(|t| format!("{:.1} s", t.duration_s))
+            .collect();
+        lengths.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    differ(
+        "the length of the measurement",
+        &seconds(&sides[0]),
+        &seconds(&sides[1]),
+    );
+    for name in systems[0].iter().filter(|name| systems[1].contains(name)) {
+        let version = |trials: &[&Trial]| {
+            let of = trials.iter().find(|t| t.system.name == **name);
+            of.map_or(String::new(), |t| t.system.version.clone())
+        };
+        let what = format!("the version of {name}");
+        differ(&what, &version(&sides[0]), &version(&sides[1]));
+    }
+    remarks
+}

@@ -1,0 +1,441 @@
+use std::sync::LazyLock;
+
+use pubgauge_results::model::{
+    Axis, ClientCpu, Distribution, Results, StudyInfo, System, WorkloadInfo,
+};
+use pubgauge_results::{Machine, model::FORMAT};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+use crate::stats;
+
+/// A draw of a standard normal (Box and Muller).
+fn normal(draws: &mut StdRng) -> f64 {
+    let (u, v): (f64, f64) = (draws.random(), draws.random());
+    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// How trials scatter.
+#[derive(Clone, Copy)]
+struct Scatter {
+    /// What a repeat has in common with the others of its turn: drift.
+    turn: f64,
+    /// What it has of its own.
+    own: f64,
+    /// Factor on all times and costs.
+    times: f64,
+}
+
+/// A trial whose figures are drawn: log-normal, and alike within a trial as they are in life.
+fn trial(
+    draws: &mut StdRng,
+    turn: f64,
+    scatter: Scatter,
+    id: u32,
+    system: &str,
+    repeat: u32,
+) -> Trial {
+    let own = normal(draws);
+    let mut drawn = |centre: f64| {
+        let log = scatter.turn * turn + scatter.own * (0.7 * own + 0.7 * normal(draws));
+        centre * scatter.times * log.exp()
+    };
+    let latency_ns = Distribution {
+        count: 10_000,
+        p50: Some(drawn(100e3) as u64),
+        p99: Some(drawn(500e3) as u64),
+        ..Distribution::default()
+    };
+    Trial {
+        id,
+        repeat,
+        system: System {
+            name: system.into(),
+            version: "1".into(),
+        },
+        settings_name: "default".into(),
+        workload: WorkloadInfo {
+            name: "fleet".into(),
+            ..WorkloadInfo::default()
+        },
+        verdict: pubgauge_results::Verdict {
+            status: Status::Valid,
+            reasons: Vec::new(),
+        },
+        expected: 10_000,
+        delivered: 10_000,
+        delivered_msgs_per_s: drawn(1000.0) / scatter.times,
+        latency_ns,
+        client_cpu_s: ClientCpu {
+            publishers: drawn(0.3),
+            subscribers: 0.0,
+        },
+        system_cpu_s: Some(drawn(0.4)),
+        ..Trial::default()
+    }
+}
+
+fn results(trials: Vec<Trial>) -> Results {
+    Results {
+        format: FORMAT.into(),
+        machine: Machine::default(),
+        study: StudyInfo::default(),
+        trials,
+    }
+}
+
+/// A run of two systems over some repeats, in turns.
+fn run(seed: u64, repeats: u32, scatter: Scatter, b: Scatter) -> Results {
+    let mut draws = StdRng::seed_from_u64(seed);
+    let mut trials = Vec::new();
+    for repeat in 1..=repeats {
+        let turn = normal(&mut draws);
+        for (nth, (system, scatter)) in [("a", scatter), ("b", b)].into_iter().enumerate() {
+            let id = 2 * (repeat - 1) + nth as u32;
+            trials.push(trial(&mut draws, turn, scatter, id, system, repeat));
+        }
+    }
+    results(trials)
+}
+
+fn of_system(name: &str) -> Choice {
+    Choice {
+        system: Some(name.into()),
+        settings: None,
+    }
+}
+
+fn systems(results: &Results, margin: f64) -> Comparison {
+    let [a, b] = [of_system("a"), of_system("b")];
+    let pairing = pair([results, results], [&a, &b], None).unwrap();
+    compare(&pairing.pairs, &[], margin)
+}
+
+fn runs(a: &Results, b: &Results, margin: f64) -> Comparison {
+    let all = Choice::default();
+    let pairing = pair([a, b], [&all, &all], None).unwrap();
+    compare(&pairing.pairs, &[], margin)
+}
+
+const QUIET: Scatter = Scatter {
+    turn: 0.03,
+    own: 0.02,
+    times: 1.0,
+};
+const SLOWER: Scatter = Scatter {
+    times: 1.1,
+    ..QUIET
+};
+
+fn rows(comparison: &Comparison) -> Vec<(&'static str, Verdict)> {
+    let rows = comparison.sections.iter().flat_map(|s| &s.rows);
+    rows.map(|row| (row.figure.name, row.verdict)).collect()
+}
+
+fn told_apart(comparison: &Comparison) -> bool {
+    let apart = |(_, verdict)| matches!(verdict, Verdict::Better | Verdict::Worse);
+    rows(comparison).into_iter().any(apart)
+}
+
+/// Verdicts of 100 comparisons, of two systems of one run and of two runs.
+type Hundred = Vec<(Comparison, Comparison)>;
+
+fn hundred(b: Scatter) -> Hundred {
+    (1..=100)
+        .map(|seed| {
+            let both = run(seed, 5, QUIET, b);
+            let of = |name: &str, from: &Results| {
+                let mut trials = from.trials.clone();
+                trials.retain(|t| t.system.name == name);
+                results(trials)
+            };
+            let another = run(seed + 1000, 5, QUIET, b);
+            (
+                systems(&both, 0.05),
+                runs(&of("a", &both), &of("b", &another), 0.05),
+            )
+        })
+        .collect()
+}
+
+static SAME: LazyLock<Hundred> = LazyLock::new(|| hundred(QUIET));
+static DIFFERENT: LazyLock<Hundred> = LazyLock::new(|| hundred(SLOWER));
+
+#[test]
+fn identical_systems_are_seldom_told_apart() {
+    let paired = SAME.iter().filter(|(c, _)| told_apart(c)).count();
+    let apart = SAME.iter().filter(|(_, c)| told_apart(c)).count();
+    assert!(paired <= 5, "{paired} of 100 in one run");
+    assert!(apart <= 5, "{apart} of 100 in two runs");
+}
+
+#[test]
+fn ten_per_cent_are_found() {
+    let finds = |c: &Comparison| {
+        let rows = rows(c);
+        let is = |name, verdict| rows.contains(&(name, verdict));
+        for wrong in [Verdict::Better, Verdict::Same] {
+            assert!(!is("latency.p50", wrong), "{rows:?}");
+        }
+        is("latency.p50", Verdict::Worse) && c.verdict() == Verdict::Worse
+    };
+    let paired = DIFFERENT.iter().filter(|(c, _)| finds(c)).count();
+    let apart = DIFFERENT.iter().filter(|(_, c)| finds(c)).count();
+    assert!(paired >= 80, "{paired} of 100 in one run");
+    // Drift that both have in common is not taken out between runs.
+    assert!((1..paired).contains(&apart), "{apart} of 100 in two runs");
+}
+
+#[test]
+fn enough_repeats_show_that_two_systems_are_the_same() {
+    let c = systems(&run(1, 40, QUIET, QUIET), 0.05);
+    assert_eq!(c.verdict(), Verdict::Same, "{c:?}");
+    let c = systems(&run(1, 40, QUIET, SLOWER), 0.05);
+    let worse = ["latency.p50", "latency.p99", "cpu-per-message"];
+    for (name, verdict) in rows(&c) {
+        let expected = if worse.contains(&name) {
+            Verdict::Worse
+        } else {
+            Verdict::Same
+        };
+        assert_eq!(verdict, expected, "{name}");
+    }
+    // The other way round it is better; and 10 % are the same if 20 % do not matter.
+    let faster = Scatter {
+        times: 1.0 / 1.1,
+        ..QUIET
+    };
+    let c = systems(&run(1, 40, QUIET, faster), 0.05);
+    assert!(rows(&c).contains(&("latency.p99", Verdict::Better)));
+    assert!(c.verdict() < Verdict::CannotTell);
+    let c = systems(&run(1, 40, QUIET, SLOWER), 0.2);
+    assert_eq!(c.verdict(), Verdict::Same, "{c:?}");
+}
+
+#[test]
+fn a_rate_that_falls_is_worse() {
+    let mut run = run(2, 5, QUIET, QUIET);
+    for t in run.trials.iter_mut().filter(|t| t.system.name == "b") {
+        t.delivered_msgs_per_s *= 0.5;
+    }
+    let c = systems(&run, 0.05);
+    let row = c.sections[0]
+        .rows
+        .iter()
+        .find(|r| r.figure.name == "delivered-rate")
+        .unwrap();
+    assert_eq!(row.verdict, Verdict::Worse);
+    let change = row.change.unwrap();
+    assert!(
+        change.relative && (change.effect + 0.5).abs() < 0.05,
+        "{change:?}"
+    );
+    assert!(change.low < change.effect && change.effect < change.high);
+}
+
+#[test]
+fn a_single_repeat_cannot_tell() {
+    let c = systems(
+        &run(
+            3,
+            1,
+            QUIET,
+            Scatter {
+                times: 10.0,
+                ..QUIET
+            },
+        ),
+        0.05,
+    );
+    for row in &c.sections[0].rows {
+        assert_eq!(row.verdict, Verdict::CannotTell, "{row:?}");
+        assert!(
+            row.why.as_ref().unwrap().contains("a single repeat"),
+            "{row:?}"
+        );
+        assert_eq!(row.change, None);
+    }
+    assert_eq!(c.intervals, 0);
+}
+
+#[test]
+fn a_system_at_its_end_cannot_be_compared_and_a_spoilt_repeat_is_left_out() {
+    let slow = Scatter {
+        times: 2.0,
+        ..QUIET
+    };
+    for (status, words) in [
+        (Status::Overloaded, "B: 1 of 5 repeats overloaded"),
+        (Status::Lossy, "B: 1 of 5 repeats lossy"),
+        (Status::Broken, "B: 1 of 5 repeats broken"),
+    ] {
+        let mut run = run(4, 5, QUIET, slow);
+        run.trials[3].verdict.status = status;
+        let c = systems(&run, 0.05);
+        for row in c.sections[0]
+            .rows
+            .iter()
+            .filter(|r| r.figure.name != "loss-share")
+        {
+            assert_eq!(row.verdict, Verdict::CannotTell, "{row:?}");
+            assert_eq!(row.why.as_deref(), Some(words));
+        }
+    }
+    for status in [Status::ClientBound, Status::Unsteady] {
+        let mut run = run(4, 5, QUIET, slow);
+        run.trials[3].verdict.status = status;
+        let c = systems(&run, 0.05);
+        let p50 = &c.sections[0].rows[0];
+        assert_eq!(
+            (p50.figure.name, p50.verdict),
+            ("latency.p50", Verdict::Worse)
+        );
+        assert_eq!(p50.a.unwrap().n, 4, "its partner is left out too");
+        for t in run.trials.iter_mut().filter(|t| t.system.name == "b") {
+            t.verdict.status = status;
+        }
+        assert_eq!(
+            systems(&run, 0.05).sections[0].rows[0].verdict,
+            Verdict::CannotTell
+        );
+    }
+}
+
+#[test]
+fn losses_are_compared_where_they_happened() {
+    let mut run = run(5, 5, QUIET, QUIET);
+    let loss = |c: &Comparison| {
+        let row = c.sections[0]
+            .rows
+            .iter()
+            .find(|r| r.figure.name == "loss-share");
+        row.cloned().unwrap()
+    };
+    let none = loss(&systems(&run, 0.05));
+    assert_eq!((none.verdict, none.why.clone()), (Verdict::Same, None));
+    for (n, t) in run
+        .trials
+        .iter_mut()
+        .filter(|t| t.system.name == "b")
+        .enumerate()
+    {
+        t.verdict.status = Status::Lossy;
+        t.lost = 100 + n as u64;
+    }
+    let some = loss(&systems(&run, 0.05));
+    assert_eq!(some.verdict, Verdict::Worse, "{some:?}");
+    let change = some.change.unwrap();
+    assert!(
+        !change.relative && (change.effect - 0.0102).abs() < 1e-9,
+        "{change:?}"
+    );
+    // A loss in one of five repeats may be chance.
+    for t in &mut run.trials {
+        t.lost = 0;
+    }
+    run.trials[3].lost = 7;
+    assert_eq!(loss(&systems(&run, 0.05)).verdict, Verdict::CannotTell);
+}
+
+#[test]
+fn intervals_are_those_of_the_other_statistics() {
+    let (a, b) = ([100.0, 105.0, 95.0, 101.0], [110.0, 121.0, 104.0]);
+    let logs = |v: &[f64]| v.iter().map(|x: &f64| x.ln()).collect::<Vec<f64>>();
+    for comparisons in [1, 7] {
+        let confidence = 1.0 - 0.05 / comparisons as f64;
+        let welch = interval(&logs(&a), &logs(&b), false, confidence);
+        let known = stats::ratio(&b, &a, comparisons).unwrap();
+        assert!((welch.low().exp() / known.low - 1.0).abs() < 1e-12);
+        assert!((welch.high().exp() / known.high - 1.0).abs() < 1e-12);
+    }
+    let pairs = interval(&[1.0, 2.0, 3.0, 4.0], &[2.0, 2.5, 4.5, 5.5], true, 0.95);
+    let known = Estimate::of(&[1.0, 0.5, 1.5, 1.5]).unwrap();
+    assert!((pairs.effect - known.mean).abs() < 1e-12);
+    assert!((pairs.half_width - known.half_width.unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn cells_find_their_partners() {
+    let with_axis = |value: &str, id: u32| {
+        let mut draws = StdRng::seed_from_u64(7);
+        let mut t = trial(&mut draws, 0.0, QUIET, id, "mosquitto", 1);
+        t.axes = vec![Axis {
+            name: "payload".into(),
+            value: value.into(),
+        }];
+        t
+    };
+    let a = results(vec![with_axis("64B", 0), with_axis("1KiB", 1)]);
+    let mut b = results(vec![with_axis("1KiB", 0), with_axis("2KiB", 1)]);
+    b.machine.kernel = "another".into();
+    b.trials[0].system.version = "2".into();
+    let all = Choice::default();
+    let found = pair([&a, &b], [&all, &all], None).unwrap();
+    assert_eq!(found.pairs.len(), 1);
+    assert_eq!(found.pairs[0].title, "fleet, payload = 1KiB");
+    assert_eq!(
+        found.not_compared,
+        [
+            "fleet, payload = 64B: only in A",
+            "fleet, payload = 2KiB: only in B"
+        ]
+    );
+    assert_eq!(
+        found.remarks,
+        [
+            "the kernel differs:  in A, another in B",
+            "the version of mosquitto differs: 1 in A, 2 in B"
+        ]
+    );
+    // Runs of one system each are compared whatever its name; under one name other traffic is not.
+    b.trials[0].system.name = "nats".into();
+    b.trials.truncate(1);
+    assert_eq!(pair([&a, &b], [&all, &all], None).unwrap().pairs.len(), 1);
+    b.trials[0].workload.payload = "1 KiB".into();
+    let error = pair([&a, &b], [&all, &all], None).unwrap_err().to_string();
+    assert!(
+        error.contains("another workload under the same name"),
+        "{error}"
+    );
+    // What is not there is named, with what is.
+    let error = pair([&a, &b], [&of_system("nat"), &all], None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "A has no system `nat`\n  hint: it has mosquitto"
+    );
+    let error = pair([&a, &a], [&all, &all], None).unwrap_err();
+    assert!(error.to_string().contains("name a second run"), "{error}");
+    let both = run(1, 2, QUIET, QUIET);
+    let error = pair([&both, &both], [&all, &all], None).unwrap_err();
+    assert!(error.to_string().contains("--systems a,b"), "{error}");
+}
+
+#[test]
+fn repeats_in_turns_are_pairs_and_others_are_not() {
+    let mut both = run(1, 3, QUIET, QUIET);
+    let [a, b] = [of_system("a"), of_system("b")];
+    let in_turns = |r: &Results| pair([r, r], [&a, &b], None).unwrap().pairs[0].interleaved;
+    assert!(in_turns(&both));
+    // All of one, then all of the other.
+    for t in &mut both.trials {
+        t.id = if t.system.name == "a" {
+            t.repeat
+        } else {
+            10 + t.repeat
+        };
+    }
+    assert!(!in_turns(&both));
+}
+
+#[test]
+fn the_text_fits_80_columns() {
+    let mut run = run(6, 5, QUIET, SLOWER);
+    run.trials[1].verdict.status = Status::Overloaded;
+    let [a, b] = [of_system("a"), of_system("b")];
+    let pairing = pair([&run, &run], [&a, &b], None).unwrap();
+    let shown = text(&compare(&pairing.pairs, &FIGURES, 0.05));
+    assert!(shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
+    let shown = text(&systems(&super::tests::run(6, 5, QUIET, SLOWER), 0.05));
+    insta::assert_snapshot!(shown);
+}

@@ -1,0 +1,156 @@
+//! A comparison for the terminal.
+
+use std::fmt::Write as _;
+
+use super::{Change, Comparison, Row};
+use crate::units::digits;
+
+/// Width of the column of figures.
+const FIRST: usize = 18;
+
+/// A comparison as a table of at most 80 columns.
+pub fn text(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    for section in &comparison.sections {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{}", section.title);
+        let _ = writeln!(
+            out,
+            "  {:<FIRST$}{:>9} {:>9}  {:<26}verdict",
+            "figure", "A", "B", "B against A"
+        );
+        for row in &section.rows {
+            line(&mut out, row);
+        }
+        reasons(&mut out, &section.rows);
+        out.push('\n');
+    }
+    let mut last = String::from("B against A");
+    let rows = comparison.sections.iter().flat_map(|s| &s.rows);
+    if rows.into_iter().any(|row| row.paired) {
+        last.push_str(", repeat by repeat");
+    }
+    match comparison.intervals {
+        0 | 1 => last.push_str(", with its 95 % interval"),
+        n => {
+            let _ = write!(last, "; the intervals of {n} figures hold together at 95 %");
+        }
+    }
+    let _ = writeln!(
+        last,
+        ".\nsame: the interval lies within {} %; better, worse: it leaves out \"no change\".",
+        100.0 * comparison.margin
+    );
+    out + &last
+}
+
+fn line(out: &mut String, row: &Row) {
+    let shown = |estimate: Option<crate::stats::Estimate>| {
+        estimate.map_or("-".to_owned(), |e| row.figure.show(e.mean))
+    };
+    let change = row
+        .change
+        .map_or("-".to_owned(), |change| words(row, change));
+    let name = row.figure.name;
+    if name.len() >= FIRST {
+        let _ = write!(out, "  {name}\n  {:FIRST$}", "");
+    } else {
+        let _ = write!(out, "  {name:<FIRST$}");
+    }
+    let _ = writeln!(
+        out,
+        "{:>9} {:>9}  {change:<26}{}",
+        shown(row.a),
+        shown(row.b),
+        row.verdict
+    );
+}
+
+/// Why nobody can tell, each reason once with its figures, and how many repeats would.
+fn reasons(out: &mut String, rows: &[Row]) {
+    let mut whys: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (why, row) in rows
+        .iter()
+        .filter_map(|row| Some((row.why.as_deref()?, row)))
+    {
+        match whys.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(row.figure.name),
+            None => whys.push((why, vec![row.figure.name])),
+        }
+    }
+    for (why, names) in whys {
+        wrapped(out, &format!("{why} ({})", names.join(", ")));
+    }
+    let of = |row: &Row| {
+        Some(format!(
+            "{} about {}",
+            row.figure.name, row.repeats_to_tell?
+        ))
+    };
+    let more: Vec<String> = rows.iter().filter_map(of).collect();
+    if !more.is_empty() {
+        wrapped(
+            out,
+            &format!("repeats that would tell: {}", more.join(", ")),
+        );
+    }
+}
+
+/// Words in lines of at most 80 columns, indented.
+fn wrapped(out: &mut String, words: &str) {
+    let mut line = String::from("   ");
+    for word in words.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 80 {
+            let _ = writeln!(out, "{line}");
+            line = String::from("     ");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+impl Row {
+    /// The change with its interval: `+13.0 % (+9.1 to +17.0)`; `-` if there is none.
+    pub fn shown(&self) -> String {
+        self.change
+            .map_or("-".to_owned(), |change| words(self, change))
+    }
+}
+
+fn words(row: &Row, change: Change) -> String {
+    if change.effect == 0.0 && change.low == change.high {
+        return "no change".to_owned();
+    }
+    if !change.relative {
+        // Shares: a difference in hundredths of the whole.
+        let points = |share: f64| signed(100.0 * share);
+        debug_assert_eq!(row.figure.unit, super::Unit::Share);
+        return format!(
+            "{} pp ({} to {})",
+            points(change.effect),
+            points(change.low),
+            points(change.high)
+        );
+    }
+    let percent = |share: f64| match share {
+        share if share > 99.0 => format!("x{}", digits(1.0 + share)),
+        share => signed(100.0 * share),
+    };
+    format!(
+        "{} % ({} to {})",
+        percent(change.effect),
+        percent(change.low),
+        percent(change.high)
+    )
+}
+
+/// Three digits at most, with the sign.
+fn signed(value: f64) -> String {
+    match value.abs() {
+        v if v < 0.005 => "0".to_owned(),
+        v if v < 9.995 => format!("{value:+.2}"),
+        v if v < 99.95 => format!("{value:+.1}"),
+        _ => format!("{value:+.0}"),
+    }
+}

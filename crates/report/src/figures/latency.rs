@@ -1,0 +1,241 @@
+//! Latency: percentiles, all flows together and flow by flow, and the distribution function.
+
+use pubgauge_results::histogram::{self, clean_tag};
+use pubgauge_results::{Distribution, Trial};
+
+use super::{Figure, Kind, Line, NOISE, Value, interval, row};
+use crate::Logs;
+use crate::summary::{Cell, Workload};
+
+/// Percentiles of latency: name and quantile.
+const PERCENTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+];
+
+/// Points of a curve: enough for a smooth one on a screen 1000 points wide.
+const CURVE_POINTS: usize = 150;
+
+pub(super) fn figures(
+    workload: &Workload<'_>,
+    logs: &Logs,
+    id: &dyn Fn(&str) -> String,
+    lines: &[(Option<String>, Line)],
+) -> Vec<Figure> {
+    let mut figures = vec![percentiles(workload, logs, None, id("latency"), lines)];
+    let flows = flows(workload);
+    if flows.len() > 1 {
+        for (nth, flow) in flows.iter().enumerate() {
+            let id = id(&format!("flow{}", nth + 1));
+            figures.push(percentiles(workload, logs, Some(flow), id, lines));
+        }
+    }
+    figures.push(ecdf(workload, logs, id("ecdf")));
+    figures
+}
+
+/// Names of the flows of a workload, in their order.
+fn flows(workload: &Workload<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
+    for flow in trials.flat_map(|trial| &trial.flows) {
+        if !names.contains(&flow.name) {
+            names.push(flow.name.clone());
+        }
+    }
+    names
+}
+
+/// Flat out, latencies of trials that are not valid are those of queues without end.
+fn quotable<'w, 'a>(workload: &'w Workload<'a>) -> impl Iterator<Item = &'w Cell<'a>> {
+    let quoted = |cell: &&Cell<'_>| !cell.flat_out() || cell.valid().next().is_some();
+    workload.cells.iter().filter(quoted)
+}
+
+fn distribution<'t>(trial: &'t Trial, flow: Option<&str>) -> Option<&'t Distribution> {
+    match flow {
+        None => Some(&trial.latency_ns),
+        Some(name) => {
+            let flow = trial.flows.iter().find(|flow| flow.name == name)?;
+            Some(&flow.latency_ns)
+        }
+    }
+}
+
+fn percentiles(
+    workload: &Workload<'_>,
+    logs: &Logs,
+    flow: Option<&str>,
+    id: String,
+    lines: &[(Option<String>, Line)],
+) -> Figure {
+    let mut rows = Vec::new();
+    for cell in quotable(workload) {
+        for (name, quantile) in PERCENTILES {
+            let at = |trial: &Trial| Some(distribution(trial, flow)?.quotable(quantile)? as f64);
+            let Some(estimate) = cell.estimate(at) else {
+                continue;
+            };
+            let figures = [name.into(), quantile.into()].into_iter();
+            rows.push(row(cell, figures.chain(interval(Some(estimate)))));
+        }
+        for (ns, share) in curve(cell, logs, flow) {
+            let figures = ["".into(), share.into(), ns.into(), Value::None, Value::None];
+            rows.push(row(cell, figures));
+        }
+    }
+    if let Some(trial) = noise_trial(workload).filter(|_| !rows.is_empty()) {
+        let noise = |name: &str, share: f64, ns: u64| {
+            let ends = [Value::None, Value::None];
+            let figures = [
+                NOISE.into(),
+                "".into(),
+                name.into(),
+                share.into(),
+                ns.into(),
+            ];
+            figures.into_iter().chain(ends).collect()
+        };
+        for (name, quantile) in PERCENTILES {
+            rows.extend(
+                trial
+                    .noise_ns
+                    .quotable(quantile)
+                    .map(|ns| noise(name, quantile, ns)),
+            );
+        }
+        let steps = thin(trial.noise_ecdf.clone());
+        rows.extend(steps.into_iter().map(|(ns, share)| noise("", share, ns)));
+    }
+    let title = match flow {
+        None => "Latency percentiles".to_owned(),
+        Some(flow) => format!("Latency percentiles of flow {flow}"),
+    };
+    let description = match flow {
+        None => format!(
+            "From the intended send time to arrival. The curve is of all repeats together, the dots and figures are means of the \
+             repeats with 95 % confidence intervals; a percentile is left out where no message lies beyond it. Below the line of \
+             the machine's noise (how late a thread wakes up that only sleeps 1 ms at a time) nothing can be blamed on a system.{}",
+            queueing(workload)
+        ),
+        Some(_) => "The same of this flow alone.".to_owned(),
+    };
+    let own = |line: &&(Option<String>, Line)| {
+        line.0.as_deref() == flow && line.1.of.starts_with("latency_ns.")
+    };
+    Figure {
+        id,
+        kind: Kind::Percentiles,
+        wide: flow.is_none() && !workload.flat_out,
+        title,
+        description,
+        columns: vec![
+            "row",
+            "verdict",
+            "percentile",
+            "share",
+            "latency_ns",
+            "ci_low_ns",
+            "ci_high_ns",
+        ],
+        rows,
+        lines: lines
+            .iter()
+            .filter(own)
+            .map(|(_, line)| line.clone())
+            .collect(),
+        marks: Vec::new(),
+    }
+}
+
+fn queueing(workload: &Workload<'_>) -> &'static str {
+    match workload.flat_out {
+        true => " Flat out, latency shows how long the queues are, not how fast a system answers.",
+        false => "",
+    }
+}
+
+fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
+    let mut rows = Vec::new();
+    for cell in quotable(workload) {
+        let points = curve(cell, logs, None).into_iter();
+        rows.extend(points.map(|(ns, share)| row(cell, [ns.into(), share.into()])));
+    }
+    if let Some(trial) = noise_trial(workload).filter(|_| !rows.is_empty()) {
+        let point =
+            |(ns, share): (u64, f64)| vec![NOISE.into(), "".into(), ns.into(), share.into()];
+        rows.extend(thin(trial.noise_ecdf.clone()).into_iter().map(point));
+    }
+    Figure {
+        id,
+        kind: Kind::Ecdf,
+        wide: false,
+        title: "Latency distribution".into(),
+        description: format!(
+            "Share of deliveries at or below a latency (ECDF), all repeats together.{}",
+            queueing(workload)
+        ),
+        columns: vec!["row", "verdict", "latency_ns", "share"],
+        rows,
+        lines: Vec::new(),
+        marks: Vec::new(),
+    }
+}
+
+/// The distribution function over all quoted repeats: exact from the logs, otherwise the stored
+/// points of the typical repeat. Deliveries that were still under way count as later than all.
+fn curve(cell: &Cell<'_>, logs: &Logs, flow: Option<&str>) -> Vec<(u64, f64)> {
+    let quoted = cell.quoted();
+    let tag = flow.map(clean_tag);
+    let histograms: Vec<_> = quoted
+        .iter()
+        .filter_map(|trial| logs.get(&trial.id))
+        .flatten()
+        .filter(|interval| tag.is_none() || interval.tag == tag)
+        .map(|interval| &interval.histogram)
+        .collect();
+    let complete = quoted.iter().all(|trial| logs.contains_key(&trial.id));
+    match (histogram::merge(histograms), flow) {
+        (Some(pooled), _) if complete => {
+            let all = quoted.iter().filter_map(|trial| distribution(trial, flow));
+            let missing: u64 = all.map(|d| d.censored).sum();
+            let known = pooled.len() as f64 / (pooled.len() + missing).max(1) as f64;
+            let points = histogram::ecdf(&pooled, CURVE_POINTS).into_iter();
+            points
+                .map(|(ns, share)| (ns, rounded(share * known)))
+                .collect()
+        }
+        (_, None) => thin(cell.typical().latency_ecdf.clone()),
+        // Points are stored for all flows together alone.
+        (_, Some(_)) => Vec::new(),
+    }
+}
+
+/// Eight decimals tell one message of a hundred million.
+fn rounded(share: f64) -> f64 {
+    (share * 1e8).round() / 1e8
+}
+
+/// Fewer points of a stored curve; first and last stay.
+fn thin(points: Vec<(u64, f64)>) -> Vec<(u64, f64)> {
+    let step = points.len().div_ceil(CURVE_POINTS).max(1);
+    let last = points.len().saturating_sub(1);
+    let kept = points.into_iter().enumerate();
+    let kept = kept.filter(|(nth, _)| nth % step == 0 || *nth == last);
+    kept.map(|(_, (ns, share))| (ns, rounded(share))).collect()
+}
+
+/// The trial of a workload whose noise is the median one.
+fn noise_trial<'a>(workload: &Workload<'a>) -> Option<&'a Trial> {
+    let mut trials: Vec<&Trial> = workload
+        .cells
+        .iter()
+        .flat_map(|cell| cell.trials.iter().copied())
+        .filter(|trial| trial.noise_ns.count > 0)
+        .collect();
+    trials.sort_by_key(|trial| trial.noise_ns.p99);
+    trials.get(trials.len().saturating_sub(1) / 2).copied()
+}

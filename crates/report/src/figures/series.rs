@@ -1,0 +1,104 @@
+//! Second by second.
+
+use pubgauge_results::Second;
+
+use super::{Figure, Kind, Mark, Value, row};
+use crate::summary::Workload;
+
+/// Records of a series that a figure shows at most; longer series are merged record by record.
+const SERIES_POINTS: usize = 240;
+
+pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
+    let mut rows = Vec::new();
+    let mut measured: f64 = 0.0;
+    let mut end: f64 = 0.0;
+    for cell in &workload.cells {
+        let trial = cell.typical();
+        measured = measured.max(trial.duration_s);
+        for (length, second) in thinned(&trial.series) {
+            end = end.max(second.t_s);
+            let arrived = second.delivered > 0;
+            let some = |value: u64| if arrived { value.into() } else { Value::None };
+            rows.push(row(
+                cell,
+                [
+                    u64::from(trial.repeat).into(),
+                    rounded(second.t_s).into(),
+                    rounded(second.published as f64 / length).into(),
+                    rounded(second.delivered as f64 / length).into(),
+                    some(second.latency_p50_ns),
+                    some(second.latency_p99_ns),
+                    (second.backlog as f64).into(),
+                    second.waiting.into(),
+                    rounded(second.publishers_cpu).into(),
+                    rounded(second.subscribers_cpu).into(),
+                    second.system_cpu.map(rounded).into(),
+                    second.noise_max_ns.into(),
+                ],
+            ));
+        }
+    }
+    let drain = Mark {
+        from_s: rounded(measured),
+        to_s: rounded(end),
+        label: "drain".into(),
+    };
+    Figure {
+        id,
+        kind: Kind::Series,
+        wide: true,
+        title: "Second by second".into(),
+        description: "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; shaded: the \
+                      drain, in which nothing is sent. Of several repeats the one with the median rate."
+            .into(),
+        columns: vec![
+            "row", "verdict", "repeat", "t_s", "published_msgs_per_s", "delivered_msgs_per_s", "latency_p50_ns",
+            "latency_p99_ns", "backlog_msgs", "held_back_msgs", "publishers_cpu_cores", "subscribers_cpu_cores",
+            "system_cpu_cores", "noise_max_ns",
+        ],
+        rows,
+        lines: Vec::new(),
+        marks: Some(drain).filter(|d| d.to_s > d.from_s).into_iter().collect(),
+    }
+}
+
+/// Three decimals are enough for a picture and keep the page small.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// Records with their length in seconds, merged so that no more than [`SERIES_POINTS`] are left.
+fn thinned(series: &[Second]) -> Vec<(f64, Second)> {
+    let group = series.len().div_ceil(SERIES_POINTS).max(1);
+    let mut start = 0.0;
+    series
+        .chunks(group)
+        .filter_map(|chunk| {
+            let last = chunk.last()?;
+            let length = last.t_s - start;
+            start = last.t_s;
+            let n = chunk.len() as f64;
+            let delivered: u64 = chunk.iter().map(|s| s.delivered).sum();
+            let mean = |figure: fn(&Second) -> f64| chunk.iter().map(figure).sum::<f64>() / n;
+            let p50 = chunk
+                .iter()
+                .map(|s| s.latency_p50_ns as f64 * s.delivered as f64)
+                .sum::<f64>();
+            let merged = Second {
+                published: chunk.iter().map(|s| s.published).sum(),
+                delivered,
+                latency_p50_ns: (p50 / delivered.max(1) as f64).round() as u64,
+                latency_p99_ns: chunk.iter().map(|s| s.latency_p99_ns).max().unwrap_or(0),
+                latency_max_ns: chunk.iter().map(|s| s.latency_max_ns).max().unwrap_or(0),
+                publishers_cpu: mean(|s| s.publishers_cpu),
+                subscribers_cpu: mean(|s| s.subscribers_cpu),
+                system_cpu: last
+                    .system_cpu
+                    .map(|_| mean(|s| s.system_cpu.unwrap_or(0.0))),
+                noise_max_ns: chunk.iter().map(|s| s.noise_max_ns).max().unwrap_or(0),
+                ..*last
+            };
+            (length > 0.0).then_some((length, merged))
+        })
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! Names of rows: what was varied and nothing else.
+
+use std::collections::BTreeSet;
+
+use pubgauge_results::Trial;
+
+use crate::summary::Cell;
+use crate::units;
+
+/// One combination of what was varied of the load: payload, rate, devices. Rows are compared
+/// within it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    /// As it is shown: `payload = 1 KiB, rate = 5k/s`; empty where no load was varied.
+    pub label: String,
+    /// Axes and values of it, as they are shown.
+    pub values: Vec<(String, String)>,
+}
+
+/// Names the cells of one workload and gives back its points, in rising order of their values.
+///
+/// [`Cell::row`] becomes the system (where there are several), the name of the settings and the
+/// settings that were varied; [`Cell::label`] has the values of the load too. Results of before
+/// names were stored are told apart by version, then by the settings asked for, then by number.
+pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
+    let several = |of: &dyn Fn(&Trial) -> String| {
+        let all: BTreeSet<String> = cells.iter().map(|cell| of(cell.trials[0])).collect();
+        all.len() > 1
+    };
+    let systems = several(&|t| t.system.name.clone());
+    let settings = several(&|t| t.settings_name.clone());
+    let varied: Vec<String> = axes(cells)
+        .into_iter()
+        .filter(|axis| several(&|t| value(t, axis).unwrap_or_default().to_owned()))
+        .collect();
+    let of_settings = |axis: &str| axis.starts_with("settings");
+    let mut points: Vec<Point> = Vec::new();
+    let mut named = Vec::new();
+    for cell in cells.iter() {
+        let trial = cell.trials[0];
+        let of = |wanted: bool| -> Vec<(String, String)> {
+            let wanted = varied.iter().filter(|axis| of_settings(axis) == wanted);
+            let pairs = wanted.filter_map(|axis| {
+                let value = units::spaced(value(trial, axis)?);
+                Some((short(axis, &varied), value))
+            });
+            pairs.collect()
+        };
+        let equations = |pairs: &[(String, String)]| -> Vec<String> {
+            pairs
+                .iter()
+                .map(|(axis, v)| format!("{axis} = {v}"))
+                .collect()
+        };
+        let mut row: Vec<String> = Vec::new();
+        row.extend(systems.then(|| cell.system.clone()));
+        row.extend(Some(trial.settings_name.clone()).filter(|name| settings && !name.is_empty()));
+        row.extend(equations(&of(true)));
+        let values = of(false);
+        let point = Point {
+            label: equations(&values).join(", "),
+            values,
+        };
+        if !points.contains(&point) {
+            points.push(point.clone());
+        }
+        named.push((row, point));
+    }
+    points.sort_by(|a, b| {
+        let numbers = |point: &Point| -> Vec<f64> {
+            point
+                .values
+                .iter()
+                .map(|(_, value)| units::amount(value).unwrap_or(0.0))
+                .collect()
+        };
+        numbers(a)
+            .partial_cmp(&numbers(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    tell_apart(cells, &mut named);
+    for (cell, (row, point)) in cells.iter_mut().zip(named) {
+        let mut label = row.clone();
+        label.extend(Some(point.label.clone()).filter(|label| !label.is_empty()));
+        let or_system = |parts: Vec<String>| match parts.is_empty() {
+            true => cell.system.clone(),
+            false => parts.join(", "),
+        };
+        (cell.row, cell.label) = (or_system(row), or_system(label));
+        cell.point = points.iter().position(|p| *p == point).unwrap_or(0);
+    }
+    points
+}
+
+/// Names of the axes of all cells, each once, in the order of the study.
+fn axes(cells: &[Cell<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for axis in cells.iter().flat_map(|cell| &cell.trials[0].axes) {
+        if !names.contains(&axis.name) {
+            names.push(axis.name.clone());
+        }
+    }
+    names
+}
+
+fn value<'t>(trial: &'t Trial, axis: &str) -> Option<&'t str> {
+    let found = trial.axes.iter().find(|a| a.name == axis);
+    found.map(|axis| axis.value.as_str())
+}
+
+/// The last step of an axis' path; the whole path where another axis ends alike.
+fn short(axis: &str, all: &[String]) -> String {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+    match all.iter().filter(|other| last(other) == last(axis)).count() {
+        1 => last(axis),
+        _ => axis.to_owned(),
+    }
+}
+
+/// What tells rows apart: a name with its sign, and a value.
+type Way = dyn Fn(&Trial) -> Vec<(String, String)>;
+
+/// Makes rows of the same point differ: by version, by the settings asked for, at last by number.
+fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, Point)]) {
+    let version = |trial: &Trial| vec![(String::new(), trial.system.version.clone())];
+    let asked = |trial: &Trial| -> Vec<(String, String)> {
+        let pairs = trial.mappings.iter();
+        pairs
+            .map(|m| (format!("{} = ", m.setting), m.value.clone()))
+            .collect()
+    };
+    let ways: [&Way; 2] = [&version, &asked];
+    let alike = |named: &[(Vec<String>, Point)]| -> Vec<usize> {
+        let twice = |at: &usize| named.iter().filter(|n| **n == named[*at]).count() > 1;
+        (0..named.len()).filter(twice).collect()
+    };
+    for way in ways {
+        let group = alike(named);
+        let all: Vec<_> = group.iter().map(|at| way(cells[*at].trials[0])).collect();
+        for (nth, at) in group.into_iter().enumerate() {
+            let differs = |pair: &&(String, String)| all.iter().any(|o| !o.contains(pair));
+            let words = all[nth].iter().filter(differs);
+            named[at]
+                .0
+                .extend(words.map(|(name, value)| format!("{name}{value}")));
+        }
+    }
+    for (nth, at) in alike(named).into_iter().enumerate() {
+        named[at].0.push(format!("#{}", nth + 1));
+    }
+}

@@ -1,0 +1,356 @@
+//! The first screen: what carries its load, and who wins at what.
+
+use std::fmt::Write as _;
+
+use pubgauge_results::Results;
+
+use super::{END_TABLE, Page, begin_table, escape};
+use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
+use crate::summary::Workload;
+use crate::{units, words};
+
+/// Answers that the first screen has room for; more stand with their workloads.
+const WINS: usize = 12;
+
+/// Rows up to which the reasons of a workload are open.
+const OPEN_ROWS: usize = 12;
+
+/// Writes the section.
+pub(super) fn section(out: &mut String, page: &Page<'_>) {
+    let asked = page.answers.iter().any(|answer| !answer.asked.is_empty());
+    let question = match asked {
+        true => "Does it carry your load?",
+        false => "How much does it carry?",
+    };
+    let _ = writeln!(out, "<section id=\"answer\"><h2>{question}</h2>");
+    if page.answers.is_empty() {
+        out.push_str("<p>No trial has been measured.</p>");
+    }
+    if in_one_list(page) {
+        demands(out, page.results, &page.answers[0], "");
+        reasons(out, &page.answers[0], &page.summary.workloads[0]);
+    } else if !page.answers.is_empty() {
+        overview(out, page);
+    }
+    if wins_on_top(page) {
+        out.push_str("<h3>Who wins at what</h3>\n");
+        for (at, answer) in page.answers.iter().enumerate() {
+            if page.answers.len() > 1 {
+                let _ = writeln!(
+                    out,
+                    "<h4><a href=\"#w{}\">{}</a></h4>",
+                    at + 1,
+                    escape(&answer.workload)
+                );
+            }
+            wins(out, answer);
+        }
+    }
+    out.push_str("</section>\n");
+}
+
+/// One workload, one point: its rows are the answer, reasons and all.
+pub(super) fn in_one_list(page: &Page<'_>) -> bool {
+    page.answers.len() == 1 && page.summary.workloads[0].points.len() == 1
+}
+
+/// Whether the first screen has room for the winners.
+pub(super) fn wins_on_top(page: &Page<'_>) -> bool {
+    let all: usize = page.answers.iter().map(|answer| answer.wins.len()).sum();
+    let varied = page
+        .summary
+        .workloads
+        .iter()
+        .any(|workload| workload.points.len() > 1);
+    !varied && (1..=WINS).contains(&all)
+}
+
+/// What is asked, of which workloads.
+pub(super) fn demands(out: &mut String, results: &Results, answer: &WorkloadAnswer, of: &str) {
+    let of = match of {
+        "" => String::new(),
+        of => format!(" of {}", escape(of)),
+    };
+    let asked = escape(&answer.asked.join(" · "))
+        .replace("&lt;=", "≤")
+        .replace("&gt;=", "≥");
+    let _ = match (&asked[..], answer.by_default) {
+        ("", _) => writeln!(
+            out,
+            "<p class=\"where\">Asked{of}: nothing; flat out shows how much is carried.</p>"
+        ),
+        (asked, false) => writeln!(out, "<p class=\"where\">Asked{of}: <b>{asked}</b></p>"),
+        (asked, true) => {
+            let why = escape(answers::default_words(results));
+            writeln!(
+                out,
+                "<p class=\"where\">Asked{of}: <b>{asked}</b> ({why})</p>"
+            )
+        }
+    };
+}
+
+/// Rows against workloads and what was varied of the load.
+fn overview(out: &mut String, page: &Page<'_>) {
+    let mut names: Vec<&str> = Vec::new();
+    for cell in page
+        .summary
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.cells)
+    {
+        if !names.contains(&cell.row.as_str()) {
+            names.push(&cell.row);
+        }
+    }
+    let columns: Vec<(usize, usize)> = (0..page.answers.len())
+        .flat_map(|at| (0..page.summary.workloads[at].points.len()).map(move |point| (at, point)))
+        .collect();
+    let several = page.answers.len() > 1;
+    let mut axes: Vec<&str> = Vec::new();
+    let heads: Vec<(String, String)> = columns
+        .iter()
+        .map(|(at, point)| {
+            let workload = &page.summary.workloads[*at];
+            let values = &workload.points[*point].values;
+            for (axis, _) in values {
+                if !axes.contains(&axis.as_str()) {
+                    axes.push(axis);
+                }
+            }
+            let name = several.then_some(workload.name.as_str());
+            let parts = name
+                .into_iter()
+                .chain(values.iter().map(|(_, value)| value.as_str()));
+            (
+                parts.collect::<Vec<_>>().join(" · "),
+                workload.points[*point].label.clone(),
+            )
+        })
+        .collect();
+    let corner = if axes.is_empty() {
+        "system".to_owned()
+    } else {
+        axes.join(" · ")
+    };
+    let mut said: Vec<&[String]> = Vec::new();
+    for answer in &page.answers {
+        // Said once for all workloads that are asked the same.
+        if said.contains(&&answer.asked[..]) {
+            continue;
+        }
+        said.push(&answer.asked);
+        let alike = page
+            .answers
+            .iter()
+            .filter(|other| other.asked == answer.asked);
+        let names: Vec<&str> = alike.map(|other| other.workload.as_str()).collect();
+        let all = names.len() == page.answers.len();
+        let names = if all { String::new() } else { names.join(", ") };
+        demands(out, page.results, answer, &names);
+    }
+    let heads = heads.iter().map(|(head, title)| (&head[..], &title[..]));
+    let class = if columns.len() > 5 {
+        "overview many"
+    } else {
+        "overview"
+    };
+    begin_table(
+        out,
+        class,
+        "Which carries which load",
+        [(&corner[..], "")].into_iter().chain(heads),
+    );
+    for name in names {
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
+        for (at, point) in &columns {
+            let cells = &page.summary.workloads[*at].cells;
+            let found = cells
+                .iter()
+                .position(|cell| cell.row == *name && cell.point == *point);
+            let answer = found.map(|nth| &page.answers[*at].rows[nth]);
+            match answer {
+                Some(row) => {
+                    let _ = write!(
+                        out,
+                        "<td title=\"{}\">{}{}{}</td>",
+                        escape(&row.decided_by),
+                        mark(row.carries),
+                        in_short(row),
+                        left_and_cost(row)
+                    );
+                }
+                None => out.push_str("<td><small>not run</small></td>"),
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str(END_TABLE);
+}
+
+/// The figure that decided; flat out the rate and what it says.
+fn in_short(row: &RowAnswer) -> String {
+    match (row.carries, row.carried) {
+        (None, Some(carried)) => {
+            let bound = carried.bound.suffix().split(" (").next().unwrap_or("");
+            let rate = units::rate(carried.msgs_per_s);
+            format!("<b>{rate}</b><small>{bound}</small>")
+        }
+        _ => format!("<small>{}</small>", escape(&row.figure)),
+    }
+}
+
+/// Headroom and cost in a few words.
+fn left_and_cost(row: &RowAnswer) -> String {
+    let left = row
+        .times_better
+        .map(|times| format!("headroom {}×", units::digits(times)));
+    let cost = row
+        .cpu_us_per_msg
+        .map(|us| format!("CPU {}/msg", units::time(us * 1e3)));
+    let parts = left
+        .into_iter()
+        .chain(cost)
+        .map(|part| format!("<span>{part}</span>"));
+    match parts.collect::<Vec<_>>().join(" ") {
+        none if none.is_empty() => none,
+        parts => format!("<small class=\"cost\">{parts}</small>"),
+    }
+}
+
+fn mark(carries: Option<Carries>) -> String {
+    let Some(carries) = carries else {
+        return String::new();
+    };
+    let class = match carries {
+        Carries::Yes => "yes",
+        Carries::No => "no",
+        Carries::CannotTell => "open",
+    };
+    let meaning = escape(words::carries(carries));
+    format!(
+        "<span class=\"mark {class}\" title=\"{meaning}\">{}</span> ",
+        carries.word()
+    )
+}
+
+/// Each row with the figure that decided, what is left, and what it costs.
+pub(super) fn reasons(out: &mut String, answer: &WorkloadAnswer, workload: &Workload<'_>) {
+    let fold = answer.rows.len() > OPEN_ROWS;
+    if fold {
+        let rows = answer.rows.len();
+        let _ = writeln!(
+            out,
+            "<details><summary>Why, for each of {rows} rows</summary>"
+        );
+    }
+    for (point, at) in workload.points.iter().enumerate() {
+        if !at.label.is_empty() {
+            let _ = writeln!(out, "<p class=\"for\">{}</p>", escape(&at.label));
+        }
+        out.push_str("<ul class=\"reasons\">\n");
+        let rows = workload.cells.iter().zip(&answer.rows);
+        for (cell, row) in rows.filter(|(cell, _)| cell.point == point) {
+            let _ = writeln!(
+                out,
+                "<li>{}<div><strong>{}</strong> <span class=\"why\">{}</span>{}</div></li>",
+                mark(row.carries),
+                escape(&cell.row),
+                escape(&row.decided_by),
+                spare(row)
+            );
+        }
+        out.push_str("</ul>\n");
+    }
+    if fold {
+        out.push_str("</details>\n");
+    }
+}
+
+/// What is left, and what it costs.
+fn spare(row: &RowAnswer) -> String {
+    let cost = row.cpu_us_per_msg.map(|us| {
+        let time = units::time(us * 1e3);
+        format!("{time} of processor time a message (client and system)")
+    });
+    let spare: Vec<String> = row.headroom.iter().cloned().chain(cost).collect();
+    let lines = [
+        ("reason", row.reason.clone().unwrap_or_default()),
+        ("spare", spare.join(" · ")),
+    ];
+    let lines = lines.into_iter().filter(|(_, line)| !line.is_empty());
+    lines
+        .map(|(class, line)| format!("<small class=\"{class}\">{}</small>", escape(&line)))
+        .collect()
+}
+
+/// Who wins at what: sentences, or a table where the load was varied.
+pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
+    let points: Vec<&str> = answer
+        .wins
+        .iter()
+        .map(|win| win.at.as_str())
+        .fold(Vec::new(), once);
+    if points.len() <= 1 {
+        out.push_str("<dl class=\"wins\">\n");
+        for win in &answer.wins {
+            let (what, meaning) = (escape(win.what), escape(win.meaning));
+            let _ = writeln!(
+                out,
+                "<dt title=\"{meaning}\">{what}</dt><dd>{}</dd>",
+                escape(&win.who)
+            );
+        }
+        out.push_str("</dl>\n");
+        return;
+    }
+    let metrics: Vec<&str> = answer
+        .wins
+        .iter()
+        .map(|win| win.what)
+        .fold(Vec::new(), once);
+    let meaning = |metric: &str| {
+        answer
+            .wins
+            .iter()
+            .find(|win| win.what == metric)
+            .map_or("", |win| win.meaning)
+    };
+    let heads = ["load"]
+        .iter()
+        .chain(&metrics)
+        .map(|head| (*head, meaning(head)));
+    begin_table(
+        out,
+        "fold",
+        &format!("Who wins at what of {}", answer.workload),
+        heads,
+    );
+    for point in points {
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(point));
+        for metric in &metrics {
+            let win = answer
+                .wins
+                .iter()
+                .find(|win| win.at == point && win.what == *metric);
+            let (short, who) = win.map_or(("–", ""), |win| (&win.short, &win.who));
+            let _ = write!(
+                out,
+                "<td class=\"wrap\" data-name=\"{}\" title=\"{}\">{}</td>",
+                escape(metric),
+                escape(who),
+                escape(short)
+            );
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str(END_TABLE);
+}
+
+/// Keeps what is new.
+fn once<'t>(mut all: Vec<&'t str>, next: &'t str) -> Vec<&'t str> {
+    if !all.contains(&next) {
+        all.push(next);
+    }
+    all
+}

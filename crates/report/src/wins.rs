@@ -1,0 +1,362 @@
+//! Who wins at what.
+
+use std::fmt;
+
+use pubgauge_results::Trial;
+
+use crate::stats::{self, Estimate, Ratio};
+use crate::summary::{Bound, Cell};
+use crate::{units, words};
+
+/// A figure by which systems are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Deliveries per second; more is better.
+    Throughput,
+    /// Median latency; less is better.
+    MedianLatency,
+    /// 99th percentile of latency; less is better.
+    TailLatency,
+    /// Median round trip of ping-pong flows; less is better.
+    RoundTrip,
+    /// Processor time of client and system for one delivery; less is better.
+    CpuPerMessage,
+}
+
+impl Metric {
+    /// What cells are judged by: throughput flat out, where latency only shows how long the
+    /// queues are; latency when paced, where everybody delivers what is offered.
+    pub fn of(cells: &[&Cell<'_>]) -> Vec<Metric> {
+        if cells.iter().all(|cell| cell.flat_out()) {
+            return vec![Metric::Throughput, Metric::CpuPerMessage];
+        }
+        let round_trips = |trial: &&Trial| trial.round_trip_ns.is_some_and(|d| d.count > 0);
+        let any = cells.iter().flat_map(|cell| &cell.trials).any(round_trips);
+        let mut metrics = vec![Metric::MedianLatency, Metric::TailLatency];
+        metrics.extend(any.then_some(Metric::RoundTrip));
+        metrics.push(Metric::CpuPerMessage);
+        metrics
+    }
+
+    /// The figure of a trial; absent where the trial cannot tell (too few messages for the
+    /// percentile, a system out of sight).
+    pub fn figure(self, trial: &Trial) -> Option<f64> {
+        match self {
+            Metric::Throughput => Some(trial.delivered_msgs_per_s),
+            Metric::MedianLatency => Some(trial.latency_ns.quotable(0.5)? as f64),
+            Metric::TailLatency => Some(trial.latency_ns.quotable(0.99)? as f64),
+            Metric::RoundTrip => trial
+                .round_trip_ns
+                .and_then(|d| Some(d.quotable(0.5)? as f64)),
+            Metric::CpuPerMessage => {
+                let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
+                // A broker out of sight would look free: then there is no figure. A brokerless
+                // system works inside the client and needs no seconds of its own.
+                let system = trial
+                    .system_cpu_s
+                    .or_else(|| trial.system_in_client().then_some(0.0))?;
+                per_message(client + system, trial)
+            }
+        }
+    }
+
+    /// More is better.
+    pub fn more_is_better(self) -> bool {
+        self == Metric::Throughput
+    }
+
+    /// As the beginning of an answer.
+    pub fn superlative(self) -> &'static str {
+        match self {
+            Metric::Throughput => "most delivered",
+            Metric::MedianLatency => "lowest median latency",
+            Metric::TailLatency => "lowest 99th percentile of latency",
+            Metric::RoundTrip => "shortest median round trip",
+            Metric::CpuPerMessage => "least processor time per message (client and system)",
+        }
+    }
+
+    /// The figure in one line.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Metric::Throughput => words::figure("delivered"),
+            Metric::MedianLatency => words::figure("p50"),
+            Metric::TailLatency => words::figure("p99"),
+            Metric::RoundTrip => {
+                "From when a question should have been sent to the arrival of its answer."
+            }
+            Metric::CpuPerMessage => {
+                "Processor time of client and system together for one delivery: only together can a broker and a library be compared."
+            }
+        }
+    }
+
+    /// An estimate with its unit and, if it has one, the half width of its interval.
+    pub fn show_estimate(self, estimate: &Estimate) -> String {
+        let mean = self.show(estimate.mean);
+        let (Some(half_width), Some((_, unit))) = (estimate.half_width, mean.split_once(' '))
+        else {
+            return mean;
+        };
+        // The half width in the unit of the mean, whatever its own size.
+        let scale = match unit {
+            "k/s" => 1e3,
+            "M/s" => 1e6,
+            "G/s" => 1e9,
+            "µs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            _ => 1.0,
+        };
+        let half_width = if self == Metric::CpuPerMessage {
+            half_width * 1e3
+        } else {
+            half_width
+        };
+        let number = mean.trim_end_matches(unit).trim_end();
+        let decimals = number
+            .split_once('.')
+            .map_or(0, |(_, fraction)| fraction.len());
+        format!("{number} ±{:.decimals$} {unit}", half_width / scale)
+    }
+
+    /// An estimate with what it says of the most that is possible; only a figure that is exact has
+    /// an interval.
+    pub fn show_bound(self, estimate: &Estimate, bound: Bound) -> String {
+        match bound {
+            Bound::Exact => self.show_estimate(estimate),
+            bound => self.show(estimate.mean) + bound.suffix(),
+        }
+    }
+
+    /// The same in a few words: `2.36 M/s or more`.
+    pub fn show_bound_briefly(self, estimate: &Estimate, bound: Bound) -> String {
+        let more = if bound == Bound::AtLeast {
+            " or more"
+        } else {
+            ""
+        };
+        self.show(estimate.mean) + more
+    }
+
+    /// A value with its unit.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Metric::Throughput => units::rate(value),
+            Metric::MedianLatency | Metric::TailLatency | Metric::RoundTrip => units::time(value),
+            Metric::CpuPerMessage => units::time(value * 1e3),
+        }
+    }
+}
+
+/// Microseconds of processor time for one first delivery (for one message taken, where nobody
+/// listens).
+pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
+    let messages = if trial.expected > 0 {
+        trial.unique()
+    } else {
+        trial.published
+    };
+    (messages > 0).then(|| seconds * 1e6 / messages as f64)
+}
+
+/// Who wins at a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The metric.
+    pub metric: Metric,
+    /// The best, and everybody who may be as good or better; empty if there is no figure.
+    pub winners: Vec<Place>,
+    /// The next best.
+    pub runner_up: Option<Place>,
+    /// Cells that were compared.
+    pub compared: usize,
+    /// The reference broker's figure, where it ran.
+    pub ceiling: Option<Place>,
+}
+
+/// One place in an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// The cell's name within its point.
+    pub row: String,
+    /// Its figure.
+    pub estimate: Estimate,
+    /// What the figure says of what the system can do.
+    pub bound: Bound,
+    /// Its figure over the best one's; absent for the best itself and with a single repeat.
+    pub to_best: Option<Ratio>,
+}
+
+/// Ratio up to which two single figures are called equal: one repeat says nothing about chance,
+/// and differences of a few percent between runs of the same thing are ordinary.
+const SINGLE_TIE: f64 = 1.10;
+
+/// Compares cells by a metric: by valid repeats alone, but for the throughput, where a lower bound
+/// and a rate under overload say something too ([`Cell::carried`]).
+///
+/// Nobody is called slower than somebody whose figure is a lower bound that it exceeds, and nobody
+/// with a lower bound is called slower at all: more may have been possible.
+pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
+    let mut places: Vec<(Place, Vec<f64>)> = Vec::new();
+    let mut ceiling = None;
+    for cell in cells {
+        let (bound, values) = match (metric, cell.carried()) {
+            (Metric::Throughput, Some(carried)) => (carried.bound, carried.values),
+            (Metric::Throughput, None) => continue,
+            _ => (
+                Bound::Exact,
+                cell.valid().filter_map(|t| metric.figure(t)).collect(),
+            ),
+        };
+        let Some(estimate) = Estimate::of(&values) else {
+            continue;
+        };
+        let place = Place {
+            row: cell.row.clone(),
+            estimate,
+            bound,
+            to_best: None,
+        };
+        match cell.reference {
+            true => ceiling = Some(place),
+            false => places.push((place, values)),
+        }
+    }
+    places.sort_by(|a, b| {
+        let order = a.0.estimate.mean.total_cmp(&b.0.estimate.mean);
+        match metric.more_is_better() {
+            true => order.reverse(),
+            false => order,
+        }
+    });
+    let compared = places.len();
+    let mut answer = Answer {
+        metric,
+        winners: Vec::new(),
+        runner_up: None,
+        compared,
+        ceiling,
+    };
+    let Some((best, best_values)) = places.first().cloned() else {
+        return answer;
+    };
+    for (at, (mut place, values)) in places.into_iter().enumerate() {
+        if at > 0 {
+            place.to_best = stats::ratio(&values, &best_values, compared - 1);
+        }
+        let (own, most) = (place.estimate.mean, best.estimate.mean);
+        let apart = (own / most).max(most / own);
+        let equal = match place.to_best {
+            Some(ratio) => !ratio.is_clear(),
+            None => apart.is_nan() || apart <= SINGLE_TIE,
+        };
+        // Somebody further back with a wide interval ties too, whoever stands between.
+        if at == 0 || equal || place.bound == Bound::AtLeast {
+            answer.winners.push(place);
+        } else if answer.runner_up.is_none() {
+            answer.runner_up = Some(place);
+        }
+    }
+    answer
+}
+
+impl Answer {
+    fn show(&self, place: &Place) -> String {
+        let figure = self.metric.show_bound(&place.estimate, place.bound);
+        format!("{} {figure}", place.row)
+    }
+
+    /// How much better the best is than the next one, with the interval: `2.94 times (2.80 to 3.10)`.
+    fn times(&self, next: &Place) -> Option<String> {
+        let ratio = next.to_best?;
+        let (low, mid, high) = match ratio.ratio < 1.0 {
+            true => (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low),
+            false => (ratio.low, ratio.ratio, ratio.high),
+        };
+        let [low, mid, high] = [low, mid, high].map(units::digits);
+        Some(match self.winners[0].bound {
+            Bound::AtLeast => format!("{low} times apart at least"),
+            _ => format!("{mid} times apart ({low} to {high})"),
+        })
+    }
+}
+
+impl Answer {
+    /// Who wins, in one sentence that claims no more than the figures do.
+    pub fn who(&self) -> String {
+        let Some(best) = self.winners.first() else {
+            return "no valid figure to compare".to_owned();
+        };
+        let mut who = match (&self.winners[..], &self.runner_up) {
+            (_, _) if self.compared == 1 && best.bound == Bound::Exact => {
+                format!("{}, the only valid figure", self.show(best))
+            }
+            (_, _) if self.compared == 1 => format!("{}, the only figure", self.show(best)),
+            ([best], Some(next)) => {
+                let times = self.times(next).map(|times| format!(": {times}"));
+                format!(
+                    "{}, then {}{}",
+                    self.show(best),
+                    self.show(next),
+                    times.unwrap_or_default()
+                )
+            }
+            (tied, next) => {
+                let all: Vec<String> = tied.iter().map(|place| self.show(place)).collect();
+                let bounds = tied.iter().any(|place| place.bound != Bound::Exact);
+                let what = if bounds { "order" } else { "winner" };
+                // Of the others only the best is known to be ahead.
+                let next = next.as_ref().filter(|_| bounds);
+                let ahead =
+                    next.map(|next| format!("; {} is ahead of {}", best.row, self.show(next)));
+                format!(
+                    "no clear {what} among {}{}",
+                    all.join(", "),
+                    ahead.unwrap_or_default()
+                )
+            }
+        };
+        let single = self
+            .winners
+            .iter()
+            .chain(&self.runner_up)
+            .filter(|place| place.estimate.n == 1);
+        let bounds: Vec<Bound> = single.map(|place| place.bound).collect();
+        if self.compared > 1 && !bounds.is_empty() {
+            let valid = if bounds.iter().all(|bound| *bound == Bound::Exact) {
+                "valid "
+            } else {
+                ""
+            };
+            who += &format!(" (one {valid}repeat: could be chance)");
+        }
+        if let Some(ceiling) = &self.ceiling {
+            let figure = self.metric.show(ceiling.estimate.mean);
+            who += &format!("; reference broker: {figure}{}", ceiling.bound.suffix());
+        }
+        who
+    }
+
+    /// Who wins, in a few words.
+    pub fn short(&self) -> String {
+        match &self.winners[..] {
+            [] => "–".to_owned(),
+            [best] => format!(
+                "{} {}",
+                best.row,
+                self.metric.show_bound_briefly(&best.estimate, best.bound)
+            ),
+            tied => {
+                let names: Vec<&str> = tied.iter().map(|place| place.row.as_str()).collect();
+                format!("open: {}", names.join(", "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.metric.superlative(), self.who())
+    }
+}

@@ -1,0 +1,109 @@
+//! One line for every word that a reader may not know: shown on hover, and printed in full where
+//! there is nothing to hover over.
+
+use pubgauge_results::Status;
+
+use crate::answers::Carries;
+
+/// What a verdict means.
+pub fn verdict(status: Status) -> &'static str {
+    match status {
+        Status::Valid => {
+            "The figures describe the system: steady, nothing lost, the client not the limit."
+        }
+        Status::Unsteady => {
+            "No steady state: rate or latency wandered, so no figure stands for the whole."
+        }
+        Status::ClientBound => {
+            "The measuring client, or the machine it shares with the system, was the limit: a rate is a lower bound, latencies are not quoted."
+        }
+        Status::Overloaded => {
+            "More was offered than the system carried: its queue grew. A rate is what it carried under overload; latencies are not quoted."
+        }
+        Status::Lossy => "Messages were lost or repeated against what the settings promise.",
+        Status::Broken => "The trial did not run as planned: no figure of it counts.",
+    }
+}
+
+/// What an answer to "does it carry your load?" means.
+pub fn carries(carries: Carries) -> &'static str {
+    match carries {
+        Carries::Yes => "Every repeat met everything that was asked.",
+        Carries::No => {
+            "At least one repeat did not meet what was asked, and the system was at fault."
+        }
+        Carries::CannotTell => {
+            "The figures do not say: the client or the machine was the limit, there was no steady state, or too little was measured."
+        }
+    }
+}
+
+/// What the figures mean, by the names that stand over columns.
+pub const FIGURES: [(&str, &str); 18] = [
+    (
+        "verdict",
+        "Whether the figures of a trial can be trusted, by written rules.",
+    ),
+    (
+        "delivered",
+        "Messages that arrived at subscribers per second of the measurement; repeated ones count once.",
+    ),
+    (
+        "latency",
+        "From when a message should have been sent to its arrival at the subscriber, on one clock; the client's own lateness is in it.",
+    ),
+    (
+        "p50",
+        "Median latency: half of the deliveries were at most this late.",
+    ),
+    ("p90", "Nine of ten deliveries were at most this late."),
+    ("p99", "99 of 100 deliveries were at most this late."),
+    ("p99.9", "999 of 1000 deliveries were at most this late."),
+    ("p99.99", "9999 of 10000 deliveries were at most this late."),
+    (
+        "lost",
+        "Deliveries that were due and never came, over all repeats.",
+    ),
+    (
+        "duplicated",
+        "Deliveries of a message that the subscriber had already got, over all repeats.",
+    ),
+    (
+        "reordered",
+        "Deliveries overtaken by a later message of the same publisher and topic, over all repeats.",
+    ),
+    (
+        "refused",
+        "Messages that the system or its client library did not take, over all repeats.",
+    ),
+    (
+        "not sent",
+        "Messages that were due but could not be handed over before the end, over all repeats.",
+    ),
+    (
+        "under way",
+        "Deliveries that were still coming when the trial ended: neither delivered nor lost; their latencies are not known.",
+    ),
+    (
+        "system CPU",
+        "Processor time of the system's own processes for one delivery, µs; none of its own: the system works inside the client.",
+    ),
+    (
+        "client CPU",
+        "Processor time of publishers and subscribers with their libraries for one delivery, µs.",
+    ),
+    (
+        "system memory",
+        "Largest resident memory of the system's processes during the measurement.",
+    ),
+    (
+        "reference broker",
+        "pubgauge's own minimal broker: no product, but the ceiling that the others are held against.",
+    ),
+];
+
+/// What a figure means; empty for one without an entry.
+pub fn figure(name: &str) -> &'static str {
+    let found = FIGURES.iter().find(|(figure, _)| *figure == name);
+    found.map_or("", |(_, meaning)| meaning)
+}

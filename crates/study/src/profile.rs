@@ -1,0 +1,187 @@
+//! Profiles: named settings, read from `profiles.toml`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use pubgauge_driver::{Mapping, Settings, Unsupported};
+use serde::Deserialize;
+
+use crate::plan::{Plan, PlannedTrial};
+
+/// The profile that is filled in for each driver by [`Plan::tune`].
+pub const TUNED: &str = "tuned";
+
+/// A named bundle of settings.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Profile {
+    /// As `--profile` and `profile = "..."` take it.
+    pub name: String,
+    /// What it is for, in one sentence.
+    pub about: String,
+    /// What it promises: a system that cannot honour one of these is left out.
+    #[serde(default)]
+    pub ask: Settings,
+    /// Tuning: a system that has nothing for one of these keeps its own value.
+    #[serde(default)]
+    pub wish: Settings,
+}
+
+/// What the documentation behind a driver recommends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tuned {
+    /// Where each recommendation stands.
+    pub sources: Vec<String>,
+    #[serde(default)]
+    always: Settings,
+    #[serde(default)]
+    paced: Settings,
+    #[serde(default)]
+    flat_out: Settings,
+}
+
+impl Tuned {
+    /// The settings for workloads that keep to a schedule, or have a flow that is flat out.
+    pub fn settings(&self, flat_out: bool) -> Settings {
+        self.always.with(match flat_out {
+            true => &self.flat_out,
+            false => &self.paced,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Book {
+    profile: Vec<Profile>,
+    tuned: BTreeMap<String, Tuned>,
+}
+
+static BOOK: LazyLock<Book> = LazyLock::new(|| {
+    toml::from_str(include_str!("../profiles.toml")).expect("the built-in profiles are tested")
+});
+
+static NAMES: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| profiles().iter().map(|p| p.name.as_str()).collect());
+
+/// All profiles, in the order in which they are shown.
+pub fn profiles() -> &'static [Profile] {
+    &BOOK.profile
+}
+
+/// What `tuned` stands for, by driver.
+pub fn tuned() -> &'static BTreeMap<String, Tuned> {
+    &BOOK.tuned
+}
+
+/// Names of the profiles.
+pub(crate) fn names() -> &'static [&'static str] {
+    &NAMES
+}
+
+/// The profile of this name.
+pub(crate) fn profile(name: &str) -> Option<&'static Profile> {
+    profiles().iter().find(|profile| profile.name == name)
+}
+
+impl Plan {
+    /// Fills the profile `tuned` in; `driver` tells the name of a system's driver.
+    pub fn tune(&mut self, driver: impl Fn(&str) -> Option<String>) {
+        let tuned_trials = |t: &&mut PlannedTrial| t.profile.as_deref() == Some(TUNED);
+        for trial in self.trials.iter_mut().filter(tuned_trials) {
+            let flows = &trial.workload.flows;
+            let flat_out = flows.iter().any(|flow| flow.arrivals.is_flat_out());
+            let driver = driver(&trial.system);
+            if let Some(tuned) = driver.and_then(|driver| tuned().get(&driver)) {
+                trial.wish = tuned.settings(flat_out);
+            }
+        }
+    }
+
+    /// Puts what profiles wish for under what is asked for, as far as the systems have it;
+    /// `resolve` as in [`Plan::split_unsupported`]. The rest is told by
+    /// [`PlannedTrial::mappings`].
+    pub fn grant_wishes(
+        &mut self,
+        mut resolve: impl FnMut(&str, &Settings) -> Result<(), Vec<Unsupported>>,
+    ) {
+        for trial in &mut self.trials {
+            let mut wish = std::mem::take(&mut trial.wish);
+            for asked in std::iter::once(&trial.settings).chain(&trial.of_flows) {
+                // Each round takes at least one wish away.
+                while let Err(refused) = resolve(&trial.system, &wish.with(asked)) {
+                    let before = trial.not_granted.len();
+                    for refusal in refused {
+                        let name = &refusal.setting;
+                        if wish.has(name) && !asked.has(name) {
+                            wish = wish.without(name);
+                            trial.not_granted.push(refusal);
+                        }
+                    }
+                    if trial.not_granted.len() == before {
+                        break;
+                    }
+                }
+            }
+            for asked in std::iter::once(&mut trial.settings).chain(&mut trial.of_flows) {
+                *asked = wish.with(asked);
+            }
+        }
+    }
+}
+
+impl PlannedTrial {
+    /// What its settings became: `resolved`, and what its profile wished for in vain.
+    pub fn mappings(&self, mut resolved: Vec<Mapping>) -> Vec<Mapping> {
+        for wish in &self.not_granted {
+            let not_granted = format!("not to be had here ({})", wish.reason);
+            match resolved.iter_mut().find(|m| m.setting == wish.setting) {
+                Some(own) => {
+                    own.native = format!("{}; the profile's wish is {not_granted}", own.native);
+                    own.value.clone_from(&wish.value);
+                }
+                None => resolved.push(Mapping {
+                    setting: wish.setting.clone(),
+                    value: wish.value.clone(),
+                    native: not_granted,
+                }),
+            }
+        }
+        resolved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_profiles_are_sound() {
+        let expected = [
+            "default",
+            "tuned",
+            "latency",
+            "throughput",
+            "durable",
+            "constrained",
+        ];
+        assert_eq!(names(), expected);
+        for profile in profiles() {
+            assert!(!profile.about.is_empty(), "{}", profile.name);
+            assert!(profile.ask.native.is_empty() && profile.wish.native.is_empty());
+            let both = |name: &&&str| profile.ask.has(name) && profile.wish.has(name);
+            assert_eq!(Settings::NAMES.iter().find(both), None, "{}", profile.name);
+        }
+        for (driver, tuned) in tuned() {
+            assert!(!tuned.sources.is_empty(), "{driver} names no source");
+            for flat_out in [false, true] {
+                // Promises are the application's to ask for.
+                let settings = tuned.settings(flat_out);
+                for promise in ["reliability", "durability", "session", "pattern", "on-full"] {
+                    assert!(!settings.has(promise), "{driver}: {promise}");
+                }
+            }
+        }
+    }
+}
