@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{Conductor, Link, Live, Nanos, Observer, Outcome, Phase, Role, SECOND, TrialRecord};
+use super::{Conductor, Link, Live, Nanos, Observer, Outcome, Phase, Role, TrialRecord};
 use crate::live::{Counters, ThreadOf};
 use crate::recording::Recording;
 use crate::worker::{Command, Positions, Report};
