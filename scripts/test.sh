@@ -1,0 +1,42 @@
+#!/bin/sh
+# All tests of the workspace, in two groups side by side: real systems spend most of their time starting,
+# waiting and stopping. Tests of one group never meet: what looks at /dev/shm, or finds others by
+# multicast, is all in the first.
+#   usage: scripts/test.sh CARGO FEATURES
+set -eu
+cargo="$1"
+features="$2"
+cd "$(dirname "$0")/.."
+list=$(mktemp "${TMPDIR:-/tmp}/pubgauge-tests.XXXXXX")
+trap 'rm -f "$list" "$list".*' EXIT
+
+"$cargo" test --workspace --locked --features "$features" --no-run --message-format=json-render-diagnostics >"$list"
+# Lines of "FOLDER PROGRAM", as cargo would run them.
+sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true},"features".*"executable":"\([^"]*\)".*/\1 \2/p' "$list" >"$list.all"
+[ -s "$list.all" ] || {
+    echo "cargo built no tests" >&2
+    exit 1
+}
+first='/crates/(pubgauge|report|drivers/cyclonedds|drivers/fastdds|drivers/dds-mixed) '
+grep -E "$first" "$list.all" >"$list.1"
+grep -Ev "$first" "$list.all" >"$list.2"
+
+run() { # GROUP
+    failed=""
+    while read -r folder program; do
+        echo "     Running ${program##*/}"
+        (cd "$folder" && CARGO="$cargo" CARGO_MANIFEST_DIR="$folder" "$program") </dev/null ||
+            failed="$failed ${program##*/}"
+    done <"$list.$1"
+    echo "$failed" >"$list.failed.$1"
+}
+run 2 >"$list.out" 2>&1 &
+run 1 2>&1
+wait
+cat "$list.out"
+"$cargo" test --workspace --locked --features "$features" --doc
+failed=$(cat "$list.failed.1" "$list.failed.2" | tr -d '\n')
+[ -z "$failed" ] || {
+    echo "failed:$failed" >&2
+    exit 1
+}
