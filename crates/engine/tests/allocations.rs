@@ -13,9 +13,7 @@ use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
 use pubgauge_engine::link::local;
-use pubgauge_workload::{
-    Arrivals, Device, Exchange, Flow, Phases, Publisher, SECOND, Sizes, Subscriber, Until, Workload,
-};
+use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 struct Counting;
 
@@ -55,41 +53,11 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 fn workload(arrivals: Arrivals, messages: u64) -> Workload {
-    let device = |name: &str| Device {
-        name: name.into(),
-        ..Device::default()
-    };
-    let flow = Flow {
-        name: "flow".into(),
-        publishers: vec![Publisher {
-            device: 0,
-            topics: vec!["a/b".into()],
-        }],
-        subscribers: vec![Subscriber {
-            device: 1,
-            filters: vec!["a/b".into()],
-            group: None,
-        }],
-        arrivals,
-        size: Sizes::Fixed { bytes: 64 },
-        start_offset: 0,
-        active_for: None,
-        exchange: Exchange::OneWay,
-        window: Some(2_000),
-        settings: 0,
-    };
-    let phases = Phases {
-        warm_up: Until::Time(SECOND / 5),
-        measure: Until::Count(messages, 60 * SECOND),
-        ..Phases::default()
-    };
-    Workload {
-        name: "allocations".into(),
-        devices: vec![device("p"), device("s")],
-        flows: vec![flow],
-        phases,
-        seed: 1,
-    }
+    let mut workload = Workload::fan(1, 1, arrivals);
+    workload.flows[0].window = Some(2_000);
+    workload.phases.warm_up = Until::Time(SECOND / 5);
+    workload.phases.measure = Until::Count(messages, 60 * SECOND);
+    workload
 }
 
 /// Allocations of the workers' threads for a whole trial.

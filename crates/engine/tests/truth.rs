@@ -10,60 +10,16 @@ use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::{Encoded, Place, local};
 use pubgauge_engine::times::Measure;
-use pubgauge_workload::{
-    Arrivals, Device, Exchange, Flow, Phases, Publisher, SECOND, Sizes, Subscriber, Until, Workload,
-};
+use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
 
 const MARK: Mark = Mark::from_seed(21);
 
-fn device(name: &str) -> Device {
-    Device {
-        name: name.into(),
-        ..Device::default()
-    }
-}
-
 /// `publishers` devices on a topic each, all heard by each of `subscribers` devices.
 fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
-    let devices = (0..publishers)
-        .map(|p| device(&format!("pub{p}")))
-        .chain((0..subscribers).map(|s| device(&format!("sub{s}"))))
-        .collect();
-    let flow = Flow {
-        name: "flow".into(),
-        publishers: (0..publishers)
-            .map(|p| Publisher {
-                device: p,
-                topics: vec![format!("t/{p}")],
-            })
-            .collect(),
-        subscribers: (0..subscribers)
-            .map(|s| Subscriber {
-                device: publishers + s,
-                filters: vec!["t/#".into()],
-                group: None,
-            })
-            .collect(),
-        arrivals,
-        size: Sizes::Fixed { bytes: 64 },
-        start_offset: 0,
-        active_for: None,
-        exchange: Exchange::OneWay,
-        window: None,
-        settings: 0,
-    };
-    let phases = Phases {
-        warm_up: Until::Time(SECOND),
-        measure: Until::Time(20 * SECOND),
-        ..Phases::default()
-    };
-    Workload {
-        name: "test".into(),
-        devices,
-        flows: vec![flow],
-        phases,
-        seed: 7,
-    }
+    let mut workload = Workload::fan(publishers, subscribers, arrivals);
+    workload.phases.warm_up = Until::Time(SECOND);
+    workload.phases.measure = Until::Time(20 * SECOND);
+    workload
 }
 
 struct Run {

@@ -19,9 +19,7 @@ use pubgauge_results::model::Distribution;
 use pubgauge_results::verdict::thresholds;
 use pubgauge_runner::trial::prepare_thread;
 use pubgauge_testbed::{Catalog, NoiseMeter, Testbed};
-use pubgauge_workload::{
-    Arrivals, Device, Exchange, Flow, Phases, Publisher, SECOND, Sizes, Subscriber, Until, Workload,
-};
+use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
@@ -227,45 +225,16 @@ fn noise() -> Result<Distribution> {
 
 /// One publisher and `subscribers` subscribers on one topic of six bytes.
 fn pair(arrivals: Arrivals, subscribers: u32) -> Workload {
-    let named = |name: String| Device {
-        name,
-        ..Device::default()
-    };
-    let mut devices = vec![named("calibrate-pub".into())];
-    devices.extend((0..subscribers).map(|s| named(format!("calibrate-sub-{s}"))));
-    let flow = Flow {
-        name: "calibrate".into(),
-        publishers: vec![Publisher {
-            device: 0,
-            topics: vec!["gauge1".into()],
-        }],
-        subscribers: (1..=subscribers)
-            .map(|device| Subscriber {
-                device,
-                filters: vec!["gauge1".into()],
-                group: None,
-            })
-            .collect(),
-        arrivals,
-        size: Sizes::Fixed { bytes: 64 },
-        start_offset: 0,
-        active_for: None,
-        exchange: Exchange::OneWay,
-        window: None,
-        settings: 0,
-    };
-    let phases = Phases {
-        warm_up: Until::Time(PART / 4),
-        measure: Until::Time(PART),
-        ..Phases::default()
-    };
-    Workload {
-        name: "calibrate".into(),
-        devices,
-        flows: vec![flow],
-        phases,
-        seed: 1,
+    const TOPIC: &str = "gauge1";
+    let mut workload = Workload::fan(1, subscribers, arrivals);
+    let flow = &mut workload.flows[0];
+    flow.publishers[0].topics = vec![TOPIC.into()];
+    for subscriber in &mut flow.subscribers {
+        subscriber.filters = vec![TOPIC.into()];
     }
+    workload.phases.warm_up = Until::Time(PART / 4);
+    workload.phases.measure = Until::Time(PART);
+    workload
 }
 
 fn spec(

@@ -7,6 +7,7 @@ pub mod audience;
 pub mod census;
 pub mod check;
 mod draws;
+mod fan;
 pub mod filter;
 pub mod mark;
 pub mod schedule;

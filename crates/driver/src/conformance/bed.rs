@@ -1,6 +1,6 @@
 //! What checks stand on: fleets with what they reported, and pairs of publishers and subscribers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Lifecycle;
@@ -58,7 +58,10 @@ pub(super) struct Heard {
 #[derive(Default)]
 pub(super) struct Seen {
     pub changes: Vec<(ClientId, Change)>,
+    /// Without sentinels: a slow system brings those when nobody waits for them any more.
     pub delivered: Vec<Heard>,
+    /// Which subscriber had a sentinel of which stream, once for each.
+    pub sentinels: Vec<(ClientId, u32)>,
     pub damaged: Vec<String>,
     pub acknowledged: Vec<(ClientId, u64, Acknowledgement)>,
     reads: u64,
@@ -89,6 +92,10 @@ impl Events for Seen {
                 header.sequence,
                 delivery.payload.len()
             ));
+        }
+        if header.kind == Kind::Sentinel {
+            self.sentinels.push((client, header.stream));
+            return;
         }
         self.delivered.push(Heard {
             client,
@@ -228,7 +235,7 @@ impl Pair {
     /// Sends sentinels until each subscriber has one of each publisher, then forgets them.
     pub fn prove(&mut self, subscribers: usize) -> Result<(), String> {
         let start = self.out.clock.now();
-        let mut heard: HashMap<(u32, u32), bool> = HashMap::new();
+        let mut heard = HashSet::new();
         while heard.len() < subscribers * self.senders.len() {
             if self.out.clock.now() - start > PATIENCE {
                 return Err(format!(
@@ -243,11 +250,9 @@ impl Pair {
             }
             self.out.poll(5_000_000)?;
             self.into.poll(20_000_000)?;
-            for message in self.into.seen.delivered.drain(..) {
-                heard.insert((message.client.0, message.stream), true);
-            }
+            heard.extend(self.into.seen.sentinels.iter().copied());
         }
-        // What is still on its way must not be taken for what follows.
+        // Acknowledgements that are still on their way must not be taken for those that follow.
         self.quiet()?;
         self.into.seen.delivered.clear();
         self.out.seen.acknowledged.clear();
@@ -256,8 +261,9 @@ impl Pair {
 
     pub fn quiet(&mut self) -> Result<(), String> {
         let mut count = usize::MAX;
-        while count != self.into.seen.delivered.len() {
-            count = self.into.seen.delivered.len();
+        let heard = |seen: &Seen| seen.delivered.len() + seen.sentinels.len();
+        while count != heard(&self.into.seen) {
+            count = heard(&self.into.seen);
             let until = self.out.clock.now() + SILENCE / 3;
             while self.out.clock.now() < until {
                 self.out.poll(1_000_000)?;
@@ -367,6 +373,26 @@ impl Rig {
                 return Err(format!("{what}: not within 10 s"));
             }
             self.poll(20_000_000)?;
+        }
+    }
+
+    /// Brings a client back that went. A server that has just come back itself may refuse it at first,
+    /// as applications know: it tries again until patience ends.
+    pub fn reconnect(&mut self, client: ClientId) -> Result<Change, String> {
+        let start = self.clock.now();
+        loop {
+            self.fleet.reconnect(client).map_err(|e| e.to_string())?;
+            let connected = |c: &Change| matches!(c, Change::Connected { .. });
+            match self.await_change(client, "reconnect", connected) {
+                Err(why) if self.clock.now() - start > PATIENCE => return Err(why),
+                Err(_) => {
+                    let failed = |c: &Change| matches!(c, Change::Failed(_) | Change::Closed);
+                    let changes = &mut self.seen.changes;
+                    changes.retain(|(c, change)| *c != client || !failed(change));
+                    self.poll(SILENCE)?;
+                }
+                connected => return connected,
+            }
         }
     }
 

@@ -128,12 +128,7 @@ impl Bed<'_> {
     /// was there.
     pub(super) fn come_back(&self, pair: &mut Pair) -> Result<bool, String> {
         let into = &mut pair.into;
-        into.fleet
-            .reconnect(ClientId(0))
-            .map_err(|e| e.to_string())?;
-        let back = into.await_change(ClientId(0), "reconnect", |c| {
-            matches!(c, Change::Connected { .. })
-        })?;
+        let back = into.reconnect(ClientId(0))?;
         let present = matches!(
             back,
             Change::Connected {

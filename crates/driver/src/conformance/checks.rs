@@ -290,13 +290,7 @@ fn publisher_crash(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.out.fleet.abort(client);
     pair.out.poll(50_000_000)?;
     pair.out.seen.changes.clear();
-    pair.out
-        .fleet
-        .reconnect(client)
-        .map_err(|e| e.to_string())?;
-    let change = pair.out.await_change(client, "reconnect", |c| {
-        matches!(c, Change::Connected { .. })
-    })?;
+    let change = pair.out.reconnect(client)?;
     if let Change::Connected {
         address: Some(address),
         ..
@@ -350,13 +344,7 @@ fn killed(bed: &mut Bed<'_>) -> Result<(), String> {
         }
         rig.seen.changes.clear();
     }
-    pair.out
-        .fleet
-        .reconnect(client)
-        .map_err(|e| e.to_string())?;
-    pair.out.await_change(client, "reconnect", |c| {
-        matches!(c, Change::Connected { .. })
-    })?;
+    pair.out.reconnect(client)?;
     resubscribe(bed, &mut pair)?;
     pair.into.seen.delivered.clear();
     hears_again(&mut pair)?;
@@ -366,13 +354,7 @@ fn killed(bed: &mut Bed<'_>) -> Result<(), String> {
 /// Brings the subscriber of `t0` back.
 fn resubscribe(bed: &Bed<'_>, pair: &mut Pair) -> Result<(), String> {
     let client = ClientId(0);
-    pair.into
-        .fleet
-        .reconnect(client)
-        .map_err(|e| e.to_string())?;
-    pair.into.await_change(client, "reconnect", |c| {
-        matches!(c, Change::Connected { .. })
-    })?;
+    pair.into.reconnect(client)?;
     pair.into.subscribe(client, &bed.topic("t0"))
 }
 

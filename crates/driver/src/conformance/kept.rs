@@ -68,13 +68,7 @@ fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.into.seen.changes.clear();
     pair.out.seen.changes.clear();
     pair.into.seen.delivered.clear();
-    pair.out
-        .fleet
-        .reconnect(publisher)
-        .map_err(|e| e.to_string())?;
-    let back = pair.out.await_change(publisher, "reconnect", |c| {
-        matches!(c, Change::Connected { .. })
-    })?;
+    let back = pair.out.reconnect(publisher)?;
     match back {
         // What stood at the old address is gone with it: a subscriber that comes now. A server comes
         // back where it was.

@@ -82,11 +82,13 @@ fn counts_agree(mqtt: &str) {
         };
         let broker = Mosquitto::start();
         exchange(broker.port, settings.clone());
-        let [packets, received, sent] = broker.counters([
-            "messages/received",
-            "publish/messages/received",
-            "publish/messages/sent",
-        ]);
+        let [packets, received, sent] = broker
+            .counters([
+                "messages/received",
+                "publish/messages/received",
+                "publish/messages/sent",
+            ])
+            .map(|count| count as u64);
         assert_eq!(sent, 2 * COUNT, "{mqtt} {reliability:?}");
         // mosquitto 2.0.11 leaves QoS 2 out of its count of PUBLISH received. Its count of all
         // packets received has them: CONNECT, SUBSCRIBE (subscribers), DISCONNECT, and for each

@@ -214,7 +214,9 @@ impl Sending {
                 match self.hand_over(fleet, local, turn, kind, now, now, size, None) {
                     Publish::Accepted => {
                         let state = &mut self.locals[local as usize];
-                        tokens += u64::from(self.spread[(state.first_stream + turn) as usize]);
+                        if window.is_some() {
+                            tokens += u64::from(self.spread[(state.first_stream + turn) as usize]);
+                        }
                         state.turn = if turn + 1 == state.topics {
                             0
                         } else {

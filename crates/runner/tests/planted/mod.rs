@@ -16,9 +16,7 @@ use pubgauge_results::verdict::judge;
 use pubgauge_runner::convert::{self, Asked};
 use pubgauge_runner::observe::Observed;
 use pubgauge_runner::trial::circumstances;
-use pubgauge_workload::{
-    Arrivals, Device, Exchange, Flow, Phases, Publisher, SECOND, Sizes, Subscriber, Until, Workload,
-};
+use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 /// When the simulated clock starts, ns.
 const START: u64 = SECOND;
@@ -26,49 +24,10 @@ const START: u64 = SECOND;
 /// `publishers` devices on a topic each, all heard by each of `subscribers` devices; 2 s of warm-up,
 /// 10 s of measurement.
 pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
-    let device = |name: String| Device {
-        name,
-        ..Device::default()
-    };
-    let devices = (0..publishers)
-        .map(|p| device(format!("pub{p}")))
-        .chain((0..subscribers).map(|s| device(format!("sub{s}"))))
-        .collect();
-    let flow = Flow {
-        name: "flow".into(),
-        publishers: (0..publishers)
-            .map(|p| Publisher {
-                device: p,
-                topics: vec![format!("t/{p}")],
-            })
-            .collect(),
-        subscribers: (0..subscribers)
-            .map(|s| Subscriber {
-                device: publishers + s,
-                filters: vec!["t/#".into()],
-                group: None,
-            })
-            .collect(),
-        arrivals,
-        size: Sizes::Fixed { bytes: 64 },
-        start_offset: 0,
-        active_for: None,
-        exchange: Exchange::OneWay,
-        window: None,
-        settings: 0,
-    };
-    let phases = Phases {
-        warm_up: Until::Time(2 * SECOND),
-        measure: Until::Time(10 * SECOND),
-        ..Phases::default()
-    };
-    Workload {
-        name: "test".into(),
-        devices,
-        flows: vec![flow],
-        phases,
-        seed: 7,
-    }
+    let mut workload = Workload::fan(publishers, subscribers, arrivals);
+    workload.phases.warm_up = Until::Time(2 * SECOND);
+    workload.phases.measure = Until::Time(10 * SECOND);
+    workload
 }
 
 /// A trial, and what really happened in it.

@@ -140,7 +140,7 @@ impl Mosquitto {
 
     /// Its own counts under `$SYS/broker/`, once it has brought them up to date. Nobody else may
     /// be subscribed to `$SYS`.
-    pub fn counters<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
+    pub fn counters<const N: usize>(&self, names: [&str; N]) -> [i64; N] {
         std::thread::sleep(Duration::from_millis(2500));
         let mut command = Command::new("mosquitto_sub");
         let port = self.port.to_string();

@@ -1,0 +1,48 @@
+//! The plainest workload: everybody who subscribes hears everybody who publishes.
+
+use crate::{Arrivals, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber, Workload};
+
+impl Workload {
+    /// One flow of 64-byte messages from `publishers` devices, each on a topic of its own
+    /// (`t/0`, `t/1`, ...), to `subscribers` devices with the filter `t/#`. Phases are the default.
+    /// For calibration and tests, which change what matters to them.
+    pub fn fan(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
+        let device = |name: String| Device {
+            name,
+            ..Device::default()
+        };
+        let flow = Flow {
+            name: "flow".into(),
+            publishers: (0..publishers)
+                .map(|p| Publisher {
+                    device: p,
+                    topics: vec![format!("t/{p}")],
+                })
+                .collect(),
+            subscribers: (0..subscribers)
+                .map(|s| Subscriber {
+                    device: publishers + s,
+                    filters: vec!["t/#".into()],
+                    group: None,
+                })
+                .collect(),
+            arrivals,
+            size: Sizes::Fixed { bytes: 64 },
+            start_offset: 0,
+            active_for: None,
+            exchange: Exchange::OneWay,
+            window: None,
+            settings: 0,
+        };
+        Workload {
+            name: "fan".into(),
+            devices: (0..publishers)
+                .map(|p| device(format!("pub{p}")))
+                .chain((0..subscribers).map(|s| device(format!("sub{s}"))))
+                .collect(),
+            flows: vec![flow],
+            phases: Phases::default(),
+            seed: 7,
+        }
+    }
+}
