@@ -25,7 +25,7 @@ demo-all: build
 
 # Everything: formatting, lints, unit and property tests, command-line snapshots, and the
 # end-to-end ring against real systems. Installs what the tests need.
-test: deps lint systems
+test: deps lint
 	./scripts/test.sh "$(CARGO)" $(TEST_FEATURES)
 
 # Downloads the systems that no package manager has.

@@ -17,6 +17,8 @@ use crate::settings::Settings;
 pub(super) const PATIENCE: Nanos = 10_000_000_000;
 /// How long nothing must come before it counts as nothing, ns.
 const SILENCE: Nanos = 300_000_000;
+/// Streams from here on are of sentinels.
+const SENTINELS: u32 = 1000;
 const MARK: Mark = Mark::from_seed(42);
 /// The longest message, in bytes.
 pub(super) const LARGEST: usize = 2 * 1024 * 1024;
@@ -63,6 +65,7 @@ pub(super) struct Seen {
     /// Which subscriber had a sentinel of which stream, once for each.
     pub sentinels: Vec<(ClientId, u32)>,
     pub damaged: Vec<String>,
+    /// Without those of sentinels, as above.
     pub acknowledged: Vec<(ClientId, u64, Acknowledgement)>,
     reads: u64,
     before_read: bool,
@@ -107,7 +110,9 @@ impl Events for Seen {
     }
 
     fn acknowledged(&mut self, client: ClientId, tag: u64, answer: Acknowledgement) {
-        self.acknowledged.push((client, tag, answer));
+        if tag >> 32 < u64::from(SENTINELS) {
+            self.acknowledged.push((client, tag, answer));
+        }
     }
 
     fn changed(&mut self, client: ClientId, change: Change) {
@@ -246,16 +251,16 @@ impl Pair {
             }
             for (p, (client, topic)) in self.senders.clone().into_iter().enumerate() {
                 self.out
-                    .send(client, topic, 1000 + p as u32, 64, Kind::Sentinel)?;
+                    .send(client, topic, SENTINELS + p as u32, 64, Kind::Sentinel)?;
             }
             self.out.poll(5_000_000)?;
             self.into.poll(20_000_000)?;
             heard.extend(self.into.seen.sentinels.iter().copied());
         }
-        // Acknowledgements that are still on their way must not be taken for those that follow.
+        // Sentinels that are still on their way must not fill the window of what follows.
         self.quiet()?;
+        self.until("sentinels settled", |p| p.out.fleet.unsettled() == 0)?;
         self.into.seen.delivered.clear();
-        self.out.seen.acknowledged.clear();
         Ok(())
     }
 
