@@ -5,6 +5,7 @@
 //! [`Command`]s, and answers with [`Report`]s.
 
 pub mod frames;
+pub mod stream;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -8,19 +8,27 @@ use serde::de::DeserializeOwned;
 /// The longest frame that is read: an order of a workload with a million devices has some 200 MB.
 const LONGEST: usize = 1 << 30;
 
-/// Writes one frame.
+/// Writes one frame at once.
+///
+/// # Errors
+/// As [`put`].
+pub fn write(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+    put(out, what)?;
+    out.flush()
+}
+
+/// Writes one frame, which may wait in the writer's buffer.
 ///
 /// # Errors
 /// What the writer says; something that cannot be written as JSON.
-pub fn write(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+pub fn put(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     let bytes = serde_json::to_vec(what)?;
     if bytes.len() > LONGEST {
         let why = format!("a frame of {} bytes is too long", bytes.len());
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     out.write_all(&(bytes.len() as u32).to_be_bytes())?;
-    out.write_all(&bytes)?;
-    out.flush()
+    out.write_all(&bytes)
 }
 
 /// Reads one frame; `None` at the end of the stream between two frames.
