@@ -345,20 +345,16 @@ impl Receiving {
 
     /// Takes what has passed of flows with a window since the last time: (flow, messages). Unless
     /// `all`, only of flows of which enough has passed to be worth telling: all for a narrow window.
-    pub fn passed_since(&mut self, all: bool) -> Vec<(u32, u64)> {
-        let mut passed = Vec::new();
-        for (f, flow) in self.flows.iter_mut().enumerate() {
-            let Some(window) = flow.window else { continue };
-            let worth = if all {
-                1
-            } else {
-                (u64::from(window) / TOLD_PER_WINDOW).max(1)
+    pub fn passed_since(&mut self, all: bool) -> impl Iterator<Item = (u32, u64)> {
+        let flows = self.flows.iter_mut().enumerate();
+        flows.filter_map(move |(f, flow)| {
+            let worth = match all {
+                true => 1,
+                false => (u64::from(flow.window?) / TOLD_PER_WINDOW).max(1),
             };
-            if flow.done >= worth {
-                passed.push((f as u32, std::mem::take(&mut flow.done)));
-            }
-        }
-        passed
+            let some = flow.window.is_some() && flow.done >= worth;
+            some.then(|| (f as u32, std::mem::take(&mut flow.done)))
+        })
     }
 
     /// What came so far, of any kind, beside what was `sent`.

@@ -77,8 +77,8 @@ pub enum Report {
     },
     /// What it has counted, some hundred times a second, and at least twice a second.
     Counters(Box<Counters>),
-    /// Tokens of windows that come back: (flow, tokens).
-    Passed(Vec<(u32, u64)>),
+    /// Tokens of a window that come back: (flow, tokens).
+    Passed(u32, u64),
     /// A record's histogram.
     Interval(Interval),
     /// All clients are connected and subscribed; the addresses under which publishers can be
@@ -332,9 +332,8 @@ impl Worker {
 
     /// Tells what has come back of windows, and now and then what was counted.
     fn tell(&mut self) {
-        let passed = self.receiving.passed_since(false);
-        if !passed.is_empty() {
-            self.outbox.send(Report::Passed(passed));
+        for (flow, tokens) in self.receiving.passed_since(false) {
+            self.outbox.send(Report::Passed(flow, tokens));
         }
         for (since, positions) in self.sending.stuck.drain(..) {
             self.outbox.send(Report::Stuck(since, positions));
@@ -347,9 +346,8 @@ impl Worker {
 
     /// Tells what was counted, if that has changed or it was long ago.
     fn tell_counters(&mut self, now: Nanos) {
-        let passed = self.receiving.passed_since(true);
-        if !passed.is_empty() {
-            self.outbox.send(Report::Passed(passed));
+        for (flow, tokens) in self.receiving.passed_since(true) {
+            self.outbox.send(Report::Passed(flow, tokens));
         }
         let flows = self.context.brief.workload.flows.len();
         let counters = &mut self.counters;

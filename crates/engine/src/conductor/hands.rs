@@ -135,11 +135,9 @@ impl Conductor<'_> {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             };
             counted |= matches!(report, Report::Counters(_));
-            if let Report::Passed(tokens) = report {
-                for (flow, tokens) in tokens {
-                    if let Some(Some(window)) = self.tokens.get_mut(flow as usize) {
-                        window.give_back(tokens);
-                    }
+            if let Report::Passed(flow, tokens) = report {
+                if let Some(Some(window)) = self.tokens.get_mut(flow as usize) {
+                    window.give_back(tokens);
                 }
                 passed = true;
                 // At once: whoever waits for them does nothing else.
@@ -184,7 +182,7 @@ impl Conductor<'_> {
                 self.live.threads.extend(threads);
             }
             Report::Counters(counters) => hand.counters = *counters,
-            Report::Passed(_) => {}
+            Report::Passed(..) => {}
             Report::Interval(interval) => self.collected.take(interval),
             Report::Ready(addresses) => {
                 hand.ready = true;
@@ -243,6 +241,11 @@ impl Conductor<'_> {
             self.tell(Some(role), &Command::Finish(until));
             self.await_hands(patience + Duration::from_secs(2), |hand| hand.role != role);
         }
+        // Before those that hang are ended.
+        let outcome = match (outcome, self.unheard()) {
+            (Outcome::Completed, Some(why)) => Outcome::Aborted(why),
+            (outcome, _) => outcome,
+        };
         for hand in &mut self.hands {
             let over = hand.is_over();
             if let Some(mut link) = hand.link.take()
@@ -254,6 +257,16 @@ impl Conductor<'_> {
         // What was said before the end.
         self.hear();
         self.record(outcome, now)
+    }
+
+    /// A worker that has not told what it saw: without it the figures are not those of the trial.
+    fn unheard(&mut self) -> Option<String> {
+        let silent = self
+            .hands
+            .iter()
+            .position(|hand| hand.recording.is_none())?;
+        let hangs = || format!("worker {silent} did not tell what it saw: it hangs");
+        Some(self.failure.take().unwrap_or_else(hangs))
     }
 
     /// Waits until something holds of every worker that is not over, for so long at most.

@@ -42,7 +42,20 @@ pub struct Run {
 pub fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings) -> Run {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
-    perform(workload, &behaviour, settings, clock, mark, bus)
+    let workers = Workers::default();
+    perform(workload, &behaviour, settings, clock, mark, bus, workers)
+}
+
+/// Runs a trial in real time, in so many threads.
+pub fn on_threads(
+    workload: Workload,
+    behaviour: Behaviour,
+    settings: Settings,
+    workers: Workers,
+) -> Run {
+    let (clock, mark) = (Clock::Monotonic, Mark::from_seed(behaviour.seed));
+    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
+    perform(workload, &behaviour, settings, clock, mark, bus, workers)
 }
 
 fn perform(
@@ -52,6 +65,7 @@ fn perform(
     clock: Clock,
     mark: Mark,
     bus: Arc<Bus>,
+    workers: Workers,
 ) -> Run {
     let brief = Brief::new(workload.clone()).expect("a sound workload");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
@@ -63,7 +77,7 @@ fn perform(
         target,
         settings: vec![with_behaviour(settings.clone(), behaviour)],
         clock,
-        workers: Workers::default(),
+        workers,
         mark,
         realtime: None,
         pin_to: Vec::new(),
@@ -119,7 +133,8 @@ pub fn two_at_once(named: bool) -> [Run; 2] {
             let mark = Mark::random();
             let marked = w.marked(&mark.word());
             let settings = Settings::default();
-            perform(marked, &behaviour, settings, Clock::Monotonic, mark, bus)
+            let (clock, workers) = (Clock::Monotonic, Workers::default());
+            perform(marked, &behaviour, settings, clock, mark, bus, workers)
         })
     });
     threads.map(|thread| thread.join().expect("a trial ends"))
