@@ -119,8 +119,9 @@ pub struct FleetConfig {
     pub worker: u32,
 }
 
-/// Where and how a system is reached.
-#[derive(Clone, Debug, Default)]
+/// Where and how a system is reached. As data it has neither the password, which travels apart, nor
+/// what is shared within a process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Target {
     /// Endpoints as URLs, for example `mqtt://127.0.0.1:1883`, `mqtts://host:8883`; several if
     /// the topology has several brokers. Empty for brokerless systems.
@@ -131,6 +132,7 @@ pub struct Target {
     /// User name, if the system wants one.
     pub username: Option<String>,
     /// Password, if the system wants one.
+    #[serde(skip)]
     pub password: Option<Secret>,
     /// Certificates for encrypted endpoints.
     pub tls: Option<Tls>,
@@ -138,6 +140,7 @@ pub struct Target {
     pub scratch: PathBuf,
     /// State shared by all fleets of one trial that live in this process; the simulated system
     /// keeps its bus here.
+    #[serde(skip)]
     pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
 
@@ -185,7 +188,7 @@ impl fmt::Debug for Secret {
 pub const PASSWORD_VARIABLE: &str = "PUBGAUGE_PASSWORD";
 
 /// Certificates, as paths of PEM files, and whether the server's is checked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tls {
     /// Authorities that may have signed the server's certificate; the system's own if absent.
     pub ca_file: Option<PathBuf>,

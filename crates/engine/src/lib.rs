@@ -7,6 +7,7 @@
 pub mod assignment;
 pub mod conductor;
 pub mod ledger;
+pub mod link;
 pub mod live;
 mod pulse;
 pub mod receiving;

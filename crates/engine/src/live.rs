@@ -1,117 +1,119 @@
-//! Counters that workers show while they run: written once per turn of the loop, never per message.
+//! What workers have counted while they run: plain data, told some hundred times a second, never per
+//! message.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
-use crate::window::Window;
 
-/// The counters of a whole trial, shared by its workers and the conductor.
-#[derive(Debug)]
-pub struct Live {
-    /// One per flow.
-    pub flows: Vec<FlowLive>,
-    /// Clients connected so far.
-    pub connected: AtomicU64,
-    /// Connections lost so far.
-    pub lost: AtomicU64,
-    /// (party, stream) pairs not yet proven by a sentinel, over all workers.
-    pub unproven: AtomicU64,
+/// What one worker has counted so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Flow by flow.
+    pub flows: Vec<FlowCounters>,
+    /// Clients connected.
+    pub connected: u64,
+    /// Connections lost.
+    pub lost: u64,
+    /// (party, stream) pairs of this worker that no sentinel has reached yet.
+    pub unproven: u64,
     /// Messages of any kind published.
-    pub sent: AtomicU64,
+    pub sent: u64,
     /// Deliveries of any kind.
-    pub received: AtomicU64,
+    pub received: u64,
     /// Deliveries of what the party had.
-    pub repeated: AtomicU64,
-    /// Longest time for which a worker got nothing although something was under way to it, ns.
-    pub silence: AtomicU64,
-    /// Latency of the newest interval that workers have handed over.
-    pub latency: LatencyLive,
-    /// Threads that work for each side, library threads included: (side, thread id).
-    pub threads: Mutex<Vec<(Role, u32)>>,
+    pub repeated: u64,
+    /// Longest time for which nothing came although something was under way to this worker, ns.
+    pub silence: u64,
+    /// It sends nothing any more: the measurement has ended for it.
+    pub stopped: bool,
+    /// It sends and awaits sentinels that close their streams.
+    pub closing: bool,
 }
 
-/// The counters of one flow.
-#[derive(Debug, Default)]
-pub struct FlowLive {
+/// What one worker has counted of one flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowCounters {
     /// Deliveries that the measured messages should cause.
-    pub expected: AtomicU64,
+    pub expected: u64,
     /// First deliveries of measured messages.
-    pub unique: AtomicU64,
+    pub unique: u64,
     /// Deliveries of measured messages that were passed over, and have not come since.
-    pub passed_over: AtomicU64,
-    /// Messages under way, where the flow bounds them.
-    pub window: Window,
+    pub passed_over: u64,
+    /// Tokens of the flow's window that it holds and has not used.
+    pub unused: u64,
 }
 
-/// Two quantiles of latency, or of the round trip: written by the conductor when it collects what
-/// workers have filled, once for each interval of the series, never by a worker.
-#[derive(Debug, Default)]
+/// What all workers together have counted.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Clients connected.
+    pub connected: u64,
+    /// Connections lost.
+    pub lost: u64,
+    /// (party, stream) pairs that no sentinel has reached yet.
+    pub unproven: u64,
+    /// Messages of any kind published.
+    pub sent: u64,
+    /// Deliveries of any kind.
+    pub received: u64,
+    /// Deliveries of what the party had.
+    pub repeated: u64,
+    /// Longest time for which nothing came to a worker although something was under way to it, ns.
+    pub silence: u64,
+    /// Deliveries of measured messages that have not come, and nothing later of their streams.
+    pub under_way: u64,
+    /// Deliveries of measured messages that have not come although something later has.
+    pub passed_over: u64,
+    /// Latency; `None` before the end of the first interval.
+    pub latency: Option<LatencyLive>,
+    /// Threads that work for each side, library threads included.
+    pub threads: Vec<ThreadOf>,
+}
+
+/// A thread that works for one side of the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadOf {
+    /// The side.
+    pub role: Role,
+    /// Its process.
+    pub process: u32,
+    /// Its number.
+    pub thread: u32,
+}
+
+/// Two quantiles of latency, or of the round trip, of the newest interval of the series that workers
+/// have handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyLive {
-    p50: AtomicU64,
-    p99: AtomicU64,
-}
-
-impl LatencyLive {
-    /// The quantiles of an interval.
-    pub fn show(&self, values: &Histogram<u64>) {
-        self.p50.store(values.value_at_quantile(0.5), Relaxed);
-        self.p99.store(values.value_at_quantile(0.99), Relaxed);
-    }
-
-    /// The median, ns; `None` before the end of the first interval.
-    pub fn p50(&self) -> Option<u64> {
-        Some(self.p50.load(Relaxed)).filter(|ns| *ns > 0)
-    }
-
-    /// The 99th percentile, ns; `None` before the end of the first interval.
-    pub fn p99(&self) -> Option<u64> {
-        Some(self.p99.load(Relaxed)).filter(|ns| *ns > 0)
-    }
+    /// The median, ns.
+    pub p50: u64,
+    /// The 99th percentile, ns.
+    pub p99: u64,
 }
 
 impl Live {
-    /// Counters for so many flows.
-    pub fn new(flows: usize) -> Self {
-        Live {
-            flows: (0..flows).map(|_| FlowLive::default()).collect(),
-            connected: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            unproven: AtomicU64::new(0),
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-            repeated: AtomicU64::new(0),
-            silence: AtomicU64::new(0),
-            latency: LatencyLive::default(),
-            threads: Mutex::new(Vec::new()),
+    /// Adds up what workers have counted.
+    pub fn of<'a>(workers: impl Iterator<Item = &'a Counters>) -> Live {
+        let mut live = Live::default();
+        let (mut expected, mut unique, mut passed_over) = (0, 0, 0);
+        for worker in workers {
+            live.connected += worker.connected;
+            live.lost += worker.lost;
+            live.unproven += worker.unproven;
+            live.sent += worker.sent;
+            live.received += worker.received;
+            live.repeated += worker.repeated;
+            live.silence = live.silence.max(worker.silence);
+            for flow in &worker.flows {
+                expected += flow.expected;
+                unique += flow.unique;
+                passed_over += flow.passed_over;
+            }
         }
+        // Workers do not tell at the same moment: a delivery may be known before its publication.
+        let missing = u64::saturating_sub(expected, unique);
+        live.under_way = missing.saturating_sub(passed_over);
+        live.passed_over = passed_over.min(missing);
+        live
     }
-
-    /// What is missing of the measured messages.
-    pub fn missing(&self) -> Missing {
-        let (mut unique, mut passed_over, mut expected) = (0, 0, 0);
-        for flow in &self.flows {
-            // Deliveries first: read the other way round, a message that arrives in between
-            // would look like one delivered before it was published.
-            unique += flow.unique.load(Relaxed);
-            passed_over += flow.passed_over.load(Relaxed);
-            expected += flow.expected.load(Relaxed);
-        }
-        let all = expected.saturating_sub(unique);
-        Missing {
-            under_way: all.saturating_sub(passed_over),
-            passed_over: passed_over.min(all),
-        }
-    }
-}
-
-/// Deliveries of measured messages that have not come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Missing {
-    /// Nothing later of their stream has come to the party either.
-    pub under_way: u64,
-    /// Something later has come.
-    pub passed_over: u64,
 }

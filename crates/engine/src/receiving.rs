@@ -4,25 +4,20 @@ mod events;
 mod under_way;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::Sender;
 
-use hdrhistogram::Histogram;
 use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos};
 use pubgauge_workload::Exchange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::assignment::{Assignment, Brief, Timetable};
 use crate::ledger::{Account, Ledger};
-use crate::live::Live;
+use crate::link::Outbox;
+use crate::live::Counters;
 use crate::recording::{FlowRecording, Traffic};
 use crate::series::{Cuts, Totals};
-use crate::times::{Interval, Measure, Times};
+use crate::times::{Measure, Times};
 use crate::window::Progress;
 use crate::worker::Context;
-
-/// Where filled histograms go.
-pub type Intervals = Sender<(Interval, Sender<Histogram<u64>>)>;
 
 /// An answer that a ping-pong responder owes.
 pub struct Reply {
@@ -65,7 +60,6 @@ impl Seat {
 /// The receiving half of a worker.
 pub struct Receiving {
     brief: Arc<Brief>,
-    live: Arc<Live>,
     clock: Clock,
     epoch: Nanos,
     mark: Mark,
@@ -106,9 +100,8 @@ pub struct Receiving {
     pub retained: u64,
     /// Deliveries marked as repeated.
     pub redelivered: u64,
-    /// Deliveries of any kind, and how many of them were shown.
+    /// Deliveries of any kind.
     received: u64,
-    received_shown: u64,
     repeated: u64,
 }
 
@@ -123,11 +116,9 @@ struct Member {
 struct FlowIn {
     counts: FlowRecording,
     times: Option<FlowTimes>,
-    /// (unique, passed over) as last shown.
-    shown: (u64, u64),
-    /// Bounds the messages under way.
-    windowed: bool,
-    /// Messages no longer under way on this worker, not yet shown.
+    /// The bound on its messages under way, where it has one.
+    window: Option<u32>,
+    /// Messages no longer under way on this worker, not yet reported.
     done: u64,
     /// Measured messages that the driver had accepted and the system rejected, and the deliveries
     /// that were therefore expected in vain.
@@ -169,6 +160,9 @@ struct FlowTimes {
     acknowledgement: Option<Times>,
     round_trip: Option<Times>,
 }
+
+/// How often tokens of a window that is always full are told while all of it passes.
+const TOLD_PER_WINDOW: u64 = 64;
 
 /// Acknowledgement tags: stream, kind and a coarse send time that wraps every 18 minutes.
 const TAG_TIME_BITS: u32 = 38;
@@ -223,7 +217,6 @@ impl Receiving {
         let flows = brief.workload.flows.len();
         let mut receiving = Receiving {
             brief,
-            live: context.live.clone(),
             clock: context.clock.clone(),
             epoch: context.epoch,
             mark: assignment.mark,
@@ -251,7 +244,6 @@ impl Receiving {
             retained: 0,
             redelivered: 0,
             received: 0,
-            received_shown: 0,
             repeated: 0,
         };
         receiving.await_sentinels(0, |_| true);
@@ -262,9 +254,6 @@ impl Receiving {
     /// (since the epoch) or later.
     fn await_sentinels(&mut self, from: Nanos, wanted: impl Fn(&Member) -> bool) {
         self.sentinels_from = from;
-        self.live
-            .unproven
-            .fetch_sub(self.unproven.len() as u64, Relaxed);
         self.unproven.clear();
         for member in self.parties.iter().filter(|member| wanted(member)) {
             let streams = &self.brief.audience.parties[member.party as usize].streams;
@@ -272,9 +261,6 @@ impl Receiving {
                 self.unproven.insert(key(member.party, stream));
             }
         }
-        self.live
-            .unproven
-            .fetch_add(self.unproven.len() as u64, Relaxed);
     }
 
     /// Sentinels that are sent at `from` (clock time) or later close streams: whatever was published
@@ -286,20 +272,20 @@ impl Receiving {
         self.await_sentinels(from, |member| !member.grouped);
     }
 
-    /// Makes room for the times of the measurement. `windowed` tells for each flow whether it bounds
-    /// the messages under way.
+    /// Makes room for the times of the measurement. `windows` has for each flow the bound on its
+    /// messages under way, if any.
     pub fn start(
         &mut self,
         table: Timetable,
-        out: &Intervals,
+        out: &Outbox,
         acknowledges: bool,
-        windowed: &[bool],
+        windows: &[Option<u32>],
     ) {
         self.cuts = Cuts::new(table, &self.brief.workload);
         self.measure_from = table.measure - self.epoch;
         let receives = self.receives();
         for (f, flow) in self.flows.iter_mut().enumerate() {
-            flow.windowed = windowed[f];
+            flow.window = windows[f];
             let ping_pong = self.brief.is_ping_pong(f);
             let new = |measure| Times::new(f as u32, measure, out.clone());
             if receives || acknowledges || ping_pong {
@@ -344,30 +330,31 @@ impl Receiving {
         !self.parties.is_empty()
     }
 
-    /// Shows the counters.
-    pub fn show(&mut self) {
-        for (flow, live) in self.flows.iter_mut().zip(&self.live.flows) {
-            let now = (flow.counts.unique, flow.counts.passed_over);
-            if now != flow.shown {
-                live.unique.fetch_add(now.0 - flow.shown.0, Relaxed);
-                // Wraps round to subtract: what was passed over may come all the same.
-                let passed_over = now.1.wrapping_sub(flow.shown.1);
-                live.passed_over.fetch_add(passed_over, Relaxed);
-                flow.shown = now;
-            }
-            if flow.done > 0 {
-                live.window.give_back(std::mem::take(&mut flow.done));
-            }
+    /// Writes what it has counted.
+    pub fn count(&self, counters: &mut Counters) {
+        for (flow, counted) in self.flows.iter().zip(&mut counters.flows) {
+            counted.unique = flow.counts.unique;
+            counted.passed_over = flow.counts.passed_over;
         }
-        if self.received > self.received_shown {
-            let live = &self.live;
-            let received = self.received - self.received_shown;
-            live.received.fetch_add(received, Relaxed);
-            self.received_shown = self.received;
-            live.repeated
-                .fetch_add(std::mem::take(&mut self.repeated), Relaxed);
-            live.silence.fetch_max(self.silence, Relaxed);
-        }
+        counters.unproven = self.unproven.len() as u64;
+        counters.received = self.received;
+        counters.repeated = self.repeated;
+        counters.silence = self.silence;
+        counters.closing = self.closing;
+    }
+
+    /// Takes what has passed of flows with a window since the last time: (flow, messages). Unless
+    /// `all`, only of flows of which enough has passed to be worth telling: all for a narrow window.
+    pub fn passed_since(&mut self, all: bool) -> impl Iterator<Item = (u32, u64)> {
+        let flows = self.flows.iter_mut().enumerate();
+        flows.filter_map(move |(f, flow)| {
+            let worth = match all {
+                true => 1,
+                false => (u64::from(flow.window?) / TOLD_PER_WINDOW).max(1),
+            };
+            let some = flow.window.is_some() && flow.done >= worth;
+            some.then(|| (f as u32, std::mem::take(&mut flow.done)))
+        })
     }
 
     /// What came so far, of any kind, beside what was `sent`.

@@ -6,7 +6,6 @@ mod sentinels;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
@@ -17,8 +16,9 @@ use pubgauge_workload::{Due, Exchange, Flow, Schedule};
 use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief, Timetable};
-use crate::live::Live;
-use crate::receiving::{Intervals, tag};
+use crate::link::Outbox;
+use crate::live::Counters;
+use crate::receiving::tag;
 use crate::recording::{FlowRecording, Traffic};
 use crate::series::{Cuts, Totals};
 use crate::times::{Measure, Times};
@@ -81,19 +81,17 @@ enum Pace {
     },
 }
 
-/// How many messages of a flow may be under way.
+/// A bound on the messages of a flow under way.
 struct Bound {
-    messages: u64,
     /// Tokens that one message takes at most, see [`crate::window`].
     tokens: u64,
-    /// Since when nothing has been given back though the window is full, and what had been then.
-    stuck: Option<(u64, Nanos)>,
+    /// Since when there have been no tokens, and when that was told last.
+    without: Option<(Nanos, Nanos)>,
 }
 
 /// The sending half of a worker.
 pub struct Sending {
     brief: Arc<Brief>,
-    live: Arc<Live>,
     clock: Clock,
     epoch: Nanos,
     mark: Mark,
@@ -107,8 +105,8 @@ pub struct Sending {
     flows: Vec<FlowRecording>,
     /// Deliveries of messages that wait, flow by flow.
     waiting_deliveries: Vec<u64>,
-    /// Expected deliveries as last shown, flow by flow.
-    shown: Vec<u64>,
+    /// Tokens of each flow's window that this worker holds.
+    tokens: Vec<u64>,
     cuts: Cuts,
     series: Vec<Vec<Totals>>,
     /// Workers on which each stream's messages will be under way.
@@ -126,12 +124,12 @@ pub struct Sending {
     /// Of the closing ones: how many, and the deliveries that they should cause.
     pub closing_sentinels: [u64; 2],
     round: sentinels::Round,
-    /// What was sent of flows whose window has been full for long without anything coming back.
-    pub stuck: Vec<Positions>,
+    /// Flows whose window has been full for long without anything coming back: for how long, ns, and
+    /// what was sent of them.
+    pub stuck: Vec<(Nanos, Positions)>,
     reply_topics: FxHashMap<u32, TopicId>,
-    /// Messages and sentinels accepted, and how many of them were shown.
+    /// Messages and sentinels accepted.
     sent: u64,
-    sent_shown: u64,
 }
 
 impl Sending {
@@ -140,7 +138,6 @@ impl Sending {
         let flows = context.brief.workload.flows.len();
         Sending {
             brief: context.brief.clone(),
-            live: context.live.clone(),
             clock: context.clock.clone(),
             epoch: context.epoch,
             mark: assignment.mark,
@@ -153,7 +150,7 @@ impl Sending {
             senders: Vec::new(),
             flows: vec![FlowRecording::default(); flows],
             waiting_deliveries: vec![0; flows],
-            shown: vec![0; flows],
+            tokens: vec![0; flows],
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
             spread: context.spread.clone(),
@@ -169,7 +166,6 @@ impl Sending {
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
             sent: 0,
-            sent_shown: 0,
         }
     }
 
@@ -237,7 +233,7 @@ impl Sending {
         &mut self,
         table: Timetable,
         default_window: Option<u32>,
-        out: &Intervals,
+        out: &Outbox,
     ) -> Result<(), String> {
         let brief = self.brief.clone();
         self.cuts = Cuts::new(table, &brief.workload);
@@ -328,10 +324,9 @@ impl Sending {
     fn bound(&self, flow: u32, window: Option<u32>) -> Option<Bound> {
         let streams = self.brief.streams_of(flow as usize);
         let tokens = streams.map(|stream| self.spread[stream as usize]).max()?;
-        window.filter(|_| tokens > 0).map(|messages| Bound {
-            messages: u64::from(messages),
+        window.filter(|_| tokens > 0).map(|_| Bound {
             tokens: u64::from(tokens),
-            stuck: None,
+            without: None,
         })
     }
 
@@ -451,19 +446,19 @@ impl Sending {
         }
     }
 
-    /// Shows the counters.
-    pub fn show(&mut self) {
-        for ((flow, live), shown) in self.flows.iter().zip(&self.live.flows).zip(&mut self.shown) {
-            if flow.expected != *shown {
-                live.expected.fetch_add(flow.expected - *shown, Relaxed);
-                *shown = flow.expected;
-            }
+    /// Writes what it has counted.
+    pub fn count(&self, counters: &mut Counters) {
+        counters.sent = self.sent;
+        let held = self.tokens.iter();
+        for ((flow, tokens), counted) in self.flows.iter().zip(held).zip(&mut counters.flows) {
+            counted.expected = flow.expected;
+            counted.unused = *tokens;
         }
-        if self.sent > self.sent_shown {
-            let live = &self.live.sent;
-            live.fetch_add(self.sent - self.sent_shown, Relaxed);
-            self.sent_shown = self.sent;
-        }
+    }
+
+    /// More messages of a flow may be under way.
+    pub fn grant(&mut self, flow: u32, tokens: u64) {
+        self.tokens[flow as usize] += tokens;
     }
 
     /// The measurement ended at `end`: what is still waiting was not sent, nor was what the schedule

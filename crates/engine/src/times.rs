@@ -1,9 +1,11 @@
 //! Histograms of times: one for each interval of the series, handed on whole and exact.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-
 use hdrhistogram::Histogram;
 use pubgauge_driver::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::link::Outbox;
+use crate::worker::Report;
 
 /// Largest time a histogram holds: one hour, in nanoseconds.
 pub const LONGEST: Nanos = 3_600 * 1_000_000_000;
@@ -14,7 +16,7 @@ pub fn histogram() -> Histogram<u64> {
 }
 
 /// What a histogram is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Measure {
     /// Arrival minus intended send time.
     Latency,
@@ -28,7 +30,8 @@ pub enum Measure {
     RoundTrip,
 }
 
-/// One interval's worth of one measure of one flow.
+/// One record's worth of one measure of one flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The flow.
     pub flow: u32,
@@ -37,36 +40,54 @@ pub struct Interval {
     /// Which record of the series, from 0.
     pub number: u32,
     /// The values.
+    #[serde(with = "encoded")]
     pub values: Histogram<u64>,
 }
 
-/// A series of histograms. Full ones go through a channel to the conductor's thread, which
-/// merges and encodes them; the worker gets emptied ones back, so that it allocates nothing in
-/// its steady state.
+/// Histograms as HdrHistogram's V2 encoding in base64.
+mod encoded {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+    use serde::{Deserialize, de, ser};
+
+    pub fn serialize<S: ser::Serializer>(
+        histogram: &Histogram<u64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        let written = V2Serializer::new().serialize(histogram, &mut bytes);
+        written.map_err(|error| ser::Error::custom(format!("{error:?}")))?;
+        serializer.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: de::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Histogram<u64>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(text).map_err(de::Error::custom)?;
+        let read = Deserializer::new().deserialize(&mut &bytes[..]);
+        read.map_err(|error| de::Error::custom(format!("{error:?}")))
+    }
+}
+
+/// A series of histograms. Full ones go to the conductor, which merges and encodes them.
 pub struct Times {
     flow: u32,
     measure: Measure,
     current: Histogram<u64>,
-    spares: Receiver<Histogram<u64>>,
-    give_back: Sender<Histogram<u64>>,
-    out: Sender<(Interval, Sender<Histogram<u64>>)>,
+    out: Outbox,
     overflowed: u64,
 }
 
 impl Times {
     /// A series of histograms that go to `out`.
-    pub fn new(
-        flow: u32,
-        measure: Measure,
-        out: Sender<(Interval, Sender<Histogram<u64>>)>,
-    ) -> Self {
-        let (give_back, spares) = channel();
+    pub fn new(flow: u32, measure: Measure, out: Outbox) -> Self {
         Times {
             flow,
             measure,
             current: histogram(),
-            spares,
-            give_back,
             out,
             overflowed: 0,
         }
@@ -87,16 +108,13 @@ impl Times {
         if self.current.is_empty() {
             return;
         }
-        let spare = self.spares.try_recv().unwrap_or_else(|_| histogram());
-        let values = std::mem::replace(&mut self.current, spare);
-        let interval = Interval {
+        let values = std::mem::replace(&mut self.current, histogram());
+        self.out.send(Report::Interval(Interval {
             flow: self.flow,
             measure: self.measure,
             number,
             values,
-        };
-        // A conductor that is gone wants no more values.
-        let _ = self.out.send((interval, self.give_back.clone()));
+        }));
     }
 
     /// Hands on what is left, in record `number`; how many values were above [`LONGEST`].
@@ -109,11 +127,28 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn an_interval_is_the_same_after_the_wire() {
+        let mut values = histogram();
+        for value in [1, 1_000, 1_000_000, LONGEST] {
+            values.record(value).unwrap();
+        }
+        let interval = Interval {
+            flow: 1,
+            measure: Measure::SendLag,
+            number: 2,
+            values,
+        };
+        let text = serde_json::to_string(&interval).unwrap();
+        assert_eq!(serde_json::from_str::<Interval>(&text).unwrap(), interval);
+    }
 
     #[test]
     fn intervals_add_up_to_the_whole() {
-        let (out, collected) = channel();
-        let mut times = Times::new(3, Measure::Latency, out);
+        let (sender, collected) = channel();
+        let mut times = Times::new(3, Measure::Latency, Outbox::new(0, sender));
         for number in 0..5 {
             for i in 0..1_000 {
                 times.add(number * 1_000 + i);
@@ -125,7 +160,10 @@ mod tests {
         assert_eq!(times.finish(10), 1);
         let intervals: Vec<_> = collected
             .iter()
-            .map(|(i, _)| (i.number, i.values.len()))
+            .map(|(_, report)| match report {
+                Report::Interval(i) => (i.number, i.values.len()),
+                other => panic!("{other:?}"),
+            })
             .collect();
         assert_eq!(
             intervals,

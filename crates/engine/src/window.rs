@@ -1,62 +1,67 @@
 //! Windows: how many messages of a flow may be under way at once, to the message.
 //!
 //! A message is under way from when it is accepted until every party has it, or something later of
-//! its stream. Publishing workers take a token for each message from the flow's [`Window`] and for
-//! each worker with subscribers on which it will be under way; those give it back. So the bound holds over any
-//! number of workers; with subscribers on several workers a message may hold several tokens, and
-//! fewer messages than the bound may then be under way.
-
-use std::sync::atomic::{AtomicU64, Ordering};
+//! its stream. It takes a token of its flow for each worker with subscribers on which it will be
+//! under way; those report tokens back. The conductor holds the tokens and hands them to the
+//! publishing workers ([`Tokens`]), so that the bound holds over any number of workers. With
+//! subscribers on several workers a message holds several tokens, and fewer messages than the bound
+//! may then be under way.
 
 use pubgauge_driver::Kind;
 use rustc_hash::FxHashMap;
 
 use crate::ledger::Ledger;
 
-/// The tokens of one flow, shared by all workers.
-#[derive(Debug, Default)]
-pub struct Window {
-    taken: AtomicU64,
-    given_back: AtomicU64,
+/// The tokens of one flow, as the conductor hands them out.
+#[derive(Debug)]
+pub struct Tokens {
+    /// What one message takes at most.
+    each: u64,
+    /// In nobody's hands.
+    free: u64,
+    /// Workers with publishers of the flow.
+    workers: Vec<usize>,
+    /// Whose turn it is among those who hold the same.
+    turn: usize,
 }
 
-impl Window {
-    /// Takes `tokens` for each of as many messages as the bound of `most` messages allows, at most
-    /// `wanted`: for how many.
-    pub fn take(&self, most: u64, tokens: u64, wanted: u32) -> u32 {
-        let mut taken = self.taken.load(Ordering::Relaxed);
-        loop {
-            // Given back first: what is given back meanwhile leaves room for more.
-            let open = taken.saturating_sub(self.given_back.load(Ordering::Acquire));
-            let room = most.saturating_sub(open).div_ceil(tokens);
-            let messages = room.min(u64::from(wanted));
-            if messages == 0 {
-                return 0;
-            }
-            let (order, again) = (Ordering::AcqRel, Ordering::Relaxed);
-            let after = taken + messages * tokens;
-            match self.taken.compare_exchange_weak(taken, after, order, again) {
-                Ok(_) => return messages as u32,
-                Err(now) => taken = now,
-            }
+impl Tokens {
+    /// Enough for `messages`, of which each takes `each`; for these workers.
+    pub fn new(messages: u64, each: u64, workers: Vec<usize>) -> Self {
+        Tokens {
+            each,
+            free: messages.max(each),
+            workers,
+            turn: 0,
         }
     }
 
-    /// Returns tokens that were taken for messages that were not sent.
-    pub fn untake(&self, tokens: u64) {
-        if tokens > 0 {
-            self.taken.fetch_sub(tokens, Ordering::AcqRel);
+    /// Tokens come back.
+    pub fn give_back(&mut self, tokens: u64) {
+        self.free += tokens;
+    }
+
+    /// Hands out what is free, a message's worth at a time to whoever holds least unused, each in
+    /// turn where several do; what each worker gets. `unused` tells what a worker holds.
+    pub fn hand_out(&mut self, unused: impl Fn(usize) -> u64) -> Vec<(usize, u64)> {
+        let held = |worker: &usize| (*worker, unused(*worker));
+        let before: Vec<(usize, u64)> = self.workers.iter().map(held).collect();
+        let mut after = before.clone();
+        while self.free >= self.each && !after.is_empty() {
+            let count = after.len();
+            let in_turn = (0..count).map(|n| (n + self.turn) % count);
+            let next = in_turn.min_by_key(|n| after[*n].1).unwrap_or(0);
+            // All of it at once where there is only one.
+            let tokens = match count {
+                1 => self.free,
+                _ => self.each,
+            };
+            after[next].1 += tokens;
+            self.free -= tokens;
+            self.turn = (next + 1) % count;
         }
-    }
-
-    /// Gives tokens back for messages that are no longer under way.
-    pub fn give_back(&self, tokens: u64) {
-        self.given_back.fetch_add(tokens, Ordering::Release);
-    }
-
-    /// Tokens given back so far.
-    pub fn given_back(&self) -> u64 {
-        self.given_back.load(Ordering::Acquire)
+        let more = before.iter().zip(&after).map(|(b, a)| (b.0, a.1 - b.1));
+        more.filter(|(_, tokens)| *tokens > 0).collect()
     }
 }
 
@@ -126,25 +131,36 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_window_gives_no_more_than_its_bound() {
-        let window = Window::default();
-        assert_eq!(window.take(3, 1, 64), 3);
-        assert_eq!(window.take(3, 1, 64), 0);
-        window.give_back(2);
-        assert_eq!(window.take(3, 1, 1), 1);
-        window.untake(1);
-        assert_eq!(window.take(3, 1, 64), 2);
-        assert_eq!(window.given_back(), 2);
+    fn one_worker_gets_all_tokens() {
+        let mut tokens = Tokens::new(3, 1, vec![4]);
+        assert_eq!(tokens.hand_out(|_| 0), [(4, 3)]);
+        assert_eq!(tokens.hand_out(|_| 0), []);
+        tokens.give_back(2);
+        assert_eq!(tokens.hand_out(|_| 0), [(4, 2)]);
     }
 
     #[test]
-    fn with_two_receiving_workers_a_message_holds_two_tokens() {
-        let window = Window::default();
-        assert_eq!(window.take(1, 2, 64), 1);
-        window.give_back(1);
-        assert_eq!(window.take(1, 2, 64), 0, "one worker still waits for it");
-        window.give_back(1);
-        assert_eq!(window.take(1, 2, 64), 1);
+    fn tokens_go_to_whoever_holds_least() {
+        let mut tokens = Tokens::new(1, 1, vec![0, 1]);
+        assert_eq!(tokens.hand_out(|_| 0), [(0, 1)]);
+        tokens.give_back(1);
+        assert_eq!(tokens.hand_out(|_| 0), [(1, 1)], "in turn");
+        tokens.give_back(1);
+        // Worker 0 is held back by the system and uses nothing.
+        assert_eq!(
+            tokens.hand_out(|worker| 5 * u64::from(worker == 0)),
+            [(1, 1)]
+        );
+    }
+
+    #[test]
+    fn a_message_that_takes_two_tokens_waits_for_both() {
+        let mut tokens = Tokens::new(1, 2, vec![0]);
+        assert_eq!(tokens.hand_out(|_| 0), [(0, 2)]);
+        tokens.give_back(1);
+        assert_eq!(tokens.hand_out(|_| 0), []);
+        tokens.give_back(1);
+        assert_eq!(tokens.hand_out(|_| 0), [(0, 2)]);
     }
 
     proptest! {

@@ -3,25 +3,32 @@
 pub mod clients;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{
     ClientId, Clock, Driver, DriverError, Failure, Filler, Fleet, FleetConfig, Nanos, Resource,
     Settings, Target, Traits,
 };
+use pubgauge_workload::Workload;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::{Assignment, Brief, Timetable};
-use crate::live::Live;
+use crate::link::Outbox;
+use crate::live::{Counters, FlowCounters};
 use crate::pulse::Pulse;
-use crate::receiving::{Intervals, Receiving};
+use crate::receiving::Receiving;
 use crate::recording::{Recording, Usage};
 use crate::sending::Sending;
 use crate::series::add_up;
+use crate::times::Interval;
 use crate::usage::{Reading, threads};
 
+/// How often a worker tells what it has counted.
+const TOLD_EVERY: Nanos = 10_000_000;
+/// The same if nothing has changed: a sign of life.
+const TOLD_AT_LEAST: Nanos = 500_000_000;
 /// Longest sleep, so that commands are seen soon.
 const NAP: Nanos = 10_000_000;
 /// What was due before the end of the measurement is still sent if the worker hears of the end
@@ -50,6 +57,8 @@ pub enum Command {
     CloseStreams(Nanos),
     /// What was sent of these streams so far no longer counts as under way.
     GiveUp(Positions),
+    /// So many more tokens of a flow's window, see [`crate::window`]: (flow, tokens).
+    Grant(u32, u64),
     /// Connections are about to be closed: from the answer on, one that ends is no loss.
     Closing,
     /// Give the recording; end all connections by this time.
@@ -59,6 +68,19 @@ pub enum Command {
 /// What a worker tells the conductor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
+    /// It is there: its process, and the threads that work for it, library threads included.
+    Hello {
+        /// Its process.
+        process: u32,
+        /// Its threads.
+        threads: Vec<u32>,
+    },
+    /// What it has counted, some hundred times a second, and at least twice a second.
+    Counters(Box<Counters>),
+    /// Tokens of a window that come back: (flow, tokens).
+    Passed(u32, u64),
+    /// A record's histogram.
+    Interval(Interval),
     /// All clients are connected and subscribed; the addresses under which publishers can be
     /// reached.
     Ready(Vec<(u32, String)>),
@@ -66,12 +88,15 @@ pub enum Report {
     Failed(Failure),
     /// The measured messages it was allowed are all handed over.
     Done(Nanos),
-    /// A flow's window has been full for long without anything coming back. What was sent of it.
-    Stuck(Positions),
+    /// A flow's window has been full for so long, ns, without anything coming back. What was sent of
+    /// the flow.
+    Stuck(Nanos, Positions),
     /// It knows that connections are about to be closed.
     Closing,
     /// Everything it saw.
     Recording(Box<Recording>),
+    /// It is gone, and why; of no consequence after the recording.
+    Gone(String),
 }
 
 /// What a worker needs beside its assignment.
@@ -89,14 +114,19 @@ pub struct Context {
     pub clock: Clock,
     /// Origin of the times in headers.
     pub epoch: Nanos,
-    /// Counters shown while running.
-    pub live: Arc<Live>,
     /// Bodies of messages.
     pub filler: Arc<Filler>,
-    /// Where filled histograms go.
-    pub intervals: Intervals,
     /// For each stream, the workers with parties that hear it.
     pub spread: Arc<[u16]>,
+}
+
+/// The bound on messages under way of each flow, where it has one: flat out alone.
+pub fn windows(workload: &Workload, default_window: Option<u32>) -> Vec<Option<u32>> {
+    let flows = workload.flows.iter();
+    let flat_out = flows.map(|flow| flow.arrivals.is_flat_out().then_some(flow));
+    flat_out
+        .map(|flow| flow.and_then(|flow| flow.window.or(default_window)))
+        .collect()
 }
 
 /// Threads that appear while a fleet is opened belong to its library; one fleet at a time.
@@ -131,7 +161,10 @@ pub struct Worker {
     fleet: Box<dyn Fleet>,
     helpers: Vec<u32>,
     commands: Receiver<Command>,
-    reports: Sender<Report>,
+    outbox: Outbox,
+    /// When it told last what it has counted, and what that was.
+    told: (Nanos, Counters),
+    counters: Counters,
     sending: Sending,
     receiving: Receiving,
     phase: Phase,
@@ -142,6 +175,8 @@ pub struct Worker {
     begun: usize,
     connecting: usize,
     up: usize,
+    connected: u64,
+    stopped: bool,
     first_connect: Option<Nanos>,
     next_connect: Nanos,
     connect_reading: Reading,
@@ -170,7 +205,7 @@ impl Worker {
         assignment: Assignment,
         context: Context,
         commands: Receiver<Command>,
-        reports: Sender<Report>,
+        outbox: Outbox,
     ) -> Result<Self, DriverError> {
         let settings = &context.settings[assignment.settings as usize];
         let traits = context.driver.traits(settings);
@@ -194,16 +229,12 @@ impl Worker {
             }
             (fleet, helpers)
         };
-        if let Ok(mut known) = context.live.threads.lock() {
-            // SAFETY: gettid takes no argument and cannot fail.
-            let own = unsafe { libc::gettid() } as u32;
-            known.extend(
-                helpers
-                    .iter()
-                    .chain([&own])
-                    .map(|tid| (assignment.role, *tid)),
-            );
-        }
+        // SAFETY: gettid takes no argument and cannot fail.
+        let own = unsafe { libc::gettid() } as u32;
+        outbox.send(Report::Hello {
+            process: std::process::id(),
+            threads: helpers.iter().copied().chain([own]).collect(),
+        });
         let sending = Sending::new(&context, &assignment);
         let receiving = Receiving::new(&context, &assignment);
         Ok(Worker {
@@ -215,7 +246,9 @@ impl Worker {
             fleet,
             helpers,
             commands,
-            reports,
+            outbox,
+            told: (0, Counters::default()),
+            counters: Counters::default(),
             sending,
             receiving,
             phase: Phase::Waiting,
@@ -225,6 +258,8 @@ impl Worker {
             begun: 0,
             connecting: 0,
             up: 0,
+            connected: 0,
+            stopped: false,
             first_connect: None,
             next_connect: 0,
             connect_reading: Reading::default(),
@@ -273,8 +308,6 @@ impl Worker {
                 until = until.min(at);
             }
         }
-        // Before the messages go out: nobody may count a delivery that was not yet published.
-        self.sending.show();
         self.pulse.sleeps(until);
         if let Err(error) = self.fleet.poll(until, &mut self.receiving) {
             self.fail(error.into());
@@ -293,11 +326,43 @@ impl Worker {
             self.sending.answered(&mut answered);
             self.receiving.answered = answered;
         }
-        self.receiving.show();
-        for positions in self.sending.stuck.drain(..) {
-            let _ = self.reports.send(Report::Stuck(positions));
-        }
+        self.tell();
         true
+    }
+
+    /// Tells what has come back of windows, and now and then what was counted.
+    fn tell(&mut self) {
+        for (flow, tokens) in self.receiving.passed_since(false) {
+            self.outbox.send(Report::Passed(flow, tokens));
+        }
+        for (since, positions) in self.sending.stuck.drain(..) {
+            self.outbox.send(Report::Stuck(since, positions));
+        }
+        let now = self.context.clock.now();
+        if now >= self.told.0 + TOLD_EVERY {
+            self.tell_counters(now);
+        }
+    }
+
+    /// Tells what was counted, if that has changed or it was long ago.
+    fn tell_counters(&mut self, now: Nanos) {
+        for (flow, tokens) in self.receiving.passed_since(true) {
+            self.outbox.send(Report::Passed(flow, tokens));
+        }
+        let flows = self.context.brief.workload.flows.len();
+        let counters = &mut self.counters;
+        counters.flows.resize(flows, FlowCounters::default());
+        counters.connected = self.connected;
+        counters.lost = self.lost;
+        counters.stopped = self.stopped;
+        self.sending.count(counters);
+        self.receiving.count(counters);
+        if *counters != self.told.1 || now >= self.told.0 + TOLD_AT_LEAST {
+            self.outbox
+                .send(Report::Counters(Box::new(counters.clone())));
+            self.told.0 = now;
+            self.told.1.clone_from(counters);
+        }
     }
 
     fn take_commands(&mut self) {
@@ -319,17 +384,14 @@ impl Worker {
                 Ok(Command::Run(table)) => {
                     self.table = Some(table);
                     let window = self.assignment.default_window;
-                    let flows = self.context.brief.workload.flows.iter();
-                    let windowed: Vec<bool> = flows
-                        .map(|flow| flow.arrivals.is_flat_out() && flow.window.or(window).is_some())
-                        .collect();
+                    let windows = windows(&self.context.brief.workload, window);
                     self.receiving.start(
                         table,
-                        &self.context.intervals,
+                        &self.outbox,
                         self.traits.acknowledges && self.sending.publishes(),
-                        &windowed,
+                        &windows,
                     );
-                    if let Err(error) = self.sending.start(table, window, &self.context.intervals) {
+                    if let Err(error) = self.sending.start(table, window, &self.outbox) {
                         self.fail(error.into());
                     }
                     self.phase = Phase::Running;
@@ -342,6 +404,8 @@ impl Worker {
                     self.sending.stop(end);
                     self.receiving.end_at(end);
                     self.phase = Phase::Draining;
+                    self.stopped = true;
+                    self.tell_counters(self.context.clock.now());
                 }
                 Ok(Command::CloseStreams(from)) => {
                     self.receiving.close_streams(from);
@@ -350,10 +414,11 @@ impl Worker {
                     self.phase = Phase::ClosingStreams;
                 }
                 Ok(Command::GiveUp(positions)) => self.receiving.give_up(&positions),
+                Ok(Command::Grant(flow, tokens)) => self.sending.grant(flow, tokens),
                 Ok(Command::Closing) => {
                     self.closing = true;
                     self.reconnects.clear();
-                    let _ = self.reports.send(Report::Closing);
+                    self.outbox.send(Report::Closing);
                 }
                 Ok(Command::Finish(until)) => self.finish(until),
                 Err(TryRecvError::Empty) => return,
@@ -402,7 +467,7 @@ impl Worker {
         let next = self.sending.send_due(&mut *self.fleet);
         if let (Some(at), false) = (self.sending.done_at, self.done_told) {
             self.done_told = true;
-            let _ = self.reports.send(Report::Done(at));
+            self.outbox.send(Report::Done(at));
         }
         until.min(next)
     }
@@ -417,7 +482,7 @@ impl Worker {
     }
 
     fn fail(&mut self, error: Failure) {
-        let _ = self.reports.send(Report::Failed(error.clone()));
+        self.outbox.send(Report::Failed(error.clone()));
         self.note(error);
     }
 
@@ -429,8 +494,7 @@ impl Worker {
         }
         let unsettled = self.fleet.unsettled();
         let wire = self.fleet.wire_bytes();
-        self.receiving.show();
-        self.sending.show();
+        self.tell_counters(self.context.clock.now());
         self.fleet.close(until);
         if let Some(left) = self.fleet.left_behind() {
             self.note(left.into());
@@ -465,7 +529,7 @@ impl Worker {
             errors: std::mem::take(&mut self.errors),
             more_errors: self.more_errors,
         };
-        let _ = self.reports.send(Report::Recording(Box::new(recording)));
+        self.outbox.send(Report::Recording(Box::new(recording)));
         self.phase = Phase::Over;
     }
 }

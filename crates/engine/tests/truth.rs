@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
-use pubgauge_driver::{Clock, Mark, Reliability, Settings};
+use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::{Encoded, Place, local};
 use pubgauge_engine::times::Measure;
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
 
@@ -26,19 +27,55 @@ struct Run {
     truth: Vec<TruthRecord>,
 }
 
+/// Runs a trial; in simulated time also over a link that encodes all that is said, which must change
+/// nothing.
 fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock: Clock) -> Run {
+    let again = match &clock {
+        Clock::Monotonic => None,
+        clock => Some(Clock::virtual_at(clock.now())),
+    };
+    let plain = once(&workload, &behaviour, &settings, clock, |place| place);
+    if let Some(clock) = again {
+        let encoded = |place| Arc::new(Encoded(place)) as Arc<dyn Place>;
+        let encoded = once(&workload, &behaviour, &settings, clock, encoded);
+        same(&plain.record, &encoded.record);
+    }
+    plain
+}
+
+fn same(one: &TrialRecord, other: &TrialRecord) {
+    assert_eq!(one.outcome, other.outcome);
+    assert_eq!(one.flows, other.flows);
+    assert_eq!(one.series, other.series);
+    assert_eq!(one.times, other.times);
+    assert_eq!(one.intervals, other.intervals);
+    assert_eq!(one.drain, other.drain);
+    assert_eq!(one.traffic(), other.traffic());
+}
+
+fn once(
+    workload: &Workload,
+    behaviour: &Behaviour,
+    settings: &Settings,
+    clock: Clock,
+    placed: impl FnOnce(Arc<dyn Place>) -> Arc<dyn Place>,
+) -> Run {
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), MARK));
+    let brief = Brief::new(workload.clone()).expect("a sound workload");
+    let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
+    let target = SimulatedDriver::target(bus.clone());
+    let place = local(&brief, &driver, &target, &clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief: Brief::new(workload).expect("a sound workload"),
-        driver: Arc::new(SimulatedDriver),
-        target: SimulatedDriver::target(bus.clone()),
-        settings: vec![with_behaviour(settings, &behaviour)],
+        brief,
+        driver,
+        target,
+        settings: vec![with_behaviour(settings.clone(), behaviour)],
         clock,
         workers: Workers::default(),
         mark: MARK,
         realtime: None,
         pin_to: Vec::new(),
-        prepare_thread: |_| Ok(()),
+        place: placed(place),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     Run {

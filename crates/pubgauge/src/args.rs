@@ -2,7 +2,7 @@
 
 mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_engine::assignment::Workers;
@@ -81,6 +81,9 @@ pub enum Verb {
         #[arg(long, value_name = "DIR", conflicts_with = "verb")]
         out: Option<PathBuf>,
     },
+    /// Work for a run that says over standard input what to do (used by `run` itself).
+    #[command(hide = true)]
+    Worker,
     /// Serve as a built-in system, in the foreground (used by `run` itself).
     #[command(subcommand, hide = true)]
     Serve(ServeVerb),
@@ -273,6 +276,9 @@ pub struct RunArgs {
     pub output: Output,
 }
 
+/// Most processes on each side.
+pub const MOST_PROCESSES: u32 = 64;
+
 /// How the client works.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Args)]
 #[serde(deny_unknown_fields)]
@@ -286,6 +292,12 @@ pub struct ClientArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub subscriber_workers: u32,
+    /// Run publishing devices in so many processes and the others in as many, each with one worker.
+    /// Without it all are threads of one process, unless that may not open enough files.
+    #[arg(long, value_name = "N", conflicts_with_all = ["publisher_workers", "subscriber_workers"],
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PROCESSES)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
     /// Real-time priority (SCHED_FIFO) for the workers, 1 to 99; needs root or CAP_SYS_NICE.
     #[arg(long, value_name = "PRIORITY", num_args = 0..=1, default_missing_value = "10",
           value_parser = clap::value_parser!(u8).range(1..=99))]
@@ -300,6 +312,7 @@ impl Default for ClientArgs {
         ClientArgs {
             publisher_workers: 1,
             subscriber_workers: 1,
+            processes: None,
             realtime: None,
             pin: Vec::new(),
         }
@@ -307,15 +320,24 @@ impl Default for ClientArgs {
 }
 
 impl ClientArgs {
-    /// As a trial takes them.
-    pub fn client(&self) -> pubgauge_runner::Client {
+    /// As a trial takes them; `program` is this one.
+    pub fn client(&self, program: &Path) -> pubgauge_runner::Client {
         pubgauge_runner::Client {
-            workers: Workers {
-                publishers: self.publisher_workers,
-                subscribers: self.subscriber_workers,
-            },
+            workers: self.workers(),
             realtime: self.realtime,
             pin: self.pin.clone(),
+            processes: self.processes.map(|_| pubgauge_runner::Processes {
+                program: program.to_owned(),
+                namespace: None,
+            }),
+        }
+    }
+
+    /// Workers on each side.
+    pub fn workers(&self) -> Workers {
+        Workers {
+            publishers: self.processes.unwrap_or(self.publisher_workers),
+            subscribers: self.processes.unwrap_or(self.subscriber_workers),
         }
     }
 }

@@ -13,9 +13,11 @@ use pubgauge_driver::{Clock, Driver, Mark, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::local;
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::model::Distribution;
 use pubgauge_results::verdict::thresholds;
+use pubgauge_runner::trial::prepare_thread;
 use pubgauge_testbed::{Catalog, NoiseMeter, Testbed};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use serde::{Deserialize, Serialize};
@@ -242,17 +244,20 @@ fn spec(
     settings: Settings,
     mark: Mark,
 ) -> Result<TrialSpec> {
+    let brief = Brief::new(workload).map_err(anyhow::Error::msg)?;
+    let clock = Clock::Monotonic;
+    let place = local(&brief, &driver, &target, &clock, prepare_thread);
     Ok(TrialSpec {
-        brief: Brief::new(workload).map_err(anyhow::Error::msg)?,
+        brief,
         driver,
         target,
         settings: vec![settings],
-        clock: Clock::Monotonic,
+        clock,
         workers: Workers::default(),
         mark,
         realtime: None,
         pin_to: Vec::new(),
-        prepare_thread: pubgauge_runner::trial::prepare_thread,
+        place,
     })
 }
 

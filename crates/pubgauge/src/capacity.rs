@@ -1,16 +1,19 @@
 //! Whether the trials of a plan fit into this process and this host, before anything is started.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::sync::Arc;
 
+use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Crowd, Ports};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::worker::clients::PER_SOURCE;
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::limits::{self, Needs, ServerNeeds};
+use pubgauge_testbed::limits::{self, Needs, ServerNeeds, Shortage};
 use pubgauge_testbed::{Kind, Testbed};
 use pubgauge_workload::{Census, Workload};
 
+use crate::args::{ClientArgs, MOST_PROCESSES};
 use crate::exit::Ending;
 use crate::prepare::Chosen;
 
@@ -20,16 +23,20 @@ use crate::prepare::Chosen;
 const AWAITED_BYTES: u64 = 9;
 const COUNTED_BYTES: u64 = 73;
 
-/// Checks every trial of a plan against what there is now.
+/// Checks every trial of a plan against what there is now. Gives the processes on each side in which
+/// all of them fit: those that are asked for; else none (all workers are threads of this process), or
+/// as many as it takes for every process to be allowed its open files.
 ///
 /// # Errors
 /// Bad input: the first trial that cannot fit, what it needs, what there is, what to do.
 pub fn check(
     plan: &Plan,
     systems: &BTreeMap<String, Chosen>,
-    workers: Workers,
-) -> Result<(), Ending> {
+    client: &ClientArgs,
+) -> Result<Option<u32>, Ending> {
     let available = limits::available();
+    let mut client = client.clone();
+    let given = client.processes.is_some();
     let mut counted: HashMap<*const Workload, Option<Counted>> = HashMap::new();
     for trial in &plan.trials {
         let Some(system) = systems.get(&trial.system) else {
@@ -42,12 +49,31 @@ pub fn check(
         let Some(counted) = counted else {
             continue;
         };
-        limits::check(&needs(trial, system, counted, workers), &available).map_err(|shortage| {
+        let alone = system.driver.name() == SimulatedDriver::NAME;
+        let refused = |why: &dyn Display| {
             let name = &trial.workload.name;
-            Ending::bad_input(format!("{name}, {}: {shortage}", trial.system))
-        })?;
+            Ending::bad_input(format!("{name}, {}: {why}", trial.system))
+        };
+        if given && alone {
+            return Err(refused(
+                &"the simulated system lives in pubgauge's own process\n  hint: leave --processes out",
+            ));
+        }
+        loop {
+            let shortage = match limits::check(&needs(trial, system, counted, &client), &available)
+            {
+                Ok(()) => break,
+                Err(shortage) => shortage,
+            };
+            let more = client.processes.map_or(1, |processes| processes + 1);
+            let apart = matches!(shortage, Shortage::Descriptors(_)) && !given && !alone;
+            if !apart || more > MOST_PROCESSES {
+                return Err(refused(&shortage));
+            }
+            client.processes = Some(more);
+        }
     }
-    Ok(())
+    Ok(client.processes)
 }
 
 /// A workload in numbers.
@@ -66,9 +92,18 @@ impl Counted {
     }
 }
 
-fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, workers: Workers) -> Needs {
+fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &ClientArgs) -> Needs {
     let census = &counted.census;
-    let fleets = fleets(census, workers);
+    let fleets = fleets(census, client.workers());
+    // Of what clients take, the part in the fullest process.
+    let fullest = client.processes.map_or(census.devices, |processes| {
+        let others = census.devices.saturating_sub(census.publishers);
+        census.publishers.max(others).div_ceil(u64::from(processes))
+    });
+    let share = |all: u64| match fullest < census.devices {
+        true => (u128::from(all) * u128::from(fullest)).div_ceil(u128::from(census.devices)) as u64,
+        false => all,
+    };
     let crowd = Crowd {
         fleets,
         clients: census.devices,
@@ -90,8 +125,8 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, workers: Work
     });
     let one_file_each = footprint.ports == Ports::OneForEachClient;
     Needs {
-        clients: census.devices,
-        files: footprint.descriptors,
+        clients: share(census.devices),
+        files: share(footprint.descriptors),
         one_file_each,
         workers: fleets,
         library_threads: footprint.threads,

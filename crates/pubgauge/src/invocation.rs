@@ -145,7 +145,7 @@ impl Invocation {
             return Ok(self.client.clone());
         }
         Err(Ending::bad_input(
-            "this run began with other workers\n  hint: leave --publisher-workers, --subscriber-workers, --realtime and --pin out; they are taken from its folder",
+            "this run began with other workers\n  hint: leave --publisher-workers, --subscriber-workers, --processes, --realtime and --pin out; they are taken from its folder",
         ))
     }
 

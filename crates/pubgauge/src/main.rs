@@ -33,6 +33,7 @@ mod signals;
 mod systems;
 mod terminal;
 mod traces;
+mod worker;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -87,6 +88,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
             exit::print(&format!("{}\n", schema.trim_end()));
             Ok(FINE)
         }
+        Verb::Worker => worker::worker(),
         Verb::Serve(verb) => serve::serve(&verb),
     }
 }

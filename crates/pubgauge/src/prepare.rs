@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Tls, Unsupported};
-use pubgauge_engine::assignment::Workers;
 use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
 
+use crate::args::ClientArgs;
 use crate::args::{Daily, Selection};
 use crate::exit::Ending;
 use crate::invocation::{Found, Invocation};
@@ -173,7 +173,13 @@ fn planned(
         }
         return Err(Ending::bad_input(why));
     }
-    capacity::check(&plan, &systems, Workers::default())?;
+    let processes = capacity::check(&plan, &systems, &ClientArgs::default())?;
+    plan.notes.extend(processes.map(|n| {
+        format!(
+            "one process may not open enough files for all connections: publishing devices run in {n} {}, the others in as many, unless --processes says otherwise",
+            if n == 1 { "process" } else { "processes" }
+        )
+    }));
     Ok(Prepared {
         given,
         plan,

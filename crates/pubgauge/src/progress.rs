@@ -4,7 +4,6 @@
 mod view;
 
 use std::io::IsTerminal;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -206,7 +205,7 @@ impl Progress {
 
     /// Live rates of a trial since they were taken last; `None` if that was only just.
     fn rates(&mut self, live: &Live, now: Nanos) -> Option<Rates> {
-        let (sent, received) = (live.sent.load(Relaxed), live.received.load(Relaxed));
+        let (sent, received) = (live.sent, live.received);
         let Some((at, sent_before, received_before)) = self.last else {
             self.last = Some((now, sent, received));
             return None;
@@ -216,15 +215,14 @@ impl Progress {
         }
         self.last = Some((now, sent, received));
         let per_s = |n: u64| n as f64 * 1e9 / (now - at) as f64;
-        let missing = live.missing();
         Some(Rates {
             out_per_s: per_s(sent.saturating_sub(sent_before)),
             in_per_s: per_s(received.saturating_sub(received_before)),
-            p50_ns: live.latency.p50(),
-            p99_ns: live.latency.p99(),
-            lost: missing.passed_over,
-            under_way: missing.under_way,
-            connected: live.connected.load(Relaxed),
+            p50_ns: live.latency.map(|l| l.p50),
+            p99_ns: live.latency.map(|l| l.p99),
+            lost: live.passed_over,
+            under_way: live.under_way,
+            connected: live.connected,
         })
     }
 }
@@ -242,19 +240,18 @@ impl Watch for Progress {
 
     fn tick(&mut self, live: &Live, now: Nanos) {
         if self.shown.is_some() {
-            let missing = live.missing();
             self.tell(|shown| {
                 let Some(current) = &mut shown.current else {
                     return;
                 };
-                current.published = live.sent.load(Relaxed);
-                current.delivered = live.received.load(Relaxed);
-                current.connected = live.connected.load(Relaxed);
-                current.connections_lost = live.lost.load(Relaxed);
-                current.under_way = missing.under_way;
-                current.lost = missing.passed_over;
-                current.p50_ns = live.latency.p50();
-                current.p99_ns = live.latency.p99();
+                current.published = live.sent;
+                current.delivered = live.received;
+                current.connected = live.connected;
+                current.connections_lost = live.lost;
+                current.under_way = live.under_way;
+                current.lost = live.passed_over;
+                current.p50_ns = live.latency.map(|l| l.p50);
+                current.p99_ns = live.latency.map(|l| l.p99);
             });
         }
         if self.bar.is_none() && !self.lines {

@@ -48,7 +48,10 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     .reached_by(&tls);
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    capacity::check(&prepared.plan, &prepared.systems, client.client().workers)?;
+    let client = ClientArgs {
+        processes: capacity::check(&prepared.plan, &prepared.systems, &client)?,
+        ..client
+    };
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
@@ -147,10 +150,11 @@ fn trials(
     let plan = &prepared.plan;
     let scratch = signals::scratch()
         .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
+    let client = client.client(testbed.program());
     let bench = Bench {
         testbed,
         scratch: scratch.path(),
-        client: client.client(),
+        client,
         tls,
         stop: stop.clone(),
         cores: machine_facts().cores,

@@ -5,7 +5,9 @@
 pub mod convert;
 mod counters;
 pub mod observe;
+mod processes;
 mod series;
 pub mod trial;
 
+pub use processes::Processes;
 pub use trial::{Bench, Client, Job, Watch, perform};

@@ -1,7 +1,7 @@
 //! What is watched beside a trial: the system's processes, the client's own threads and memory,
 //! and the machine's noise, step by step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -215,15 +215,16 @@ impl<'a> Watcher<'a> {
     }
 
     fn begin(&mut self, live: &Live, now: Nanos) {
-        if let Ok(known) = live.threads.lock() {
-            for role in [Role::Publishers, Role::Subscribers] {
-                let tids = known
-                    .iter()
-                    .filter(|(r, _)| *r == role)
-                    .map(|(_, tid)| *tid as i32);
-                self.threads.insert(role, ThreadSampler::new(tids));
-            }
+        for role in [Role::Publishers, Role::Subscribers] {
+            let threads = live.threads.iter().filter(|thread| thread.role == role);
+            let threads = threads.map(|thread| (thread.process as i32, thread.thread as i32));
+            self.threads.insert(role, ThreadSampler::new(threads));
         }
+        // This one too, where the workers are in others.
+        let mut processes = BTreeSet::from([std::process::id() as i32]);
+        processes.extend(live.threads.iter().map(|thread| thread.process as i32));
+        let processes: Vec<_> = processes.into_iter().collect();
+        self.client = ProcessSampler::only(&processes);
         let last = self.sample(now);
         self.noise_meter = NoiseMeter::start().ok();
         self.measuring = Some(Measuring {

@@ -9,6 +9,7 @@ use pubgauge_driver::sim::{Bus, SimulatedDriver};
 use pubgauge_driver::{Clock, Driver, Mapping, Mark, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
 use pubgauge_engine::conductor::{Outcome, Phase, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::local;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
@@ -19,6 +20,7 @@ use pubgauge_workload::{Arrivals, Workload};
 use crate::convert::{self, Asked};
 use crate::counters;
 use crate::observe::{Observed, Watcher};
+use crate::processes::Processes;
 
 /// Somebody who is told how far a trial is.
 pub trait Watch {
@@ -70,6 +72,8 @@ pub struct Client {
     pub realtime: Option<u8>,
     /// Processors for the workers, in turn; empty: the scheduler chooses.
     pub pin: Vec<usize>,
+    /// A process for each worker; threads of this program if absent.
+    pub processes: Option<Processes>,
 }
 
 /// What all trials of a run share.
@@ -140,6 +144,16 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         let behaviour = SimulatedDriver::behaviour(job.settings).unwrap_or_default();
         running.target.shared = Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, mark)));
     }
+    let place = match &bench.client.processes {
+        Some(processes) => Arc::new(processes.clone()),
+        None => local(
+            &brief,
+            &job.driver,
+            &running.target,
+            &Clock::Monotonic,
+            prepare_thread,
+        ),
+    };
     let spec = TrialSpec {
         brief,
         driver: job.driver.clone(),
@@ -153,7 +167,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         mark,
         realtime: bench.client.realtime,
         pin_to: bench.client.pin.clone(),
-        prepare_thread,
+        place,
     };
     let mut watcher = Watcher::new(
         &running,

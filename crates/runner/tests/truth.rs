@@ -8,6 +8,7 @@ use planted::*;
 use proptest::prelude::*;
 use pubgauge_driver::sim::Behaviour;
 use pubgauge_driver::{Reliability, Settings};
+use pubgauge_engine::assignment::Workers;
 use pubgauge_results::model::Status;
 use pubgauge_workload::{Arrivals, SECOND, Until};
 
@@ -444,5 +445,54 @@ proptest! {
         let settings = if acknowledged { at_least_once() } else { Settings::default() };
         let run = simulate(w, plant, settings);
         run.adds_up();
+    }
+}
+
+/// Three workers on each side, in real time: loss, repeats, a window, a group and a bounded rate are
+/// seen as by one.
+#[test]
+fn three_workers_on_each_side_see_what_one_sees() {
+    let workers = Workers {
+        publishers: 3,
+        subscribers: 3,
+    };
+    let lossy = Behaviour {
+        loss: 0.02,
+        duplication: 0.05,
+        seed: 3,
+        ..Behaviour::default()
+    };
+    let narrow = Behaviour {
+        capacity: 50,
+        ..limited(4)
+    };
+    let periodic = Arrivals::Periodic { per_s: 300.0 };
+    let flat_out = Arrivals::FlatOut;
+    for (behaviour, arrivals, settings, group) in [
+        (lossy.clone(), periodic.clone(), Settings::default(), None),
+        (lossy, flat_out, Settings::default(), None),
+        (
+            Behaviour::default(),
+            periodic.clone(),
+            at_least_once(),
+            Some("g"),
+        ),
+        (narrow, periodic, at_least_once(), None),
+    ] {
+        let what = format!("{behaviour:?}, {arrivals:?}, {group:?}");
+        let mut w = workload(7, 5, arrivals);
+        w.phases.warm_up = Until::Time(SECOND / 5);
+        w.phases.measure = Until::Time(SECOND);
+        w.phases.drain_within = 30 * SECOND;
+        w.flows[0].window = Some(200);
+        for subscriber in &mut w.flows[0].subscribers {
+            subscriber.group = group.map(Into::into);
+        }
+        let run = on_threads(w, behaviour, settings, workers);
+        // A group's members share one ledger, and so one worker.
+        let subscribing = if group.is_some() { 1 } else { 3 };
+        assert_eq!(run.record.recordings.len(), 3 + subscribing, "{what}");
+        assert!(run.trial.unique() > 250, "{what}");
+        run.agrees();
     }
 }

@@ -37,6 +37,8 @@ pub(crate) fn run(
         argv: argv.iter().map(OsString::from).collect(),
         env,
         directory: directory.to_owned(),
+        stdin: None,
+        network: None,
         stdout: captured.try_clone()?,
         stderr: captured.try_clone()?,
         cpus: Vec::new(),
@@ -82,6 +84,8 @@ pub(crate) fn run_watched(
         argv: argv.iter().map(OsString::from).collect(),
         env: std::env::vars_os().chain(more).collect(),
         directory: directory.to_owned(),
+        stdin: None,
+        network: None,
         stdout: captured.try_clone()?,
         stderr: captured.try_clone()?,
         cpus: Vec::new(),
@@ -121,7 +125,7 @@ pub(crate) fn run_watched(
 }
 
 /// The last 64 KiB.
-fn last_of(file: &mut File) -> io::Result<String> {
+pub(crate) fn last_of(file: &mut File) -> io::Result<String> {
     let length = file.metadata()?.len();
     file.seek(io::SeekFrom::Start(length.saturating_sub(64 << 10)))?;
     let mut bytes = Vec::new();

@@ -28,8 +28,12 @@ pub(crate) struct Spec {
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
     pub directory: PathBuf,
+    /// Nothing if absent.
+    pub stdin: Option<File>,
     pub stdout: File,
     pub stderr: File,
+    /// A network namespace to run in, opened.
+    pub network: Option<File>,
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
     pub open_files: Option<u64>,
@@ -88,10 +92,13 @@ impl Guard {
             .env_clear()
             .envs(spec.env)
             .current_dir(&spec.directory)
-            .stdin(Stdio::null())
+            .stdin(spec.stdin.map_or(Stdio::null(), Stdio::from))
             .stdout(spec.stdout)
             .stderr(spec.stderr);
-        let confinement = Confinement::new(&spec.cpus, spec.address_space_bytes, spec.open_files);
+        let confinement = Confinement {
+            network: spec.network,
+            ..Confinement::new(&spec.cpus, spec.address_space_bytes, spec.open_files)
+        };
         let guard_end = theirs.as_raw_fd();
         // SAFETY: `split` only makes async-signal-safe calls.
         unsafe { command.pre_exec(move || split(guard_end, &confinement)) };
@@ -185,6 +192,7 @@ struct Confinement {
     cpus: Option<libc::cpu_set_t>,
     address_space: Option<u64>,
     open_files: Option<u64>,
+    network: Option<File>,
 }
 
 impl Confinement {
@@ -199,6 +207,7 @@ impl Confinement {
             cpus: (!cpus.is_empty()).then_some(set),
             address_space,
             open_files,
+            network: None,
         }
     }
 
@@ -208,6 +217,10 @@ impl Confinement {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         };
+        if let Some(network) = &self.network {
+            // SAFETY: a descriptor of our own.
+            check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        }
         if let Some(cpus) = &self.cpus {
             // SAFETY: a valid set of its own size.
             check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus) })?;

@@ -138,6 +138,8 @@ impl Instance {
             argv: plan.argv.clone(),
             env: plan.env.clone(),
             directory: plan.directory.clone(),
+            stdin: None,
+            network: None,
             stdout: stdout.writer()?,
             stderr: stderr.writer()?,
             cpus: plan.cpus.clone(),

@@ -30,6 +30,11 @@ fn burn(ns: u64) {
 }
 
 /// Hands each of two threads' numbers out, lets them work, and keeps them until told.
+/// A thread of this process, as the sampler takes it.
+fn own(tid: i32) -> (i32, i32) {
+    (std::process::id() as i32, tid)
+}
+
 #[test]
 fn a_busy_thread_is_told_from_an_idle_one() {
     std::thread::scope(|scope| {
@@ -58,7 +63,7 @@ fn a_busy_thread_is_told_from_an_idle_one() {
                 .iter()
                 .any(|t| t.tid == tid && t.name == "busy-one")
         );
-        let mut sampler = ThreadSampler::new([tid, idle]);
+        let mut sampler = ThreadSampler::new([tid, idle].map(own));
         let sample = sampler.sample();
         let cpu = sample.threads[&tid].cpu_ns;
         // Between its own reading and ours it only went to sleep.
@@ -105,7 +110,7 @@ fn waiting_for_a_processor_is_seen() {
             });
         }
         let tids = [hear.recv().unwrap(), hear.recv().unwrap()];
-        let sample = ThreadSampler::new(tids).sample();
+        let sample = ThreadSampler::new(tids.map(own)).sample();
         // The one that finishes last has waited for at least most of the other's work, unless
         // they began apart; on any machine some of it overlaps.
         assert!(sample.total.wait_ns > 5 * MS, "{sample:?}");

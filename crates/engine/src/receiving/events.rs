@@ -1,7 +1,5 @@
 //! What a fleet reports, one delivery at a time: the message path.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind};
 
@@ -36,7 +34,7 @@ impl Receiving {
         }
         let first = noted.arrival != Arrival::Duplicate;
         self.repeated += u64::from(!first);
-        if self.flows[flow].windowed && first {
+        if self.flows[flow].window.is_some() && first {
             self.passed(flow, account, grouped, noted.entry, header.sequence);
         }
         let state = &mut self.flows[flow];
@@ -82,7 +80,6 @@ impl Receiving {
         if !self.unproven.remove(&key(party, header.stream)) {
             return;
         }
-        self.live.unproven.fetch_sub(1, Relaxed);
         if self.closing {
             let account = Account {
                 party,

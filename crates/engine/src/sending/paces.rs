@@ -2,7 +2,6 @@
 //! that the system does not take at once.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering::Relaxed;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish};
@@ -19,10 +18,9 @@ const PER_STAMP: u32 = 64;
 const DUE_PER_TURN: u32 = 1024;
 /// A ping-pong question without an answer is given up after this long.
 const ANSWER_WITHIN: Nanos = 1_000_000_000;
-/// A full window is believed to be full of lost messages when nothing came for this long, or for
-/// [`PATIENCE_FACTOR`] times the longest silence of the trial if that is more.
-const WINDOW_PATIENCE: Nanos = 1_000_000_000;
-const PATIENCE_FACTOR: Nanos = 3;
+/// A worker tells that a window is full without anything coming back after this long, and again each
+/// time as much has passed.
+const STUCK_AFTER: Nanos = 1_000_000_000;
 /// How soon a full window is looked at again.
 const WINDOW_AGAIN: Nanos = 50_000;
 
@@ -181,7 +179,7 @@ impl Sending {
             }
             let granted = match window {
                 None => PER_STAMP,
-                Some(bound) => self.take(flow, bound, now),
+                Some(bound) => self.room(flow, bound, now),
             };
             if granted == 0 {
                 return now + WINDOW_AGAIN;
@@ -216,7 +214,9 @@ impl Sending {
                 match self.hand_over(fleet, local, turn, kind, now, now, size, None) {
                     Publish::Accepted => {
                         let state = &mut self.locals[local as usize];
-                        tokens += u64::from(self.spread[(state.first_stream + turn) as usize]);
+                        if window.is_some() {
+                            tokens += u64::from(self.spread[(state.first_stream + turn) as usize]);
+                        }
                         state.turn = if turn + 1 == state.topics {
                             0
                         } else {
@@ -249,9 +249,8 @@ impl Sending {
                     }
                 }
             }
-            if let Some(bound) = window {
-                let live = &self.live.flows[flow as usize].window;
-                live.untake(u64::from(granted) * bound.tokens - tokens);
+            if window.is_some() {
+                self.tokens[flow as usize] -= tokens;
             }
             if ended {
                 return Nanos::MAX;
@@ -261,26 +260,18 @@ impl Sending {
         if ready.is_empty() { Nanos::MAX } else { 0 }
     }
 
-    /// For how many messages there is room in a flow's window. A window that stays full is given up.
-    fn take(&mut self, flow: u32, bound: &mut Bound, now: Nanos) -> u32 {
-        let window = &self.live.flows[flow as usize].window;
-        let granted = window.take(bound.messages, bound.tokens, PER_STAMP);
-        if granted > 0 {
-            bound.stuck = None;
-            return granted;
+    /// For how many messages there are tokens of a flow's window.
+    fn room(&mut self, flow: u32, bound: &mut Bound, now: Nanos) -> u32 {
+        let room = self.tokens[flow as usize] / bound.tokens;
+        if room > 0 {
+            bound.without = None;
+            return room.min(u64::from(PER_STAMP)) as u32;
         }
-        let given_back = window.given_back();
-        let silence = self.live.silence.load(Relaxed);
-        let patience = WINDOW_PATIENCE.max(PATIENCE_FACTOR * silence);
-        match bound.stuck {
-            Some((seen, since)) if seen == given_back => {
-                if now - since > patience {
-                    bound.stuck = None;
-                    let positions = self.positions(flow);
-                    self.stuck.push(positions);
-                }
-            }
-            _ => bound.stuck = Some((given_back, now)),
+        let (since, told) = *bound.without.get_or_insert((now, now));
+        if now - told >= STUCK_AFTER {
+            bound.without = Some((since, now));
+            let positions = self.positions(flow);
+            self.stuck.push((now - since, positions));
         }
         0
     }

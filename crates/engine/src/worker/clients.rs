@@ -56,7 +56,8 @@ impl Worker {
                 Ok(()) => Report::Ready(std::mem::take(&mut self.addresses)),
                 Err(error) => Report::Failed(error.into()),
             };
-            let _ = self.reports.send(report);
+            self.tell_counters(self.context.clock.now());
+            self.outbox.send(report);
         }
         Nanos::MAX
     }
@@ -199,10 +200,7 @@ impl Worker {
                 } else {
                     self.made += 1;
                 }
-                self.context
-                    .live
-                    .connected
-                    .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.connected += 1;
                 let wanted = if session_present {
                     Vec::new()
                 } else {
@@ -244,10 +242,6 @@ impl Worker {
                     _ => {
                         if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
                             self.lost += 1;
-                            self.context
-                                .live
-                                .lost
-                                .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                         }
                         if self.phase == Phase::Connecting {
                             self.fail(failure);

@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
-use pubgauge_driver::{Clock, Kind, Mark, Settings};
+use pubgauge_driver::{Clock, Driver, Kind, Mark, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::{Encoded, local};
 use pubgauge_results::model::{Circumstances, Second, Status, System, Trial};
 use pubgauge_results::verdict::judge;
 use pubgauge_runner::convert::{self, Asked};
@@ -41,7 +42,20 @@ pub struct Run {
 pub fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings) -> Run {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
-    perform(workload, &behaviour, settings, clock, mark, bus)
+    let workers = Workers::default();
+    perform(workload, &behaviour, settings, clock, mark, bus, workers)
+}
+
+/// Runs a trial in real time, in so many threads.
+pub fn on_threads(
+    workload: Workload,
+    behaviour: Behaviour,
+    settings: Settings,
+    workers: Workers,
+) -> Run {
+    let (clock, mark) = (Clock::Monotonic, Mark::from_seed(behaviour.seed));
+    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
+    perform(workload, &behaviour, settings, clock, mark, bus, workers)
 }
 
 fn perform(
@@ -51,18 +65,24 @@ fn perform(
     clock: Clock,
     mark: Mark,
     bus: Arc<Bus>,
+    workers: Workers,
 ) -> Run {
+    let brief = Brief::new(workload.clone()).expect("a sound workload");
+    let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
+    let target = SimulatedDriver::target(bus.clone());
+    let place = local(&brief, &driver, &target, &clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief: Brief::new(workload.clone()).expect("a sound workload"),
-        driver: Arc::new(SimulatedDriver),
-        target: SimulatedDriver::target(bus.clone()),
+        brief,
+        driver,
+        target,
         settings: vec![with_behaviour(settings.clone(), behaviour)],
         clock,
-        workers: Workers::default(),
+        workers,
         mark,
         realtime: None,
         pin_to: Vec::new(),
-        prepare_thread: |_| Ok(()),
+        // As between processes, which must change nothing.
+        place: Arc::new(Encoded(place)),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     let asked = Asked {
@@ -113,7 +133,8 @@ pub fn two_at_once(named: bool) -> [Run; 2] {
             let mark = Mark::random();
             let marked = w.marked(&mark.word());
             let settings = Settings::default();
-            perform(marked, &behaviour, settings, Clock::Monotonic, mark, bus)
+            let (clock, workers) = (Clock::Monotonic, Workers::default());
+            perform(marked, &behaviour, settings, clock, mark, bus, workers)
         })
     });
     threads.map(|thread| thread.join().expect("a trial ends"))

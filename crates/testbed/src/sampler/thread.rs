@@ -1,4 +1,4 @@
-//! Watches threads of this process.
+//! Watches threads of this process and of others.
 
 use std::collections::BTreeMap;
 
@@ -39,9 +39,10 @@ pub fn current_tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Watches some threads of this process.
+/// Watches some threads.
 ///
-/// CPU time comes from each thread's CPU clock, up to the moment; waiting time from the second
+/// CPU time comes from the CPU clock of each thread of this process, up to the moment, and from the
+/// first field of `schedstat` of others, which lags by a tick of the kernel (10 ms) at most; waiting time from the second
 /// field of `schedstat`, which the kernel brings up to date whenever the thread gets a processor.
 /// A thread that has ended keeps the figures of the last sample in which it was seen, so take one
 /// before it ends.
@@ -81,17 +82,16 @@ pub struct ThreadSample {
 }
 
 impl ThreadSampler {
-    /// Watches the threads of these numbers.
-    pub fn new(tids: impl IntoIterator<Item = i32>) -> Self {
+    /// Watches threads: (process, thread).
+    pub fn new(threads: impl IntoIterator<Item = (i32, i32)>) -> Self {
         let mut sampler = ThreadSampler::default();
-        sampler.watch(tids);
+        sampler.watch(threads);
         sampler
     }
 
-    /// Watches further threads.
-    pub fn watch(&mut self, tids: impl IntoIterator<Item = i32>) {
-        let pid = std::process::id() as i32;
-        for tid in tids {
+    /// Watches further threads: (process, thread).
+    pub fn watch(&mut self, threads: impl IntoIterator<Item = (i32, i32)>) {
+        for (pid, tid) in threads {
             self.threads.entry(tid).or_insert_with(|| Watched {
                 files: ThreadFiles::new(pid, tid, true),
                 figures: ThreadFigures::default(),

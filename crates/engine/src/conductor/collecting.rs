@@ -1,0 +1,137 @@
+//! What workers hand in: histograms while they run, recordings at the end.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+use pubgauge_driver::Nanos;
+
+use super::{Conductor, DrainEnd, EncodedInterval, IntervalLatency, Moment, TrialRecord};
+use crate::live::LatencyLive;
+use crate::record::Outcome;
+use crate::recording::{FlowRecording, Recording};
+use crate::series::{Cuts, Totals, add_up};
+use crate::times::{Interval, Measure, histogram};
+
+/// Histograms so far.
+#[derive(Default)]
+pub(super) struct Collected {
+    /// Whole ones.
+    times: BTreeMap<(u32, Measure), Histogram<u64>>,
+    /// Record by record, encoded.
+    intervals: Vec<EncodedInterval>,
+    /// Of all flows and workers, record by record, for the series.
+    by_record: BTreeMap<u32, Histogram<u64>>,
+    /// Latency of the newest record that somebody has handed in.
+    pub(super) newest: Option<LatencyLive>,
+}
+
+impl Collected {
+    /// Merges one worker's histogram of one record.
+    pub(super) fn take(&mut self, interval: Interval) {
+        let Interval {
+            flow,
+            measure,
+            number,
+            values,
+        } = interval;
+        let whole = self.times.entry((flow, measure)).or_insert_with(histogram);
+        // Equal bounds by construction: adding cannot fail.
+        let _ = whole.add(&values);
+        if measure == Measure::Latency || measure == Measure::RoundTrip {
+            let _ = self
+                .by_record
+                .entry(number)
+                .or_insert_with(histogram)
+                .add(&values);
+            let newest = self.by_record.last_key_value();
+            self.newest = newest.map(|(_, values)| LatencyLive {
+                p50: values.value_at_quantile(0.5),
+                p99: values.value_at_quantile(0.99),
+            });
+        }
+        let mut encoded = Vec::new();
+        if V2Serializer::new().serialize(&values, &mut encoded).is_ok() {
+            self.intervals.push(EncodedInterval {
+                flow,
+                measure,
+                number,
+                histogram: encoded,
+            });
+        }
+    }
+}
+
+impl Conductor<'_> {
+    /// Adds everything up.
+    pub(super) fn record(mut self, outcome: Outcome, now: Nanos) -> TrialRecord {
+        let recordings: Vec<Recording> = self
+            .hands
+            .iter_mut()
+            .filter_map(|hand| hand.recording.take())
+            .collect();
+        let mut flows = vec![FlowRecording::default(); self.spec.brief.workload.flows.len()];
+        let mut series = vec![Vec::new(); flows.len()];
+        for recording in &recordings {
+            for (sum, part) in flows.iter_mut().zip(&recording.flows) {
+                sum.add(part);
+            }
+            for (sum, part) in series.iter_mut().zip(&recording.series) {
+                add_up(sum, part);
+            }
+            self.exhausted.extend(&recording.exhausted);
+        }
+        if self.drain.ended == DrainEnd::CutShort {
+            flows.iter_mut().for_each(FlowRecording::cut_short);
+        }
+        let series = self.moments(series, now);
+        let mut collected = std::mem::take(&mut self.collected);
+        let order = |i: &EncodedInterval| (i.number, i.flow, i.measure);
+        collected.intervals.sort_by_key(order);
+        let latency = |(number, values): (&u32, &Histogram<u64>)| {
+            let latency = IntervalLatency {
+                p50: values.value_at_quantile(0.5),
+                p99: values.value_at_quantile(0.99),
+                max: values.max(),
+            };
+            (*number, latency)
+        };
+        TrialRecord {
+            outcome,
+            recordings,
+            flows,
+            times: collected.times,
+            intervals: collected.intervals,
+            latency_by_interval: collected.by_record.iter().map(latency).collect(),
+            series,
+            drain: self.drain,
+            table: self.table,
+            epoch: self.epoch,
+            exhausted: std::mem::take(&mut self.exhausted),
+            planned: self.spec.brief.workload.devices.len() as u64,
+            connect_span: self.connect_span,
+            prove_span: self.prove_span,
+        }
+    }
+
+    /// The series with its times; the last moment is `closed_at`.
+    fn moments(&self, series: Vec<Vec<Totals>>, closed_at: Nanos) -> Vec<Moment> {
+        let Some(table) = self.table else {
+            return Vec::new();
+        };
+        let cuts = Cuts::new(table, &self.spec.brief.workload);
+        let count = series.iter().map(Vec::len).max().unwrap_or(0);
+        let moment = |n: usize| {
+            let at = match n + 1 == count {
+                true => closed_at,
+                false => cuts.at(n as u32),
+            };
+            let last = |totals: &Vec<Totals>| totals.get(n).or(totals.last()).copied();
+            Moment {
+                at: at.saturating_sub(table.measure),
+                flows: series.iter().map(|f| last(f).unwrap_or_default()).collect(),
+            }
+        };
+        (0..count).map(moment).collect()
+    }
+}

@@ -1,0 +1,70 @@
+//! The drain: what is missing after the measurement comes, is lost, or is still under way.
+
+use std::sync::atomic::AtomicBool;
+
+use pubgauge_driver::Nanos;
+
+use super::{Conductor, Drain, DrainEnd, Observer};
+use crate::worker::Command;
+
+/// How long nothing must have come before streams are closed by sentinels, at least.
+const CLOSE_AFTER: Nanos = 250_000_000;
+
+impl Conductor<'_> {
+    /// Waits until everything has come or is known to be lost, `within` at most.
+    ///
+    /// What is missing is lost if something later of its stream has come to the party, be it a
+    /// sentinel that was sent after it; or if nothing has come for longer than the trial has ever
+    /// been silent. What is missing otherwise when the time is over is still under way.
+    pub(super) fn drain(&mut self, observer: &mut dyn Observer, stop: &AtomicBool, within: Nanos) {
+        let phases = &self.spec.brief.workload.phases;
+        let (quiet, began) = (phases.drain_quiet, self.spec.clock.now());
+        // Deliveries of any kind: repeated ones are waited for, and messages of the warm-up may still
+        // stand before the measured ones.
+        let mut last = (self.live.received, began);
+        let mut closing = false;
+        let may_repeat = self.any(|traits| traits.may_duplicate);
+        let ended = loop {
+            let now = self.spec.clock.now();
+            let received = self.live.received;
+            if received != last.0 {
+                last = (received, now);
+            }
+            let silent = now - last.1;
+            let silence = self.live.silence;
+            if self.all(|hand| hand.counters.stopped) && self.live.under_way == 0 {
+                // Late ones: messages that were passed over, repeated ones where there are such.
+                let repeats = may_repeat || self.live.repeated > 0;
+                let late = self.live.passed_over > 0 || repeats;
+                if !late || silent > quiet.max(2 * silence) {
+                    break DrainEnd::Complete;
+                }
+            }
+            // With every stream closed that can be closed, only groups can have something missing.
+            let closed =
+                closing && self.all(|hand| hand.counters.closing) && self.live.unproven == 0;
+            if closed && silent > quiet.max(2 * silence) {
+                break DrainEnd::Silent;
+            }
+            if now > began + within {
+                break if silent > quiet.max(silence) {
+                    DrainEnd::Silent
+                } else {
+                    DrainEnd::CutShort
+                };
+            }
+            let close_after = CLOSE_AFTER.max(2 * silence).min(quiet);
+            if !closing && self.live.under_way > 0 && silent > close_after {
+                closing = true;
+                self.tell(None, &Command::CloseStreams(now));
+            }
+            if self.pass_time(observer, stop).is_err() {
+                break DrainEnd::CutShort;
+            }
+        };
+        self.drain = Drain {
+            ended,
+            span: self.spec.clock.now() - began,
+        };
+    }
+}

@@ -1,0 +1,279 @@
+//! The conductor's hands: its links to workers, what is told over them and what is heard.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::{Conductor, Link, Live, Nanos, Observer, Outcome, Phase, Role, TrialRecord};
+use crate::live::{Counters, ThreadOf};
+use crate::recording::Recording;
+use crate::worker::{Command, Positions, Report};
+
+/// Where reports arrive, by the worker's number.
+pub(super) type Inbox = Receiver<(u32, Report)>;
+
+/// How long the conductor waits for reports before it looks at the time again.
+const GLANCE: Duration = Duration::from_millis(2);
+/// A worker that was not heard of for so long hangs.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// A window is given up when it was full for so many times the longest silence of the trial.
+const PATIENCE_FACTOR: Nanos = 3;
+
+/// A worker, as the conductor knows it.
+pub(super) struct Hand {
+    link: Option<Box<dyn Link>>,
+    pub(super) role: Role,
+    pub(super) counters: Counters,
+    heard: Instant,
+    pub(super) ready: bool,
+    pub(super) done: Option<Nanos>,
+    gone: bool,
+    closing: bool,
+    pub(super) recording: Option<Recording>,
+}
+
+impl Hand {
+    pub(super) fn new(link: Box<dyn Link>, role: Role) -> Self {
+        Hand {
+            link: Some(link),
+            ..Hand::missing(role)
+        }
+    }
+
+    /// A worker that could not be started.
+    pub(super) fn missing(role: Role) -> Self {
+        Hand {
+            link: None,
+            role,
+            counters: Counters::default(),
+            heard: Instant::now(),
+            ready: false,
+            done: None,
+            gone: false,
+            closing: false,
+            recording: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.gone || self.link.is_none() || self.recording.is_some()
+    }
+
+    fn send(&mut self, command: Command) {
+        if let Some(link) = &mut self.link {
+            link.send(command);
+        }
+    }
+}
+
+impl Conductor<'_> {
+    /// Tells the workers of one side, or all.
+    pub(super) fn tell(&mut self, role: Option<Role>, command: &Command) {
+        for hand in &mut self.hands {
+            if role.is_none_or(|role| role == hand.role) {
+                hand.send(command.clone());
+            }
+        }
+    }
+
+    /// Whether something holds of every worker that is not gone.
+    pub(super) fn all(&self, holds: impl Fn(&Hand) -> bool) -> bool {
+        self.hands.iter().all(|hand| hand.is_over() || holds(hand))
+    }
+
+    /// Lets the workers work for a moment and hears what they have to say.
+    pub(super) fn pass_time(
+        &mut self,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<(), Outcome> {
+        self.hear();
+        if stop.load(Relaxed) {
+            return Err(Outcome::Interrupted);
+        }
+        let trouble = observer.tick(self.phase, &self.live, self.spec.clock.now());
+        let trouble = trouble
+            .or_else(|| self.failure.take())
+            .or_else(|| self.silent());
+        if let Some(why) = trouble.or_else(|| self.all_lost()) {
+            return Err(match self.phase {
+                Phase::Connect | Phase::Prove => Outcome::NotReady(why),
+                _ => Outcome::Aborted(why),
+            });
+        }
+        Ok(())
+    }
+
+    /// A worker that hangs.
+    fn silent(&self) -> Option<String> {
+        let inline = self.spec.place.is_inline();
+        let hangs = |hand: &Hand| !inline && !hand.is_over() && hand.heard.elapsed() > SIGN_OF_LIFE;
+        let number = self.hands.iter().position(hangs)?;
+        Some(format!(
+            "worker {number} was not heard of for {} s",
+            SIGN_OF_LIFE.as_secs()
+        ))
+    }
+
+    fn hear(&mut self) {
+        let mut wait = GLANCE;
+        if self.spec.place.is_inline() {
+            self.hands
+                .iter_mut()
+                .filter_map(|hand| hand.link.as_mut())
+                .for_each(|link| link.step());
+            wait = Duration::ZERO;
+        }
+        let until = Instant::now() + wait;
+        let mut given_up = Vec::new();
+        let mut passed = false;
+        let mut counted = false;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let (worker, report) = match self.inbox.recv_timeout(left) {
+                Ok(report) => report,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            };
+            counted |= matches!(report, Report::Counters(_));
+            if let Report::Passed(flow, tokens) = report {
+                if let Some(Some(window)) = self.tokens.get_mut(flow as usize) {
+                    window.give_back(tokens);
+                }
+                passed = true;
+                // At once: whoever waits for them does nothing else.
+                self.hand_out();
+                continue;
+            }
+            self.take(worker, report, &mut given_up);
+        }
+        if counted || passed {
+            let threads = std::mem::take(&mut self.live.threads);
+            self.live = Live {
+                threads,
+                latency: self.collected.newest,
+                ..Live::of(self.hands.iter().map(|hand| &hand.counters))
+            };
+        }
+        for positions in given_up {
+            self.tell(None, &Command::GiveUp(positions));
+        }
+        if !self.spec.place.is_inline() {
+            // Places that pass on what others say.
+            self.hands
+                .iter_mut()
+                .filter_map(|hand| hand.link.as_mut())
+                .for_each(|link| link.step());
+        }
+    }
+
+    fn take(&mut self, worker: u32, report: Report, given_up: &mut Vec<Positions>) {
+        let Some(hand) = self.hands.get_mut(worker as usize) else {
+            return;
+        };
+        hand.heard = Instant::now();
+        match report {
+            Report::Hello { process, threads } => {
+                let role = hand.role;
+                let threads = threads.into_iter().map(|thread| ThreadOf {
+                    role,
+                    process,
+                    thread,
+                });
+                self.live.threads.extend(threads);
+            }
+            Report::Counters(counters) => hand.counters = *counters,
+            Report::Passed(..) => {}
+            Report::Interval(interval) => self.collected.take(interval),
+            Report::Ready(addresses) => {
+                hand.ready = true;
+                self.addresses.extend(addresses);
+            }
+            Report::Failed(failure) => self.fail(failure),
+            Report::Done(at) => hand.done = Some(at),
+            Report::Stuck(since, positions) => {
+                if since > PATIENCE_FACTOR * self.live.silence {
+                    given_up.push(positions);
+                }
+            }
+            Report::Closing => hand.closing = true,
+            Report::Recording(recording) => hand.recording = Some(*recording),
+            Report::Gone(why) => {
+                if hand.recording.is_none() && !hand.gone {
+                    hand.gone = true;
+                    self.fail(why.into());
+                }
+            }
+        }
+    }
+
+    /// Hands out the tokens that are free.
+    pub(super) fn hand_out(&mut self) {
+        for (flow, tokens) in self.tokens.iter_mut().enumerate() {
+            let Some(tokens) = tokens else { continue };
+            let hands = &self.hands;
+            let more = tokens.hand_out(|worker| {
+                let counted = hands[worker].counters.flows.get(flow);
+                counted.map_or(0, |flow| flow.unused)
+            });
+            for (worker, tokens) in more {
+                self.hands[worker].send(Command::Grant(flow as u32, tokens));
+            }
+        }
+    }
+
+    /// Ends all connections, gets the recordings and adds everything up.
+    pub(super) fn close(mut self, outcome: Outcome, observer: &mut dyn Observer) -> TrialRecord {
+        self.enter(Phase::Close, observer);
+        let now = self.spec.clock.now();
+        if let (Some(table), true) = (&mut self.table, outcome != Outcome::Completed) {
+            // Cut off: what was planned after this moment did not happen.
+            table.end = table.end.min(now).max(table.measure);
+        }
+        // Everybody must know: in a brokerless system a client would take the end of its peer for
+        // a lost connection.
+        self.tell(None, &Command::Closing);
+        self.await_hands(Duration::from_secs(1), |hand| hand.closing);
+        // What lasts on a system (sessions, last values) is removed one by one.
+        let devices = self.spec.brief.workload.devices.len() as u64;
+        let patience = Duration::from_secs(2) + Duration::from_millis(devices);
+        for role in [Role::Subscribers, Role::Publishers] {
+            let until = self.spec.clock.now() + patience.as_nanos() as u64;
+            self.tell(Some(role), &Command::Finish(until));
+            self.await_hands(patience + Duration::from_secs(2), |hand| hand.role != role);
+        }
+        // Before those that hang are ended.
+        let outcome = match (outcome, self.unheard()) {
+            (Outcome::Completed, Some(why)) => Outcome::Aborted(why),
+            (outcome, _) => outcome,
+        };
+        for hand in &mut self.hands {
+            let over = hand.is_over();
+            if let Some(mut link) = hand.link.take()
+                && over
+            {
+                link.join();
+            }
+        }
+        // What was said before the end.
+        self.hear();
+        self.record(outcome, now)
+    }
+
+    /// A worker that has not told what it saw: without it the figures are not those of the trial.
+    fn unheard(&mut self) -> Option<String> {
+        let silent = self
+            .hands
+            .iter()
+            .position(|hand| hand.recording.is_none())?;
+        let hangs = || format!("worker {silent} did not tell what it saw: it hangs");
+        Some(self.failure.take().unwrap_or_else(hangs))
+    }
+
+    /// Waits until something holds of every worker that is not over, for so long at most.
+    fn await_hands(&mut self, patience: Duration, holds: impl Fn(&Hand) -> bool) {
+        let patience = Instant::now() + patience;
+        while !self.all(&holds) && Instant::now() < patience {
+            self.hear();
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! The link between the conductor and a worker: plain, versioned data in both directions.
+//!
+//! A [`Place`] starts workers: threads of this process ([`Threads`]), the conductor's own thread in
+//! simulated time ([`Inline`]), other processes. Wherever a worker is, it gets an [`Order`], then
+//! [`Command`]s, and answers with [`Report`]s.
+
+pub mod frames;
+pub mod stream;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use pubgauge_driver::{
+    Attempt, Clock, Driver, DriverError, Filler, Nanos, Secret, Settings, Target,
+};
+use pubgauge_workload::Workload;
+use serde::{Deserialize, Serialize};
+
+use crate::assignment::{Assignment, Brief, Role};
+use crate::worker::{Command, Context, Report, Worker};
+
+/// Version of what is said over a link; both sides must speak the same.
+pub const VERSION: u32 = 1;
+
+/// What a worker is to do, and for which trial.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The worker's part.
+    pub assignment: Assignment,
+    /// The workload, all of it: streams are numbered over the whole.
+    pub workload: Arc<Workload>,
+    /// Name of the driver.
+    pub driver: String,
+    /// The system. Its password travels apart, and state shared by fleets of one process not at all.
+    pub target: Target,
+    /// What the application asks for: the trial's own settings first.
+    pub settings: Arc<[Settings]>,
+    /// Origin of the times in headers, on the clock that all workers share, ns.
+    pub epoch: Nanos,
+    /// For each stream, the workers with parties that hear it.
+    pub spread: Arc<[u16]>,
+}
+
+/// What an order must not contain.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    /// The password of the system.
+    pub password: Option<Secret>,
+}
+
+/// Where a worker's reports go. The conductor knows them by the worker's number.
+#[derive(Clone, Debug)]
+pub struct Outbox {
+    worker: u32,
+    sender: Sender<(u32, Report)>,
+}
+
+impl Outbox {
+    /// Reports of worker `worker` to `sender`.
+    pub fn new(worker: u32, sender: Sender<(u32, Report)>) -> Self {
+        Outbox { worker, sender }
+    }
+
+    /// Reports; whether somebody still listens.
+    pub fn send(&self, report: Report) -> bool {
+        self.sender.send((self.worker, report)).is_ok()
+    }
+}
+
+/// The conductor's end of a link. A worker whose link is dropped ends.
+pub trait Link {
+    /// Tells the worker something. A worker that is gone has reported why, or will be missed.
+    fn send(&mut self, command: Command);
+
+    /// One turn of a worker that has no thread of its own.
+    fn step(&mut self) {}
+
+    /// Waits for the end of a worker that has given its recording, or is gone.
+    fn join(&mut self) {}
+}
+
+/// Somewhere workers can be started.
+pub trait Place: Send + Sync {
+    /// Starts a worker. What goes wrong later arrives as a report.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    fn start(
+        &self,
+        order: Order,
+        secrets: Secrets,
+        outbox: Outbox,
+    ) -> Result<Box<dyn Link>, DriverError>;
+
+    /// How long before something begins workers must be told, so that all know in time, ns.
+    fn lead(&self) -> Nanos {
+        20_000_000
+    }
+
+    /// The workers run on the conductor's thread.
+    fn is_inline(&self) -> bool {
+        false
+    }
+}
+
+/// What workers of one process share.
+#[derive(Clone)]
+struct Here {
+    brief: Arc<Brief>,
+    driver: Arc<dyn Driver>,
+    target: Target,
+    clock: Clock,
+    filler: Arc<Filler>,
+}
+
+impl Here {
+    fn new(brief: Arc<Brief>, driver: Arc<dyn Driver>, target: Target, clock: Clock) -> Self {
+        let filler = Arc::new(Filler::new(brief.max_payload));
+        Here {
+            brief,
+            driver,
+            target,
+            clock,
+            filler,
+        }
+    }
+
+    fn worker(
+        self,
+        order: Order,
+        secrets: Secrets,
+        commands: Receiver<Command>,
+        outbox: Outbox,
+    ) -> Result<Worker, DriverError> {
+        let target = Target {
+            password: secrets.password,
+            shared: self.target.shared,
+            ..order.target
+        };
+        let context = Context {
+            brief: self.brief,
+            driver: self.driver,
+            target,
+            settings: order.settings,
+            clock: self.clock,
+            epoch: order.epoch,
+            filler: self.filler,
+            spread: order.spread,
+        };
+        Worker::new(order.assignment, context, commands, outbox)
+    }
+}
+
+/// Threads of this process.
+#[derive(Clone)]
+pub struct Threads {
+    here: Here,
+    prepare_thread: PrepareThread,
+}
+
+/// Called on each worker's thread before it opens its fleet: timer slack, processor, priority as the
+/// assignment says.
+pub type PrepareThread = fn(&Assignment) -> Result<(), String>;
+
+impl Threads {
+    /// Threads for the workers of one trial.
+    pub fn new(
+        brief: Arc<Brief>,
+        driver: Arc<dyn Driver>,
+        target: Target,
+        prepare_thread: PrepareThread,
+    ) -> Self {
+        Threads {
+            here: Here::new(brief, driver, target, Clock::Monotonic),
+            prepare_thread,
+        }
+    }
+
+    /// Runs a worker on the calling thread until it has given its recording or nobody listens.
+    pub fn run(self, order: Order, secrets: Secrets, commands: Receiver<Command>, outbox: Outbox) {
+        let early = (self.prepare_thread)(&order.assignment);
+        match self.here.worker(order, secrets, commands, outbox.clone()) {
+            Ok(mut worker) => {
+                if let Err(error) = early {
+                    outbox.send(Report::Failed(error.into()));
+                }
+                while worker.step() {}
+            }
+            Err(error) => {
+                outbox.send(Report::Failed(error.into()));
+            }
+        }
+    }
+}
+
+impl Place for Threads {
+    fn start(
+        &self,
+        order: Order,
+        secrets: Secrets,
+        outbox: Outbox,
+    ) -> Result<Box<dyn Link>, DriverError> {
+        let (sender, commands) = channel();
+        let side = match order.assignment.role {
+            Role::Publishers => "pub",
+            Role::Subscribers => "sub",
+        };
+        let name = format!("{side}-{}", order.assignment.worker);
+        let threads = self.clone();
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            // A worker that ends without a recording is missed: also after a panic.
+            let _gone = Gone(outbox.clone());
+            threads.run(order, secrets, commands, outbox);
+        });
+        let thread = thread.map_err(|error| {
+            DriverError::of_io("cannot start a worker thread", Attempt::Start, &error)
+        })?;
+        Ok(Box::new(ThreadLink {
+            sender,
+            thread: Some(thread),
+        }))
+    }
+}
+
+/// Says that a worker is gone when it is dropped.
+struct Gone(Outbox);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let why = match std::thread::panicking() {
+            true => "a worker ended in a panic; this is a defect of pubgauge",
+            false => "a worker ended before its time",
+        };
+        self.0.send(Report::Gone(why.into()));
+    }
+}
+
+struct ThreadLink {
+    sender: Sender<Command>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Link for ThreadLink {
+    fn send(&mut self, command: Command) {
+        // A worker that is gone has said so.
+        let _ = self.sender.send(command);
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic has been reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The conductor's own thread, in simulated time.
+pub struct Inline {
+    here: Here,
+}
+
+impl Inline {
+    /// A place for the worker of one trial.
+    pub fn new(brief: Arc<Brief>, driver: Arc<dyn Driver>, target: Target, clock: Clock) -> Self {
+        Inline {
+            here: Here::new(brief, driver, target, clock),
+        }
+    }
+}
+
+impl Place for Inline {
+    fn start(
+        &self,
+        order: Order,
+        secrets: Secrets,
+        outbox: Outbox,
+    ) -> Result<Box<dyn Link>, DriverError> {
+        let (sender, commands) = channel();
+        let here = self.here.clone();
+        let worker = here.worker(order, secrets, commands, outbox)?;
+        Ok(Box::new(InlineLink { sender, worker }))
+    }
+
+    fn is_inline(&self) -> bool {
+        true
+    }
+}
+
+struct InlineLink {
+    sender: Sender<Command>,
+    worker: Worker,
+}
+
+impl Link for InlineLink {
+    fn send(&mut self, command: Command) {
+        let _ = self.sender.send(command);
+    }
+
+    fn step(&mut self) {
+        self.worker.step();
+    }
+}
+
+/// The place for workers of this process: its threads in real time, the conductor's own thread in
+/// simulated time.
+pub fn local(
+    brief: &Arc<Brief>,
+    driver: &Arc<dyn Driver>,
+    target: &Target,
+    clock: &Clock,
+    prepare_thread: PrepareThread,
+) -> Arc<dyn Place> {
+    let (brief, driver, target) = (brief.clone(), driver.clone(), target.clone());
+    match clock {
+        Clock::Monotonic => Arc::new(Threads::new(brief, driver, target, prepare_thread)),
+        clock => Arc::new(Inline::new(brief, driver, target, clock.clone())),
+    }
+}
+
+/// Another place, with everything that is said encoded and decoded on the way, as between processes.
+pub struct Encoded(pub Arc<dyn Place>);
+
+impl Place for Encoded {
+    fn start(
+        &self,
+        order: Order,
+        secrets: Secrets,
+        outbox: Outbox,
+    ) -> Result<Box<dyn Link>, DriverError> {
+        let (sender, reports) = channel();
+        let inner = Outbox::new(order.assignment.worker, sender);
+        let again = |error: std::io::Error| DriverError::new(error.to_string());
+        let order = frames::again(&order).map_err(again)?;
+        let link = self.0.start(order, secrets, inner)?;
+        Ok(Box::new(EncodedLink {
+            link,
+            reports,
+            outbox,
+        }))
+    }
+
+    fn lead(&self) -> Nanos {
+        self.0.lead()
+    }
+
+    fn is_inline(&self) -> bool {
+        self.0.is_inline()
+    }
+}
+
+struct EncodedLink {
+    link: Box<dyn Link>,
+    reports: Receiver<(u32, Report)>,
+    outbox: Outbox,
+}
+
+impl EncodedLink {
+    fn pass_on(&mut self) {
+        while let Ok((_, report)) = self.reports.try_recv() {
+            let report = match frames::again(&report) {
+                Ok(report) => report,
+                Err(error) => Report::Gone(error.to_string()),
+            };
+            self.outbox.send(report);
+        }
+    }
+}
+
+impl Link for EncodedLink {
+    fn send(&mut self, command: Command) {
+        match frames::again(&command) {
+            Ok(command) => self.link.send(command),
+            Err(error) => {
+                self.outbox.send(Report::Gone(error.to_string()));
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        self.link.step();
+        self.pass_on();
+    }
+
+    fn join(&mut self) {
+        self.link.join();
+        self.pass_on();
+    }
+}

@@ -1,0 +1,99 @@
+//! What is said over a link as bytes: frames of four bytes of length (big-endian) and JSON.
+
+use std::io::{self, Read, Write};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The longest frame that is read: an order of a workload with a million devices has some 200 MB.
+const LONGEST: usize = 1 << 30;
+
+/// Writes one frame at once.
+///
+/// # Errors
+/// As [`put`].
+pub fn write(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+    put(out, what)?;
+    out.flush()
+}
+
+/// Writes one frame, which may wait in the writer's buffer.
+///
+/// # Errors
+/// What the writer says; something that cannot be written as JSON.
+pub fn put(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+    let bytes = serde_json::to_vec(what)?;
+    if bytes.len() > LONGEST {
+        let why = format!("a frame of {} bytes is too long", bytes.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    out.write_all(&(bytes.len() as u32).to_be_bytes())?;
+    out.write_all(&bytes)
+}
+
+/// Reads one frame; `None` at the end of the stream between two frames.
+///
+/// # Errors
+/// What the reader says; a stream that ends within a frame; a frame that is too long or makes no
+/// sense.
+pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    let mut got = 0;
+    while got < length.len() {
+        match from.read(&mut length[got..]) {
+            Ok(0) if got == 0 => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let length = u32::from_be_bytes(length) as usize;
+    if length > LONGEST {
+        let why = format!("a frame of {length} bytes is too long");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    // Grows as bytes come, so that a wrong length takes no memory by itself.
+    let mut bytes = Vec::new();
+    from.take(length as u64).read_to_end(&mut bytes)?;
+    if bytes.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(serde_json::from_slice(&bytes)?))
+}
+
+/// The same, encoded and decoded.
+///
+/// # Errors
+/// As [`write`] and [`read`].
+pub(super) fn again<T: Serialize + DeserializeOwned>(what: &T) -> io::Result<T> {
+    let mut bytes = Vec::new();
+    write(&mut bytes, what)?;
+    read(&mut &bytes[..])?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn frames_come_back_in_order() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &"one").unwrap();
+        write(&mut bytes, &vec![1, 2, 3]).unwrap();
+        let mut from = &bytes[..];
+        assert_eq!(read::<String>(&mut from).unwrap().as_deref(), Some("one"));
+        assert_eq!(read::<Vec<u32>>(&mut from).unwrap(), Some(vec![1, 2, 3]));
+        assert_eq!(read::<String>(&mut from).unwrap(), None);
+    }
+
+    proptest! {
+        /// Whatever a stranger says: an error or the end, no panic, and no memory for what never comes.
+        #[test]
+        fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut from = &bytes[..];
+            while let Ok(Some(_)) = read::<serde_json::Value>(&mut from) {}
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A link over two streams of bytes, such as a process's standard input and output: both its ends.
+
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::{Attempt, Driver, DriverError, Secret};
+use serde::{Deserialize, Serialize};
+
+use super::{Link, Order, Outbox, PrepareThread, Secrets, Threads, VERSION, frames};
+use crate::assignment::Brief;
+use crate::worker::{Command, Report};
+
+/// How long a worker that has given its recording may take to end by itself.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
+
+/// What a worker says before anything else.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Greeting {
+    /// [`VERSION`].
+    link: u32,
+    /// Version of the program.
+    pubgauge: String,
+}
+
+impl Greeting {
+    fn own() -> Self {
+        Greeting {
+            link: VERSION,
+            pubgauge: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+
+    /// # Errors
+    /// Why this worker cannot be worked with.
+    fn check(&self) -> Result<(), String> {
+        if self.link == VERSION {
+            return Ok(());
+        }
+        Err(format!(
+            "it is pubgauge {} and speaks version {} of the link, not {VERSION}\n  hint: the workers' program must be the one that runs the study",
+            self.pubgauge, self.link
+        ))
+    }
+}
+
+/// What travels apart from the order.
+#[derive(Serialize, Deserialize)]
+struct Letter {
+    password: Option<String>,
+}
+
+/// Whoever is at the far end.
+pub trait Peer: Send + Sync {
+    /// Ends it at once.
+    fn kill(&self);
+
+    /// How it ended, in words; waits a moment for its end.
+    fn ending(&self) -> String;
+}
+
+/// The conductor's end: a worker that is told over `output` and heard over `input`.
+///
+/// # Errors
+/// If the threads cannot be started.
+pub fn link(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    order: Order,
+    secrets: Secrets,
+    outbox: Outbox,
+    peer: Arc<dyn Peer>,
+) -> Result<Box<dyn Link>, DriverError> {
+    let (sender, commands) = channel();
+    let number = order.assignment.worker;
+    let tell = move || {
+        // A worker that hears no more is missed by whoever hears it.
+        let _ = tell(output, &order, &secrets, &commands);
+    };
+    let theirs = peer.clone();
+    let hear = move || {
+        let why = match hear(input, &outbox) {
+            Ok(()) => theirs.ending(),
+            Err(error) => {
+                theirs.kill();
+                error
+            }
+        };
+        outbox.send(Report::Gone(format!("worker {number} is gone: {why}")));
+    };
+    let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
+        let thread = std::thread::Builder::new().name(format!("{name}-{number}"));
+        thread.spawn(run).map_err(|error| {
+            peer.kill();
+            DriverError::of_io("cannot start a thread for a link", Attempt::Start, &error)
+        })
+    };
+    let threads = vec![
+        start("tell", Box::new(tell))?,
+        start("hear", Box::new(hear))?,
+    ];
+    Ok(Box::new(StreamLink {
+        sender: Some(sender),
+        threads,
+        peer,
+    }))
+}
+
+fn tell(
+    output: impl Write,
+    order: &Order,
+    secrets: &Secrets,
+    commands: &Receiver<Command>,
+) -> io::Result<()> {
+    let mut output = BufWriter::new(output);
+    frames::write(&mut output, order)?;
+    let password = secrets.password.as_ref();
+    let letter = Letter {
+        password: password.map(|password| password.reveal().to_owned()),
+    };
+    frames::write(&mut output, &letter)?;
+    pass_on(&mut output, commands, |command| command)
+}
+
+/// Writes what comes until nobody sends any more: as much at once as there is.
+fn pass_on<T, U: Serialize>(
+    output: &mut impl Write,
+    from: &Receiver<T>,
+    what: fn(T) -> U,
+) -> io::Result<()> {
+    while let Ok(first) = from.recv() {
+        frames::put(output, &what(first))?;
+        while let Ok(next) = from.try_recv() {
+            frames::put(output, &what(next))?;
+        }
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// Hears a worker out.
+fn hear(input: impl Read, outbox: &Outbox) -> Result<(), String> {
+    let mut input = BufReader::new(input);
+    let strange = |error: io::Error| {
+        format!("what it says makes no sense ({error}): it may be another program or version")
+    };
+    let Some(greeting) = frames::read::<Greeting>(&mut input).map_err(strange)? else {
+        return Ok(());
+    };
+    greeting.check()?;
+    while let Some(report) = frames::read(&mut input).map_err(strange)? {
+        if !outbox.send(report) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct StreamLink {
+    sender: Option<Sender<Command>>,
+    threads: Vec<JoinHandle<()>>,
+    peer: Arc<dyn Peer>,
+}
+
+impl Link for StreamLink {
+    fn send(&mut self, command: Command) {
+        if let Some(sender) = &self.sender {
+            // A worker that is gone has been reported.
+            let _ = sender.send(command);
+        }
+    }
+
+    fn join(&mut self) {
+        // Its input ends, and so does the worker.
+        self.sender = None;
+        let until = Instant::now() + LAST_MOMENT;
+        while !self.threads.iter().all(JoinHandle::is_finished) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for StreamLink {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.peer.kill();
+        for thread in self.threads.drain(..) {
+            // These threads have no reason to panic; a panic would have been reported as silence.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The worker's end: does what an order from `input` says, and reports to `output`, until the
+/// recording is given or the input ends.
+///
+/// # Errors
+/// When nobody listens, or what is said makes no sense.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    driver_of: impl FnOnce(&str) -> Option<Arc<dyn Driver>>,
+    prepare_thread: PrepareThread,
+) -> io::Result<()> {
+    let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
+    frames::write(&mut output, &Greeting::own())?;
+    let Some(order) = frames::read::<Order>(&mut input)? else {
+        return Ok(());
+    };
+    let letter = frames::read::<Letter>(&mut input)?;
+    let secrets = Secrets {
+        password: letter.and_then(|letter| letter.password).map(Secret::new),
+    };
+    let (reports, told) = channel::<(u32, Report)>();
+    let outbox = Outbox::new(order.assignment.worker, reports);
+    let writer = std::thread::Builder::new()
+        .name("reports".into())
+        .spawn(move || pass_on(&mut output, &told, |(_, report)| report))?;
+    let (sender, commands) = channel();
+    std::thread::Builder::new()
+        .name("commands".into())
+        .spawn(move || {
+            // The worker ends when nobody can tell it anything any more.
+            while let Ok(Some(command)) = frames::read(&mut input) {
+                if sender.send(command).is_err() {
+                    return;
+                }
+            }
+        })?;
+    match ready(&order, driver_of, prepare_thread) {
+        Ok(threads) => threads.run(order, secrets, commands, outbox),
+        Err(why) => {
+            outbox.send(Report::Failed(why.into()));
+            drop(outbox);
+        }
+    }
+    writer.join().unwrap_or(Ok(()))
+}
+
+fn ready(
+    order: &Order,
+    driver_of: impl FnOnce(&str) -> Option<Arc<dyn Driver>>,
+    prepare_thread: PrepareThread,
+) -> Result<Threads, String> {
+    let driver = driver_of(&order.driver)
+        .ok_or_else(|| format!("the workers' program has no driver `{}`", order.driver))?;
+    let brief = Brief::new(order.workload.clone())?;
+    Ok(Threads::new(
+        brief,
+        driver,
+        order.target.clone(),
+        prepare_thread,
+    ))
+}

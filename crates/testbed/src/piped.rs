@@ -1,0 +1,129 @@
+//! A process of pubgauge's own that is spoken with over its standard input and output.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::command::{describe_exit, last_of};
+use crate::external::PASSWORD_VARIABLE;
+use crate::guard::{Guard, Report, Spec};
+
+/// How long to wait for the end of a process that has closed its output.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// A process under a guard: it and its descendants are gone when this is dropped, and when pubgauge
+/// is, however suddenly.
+pub struct Piped {
+    guard: Mutex<Guard>,
+    stderr: Mutex<File>,
+}
+
+/// Both streams of a process: what is written is its input, what is read its output.
+pub struct Streams {
+    /// Its standard input.
+    pub input: File,
+    /// Its standard output.
+    pub output: File,
+}
+
+impl Piped {
+    /// Starts `program` with `arguments` and pubgauge's own environment, without the password of
+    /// systems; in a network namespace made with `ip netns add` if `namespace` names one.
+    ///
+    /// # Errors
+    /// If it cannot be started, or there is no such namespace.
+    pub fn start(
+        program: &Path,
+        arguments: &[&str],
+        namespace: Option<&str>,
+    ) -> io::Result<(Piped, Streams)> {
+        let file = |end: OwnedFd| File::from(end);
+        let (their_input, input) = io::pipe()?;
+        let (output, their_output) = io::pipe()?;
+        let stderr = tempfile::tempfile()?;
+        let network = namespace
+            .map(|name| {
+                let path = PathBuf::from("/run/netns").join(name);
+                File::open(&path).map_err(|error| {
+                    let why = format!(
+                        "no network namespace `{name}` ({}: {error})\n  hint: ip netns add {name}",
+                        path.display()
+                    );
+                    io::Error::new(error.kind(), why)
+                })
+            })
+            .transpose()?;
+        let arguments = arguments.iter().map(OsString::from);
+        let guard = Guard::spawn(Spec {
+            argv: std::iter::once(program.into()).chain(arguments).collect(),
+            env: std::env::vars_os()
+                .filter(|(name, _)| name != PASSWORD_VARIABLE)
+                .collect(),
+            directory: std::env::current_dir()?,
+            stdin: Some(file(their_input.into())),
+            network,
+            stdout: file(their_output.into()),
+            stderr: stderr.try_clone()?,
+            cpus: Vec::new(),
+            address_space_bytes: None,
+            open_files: None,
+        })?;
+        let piped = Piped {
+            guard: Mutex::new(guard),
+            stderr: Mutex::new(stderr),
+        };
+        let streams = Streams {
+            input: file(input.into()),
+            output: file(output.into()),
+        };
+        Ok((piped, streams))
+    }
+
+    /// Kills it and all its descendants.
+    pub fn kill(&self) {
+        self.guard().kill();
+    }
+
+    /// How it ended, with the last line that it said on its standard error; waits two seconds for
+    /// its end at most.
+    pub fn ending(&self) -> String {
+        let guard = self.guard();
+        let how = loop {
+            match guard.report(ENDING) {
+                Some(Report::Exited(status)) => break describe_exit(status),
+                Some(Report::Started(_)) => {}
+                Some(Report::Gone) => break "ended".into(),
+                None => break "closed its output and lives on".into(),
+            }
+        };
+        match self.last_line() {
+            Some(line) => format!("{how}; its last words: {line}"),
+            None => how,
+        }
+    }
+
+    fn last_line(&self) -> Option<String> {
+        let mut file = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = last_of(&mut file).ok()?;
+        // Notes tell how to see more of a panic.
+        let said = text.lines().filter(|line| !line.starts_with("note: "));
+        let last = said.filter(|line| !line.trim().is_empty()).next_back()?;
+        Some(last.trim().to_owned())
+    }
+
+    fn guard(&self) -> std::sync::MutexGuard<'_, Guard> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        let mut guard = self.guard();
+        guard.kill();
+        guard.reap(Duration::from_secs(5));
+    }
+}
