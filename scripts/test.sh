@@ -19,7 +19,7 @@ sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true},"features".*"e
 }
 # What no package manager has, by the program that was built for the tests.
 "${CARGO_TARGET_DIR:-target}/debug/pubgauge" systems --install all --yes
-second='/crates/((amqp-codec|mqtt-codec|driver|export|report|results|runner|study|workload) |testbed .*/counters-)'
+second='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|report|results|runner|study|workload) |testbed .*/counters-)'
 grep -Ev "$second" "$list.all" >"$list.1"
 grep -E "$second" "$list.all" >"$list.2"
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::start;
 use pubgauge_broker::Options;
-use pubgauge_driver::conformance::{Outcome, check};
+use pubgauge_conformance::{Outcome, check};
 use pubgauge_driver::{Reliability, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 

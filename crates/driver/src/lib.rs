@@ -7,14 +7,12 @@
 
 pub mod capability;
 pub mod clock;
-pub mod conformance;
 pub mod footprint;
 pub mod header;
 pub mod payload;
 pub mod resource;
 pub mod seam;
 pub mod settings;
-pub mod sim;
 
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};

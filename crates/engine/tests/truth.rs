@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::{Encoded, Place, local};
 use pubgauge_engine::times::Measure;
+use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
 
 const MARK: Mark = Mark::from_seed(21);

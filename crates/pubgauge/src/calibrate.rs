@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_driver::{Clock, Driver, Mark, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Role, Workers};
@@ -18,6 +17,7 @@ use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::model::Distribution;
 use pubgauge_results::verdict::thresholds;
 use pubgauge_runner::trial::prepare_thread;
+use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_testbed::{Catalog, NoiseMeter, Testbed};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use serde::{Deserialize, Serialize};

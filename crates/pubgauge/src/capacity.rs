@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::sync::Arc;
 
-use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Crowd, Ports};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::worker::clients::PER_SOURCE;
+use pubgauge_simulator::SimulatedDriver;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::limits::{self, Needs, ServerNeeds, Shortage};
 use pubgauge_testbed::{Kind, Testbed};

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pubgauge_driver::conformance::{self, Ending as How, Exception, Lifecycle, Outcome, Proof};
+use pubgauge_conformance::{
+    self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof,
+};
 use pubgauge_driver::{Capability, Driver, Reliability, Settings, Support, Target};
-use pubgauge_testbed::{Catalog, Kind, Running, SystemFile, Testbed};
+use pubgauge_testbed::{Catalog, Deviation, Kind, Running, SystemFile, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
@@ -135,13 +137,17 @@ fn one(
             if stop.load(Relaxed) {
                 break;
             }
-            let exceptions: Vec<Exception<'_>> = file
+            let exceptions: Vec<_> = file
                 .deviations
                 .iter()
-                .filter_map(|(name, reason)| {
+                .filter_map(|(name, deviation)| {
                     // `CHECK`, or `CHECK:SETTINGS` if it fails under these alone.
                     let (check, only) = name.split_once(':').unwrap_or((name, words));
-                    (only == words).then_some(Exception { check, reason })
+                    (only == words).then(|| Exception {
+                        check,
+                        reason: deviation.to_string(),
+                        sometimes: deviation.is_sometimes(),
+                    })
                 })
                 .collect();
             let outcomes = if killable {
@@ -220,7 +226,11 @@ fn capable<'a>(
     let (finding, words) = match answer.support {
         Support::Unsupported => (Finding::Unsupported, answer.words),
         support => match (prove(driver, target, file, capability, server), support) {
-            (Ok(Proof::Shown), Support::Broken) if conformance::now_and_then(&answer.words) => {
+            (Ok(Proof::Shown), Support::Broken)
+                if file
+                    .deviation(capability)
+                    .is_some_and(Deviation::is_sometimes) =>
+            {
                 (Finding::Shown, answer.words)
             }
             (Ok(Proof::Shown), Support::Broken) => (

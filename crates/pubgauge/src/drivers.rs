@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Driver, Target};
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
@@ -12,6 +11,7 @@ use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
+use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::{Catalog, Listing, Probe, Testbed};
 
 /// Their names.

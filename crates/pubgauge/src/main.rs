@@ -57,8 +57,7 @@ fn main() {
     let code = match act(cli) {
         Ok(code) => code,
         Err(ending) => {
-            // Libraries differ in how far they indent their hints.
-            eprintln!("error: {}", ending.message.replace("\nhint:", "\n  hint:"));
+            eprintln!("error: {}", ending.message);
             ending.code
         }
     };

@@ -33,7 +33,7 @@ pub fn answer(
     match file.deviation(capability) {
         Some(measured) if answer.support != Support::Unsupported => Answer {
             support: Support::Broken,
-            words: measured.to_owned(),
+            words: measured.to_string(),
         },
         _ => answer,
     }

@@ -39,25 +39,25 @@ const LOCK_FILE: &str = ".lock";
 pub enum StoreError {
     /// The folder holds something else.
     #[error(
-        "{0} is not empty and no run of pubgauge\nhint: name a folder that does not exist yet, or an empty one"
+        "{0} is not empty and no run of pubgauge\n  hint: name a folder that does not exist yet, or an empty one"
     )]
     NotARun(PathBuf),
     /// The folder already holds a run.
-    #[error("{0} already holds a run\nhint: go on with it: pubgauge run --resume {quoted}; or name another folder", quoted = quoted(.0))]
+    #[error("{0} already holds a run\n  hint: go on with it: pubgauge run --resume {quoted}; or name another folder", quoted = quoted(.0))]
     AlreadyARun(PathBuf),
     /// There is nothing to read.
     #[error(
-        "{0} holds no run: there is no results.json in it\nhint: name the folder that `pubgauge run` printed"
+        "{0} holds no run: there is no results.json in it\n  hint: name the folder that `pubgauge run` printed"
     )]
     NoRun(PathBuf),
     /// Somebody else writes to it.
     #[error(
-        "{0} is in use by another pubgauge\nhint: wait until it is done, or name another folder"
+        "{0} is in use by another pubgauge\n  hint: wait until it is done, or name another folder"
     )]
     InUse(PathBuf),
     /// The disk is full, or a quota or file size limit is reached.
     #[error(
-        "no space left for {path}: {source}\nhint: what was measured before is complete and readable in {run}; make room and go on with: pubgauge run --resume {quoted}",
+        "no space left for {path}: {source}\n  hint: what was measured before is complete and readable in {run}; make room and go on with: pubgauge run --resume {quoted}",
         quoted = quoted(run)
     )]
     NoSpace {
@@ -80,7 +80,7 @@ pub enum StoreError {
     },
     /// The file is of a newer pubgauge.
     #[error(
-        "{path} has the format {found:?}, and this pubgauge reads {FORMAT:?}\nhint: {}",
+        "{path} has the format {found:?}, and this pubgauge reads {FORMAT:?}\n  hint: {}",
         newer_hint(found)
     )]
     Format {
@@ -91,7 +91,7 @@ pub enum StoreError {
     },
     /// The file is damaged.
     #[error(
-        "{path} is damaged: {why}\nhint: the trials' own files beside it may still be whole: {TRIALS}/*/{TRIAL_FILE}"
+        "{path} is damaged: {why}\n  hint: the trials' own files beside it may still be whole: {TRIALS}/*/{TRIAL_FILE}"
     )]
     Damaged {
         /// The file.
@@ -101,7 +101,7 @@ pub enum StoreError {
     },
     /// The study is not the one the run began with.
     #[error(
-        "the study is not the one this run began with: {difference}\nhint: `pubgauge run --resume {quoted}` alone takes study and flags from there; or start a new run",
+        "the study is not the one this run began with: {difference}\n  hint: `pubgauge run --resume {quoted}` alone takes study and flags from there; or start a new run",
         quoted = quoted(run)
     )]
     OtherStudy {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::sim::{Bus, SimulatedDriver};
 use pubgauge_driver::{Clock, Driver, Mapping, Mark, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
 use pubgauge_engine::conductor::{Outcome, Phase, TrialRecord, TrialSpec, run};
@@ -14,6 +13,7 @@ use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;
+use pubgauge_simulator::{Bus, SimulatedDriver};
 use pubgauge_testbed::{Counted, Kind, Running, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 

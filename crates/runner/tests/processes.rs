@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Clock, Mark, Settings, Target};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
 use pubgauge_runner::Processes;
+use pubgauge_simulator::SimulatedDriver;
 use pubgauge_workload::{Arrivals, SECOND, Workload};
 
 /// What is said of a trial whose workers are this program.

@@ -6,10 +6,10 @@ mod planted;
 
 use planted::*;
 use proptest::prelude::*;
-use pubgauge_driver::sim::Behaviour;
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_results::model::Status;
+use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, SECOND, Until};
 
 const MS: u64 = 1_000_000;

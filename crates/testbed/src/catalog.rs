@@ -162,7 +162,11 @@ fn listing(system: &SystemFile, program: &Path) -> Listing {
         variants,
         features: system.features.clone(),
         first_look: system.first_look,
-        deviations: system.deviations.clone(),
+        deviations: system
+            .deviations
+            .iter()
+            .map(|(claim, deviation)| (claim.clone(), deviation.to_string()))
+            .collect(),
         remarks: system.remarks.clone(),
         found: found.is_ok(),
         version: found

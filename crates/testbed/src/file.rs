@@ -16,6 +16,35 @@ mod check;
 mod counters;
 pub(crate) mod install;
 
+/// What a system does instead of what it promises.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Deviation {
+    /// Each time.
+    Always(String),
+    /// Now and then: a check of the promise may pass too.
+    Sometimes {
+        /// What it does then.
+        sometimes: String,
+    },
+}
+
+impl Deviation {
+    /// Whether a check of the promise may pass too.
+    pub fn is_sometimes(&self) -> bool {
+        matches!(self, Deviation::Sometimes { .. })
+    }
+}
+
+impl std::fmt::Display for Deviation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Deviation::Always(words) => f.write_str(words),
+            Deviation::Sometimes { sometimes } => write!(f, "sometimes {sometimes}"),
+        }
+    }
+}
+
 /// A system as its file describes it.
 ///
 /// In every string that is marked *template*, `{name}` stands for a value that is known only
@@ -43,7 +72,7 @@ pub struct SystemFile {
     /// the name of the capability (`reliability:exactly-once`, `last-value`) or of the check of
     /// the conformance suite (`sizes-16-b-to-2-mb`).
     #[serde(default)]
-    pub deviations: BTreeMap<String, String>,
+    pub deviations: BTreeMap<String, Deviation>,
     /// What else was measured that a user should know of a capability, although the system has it
     /// on the whole.
     #[serde(default)]
@@ -363,7 +392,7 @@ pub struct Variant {
     /// Features beyond the others.
     pub add_features: Vec<String>,
     /// Deviations beyond or instead of the common ones.
-    pub deviations: BTreeMap<String, String>,
+    pub deviations: BTreeMap<String, Deviation>,
     /// Remarks beyond or instead of the common ones.
     pub remarks: BTreeMap<String, String>,
     /// Addresses instead of the common ones.
@@ -458,10 +487,8 @@ impl SystemFile {
     }
 
     /// What it does instead, where it was measured not to keep the promise of a capability.
-    pub fn deviation(&self, capability: Capability) -> Option<&str> {
-        self.deviations
-            .get(&capability.to_string())
-            .map(String::as_str)
+    pub fn deviation(&self, capability: Capability) -> Option<&Deviation> {
+        self.deviations.get(&capability.to_string())
     }
 
     /// The description with a variant's changes applied: `None` takes the default variant.

@@ -33,7 +33,7 @@ pub mod template;
 pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
 pub use counters::{Count, Counted, Counting};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
-pub use file::{FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
+pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, find, install_commands, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};

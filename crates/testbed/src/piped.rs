@@ -110,8 +110,8 @@ impl Piped {
         let mut file = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let text = last_of(&mut file).ok()?;
         // Notes tell how to see more of a panic.
-        let said = text.lines().filter(|line| !line.starts_with("note: "));
-        let last = said.filter(|line| !line.trim().is_empty()).next_back()?;
+        let mut said = text.lines().filter(|line| !line.starts_with("note: "));
+        let last = said.rfind(|line| !line.trim().is_empty())?;
         Some(last.trim().to_owned())
     }
 

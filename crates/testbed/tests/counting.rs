@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::sim::SimulatedDriver;
 use pubgauge_driver::{Reliability, Settings};
+use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::{Count, Counted, Counting, Running, SystemFile, Testbed};
 
 /// A system that does nothing, whose counts are told by a server of the test.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use pubgauge_driver::conformance::{self, Proof};
+use pubgauge_conformance::{self as conformance, Proof};
 use pubgauge_driver::{
     Batching, Capability, Driver, Pattern, Reliability, Session, Settings, Support,
 };

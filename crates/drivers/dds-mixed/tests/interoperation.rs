@@ -1,7 +1,7 @@
 //! Fast DDS and Cyclone DDS on one wire: the conformance suite (20,000 reliable messages in a row,
 //! sizes to 2 MB) and what is claimed, in both directions.
 
-use pubgauge_driver::conformance::{Exception, check, failures, prove};
+use pubgauge_conformance::{Exception, check, failures, prove};
 use pubgauge_driver::{
     Acknowledgement, Capability, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events,
     Filler, FleetConfig, Header, Kind, Mark, Payload, Publish, Settings, Subscription, Support,

@@ -4,7 +4,8 @@
 mod common;
 
 use common::*;
-use pubgauge_driver::{Batching, Driver, Reliability, Settings, conformance};
+use pubgauge_conformance as conformance;
+use pubgauge_driver::{Batching, Driver, Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 
 fn conforms(version: &str) {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::systems::{alive, one_at_a_time, port_of, start};
-use pubgauge_driver::conformance::{self, Exception};
+use pubgauge_conformance::{self as conformance, Exception};
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::Stopped;

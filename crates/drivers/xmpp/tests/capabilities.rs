@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Ejabberd, system};
-use pubgauge_driver::conformance::{self, Proof};
+use pubgauge_conformance::{self as conformance, Proof};
 use pubgauge_driver::{Capability, Driver, Support};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_xmpp::XmppDriver;

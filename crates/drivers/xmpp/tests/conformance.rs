@@ -3,7 +3,7 @@
 mod common;
 
 use common::Ejabberd;
-use pubgauge_driver::conformance::{self, Exception};
+use pubgauge_conformance::{self as conformance, Exception};
 use pubgauge_driver::{Pattern, Settings};
 use pubgauge_driver_xmpp::XmppDriver;
 
@@ -43,9 +43,7 @@ fn point_to_point_conforms() {
         pattern: Some(Pattern::PointToPoint),
         ..Settings::default()
     };
-    let exceptions = ["many-to-one-and-one-to-many", "closes-in-time"].map(|check| Exception {
-        check,
-        reason: NO_WILDCARDS,
-    });
+    let exceptions = ["many-to-one-and-one-to-many", "closes-in-time"]
+        .map(|check| Exception::always(check, NO_WILDCARDS));
     conforms(Ejabberd::start("xmpp"), &settings, &exceptions);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Ejabberd;
-use pubgauge_driver::conformance;
+use pubgauge_conformance as conformance;
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_driver::{Clock, Driver, Kind, Mark, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
@@ -16,6 +15,7 @@ use pubgauge_results::verdict::judge;
 use pubgauge_runner::convert::{self, Asked};
 use pubgauge_runner::observe::Observed;
 use pubgauge_runner::trial::circumstances;
+use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 /// When the simulated clock starts, ns.

@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path};
 
+use pubgauge_conformance::check_names;
 use pubgauge_driver::Capability;
-use pubgauge_driver::conformance::check_names;
 
 use super::{Kind, SystemFile, spelling_hint};
 use crate::template;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use pubgauge_driver::conformance::{Ending, Lifecycle};
+use pubgauge_conformance::{Ending, Lifecycle};
 use pubgauge_driver::*;
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};

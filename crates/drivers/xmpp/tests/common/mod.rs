@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::conformance::{Ending, Lifecycle};
+use pubgauge_conformance::{Ending, Lifecycle};
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Fleet,
     FleetConfig, Payload, Publish, Settings, Subscription, Target, TopicId,

@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Lifecycle;
-use crate::clock::{Clock, Nanos};
-use crate::header::{Header, Kind, Mark};
-use crate::payload::{Filler, Payload};
-use crate::seam::{
+use pubgauge_driver::clock::{Clock, Nanos};
+use pubgauge_driver::header::{Header, Kind, Mark};
+use pubgauge_driver::payload::{Filler, Payload};
+use pubgauge_driver::seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Fleet, FleetConfig,
     Publish, Subscription, Target, TopicId,
 };
-use crate::settings::Settings;
+use pubgauge_driver::settings::Settings;
 
 /// Longest wait without any progress, ns.
 pub(super) const PATIENCE: Nanos = 10_000_000_000;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::bed::{Bed, LARGEST, PATIENCE, Pair};
 use super::{Check, Ending};
-use crate::clock::Clock;
-use crate::header::Kind;
-use crate::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
-use crate::settings::Settings;
+use pubgauge_driver::clock::Clock;
+use pubgauge_driver::header::Kind;
+use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
+use pubgauge_driver::settings::Settings;
 
 /// The checks that every running system must stand, by name; see
 /// [`check_names`](super::check_names).

@@ -9,8 +9,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
 
 use super::Behaviour;
-use crate::clock::{Clock, Nanos};
-use crate::header::{Header, Mark};
+use pubgauge_driver::clock::{Clock, Nanos};
+use pubgauge_driver::header::{Header, Mark};
 
 /// One delivery as it really happened, or a loss.
 #[derive(Clone, Debug, PartialEq)]

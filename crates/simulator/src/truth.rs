@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::TruthRecord;
-use crate::clock::Nanos;
-use crate::header::Kind;
+use pubgauge_driver::clock::Nanos;
+use pubgauge_driver::header::Kind;
 
 /// What really happened to the measured messages of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

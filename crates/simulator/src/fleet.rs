@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::Behaviour;
 use super::bus::{Bus, Content};
-use crate::clock::{Clock, Nanos};
-use crate::payload::Payload;
-use crate::resource::Resource;
-use crate::seam::{
+use pubgauge_driver::clock::{Clock, Nanos};
+use pubgauge_driver::payload::Payload;
+use pubgauge_driver::resource::Resource;
+use pubgauge_driver::seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,
     FleetConfig, Publish, Refusal, Subscription, TopicId, WireBytes,
 };

@@ -4,9 +4,9 @@
 use super::bed::{Bed, Heard, Pair};
 use super::capabilities::numbers;
 use super::{Ending, Proof};
-use crate::header::Kind;
-use crate::seam::{Change, ClientId, ClientSpec, Publish};
-use crate::settings::{Durability, Reliability, Settings};
+use pubgauge_driver::header::Kind;
+use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
+use pubgauge_driver::settings::{Durability, Reliability, Settings};
 
 pub(super) fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
     match (bed.with_session(), durability) {

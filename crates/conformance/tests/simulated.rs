@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pubgauge_driver::conformance::{Exception, Outcome, check, failures};
-use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver};
-use pubgauge_driver::{Clock, Mark, Reliability, Settings};
+use pubgauge_conformance::{Exception, Outcome, check, failures};
+use pubgauge_driver::{Capability, Clock, Driver, Mark, Reliability, Settings, Target};
+use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver};
 
 fn outcomes(
     behaviour: Behaviour,
@@ -60,10 +60,7 @@ fn a_system_that_loses_and_disorders_is_found_out() {
 
 #[test]
 fn an_exception_needs_its_failure() {
-    let exception = Exception {
-        check: "closes-in-time",
-        reason: "it is said not to",
-    };
+    let exception = Exception::always("closes-in-time", "it is said not to");
     let behaviour = Behaviour {
         delay_median_ns: 200_000,
         capacity: 1000,
@@ -72,4 +69,12 @@ fn an_exception_needs_its_failure() {
     let failed = failures(&outcomes(behaviour, Reliability::AtMostOnce, &[exception]));
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert!(failed[0].contains("remove the exception"));
+}
+
+#[test]
+fn every_capability_is_answered_in_words() {
+    for capability in Capability::ALL {
+        let answer = SimulatedDriver.capability(capability, &Target::default());
+        assert!(!answer.words.is_empty(), "{capability}: {answer:?}");
+    }
 }

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 pub use bus::{Bus, TruthRecord};
 pub use truth::Truth;
 
-use crate::clock::Nanos;
-use crate::seam::{Driver, DriverError, Fleet, FleetConfig, Target, Traits};
-use crate::settings::{Mapping, Settings, Unsupported};
+use pubgauge_driver::clock::Nanos;
+use pubgauge_driver::seam::{Driver, DriverError, Fleet, FleetConfig, Target, Traits};
+use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
 
 /// What the simulated system does to messages and clients. The default is a perfect system with
 /// a constant delay of 1 ms.

@@ -2,7 +2,7 @@
 //! system. A driver's own tests call [`check`]; what a system cannot do is a named
 //! [`Exception`] with its reason, never a check left out.
 //!
-//! [`prove`] goes through the [capabilities](crate::Capability) that a system claims, one by one.
+//! [`prove`] goes through the [capabilities](pubgauge_driver::Capability) that a system claims, one by one.
 
 mod bed;
 mod capabilities;
@@ -12,22 +12,38 @@ mod limits;
 
 pub use capabilities::{Proof, prove};
 
-use crate::seam::{Driver, Target};
-use crate::settings::Settings;
 use bed::Bed;
+use pubgauge_driver::seam::{Driver, Target};
+use pubgauge_driver::settings::Settings;
 
 /// A check that a system is known to fail, and why.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Exception<'a> {
     /// The check's name.
     pub check: &'a str,
-    /// Why the system cannot do it. If it begins with "sometimes", the check may pass too.
-    pub reason: &'a str,
+    /// Why the system cannot do it.
+    pub reason: String,
+    /// It does not show each time: the check may pass too.
+    pub sometimes: bool,
 }
 
-/// Whether a known failure does not show each time.
-pub fn now_and_then(reason: &str) -> bool {
-    reason.starts_with("sometimes")
+impl<'a> Exception<'a> {
+    /// A check that fails each time.
+    pub fn always(check: &'a str, reason: impl Into<String>) -> Self {
+        Exception {
+            check,
+            reason: reason.into(),
+            sometimes: false,
+        }
+    }
+
+    /// A check that fails now and then.
+    pub fn sometimes(check: &'a str, reason: impl Into<String>) -> Self {
+        Exception {
+            sometimes: true,
+            ..Exception::always(check, reason)
+        }
+    }
 }
 
 /// What became of one check.
@@ -111,8 +127,8 @@ fn run<'a>(
         let exception = exceptions.iter().find(|e| e.check == name);
         let outcome = match (check(bed), exception) {
             (Ok(()), None) => Outcome::Passed,
-            (Ok(()), Some(exception)) if now_and_then(exception.reason) => Outcome::Passed,
-            (Err(_), Some(exception)) => Outcome::Excepted(exception.reason.to_owned()),
+            (Ok(()), Some(exception)) if exception.sometimes => Outcome::Passed,
+            (Err(_), Some(exception)) => Outcome::Excepted(exception.reason.clone()),
             (Err(why), None) => Outcome::Failed(why),
             (Ok(()), Some(exception)) => Outcome::Failed(format!(
                 "it holds, although an exception says it does not ({}): remove the exception",

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::bed::{Bed, Heard, Pair, Rig};
 use super::{Lifecycle, kept, limits};
-use crate::capability::{Capability, Filtering};
-use crate::header::Kind;
-use crate::seam::{Change, ClientId, ClientSpec, Driver, Target};
-use crate::settings::{OnFull, Pattern, Reliability, Session, Settings};
+use pubgauge_driver::capability::{Capability, Filtering};
+use pubgauge_driver::header::Kind;
+use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Driver, Target};
+use pubgauge_driver::settings::{OnFull, Pattern, Reliability, Session, Settings};
 
 /// What came of trying a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ fn filters(bed: &mut Bed<'_>, filter: Filtering) -> Result<(), String> {
     let start = pair.out.clock.now();
     let heard = |p: &Pair, n: usize| p.into.seen.delivered.iter().any(|m| m.stream == n as u32);
     while !(0..inside.len()).all(|n| heard(&pair, n)) {
-        if pair.out.clock.now() - start > super::bed::PATIENCE {
+        if pair.out.clock.now() - start > crate::bed::PATIENCE {
             return Err(format!("{asked} did not bring all of {inside:?}"));
         }
         for (n, topic) in topics.iter().enumerate() {

@@ -2,11 +2,11 @@
 
 use super::Proof;
 use super::bed::{Bed, PATIENCE, Pair};
-use crate::header::Kind;
-use crate::seam::Publish;
-use crate::settings::{Batching, OnFull};
+use pubgauge_driver::header::Kind;
+use pubgauge_driver::seam::Publish;
+use pubgauge_driver::settings::{Batching, OnFull};
 
-/// The rate that [`Capability::asks`](crate::Capability::asks) asks for, and what is sent.
+/// The rate that [`Capability::asks`](pubgauge_driver::Capability::asks) asks for, and what is sent.
 const MESSAGES: u32 = 400;
 const BYTES: usize = 1000;
 
