@@ -5,6 +5,7 @@
 //! counting and the schedule; a driver moves bytes and says what it can do. A driver never
 //! paces, stamps, counts, prints or retries behind the engine's back.
 
+mod address;
 pub mod capability;
 pub mod clock;
 pub mod conformance;
@@ -16,6 +17,7 @@ pub mod seam;
 pub mod settings;
 pub mod sim;
 
+pub use address::addresses;
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
 pub use footprint::{Crowd, Footprint, Ports};

@@ -68,7 +68,8 @@ impl Counted {
 
 fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, workers: Workers) -> Needs {
     let census = &counted.census;
-    let fleets = fleets(census, workers);
+    let brokers = brokers(&trial.workload, trial.brokers);
+    let fleets = fleets(&brokers, workers);
     let crowd = Crowd {
         fleets,
         clients: census.devices,
@@ -82,10 +83,14 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, workers: Work
     let target = target.unwrap_or_default();
     let footprint = system.driver.footprint(&trial.settings, &target, &crowd);
     let started = matches!(system.file.kind, Kind::Process | Kind::Builtin);
+    // Each broker has its own clients alone.
+    let most = brokers.iter().map(Clients::all).max().unwrap_or(0);
+    let connections = footprint.server_connections * most;
+    let connections = connections.div_ceil(census.devices.max(1));
     let server = started.then(|| ServerNeeds {
         name: trial.system.clone(),
-        connections: footprint.server_connections,
-        files: system.file.limits.files_for(footprint.server_connections),
+        connections,
+        files: system.file.limits.files_for(connections),
         limit: system.file.limits.open_files,
     });
     let one_file_each = footprint.ports == Ports::OneForEachClient;
@@ -99,31 +104,60 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, workers: Work
         ports: match footprint.ports {
             Ports::Unknown => 0,
             Ports::OfOneAddress(ports) => ports,
-            Ports::OneForEachClient => most_from_one_source(&trial.workload, &target.endpoints),
+            Ports::OneForEachClient => most_from_one_source(&brokers, &target.endpoints),
         },
         memory: memory(counted, footprint.memory_bytes, fleets),
     }
 }
 
-/// Workers that have clients: publishing devices are apart from the others.
-fn fleets(census: &Census, workers: Workers) -> u64 {
-    let others = census.devices.saturating_sub(census.publishers);
-    let side = |devices: u64, workers: u32| devices.min(u64::from(workers.max(1)));
-    side(census.publishers, workers.publishers) + side(others, workers.subscribers)
+/// The clients of one broker.
+#[derive(Clone, Copy, Default)]
+struct Clients {
+    publishers: u64,
+    others: u64,
 }
 
-/// Most clients of one endpoint that have the same source address.
-fn most_from_one_source(workload: &Workload, endpoints: &[String]) -> u64 {
-    let mut clients = vec![0; endpoints.len()];
-    for device in &workload.devices {
-        if let Some(count) = clients.get_mut(device.endpoint) {
-            *count += 1;
+impl Clients {
+    fn all(&self) -> u64 {
+        self.publishers + self.others
+    }
+}
+
+/// The clients of each broker.
+fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
+    let mut publishes = vec![false; workload.devices.len()];
+    for publisher in workload.flows.iter().flat_map(|flow| &flow.publishers) {
+        publishes[publisher.device as usize] = true;
+    }
+    let mut clients = vec![Clients::default(); brokers.max(1) as usize];
+    for (device, publishes) in workload.devices.iter().zip(publishes) {
+        if let Some(broker) = clients.get_mut(device.broker as usize) {
+            match publishes {
+                true => broker.publishers += 1,
+                false => broker.others += 1,
+            }
         }
     }
-    let each = clients.into_iter().zip(endpoints);
-    let most = each.map(|(clients, endpoint)| match endpoint.contains("127.0.0.1") {
-        true => u64::from(PER_SOURCE).min(clients),
-        false => clients,
+    clients
+}
+
+/// Workers that have clients: publishing devices are apart from the others, and so are brokers.
+fn fleets(brokers: &[Clients], workers: Workers) -> u64 {
+    let side = |devices: u64, workers: u32| devices.min(u64::from(workers.max(1)));
+    let of = |clients: &Clients| {
+        side(clients.publishers, workers.publishers) + side(clients.others, workers.subscribers)
+    };
+    brokers.iter().map(of).sum()
+}
+
+/// Most clients of one broker that have the same source address.
+fn most_from_one_source(brokers: &[Clients], endpoints: &[String]) -> u64 {
+    let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
+    let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
+        Some(match endpoint(nth)?.contains("127.0.0.1") {
+            true => u64::from(PER_SOURCE).min(clients.all()),
+            false => clients.all(),
+        })
     });
     most.max().unwrap_or(0)
 }

@@ -42,6 +42,9 @@ pub struct StudyFile {
     /// How each trial proceeds; a workload may say otherwise for itself.
     #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
     pub phases: PhasesFile,
+    /// How the system is laid out.
+    #[serde(default, skip_serializing_if = "TopologyFile::is_empty")]
+    pub topology: TopologyFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
@@ -119,6 +122,24 @@ pub struct PhasesFile {
 impl PhasesFile {
     fn is_empty(&self) -> bool {
         *self == PhasesFile::default()
+    }
+}
+
+/// How a system is laid out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TopologyFile {
+    /// Brokers side by side, 1 to 64, each with its own process, ports and folder; 1 if absent, or as
+    /// many as the system has addresses. Each topic lives on one of them: its number, in the order in
+    /// which the workload first names it, modulo `brokers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub brokers: Option<u32>,
+}
+
+impl TopologyFile {
+    fn is_empty(&self) -> bool {
+        *self == TopologyFile::default()
     }
 }
 

@@ -1,11 +1,11 @@
 //! From a study to the list of trials.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use pubgauge_driver::{Settings, Unsupported};
-use pubgauge_workload::{SECOND, Trace, Until, Workload};
+use pubgauge_driver::{Settings, Unsupported, addresses};
+use pubgauge_workload::{PlacementError, SECOND, Trace, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -44,6 +44,9 @@ pub struct Known {
     pub found_variants: Vec<String>,
     /// Those found that are part of the first look: they start at once and need little.
     pub first_look: Vec<String>,
+    /// How many brokers those have that run already; 1 where it is not said. An address tells by
+    /// itself.
+    pub brokers: BTreeMap<String, u32>,
 }
 
 /// A study, ready to run.
@@ -95,8 +98,10 @@ pub struct PlannedTrial {
     pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
-    /// What is run; shared by all trials of it.
+    /// What is run, over `brokers` brokers; shared by all trials of it.
     pub workload: Arc<Workload>,
+    /// Brokers side by side.
+    pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
 }
@@ -239,7 +244,32 @@ impl Study {
                 return Err(self.clashed(&cell.tree, &found));
             }
             all_notes.extend(notes);
-            self.add_trials(&file, cell, &workloads, &systems, repeats, &mut trials);
+            let brokers = |system: &str| brokers_of(system, file.topology.brokers, &options.known);
+            let counts: BTreeSet<u32> = systems.iter().map(|system| brokers(system)).collect();
+            let mut over = BTreeMap::new();
+            for count in counts {
+                let placed = match count {
+                    1 => Ok(workloads.clone()),
+                    _ => workloads
+                        .iter()
+                        .map(|w| w.over(count).map(Arc::new))
+                        .collect(),
+                };
+                let refused = |error: PlacementError| {
+                    let clash = Clash {
+                        path: vec!["topology".into(), "brokers".into()],
+                        message: error.to_string(),
+                        hint: Some(error.hint()),
+                    };
+                    self.clashed(&cell.tree, &[clash])
+                };
+                over.insert(count, placed.map_err(refused)?);
+            }
+            let over = |system: &str| {
+                let count = brokers(system);
+                (count, &over[&count])
+            };
+            self.add_trials(&file, cell, over, &systems, repeats, &mut trials);
         }
         if trials.len() > MAX_TRIALS {
             let message = format!(
@@ -493,11 +523,11 @@ impl Study {
         cells
     }
 
-    fn add_trials(
+    fn add_trials<'a>(
         &self,
         file: &StudyFile,
         cell: &Cell,
-        workloads: &[Arc<Workload>],
+        over: impl Fn(&str) -> (u32, &'a Vec<Arc<Workload>>),
         systems: &[String],
         repeats: u32,
         trials: &mut Vec<PlannedTrial>,
@@ -508,7 +538,7 @@ impl Study {
             false => &file.settings,
         };
         for repeat in 1..=repeats {
-            for (workload, file) in workloads.iter().zip(&file.workload) {
+            for (nth, file) in file.workload.iter().enumerate() {
                 let own: Vec<&Settings> = file
                     .flow
                     .iter()
@@ -522,6 +552,8 @@ impl Study {
                         None => variant.ask.clone(),
                     };
                     for system in systems {
+                        let (brokers, workloads) = over(system);
+                        let workload = &workloads[nth];
                         let mut id = format!("{system} / {settings_name} / {}", workload.name);
                         for (path, value) in &cell.axes {
                             // Writing to a string cannot fail.
@@ -539,6 +571,7 @@ impl Study {
                             of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
                             workload: workload.clone(),
+                            brokers,
                             repeat,
                         });
                     }
@@ -562,6 +595,15 @@ fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
     for (order, trial) in (0..).zip(trials) {
         trial.order = order;
     }
+}
+
+/// How many brokers a system has: as many as were asked for, else as many as run already.
+fn brokers_of(system: &str, asked: Option<u32>, known: &Known) -> u32 {
+    let running = || match system.contains("://") {
+        true => addresses(system).len() as u32,
+        false => known.brokers.get(system).copied().unwrap_or(1),
+    };
+    asked.unwrap_or_else(running)
 }
 
 /// A value of an axis for names and tables.

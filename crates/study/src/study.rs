@@ -29,7 +29,7 @@ pub struct Study {
 }
 
 /// Keys at the top of a study.
-const TOP: [&str; 12] = [
+const TOP: [&str; 13] = [
     "name",
     "question",
     "systems",
@@ -37,6 +37,7 @@ const TOP: [&str; 12] = [
     "repeats",
     "order",
     "phases",
+    "topology",
     "grid",
     "settings",
     "trace",
