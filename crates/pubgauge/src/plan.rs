@@ -225,7 +225,7 @@ fn workload(trial: &PlannedTrial) -> String {
             false => format!("{least} to {most} clients"),
         };
         text.push_str(&format!(
-            "; over {} brokers with {of_each} each: topic number n is on broker n modulo {0}, and whoever publishes or hears it connects there",
+            "; over {} brokers with {of_each} each: each topic lives on one of them, the first on the first, the second on the second, and so on in turn; whoever publishes or hears it connects there",
             trial.brokers
         ));
     }

@@ -108,8 +108,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
     if let Some(brokers) = selection.brokers {
-        let set = format!("topology.brokers={brokers}");
-        study.apply_set(&set).map_err(Ending::bad_input)?;
+        study.apply_brokers(brokers).map_err(Ending::bad_input)?;
     }
     let options = PlanOptions {
         known: known(&catalog, testbed),
@@ -315,7 +314,7 @@ fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported>
     let there = target.endpoints.len() as u32;
     let reason = match chosen.file.kind {
         Kind::External if trial.brokers != there => format!(
-            "it runs already, and so many brokers it has: {there}; join the addresses of several by `+`"
+            "it runs already and has addresses of {there} of them; those of several are joined by `+`"
         ),
         _ if trial.brokers > 1 && chosen.driver.topology(&target) == Topology::Brokerless => {
             "its clients reach each other directly: there is no broker to have several of".into()

@@ -1,6 +1,7 @@
 //! The study file as it is written: every key, with its meaning. The JSON Schema is made from
 //! these types.
 
+mod topology;
 mod written;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::topology::TopologyFile;
 use crate::profile;
 use crate::units::{Rate, Size, Span};
 
@@ -122,24 +124,6 @@ pub struct PhasesFile {
 impl PhasesFile {
     fn is_empty(&self) -> bool {
         *self == PhasesFile::default()
-    }
-}
-
-/// How a system is laid out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TopologyFile {
-    /// Brokers side by side, 1 to 64, each with its own process, ports and folder; 1 if absent, or as
-    /// many as the system has addresses. Each topic lives on one of them: its number, in the order in
-    /// which the workload first names it, modulo `brokers`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 64))]
-    pub brokers: Option<u32>,
-}
-
-impl TopologyFile {
-    fn is_empty(&self) -> bool {
-        *self == TopologyFile::default()
     }
 }
 

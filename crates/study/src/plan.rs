@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use pubgauge_driver::{Settings, Unsupported, addresses};
-use pubgauge_workload::{PlacementError, SECOND, Trace, Until, Workload};
+use pubgauge_driver::{Settings, Unsupported};
+use pubgauge_workload::{SECOND, Trace, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::criterion::Criterion;
 use crate::file::{DEFAULT, NamedSettings, Order, StudyFile, Systems};
+use crate::placing;
 use crate::problem::{Problem, StudyError};
 use crate::profile;
 use crate::resolve::{self, Clash, Clashes, Traces};
@@ -244,27 +245,10 @@ impl Study {
                 return Err(self.clashed(&cell.tree, &found));
             }
             all_notes.extend(notes);
-            let brokers = |system: &str| brokers_of(system, file.topology.brokers, &options.known);
-            let counts: BTreeSet<u32> = systems.iter().map(|system| brokers(system)).collect();
-            let mut over = BTreeMap::new();
-            for count in counts {
-                let placed = match count {
-                    1 => Ok(workloads.clone()),
-                    _ => workloads
-                        .iter()
-                        .map(|w| w.over(count).map(Arc::new))
-                        .collect(),
-                };
-                let refused = |error: PlacementError| {
-                    let clash = Clash {
-                        path: vec!["topology".into(), "brokers".into()],
-                        message: error.to_string(),
-                        hint: Some(error.hint()),
-                    };
-                    self.clashed(&cell.tree, &[clash])
-                };
-                over.insert(count, placed.map_err(refused)?);
-            }
+            let brokers = |system: &str| placing::brokers_of(system, &file, &options.known);
+            let counts = systems.iter().map(|system| brokers(system));
+            let over = placing::over(&workloads, counts)
+                .map_err(|clash| self.clashed(&cell.tree, &[clash]))?;
             let over = |system: &str| {
                 let count = brokers(system);
                 (count, &over[&count])
@@ -595,15 +579,6 @@ fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
     for (order, trial) in (0..).zip(trials) {
         trial.order = order;
     }
-}
-
-/// How many brokers a system has: as many as were asked for, else as many as run already.
-fn brokers_of(system: &str, asked: Option<u32>, known: &Known) -> u32 {
-    let running = || match system.contains("://") {
-        true => addresses(system).len() as u32,
-        false => known.brokers.get(system).copied().unwrap_or(1),
-    };
-    asked.unwrap_or_else(running)
 }
 
 /// A value of an axis for names and tables.

@@ -17,9 +17,9 @@ pub enum PlacementError {
     Count(u32),
     /// Some brokers would have nothing to do.
     #[error(
-        "workload `{workload}` has {topics} topics, each of which lives on one broker: {} of {brokers} \
-         brokers would carry nothing",
-        brokers - topics
+        "workload `{workload}` has {}, and each topic lives on one broker: {} of {brokers} brokers \
+         would carry nothing",
+        so_many(*topics, "topic"), brokers - topics
     )]
     TooFewTopics {
         /// The workload.
@@ -66,6 +66,10 @@ pub enum PlacementError {
     Will(String),
 }
 
+fn so_many(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 impl PlacementError {
     /// What to do.
     pub fn hint(&self) -> String {
@@ -75,7 +79,10 @@ impl PlacementError {
             }
             PlacementError::TooFewTopics {
                 topics, brokers, ..
-            } => format!("take at least {brokers} topics, or at most {topics} brokers"),
+            } => format!(
+                "take at least {brokers} topics, or at most {}",
+                so_many((*topics).max(1), "broker")
+            ),
             PlacementError::Uneven { .. } => {
                 "give each publisher one topic, or a number of topics that is a multiple of brokers"
                     .into()

@@ -172,7 +172,7 @@ fn what_would_be_another_workload_is_refused() {
         .expect_err("one would be idle");
     assert_eq!(
         few.to_string(),
-        "workload `test` has 3 topics, each of which lives on one broker: 1 of 4 brokers would carry nothing"
+        "workload `test` has 3 topics, and each topic lives on one broker: 1 of 4 brokers would carry nothing"
     );
     let mut asked = spanning.clone();
     asked.exchange = Exchange::PingPong;
