@@ -106,7 +106,7 @@ impl Audience {
         let (streams, first) = number(workload)?;
         let topics = Topics::new(workload, &streams);
         // Filters and groups are of one broker.
-        let mut matched: HashMap<(u32, Vec<&str>), Arc<[Range<u32>]>> = HashMap::new();
+        let mut matched: HashMap<(u32, Vec<&str>), Ranges> = HashMap::new();
         let mut groups: HashMap<(u32, &str, Vec<&str>), u32> = HashMap::new();
         let mut group_filters: HashMap<(u32, &str, &str), u32> = HashMap::new();
         let broker = |device: u32| {
@@ -144,8 +144,7 @@ impl Audience {
                 let ranges = match matched.get(&(broker, filters.clone())) {
                     Some(ranges) => ranges.clone(),
                     None => {
-                        let ranges: Arc<[Range<u32>]> =
-                            topics.matching(broker, &filters, device)?.into();
+                        let ranges: Ranges = topics.matching(broker, &filters, device)?.into();
                         matched.insert((broker, filters.clone()), ranges.clone());
                         ranges
                     }
@@ -216,6 +215,7 @@ impl Audience {
     }
 }
 
+type Ranges = Arc<[Range<u32>]>;
 type Numbered = (Vec<StreamInfo>, Vec<Vec<u32>>);
 
 fn number(workload: &Workload) -> Result<Numbered, AudienceError> {
