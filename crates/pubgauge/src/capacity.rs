@@ -185,3 +185,37 @@ fn memory(counted: &Counted, clients_bytes: u64, fleets: u64) -> Vec<(String, u6
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_workload::Arrivals;
+
+    #[test]
+    fn clients_and_ports_divide_over_brokers() {
+        let one = Workload::fan(12_000, 2, Arrivals::FlatOut);
+        let ports = |clients: &[Clients], endpoint: &str| {
+            most_from_one_source(clients, &[endpoint.to_owned()])
+        };
+        let of = |count: u32| brokers(&one.over(count).expect("flat out"), count);
+        let (alone, several) = (of(1), of(6));
+        assert_eq!(alone.iter().map(Clients::all).collect::<Vec<_>>(), [12_002]);
+        // Both subscribers hear all topics, and are connected to each broker.
+        assert!(
+            several
+                .iter()
+                .all(|c| (c.publishers, c.others) == (2_000, 2))
+        );
+        assert_eq!(ports(&alone, "mqtt://host:1"), 12_002);
+        assert_eq!(ports(&several, "mqtt://host:1"), 2_002);
+        assert_eq!(ports(&alone, "mqtt://127.0.0.1:1"), u64::from(PER_SOURCE));
+        let workers = Workers {
+            publishers: 3,
+            subscribers: 4,
+        };
+        assert_eq!(
+            (fleets(&alone, workers), fleets(&several, workers)),
+            (5, 30)
+        );
+    }
+}

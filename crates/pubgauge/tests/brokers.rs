@@ -209,6 +209,28 @@ fn two_brokers_that_run_already_are_one_system() {
     assert_eq!(there, [both[0].address(), both[1].address()]);
     assert_eq!(trial["system_cpu_s"], Value::Null, "out of sight");
 
+    // The same by a file.
+    std::fs::create_dir(place.at("mine")).unwrap();
+    let file = format!(
+        "name = \"lab\"\ndriver = \"mqtt\"\nkind = \"external\"\nendpoints = [{:?}, {:?}]\n",
+        both[0].address(),
+        both[1].address()
+    );
+    place.write("mine/lab.toml", file);
+    place.run(&[
+        "run",
+        "study.toml",
+        "--systems",
+        "mine",
+        "--on",
+        "lab",
+        "--out",
+        "lab",
+    ]);
+    let trial = place.trial("lab");
+    is_exact(&trial);
+    assert_eq!(brokers(&trial).len(), 2);
+
     // Another number than there are addresses cannot be had.
     let args = [
         "run",
