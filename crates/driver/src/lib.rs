@@ -5,6 +5,7 @@
 //! counting and the schedule; a driver moves bytes and says what it can do. A driver never
 //! paces, stamps, counts, prints or retries behind the engine's back.
 
+mod address;
 pub mod capability;
 pub mod clock;
 pub mod footprint;
@@ -14,6 +15,7 @@ pub mod resource;
 pub mod seam;
 pub mod settings;
 
+pub use address::addresses;
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
 pub use footprint::{Crowd, Footprint, Ports};

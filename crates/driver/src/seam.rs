@@ -123,8 +123,8 @@ pub struct FleetConfig {
 /// what is shared within a process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Target {
-    /// Endpoints as URLs, for example `mqtt://127.0.0.1:1883`, `mqtts://host:8883`; several if
-    /// the topology has several brokers. Empty for brokerless systems.
+    /// Endpoints as URLs, for example `mqtt://127.0.0.1:1883`, `mqtts://host:8883`. Empty for
+    /// brokerless systems. Each of several brokers side by side is a target of its own.
     pub endpoints: Vec<String>,
     /// Features named in the system's file, for example `mqtt-5`, `mqtt-3.1.1`, `tls`; lets
     /// [`Driver::resolve`] refuse what a server cannot do. Empty means: not known, try.

@@ -1,5 +1,6 @@
 //! What a worker is to do, as plain data that could cross a network.
 
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,6 +30,9 @@ pub struct Assignment {
     pub devices: Vec<u32>,
     /// Which of the trial's settings they all ask for.
     pub settings: u32,
+    /// The broker that they all connect to, from 0.
+    #[serde(default)]
+    pub broker: u32,
     /// Marks the trial's messages.
     pub mark: Mark,
     /// Measured messages this worker may send where the measurement ends by count.
@@ -114,6 +118,7 @@ impl Brief {
             ));
         }
         let settings_of = settings_of(&workload)?;
+        groups_are_whole(&workload, &audience)?;
         let flows = workload.flows.len() as u32;
         let starts = (0..flows).map(|f| audience.streams.partition_point(|s| s.flow < f) as u32);
         let flow_starts = starts.chain([streams]).collect();
@@ -203,44 +208,89 @@ fn settings_of(workload: &Workload) -> Result<Vec<u32>, String> {
         .collect())
 }
 
-/// Splits the devices over workers: those that publish apart from those that only subscribe; those
-/// with different settings apart, because a fleet has one; members of one group together, because
-/// their ledger is one. Each kind of settings has as many workers as `workers` says.
-pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
-    let devices = brief.workload.devices.len();
-    let mut publishes = vec![false; devices];
-    for p in brief.workload.flows.iter().flat_map(|f| &f.publishers) {
-        publishes[p.device as usize] = true;
-    }
-    let mut group_of: Vec<Option<&str>> = vec![None; devices];
-    for s in brief.workload.flows.iter().flat_map(|f| &f.subscribers) {
-        if let Some(group) = &s.group {
-            group_of[s.device as usize] = Some(group);
+/// Refuses a group whose members ask for different settings: no fleet could have them all.
+fn groups_are_whole(workload: &Workload, audience: &Audience) -> Result<(), String> {
+    let settings = |member: &(u32, u32)| workload.flows[member.0 as usize].settings;
+    for party in &audience.parties {
+        if let Some(group) = &party.group
+            && party
+                .members
+                .iter()
+                .any(|m| settings(m) != settings(&party.members[0]))
+        {
+            return Err(format!(
+                "members of group `{group}` belong to flows with different settings"
+            ));
         }
+    }
+    Ok(())
+}
+
+/// For each device, the first of those that must be with one worker: members of one group, because
+/// their ledger is one.
+fn companies(brief: &Brief) -> Vec<u32> {
+    fn first_of(company: &mut [u32], device: u32) -> u32 {
+        let mut first = device;
+        while company[first as usize] != first {
+            first = company[first as usize];
+        }
+        company[device as usize] = first;
+        first
+    }
+    let flows = &brief.workload.flows;
+    let device = |(flow, subscriber): &(u32, u32)| {
+        flows[*flow as usize].subscribers[*subscriber as usize].device
+    };
+    let mut company: Vec<u32> = (0..brief.workload.devices.len() as u32).collect();
+    for party in &brief.audience.parties {
+        let first = device(&party.members[0]);
+        for member in &party.members[1..] {
+            let (a, b) = (
+                first_of(&mut company, first),
+                first_of(&mut company, device(member)),
+            );
+            company[a.max(b) as usize] = a.min(b);
+        }
+    }
+    (0..company.len() as u32)
+        .map(|device| first_of(&mut company, device))
+        .collect()
+}
+
+/// Splits the devices over workers: those of different brokers apart, and those with different
+/// settings, because a fleet has one of each; those that publish apart from those that only
+/// subscribe; members of one group together, on the publishers' side if one of them publishes. Each
+/// broker and each kind of settings has as many workers as `workers` says.
+pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
+    let workload = &brief.workload;
+    let company = companies(brief);
+    let mut publishes = vec![false; workload.devices.len()];
+    for p in workload.flows.iter().flat_map(|f| &f.publishers) {
+        publishes[company[p.device as usize] as usize] = true;
+    }
+    let mut kinds: BTreeMap<(u32, u32, Role), Vec<u32>> = BTreeMap::new();
+    for (device, first) in (0..).zip(&company) {
+        let role = match publishes[*first as usize] {
+            true => Role::Publishers,
+            false => Role::Subscribers,
+        };
+        let broker = workload.devices[device as usize].broker;
+        let settings = brief.settings_of[device as usize];
+        let kind = kinds.entry((settings, broker, role)).or_default();
+        kind.push(device);
     }
     let mut assignments = Vec::new();
-    let kinds = 0..brief.settings_of.iter().max().map_or(1, |most| most + 1);
-    let roles = [
-        (Role::Publishers, workers.publishers),
-        (Role::Subscribers, workers.subscribers),
-    ];
-    for (settings, (role, count)) in kinds.flat_map(|kind| roles.map(|role| (kind, role))) {
-        let mine: Vec<u32> = (0..devices as u32)
-            .filter(|d| publishes[*d as usize] == (role == Role::Publishers))
-            .filter(|d| brief.settings_of[*d as usize] == settings)
-            .collect();
+    for ((settings, broker, role), mine) in kinds {
+        let count = match role {
+            Role::Publishers => workers.publishers,
+            Role::Subscribers => workers.subscribers,
+        };
         let count = (count.max(1) as usize).min(mine.len());
-        if count == 0 {
-            continue;
-        }
         let mut shares: Vec<Vec<u32>> = vec![Vec::new(); count];
-        let mut group_share = std::collections::HashMap::new();
+        let mut share_of = HashMap::new();
         for (i, device) in mine.iter().enumerate() {
             let even = i * count / mine.len();
-            let share = match group_of[*device as usize] {
-                Some(group) => *group_share.entry(group).or_insert(even),
-                None => even,
-            };
+            let share = *share_of.entry(company[*device as usize]).or_insert(even);
             shares[share].push(*device);
         }
         for devices in shares.into_iter().filter(|s| !s.is_empty()) {
@@ -249,6 +299,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
                 role,
                 devices,
                 settings,
+                broker,
                 mark,
                 measured_limit: None,
                 default_window: None,

@@ -34,8 +34,9 @@ pub struct TrialSpec {
     pub brief: Arc<Brief>,
     /// The driver.
     pub driver: Arc<dyn Driver>,
-    /// The system, running.
-    pub target: Target,
+    /// The system, running: each of its brokers, in the order in which
+    /// [`pubgauge_workload::Device::broker`] counts. With simulated time there is one.
+    pub targets: Vec<Target>,
     /// What the application asks for: the trial's own settings first, then those of flows that have
     /// settings of their own.
     pub settings: Vec<Settings>,
@@ -141,18 +142,24 @@ impl<'a> Conductor<'a> {
         for assignment in assignments {
             let role = assignment.role;
             let outbox = Outbox::new(assignment.worker, sender.clone());
+            let Some(target) = spec.targets.get(assignment.broker as usize) else {
+                conductor.hands.push(Hand::missing(role));
+                let (broker, there) = (assignment.broker + 1, spec.targets.len());
+                conductor.fail(format!("there is no broker {broker}: there are {there}").into());
+                continue;
+            };
             let order = Order {
                 version: VERSION,
                 assignment,
                 workload: spec.brief.workload.clone(),
                 driver: spec.driver.name().to_owned(),
-                target: spec.target.clone(),
+                target: target.clone(),
                 settings: spec.settings.clone().into(),
                 epoch: conductor.epoch,
                 spread: spread.clone(),
             };
             let secrets = Secrets {
-                password: spec.target.password.clone(),
+                password: target.password.clone(),
             };
             match spec.place.start(order, secrets, outbox) {
                 Ok(link) => conductor.hands.push(Hand::new(link, role)),
@@ -365,6 +372,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             role: Role::Publishers,
             devices: (0..spec.brief.workload.devices.len() as u32).collect(),
             settings: 0,
+            broker: 0,
             mark: spec.mark,
             measured_limit: None,
             default_window: None,

@@ -111,18 +111,24 @@ pub trait Place: Send + Sync {
 struct Here {
     brief: Arc<Brief>,
     driver: Arc<dyn Driver>,
-    target: Target,
+    /// Broker by broker: what an order cannot say of them.
+    targets: Arc<[Target]>,
     clock: Clock,
     filler: Arc<Filler>,
 }
 
 impl Here {
-    fn new(brief: Arc<Brief>, driver: Arc<dyn Driver>, target: Target, clock: Clock) -> Self {
+    fn new(
+        brief: Arc<Brief>,
+        driver: Arc<dyn Driver>,
+        targets: Arc<[Target]>,
+        clock: Clock,
+    ) -> Self {
         let filler = Arc::new(Filler::new(brief.max_payload));
         Here {
             brief,
             driver,
-            target,
+            targets,
             clock,
             filler,
         }
@@ -135,9 +141,10 @@ impl Here {
         commands: Receiver<Command>,
         outbox: Outbox,
     ) -> Result<Worker, DriverError> {
+        let known = self.targets.get(order.assignment.broker as usize);
         let target = Target {
             password: secrets.password,
-            shared: self.target.shared,
+            shared: known.and_then(|target| target.shared.clone()),
             ..order.target
         };
         let context = Context {
@@ -166,15 +173,15 @@ pub struct Threads {
 pub type PrepareThread = fn(&Assignment) -> Result<(), String>;
 
 impl Threads {
-    /// Threads for the workers of one trial.
+    /// Threads for the workers of one trial, whose system has these brokers.
     pub fn new(
         brief: Arc<Brief>,
         driver: Arc<dyn Driver>,
-        target: Target,
+        targets: impl Into<Arc<[Target]>>,
         prepare_thread: PrepareThread,
     ) -> Self {
         Threads {
-            here: Here::new(brief, driver, target, Clock::Monotonic),
+            here: Here::new(brief, driver, targets.into(), Clock::Monotonic),
             prepare_thread,
         }
     }
@@ -264,9 +271,14 @@ pub struct Inline {
 
 impl Inline {
     /// A place for the worker of one trial.
-    pub fn new(brief: Arc<Brief>, driver: Arc<dyn Driver>, target: Target, clock: Clock) -> Self {
+    pub fn new(
+        brief: Arc<Brief>,
+        driver: Arc<dyn Driver>,
+        targets: impl Into<Arc<[Target]>>,
+        clock: Clock,
+    ) -> Self {
         Inline {
-            here: Here::new(brief, driver, target, clock),
+            here: Here::new(brief, driver, targets.into(), clock),
         }
     }
 }
@@ -309,14 +321,14 @@ impl Link for InlineLink {
 pub fn local(
     brief: &Arc<Brief>,
     driver: &Arc<dyn Driver>,
-    target: &Target,
+    targets: &[Target],
     clock: &Clock,
     prepare_thread: PrepareThread,
 ) -> Arc<dyn Place> {
-    let (brief, driver, target) = (brief.clone(), driver.clone(), target.clone());
+    let (brief, driver) = (brief.clone(), driver.clone());
     match clock {
-        Clock::Monotonic => Arc::new(Threads::new(brief, driver, target, prepare_thread)),
-        clock => Arc::new(Inline::new(brief, driver, target, clock.clone())),
+        Clock::Monotonic => Arc::new(Threads::new(brief, driver, targets, prepare_thread)),
+        clock => Arc::new(Inline::new(brief, driver, targets, clock.clone())),
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Recording {
     pub worker: u32,
     /// Its side.
     pub role: Role,
+    /// The broker of its clients, from 0.
+    #[serde(default)]
+    pub broker: u32,
     /// Flow by flow, all flows of the workload.
     pub flows: Vec<FlowRecording>,
     /// Flow by flow, what had happened by each cut, and by the end of the drain.

@@ -12,7 +12,7 @@ use pubgauge_driver::{
     ClientId, Clock, DriverError, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish,
     TopicId,
 };
-use pubgauge_workload::{Due, Exchange, Flow, Schedule};
+use pubgauge_workload::{Due, Exchange, Schedule};
 use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief, Timetable};
@@ -56,10 +56,21 @@ struct Sender {
     pace: Pace,
     /// Its publishers, as positions in `Sending::locals`.
     locals: Range<u32>,
-    shard_start: u32,
+    /// The same by their numbers in the flow, from `first_publisher` on.
+    local_of: Box<[u32]>,
+    first_publisher: u32,
     /// When the schedule's time 0 is, and when sending ends.
     origin: Nanos,
     end: Nanos,
+}
+
+impl Sender {
+    /// The position in `Sending::locals` of a publisher, if it is on this worker.
+    fn local(&self, publisher: u32) -> Option<u32> {
+        let at = publisher.checked_sub(self.first_publisher)?;
+        let local = *self.local_of.get(at as usize)?;
+        (local != u32::MAX).then_some(local)
+    }
 }
 
 enum Pace {
@@ -245,28 +256,23 @@ impl Sending {
             }
             return Ok(());
         }
-        let mut at = 0;
-        while at < self.locals.len() {
-            // A sender serves a run of publishers that are neighbours in their flow.
-            let (flow, first) = (self.locals[at].flow, self.publisher_of(at));
-            let mut len = 1;
-            while at + len < self.locals.len()
-                && self.locals[at + len].flow == flow
-                && self.publisher_of(at + len) == first + len as u32
-            {
-                len += 1;
-            }
+        // One sender for all publishers of a flow: they stand together, in ascending order.
+        let locals = std::mem::take(&mut self.locals);
+        let mut first = 0;
+        for run in locals.chunk_by(|a, b| a.flow == b.flow) {
+            let publisher =
+                |local: &Local| brief.audience.streams[local.first_stream as usize].publisher;
+            let publishers = run.iter().map(publisher).collect();
             self.add_sender(
-                &brief.workload.flows[flow as usize],
-                flow,
+                &brief,
+                run[0].flow,
                 first,
-                at as u32,
-                len as u32,
-                table,
-                default_window,
+                publishers,
+                (table, default_window),
             )?;
-            at += len;
+            first += run.len() as u32;
         }
+        self.locals = locals;
         for sender in &self.senders {
             self.lag[sender.flow as usize]
                 .get_or_insert_with(|| Times::new(sender.flow, Measure::SendLag, out.clone()));
@@ -274,27 +280,27 @@ impl Sending {
         Ok(())
     }
 
-    fn publisher_of(&self, local: usize) -> u32 {
-        self.brief.audience.streams[self.locals[local].first_stream as usize].publisher
-    }
-
-    #[allow(clippy::too_many_arguments)]
     fn add_sender(
         &mut self,
-        flow: &Flow,
+        brief: &Brief,
         number: u32,
-        first_publisher: u32,
         first_local: u32,
-        len: u32,
-        table: Timetable,
-        default_window: Option<u32>,
+        publishers: Vec<u32>,
+        (table, default_window): (Timetable, Option<u32>),
     ) -> Result<(), String> {
+        let flow = &brief.workload.flows[number as usize];
         let seed =
-            self.brief.workload.seed ^ (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut schedule = Schedule::try_new(flow, first_publisher..first_publisher + len, seed)
+            brief.workload.seed ^ (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let locals = first_local..first_local + publishers.len() as u32;
+        let (first, last) = (publishers[0], publishers[publishers.len() - 1]);
+        let mut local_of = vec![u32::MAX; (last - first) as usize + 1];
+        for (local, publisher) in locals.clone().zip(&publishers) {
+            local_of[(publisher - first) as usize] = local;
+        }
+        let mut schedule = Schedule::try_new(flow, publishers, seed)
             .map_err(|e| format!("flow `{}`: {e}", flow.name))?;
         let (origin, end) = table.span(flow);
-        let everyone: Vec<u32> = (first_local..first_local + len).collect();
+        let everyone: Vec<u32> = locals.clone().collect();
         let pace = match (flow.arrivals.is_flat_out(), flow.exchange) {
             (true, Exchange::PingPong) => Pace::PingPong {
                 idle: everyone,
@@ -312,8 +318,9 @@ impl Sending {
             flow: number,
             schedule,
             pace,
-            locals: first_local..first_local + len,
-            shard_start: first_publisher,
+            locals,
+            local_of: local_of.into(),
+            first_publisher: first,
             origin,
             end,
         });

@@ -509,6 +509,7 @@ impl Worker {
         let recording = Recording {
             worker: self.assignment.worker,
             role: self.assignment.role,
+            broker: self.assignment.broker,
             flows,
             series,
             silence: self.receiving.longest_silence(),

@@ -82,14 +82,15 @@ fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> (
         endpoints: vec![format!("mqtt://{address}")],
         ..Target::default()
     };
-    let place = local(&brief, &driver, &target, &Clock::Monotonic, |_| {
+    let targets = vec![target];
+    let place = local(&brief, &driver, &targets, &Clock::Monotonic, |_| {
         WORKER.with(|worker| worker.set(true));
         Ok(())
     });
     let spec = TrialSpec {
         brief,
         driver,
-        target,
+        targets,
         settings: vec![settings],
         clock: Clock::Monotonic,
         workers: Workers::default(),

@@ -64,11 +64,12 @@ fn once(
     let brief = Brief::new(workload.clone()).expect("a sound workload");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let target = SimulatedDriver::target(bus.clone());
-    let place = local(&brief, &driver, &target, &clock, |_| Ok(()));
+    let targets = vec![target];
+    let place = local(&brief, &driver, &targets, &clock, |_| Ok(()));
     let spec = TrialSpec {
         brief,
         driver,
-        target,
+        targets,
         settings: vec![with_behaviour(settings.clone(), behaviour)],
         clock,
         workers: Workers::default(),

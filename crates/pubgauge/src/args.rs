@@ -145,7 +145,7 @@ pub struct Selection {
     /// Study file (TOML). Without one: the daily flags, or the first look.
     pub study: Option<PathBuf>,
     /// Systems to measure, by name (`pubgauge systems` lists them) or by address, for example
-    /// mqtt://host:1883 or mqtts://user@host.
+    /// mqtt://host:1883 or mqtts://user@host; several brokers of one system joined by `+`.
     #[arg(long, value_name = "SYSTEM,...", value_delimiter = ',')]
     pub on: Vec<String>,
     /// Named settings, each run in turn: latency, throughput, durable, constrained,
@@ -158,6 +158,9 @@ pub struct Selection {
     /// Run every cell so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: Option<u32>,
+    /// Start so many brokers of each system side by side, 1 to 64; each topic lives on one of them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub brokers: Option<u32>,
     /// More folders with system files.
     #[arg(
         long,
@@ -180,6 +183,7 @@ impl Selection {
     /// Whether the built-in first look is asked for, as it is.
     pub fn is_first_look(&self) -> bool {
         self.study.is_none()
+            && self.brokers.is_none()
             && self.on.is_empty()
             && self.profile.is_empty()
             && self.set.is_empty()

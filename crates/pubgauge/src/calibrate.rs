@@ -246,11 +246,12 @@ fn spec(
 ) -> Result<TrialSpec> {
     let brief = Brief::new(workload).map_err(anyhow::Error::msg)?;
     let clock = Clock::Monotonic;
-    let place = local(&brief, &driver, &target, &clock, prepare_thread);
+    let targets = vec![target];
+    let place = local(&brief, &driver, &targets, &clock, prepare_thread);
     Ok(TrialSpec {
         brief,
         driver,
-        target,
+        targets,
         settings: vec![settings],
         clock,
         workers: Workers::default(),

@@ -94,11 +94,13 @@ impl Counted {
 
 fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &ClientArgs) -> Needs {
     let census = &counted.census;
-    let fleets = fleets(census, client.workers());
+    let brokers = brokers(&trial.workload, trial.brokers);
+    let fleets = fleets(&brokers, client.workers());
     // Of what clients take, the part in the fullest process.
     let fullest = client.processes.map_or(census.devices, |processes| {
-        let others = census.devices.saturating_sub(census.publishers);
-        census.publishers.max(others).div_ceil(u64::from(processes))
+        let sides = brokers.iter().flat_map(|c| [c.publishers, c.others]);
+        let most = sides.max().unwrap_or(0);
+        most.div_ceil(u64::from(processes))
     });
     let share = |all: u64| match fullest < census.devices {
         true => (u128::from(all) * u128::from(fullest)).div_ceil(u128::from(census.devices)) as u64,
@@ -117,10 +119,14 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &Clie
     let target = target.unwrap_or_default();
     let footprint = system.driver.footprint(&trial.settings, &target, &crowd);
     let started = matches!(system.file.kind, Kind::Process | Kind::Builtin);
+    // Each broker has its own clients alone.
+    let most = brokers.iter().map(Clients::all).max().unwrap_or(0);
+    let connections = footprint.server_connections * most;
+    let connections = connections.div_ceil(census.devices.max(1));
     let server = started.then(|| ServerNeeds {
         name: trial.system.clone(),
-        connections: footprint.server_connections,
-        files: system.file.limits.files_for(footprint.server_connections),
+        connections,
+        files: system.file.limits.files_for(connections),
         limit: system.file.limits.open_files,
     });
     let one_file_each = footprint.ports == Ports::OneForEachClient;
@@ -134,31 +140,60 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &Clie
         ports: match footprint.ports {
             Ports::Unknown => 0,
             Ports::OfOneAddress(ports) => ports,
-            Ports::OneForEachClient => most_from_one_source(&trial.workload, &target.endpoints),
+            Ports::OneForEachClient => most_from_one_source(&brokers, &target.endpoints),
         },
         memory: memory(counted, footprint.memory_bytes, fleets),
     }
 }
 
-/// Workers that have clients: publishing devices are apart from the others.
-fn fleets(census: &Census, workers: Workers) -> u64 {
-    let others = census.devices.saturating_sub(census.publishers);
-    let side = |devices: u64, workers: u32| devices.min(u64::from(workers.max(1)));
-    side(census.publishers, workers.publishers) + side(others, workers.subscribers)
+/// The clients of one broker.
+#[derive(Clone, Copy, Default)]
+struct Clients {
+    publishers: u64,
+    others: u64,
 }
 
-/// Most clients of one endpoint that have the same source address.
-fn most_from_one_source(workload: &Workload, endpoints: &[String]) -> u64 {
-    let mut clients = vec![0; endpoints.len()];
-    for device in &workload.devices {
-        if let Some(count) = clients.get_mut(device.endpoint) {
-            *count += 1;
+impl Clients {
+    fn all(&self) -> u64 {
+        self.publishers + self.others
+    }
+}
+
+/// The clients of each broker.
+fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
+    let mut publishes = vec![false; workload.devices.len()];
+    for publisher in workload.flows.iter().flat_map(|flow| &flow.publishers) {
+        publishes[publisher.device as usize] = true;
+    }
+    let mut clients = vec![Clients::default(); brokers.max(1) as usize];
+    for (device, publishes) in workload.devices.iter().zip(publishes) {
+        if let Some(broker) = clients.get_mut(device.broker as usize) {
+            match publishes {
+                true => broker.publishers += 1,
+                false => broker.others += 1,
+            }
         }
     }
-    let each = clients.into_iter().zip(endpoints);
-    let most = each.map(|(clients, endpoint)| match endpoint.contains("127.0.0.1") {
-        true => u64::from(PER_SOURCE).min(clients),
-        false => clients,
+    clients
+}
+
+/// Workers that have clients: publishing devices are apart from the others, and so are brokers.
+fn fleets(brokers: &[Clients], workers: Workers) -> u64 {
+    let side = |devices: u64, workers: u32| devices.min(u64::from(workers.max(1)));
+    let of = |clients: &Clients| {
+        side(clients.publishers, workers.publishers) + side(clients.others, workers.subscribers)
+    };
+    brokers.iter().map(of).sum()
+}
+
+/// Most clients of one broker that have the same source address.
+fn most_from_one_source(brokers: &[Clients], endpoints: &[String]) -> u64 {
+    let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
+    let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
+        Some(match endpoint(nth)?.contains("127.0.0.1") {
+            true => u64::from(PER_SOURCE).min(clients.all()),
+            false => clients.all(),
+        })
     });
     most.max().unwrap_or(0)
 }
@@ -185,4 +220,38 @@ fn memory(counted: &Counted, clients_bytes: u64, fleets: u64) -> Vec<(String, u6
             counted.max_payload.saturating_mul(1 + fleets),
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_workload::Arrivals;
+
+    #[test]
+    fn clients_and_ports_divide_over_brokers() {
+        let one = Workload::fan(12_000, 2, Arrivals::FlatOut);
+        let ports = |clients: &[Clients], endpoint: &str| {
+            most_from_one_source(clients, &[endpoint.to_owned()])
+        };
+        let of = |count: u32| brokers(&one.over(count).expect("flat out"), count);
+        let (alone, several) = (of(1), of(6));
+        assert_eq!(alone.iter().map(Clients::all).collect::<Vec<_>>(), [12_002]);
+        // Both subscribers hear all topics, and are connected to each broker.
+        assert!(
+            several
+                .iter()
+                .all(|c| (c.publishers, c.others) == (2_000, 2))
+        );
+        assert_eq!(ports(&alone, "mqtt://host:1"), 12_002);
+        assert_eq!(ports(&several, "mqtt://host:1"), 2_002);
+        assert_eq!(ports(&alone, "mqtt://127.0.0.1:1"), u64::from(PER_SOURCE));
+        let workers = Workers {
+            publishers: 3,
+            subscribers: 4,
+        };
+        assert_eq!(
+            (fleets(&alone, workers), fleets(&several, workers)),
+            (5, 30)
+        );
+    }
 }

@@ -41,6 +41,9 @@ struct TrialJson<'a> {
     workload: &'a str,
     axes: &'a [(String, String)],
     repeat: u32,
+    /// Brokers side by side, and the clients of each.
+    brokers: u32,
+    clients: Vec<u64>,
     duration_s: f64,
     mappings: Vec<Mapping>,
     /// Flows with settings of their own.
@@ -121,6 +124,8 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
                 workload: &t.workload.name,
                 axes: &t.axes,
                 repeat: t.repeat,
+                brokers: t.brokers,
+                clients: clients(t),
                 duration_s: seconds(t.duration_estimate()),
                 mappings: prepared.mappings(t),
                 flows: own_settings(t)
@@ -211,7 +216,29 @@ fn workload(trial: &PlannedTrial) -> String {
             arrival_words(&flow.arrivals)
         ));
     }
+    if trial.brokers > 1 {
+        let clients = clients(trial);
+        let (least, most) = (clients.iter().min(), clients.iter().max());
+        let (least, most) = (least.unwrap_or(&0), most.unwrap_or(&0));
+        let of_each = match least == most {
+            true => so_many(*most, "client"),
+            false => format!("{least} to {most} clients"),
+        };
+        text.push_str(&format!(
+            "; over {} brokers with {of_each} each: each topic lives on one of them, the first on the first, the second on the second, and so on in turn; whoever publishes or hears it connects there",
+            trial.brokers
+        ));
+    }
     text
+}
+
+/// The connections to each broker.
+fn clients(trial: &PlannedTrial) -> Vec<u64> {
+    let mut clients = vec![0; trial.brokers.max(1) as usize];
+    for device in &trial.workload.devices {
+        clients[device.broker as usize] += 1;
+    }
+    clients
 }
 
 fn section(out: &mut String, title: &str, lines: Vec<String>) {

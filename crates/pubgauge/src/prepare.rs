@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Tls, Unsupported};
+use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Tls, Topology, Unsupported};
 use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
@@ -107,6 +107,9 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
+    if let Some(brokers) = selection.brokers {
+        study.apply_brokers(brokers).map_err(Ending::bad_input)?;
+    }
     let options = PlanOptions {
         known: known(&catalog, testbed),
         on: pubgauge_testbed::join_addresses(&selection.on),
@@ -160,7 +163,8 @@ fn planned(
     };
     plan.grant_wishes(resolve);
     plan.split_unsupported(resolve);
-    split_subscriptions(&mut plan, &systems);
+    split(&mut plan, &systems, brokers_refused);
+    split(&mut plan, &systems, refused);
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");
         for cell in &plan.unsupported {
@@ -285,8 +289,12 @@ fn quantity<T: DeserializeOwned>(flag: &str, text: &Option<String>) -> Result<Op
         .map_err(|e| Ending::bad_input(format!("{flag} {text}: {e}")))
 }
 
-/// Moves the trials whose subscriptions a system cannot have to the unsupported ones.
-fn split_subscriptions(plan: &mut Plan, systems: &BTreeMap<String, Chosen>) {
+/// Moves the trials that a system cannot have to the unsupported ones.
+fn split(
+    plan: &mut Plan,
+    systems: &BTreeMap<String, Chosen>,
+    refused: impl Fn(&PlannedTrial, &Chosen) -> Option<Unsupported>,
+) {
     for trial in std::mem::take(&mut plan.trials) {
         let unsupported = systems
             .get(&trial.system)
@@ -304,6 +312,26 @@ fn split_subscriptions(plan: &mut Plan, systems: &BTreeMap<String, Chosen>) {
     for (order, trial) in (0..).zip(&mut plan.trials) {
         trial.order = order;
     }
+}
+
+/// Why a system cannot have as many brokers as a trial asks for.
+fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
+    let there = target.endpoints.len() as u32;
+    let reason = match chosen.file.kind {
+        Kind::External if trial.brokers != there => format!(
+            "it runs already and has addresses of {there} of them; those of several are joined by `+`"
+        ),
+        _ if trial.brokers > 1 && chosen.driver.topology(&target) == Topology::Brokerless => {
+            "its clients reach each other directly: there is no broker to have several of".into()
+        }
+        _ => return None,
+    };
+    Some(Unsupported {
+        setting: "topology.brokers".into(),
+        value: trial.brokers.to_string(),
+        reason,
+    })
 }
 
 /// The first subscription of a trial that its system cannot have, and why.
@@ -370,6 +398,12 @@ fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
             if listing.variants.is_empty() {
                 known.found_variants.push(listing.name.clone());
             }
+        }
+        if listing.kind == Kind::External
+            && let Ok(file) = catalog.get(&listing.name)
+        {
+            let brokers = file.endpoints.len().max(1) as u32;
+            known.brokers.insert(listing.name.clone(), brokers);
         }
         known.all.extend(
             listing

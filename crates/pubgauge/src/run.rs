@@ -188,6 +188,7 @@ fn trials(
             axes: &trial.axes,
             mappings: prepared.mappings(trial),
             workload: &trial.workload,
+            brokers: trial.brokers,
             repeat: trial.repeat,
         };
         let (done, files) = perform(&job, &bench, progress);

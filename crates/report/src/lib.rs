@@ -13,6 +13,7 @@
 //! - [`page()`]: one HTML file that needs nothing else.
 
 pub mod answers;
+mod brokers;
 mod columns;
 pub mod compare;
 pub mod figures;

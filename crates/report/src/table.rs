@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use pubgauge_results::{Results, Status};
 
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
+use crate::brokers;
 use crate::columns::{Column, columns};
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
@@ -167,6 +168,9 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
             let figures = columns.iter().map(|c| ((c.show)(cell), c.width));
             one_line(out, &label, (&judged, verdict), figures, first, width);
         }
+    }
+    for sentence in workload.cells.iter().filter_map(brokers::sentence) {
+        wrapped(out, " ", &plain(&sentence), width);
     }
     out.push('\n');
 }

@@ -7,6 +7,7 @@ use pubgauge_driver::{Mapping, Reliability, Settings};
 use pubgauge_report::summary::{Cell, Summary};
 use pubgauge_report::table;
 use pubgauge_report::wins::{Answer, Metric, answer};
+use pubgauge_results::model::Broker;
 use pubgauge_results::{Results, Status};
 
 fn answer_of(results: &Results, workload: &str, metric: Metric) -> Answer {
@@ -227,5 +228,40 @@ proptest! {
         for line in text.lines() {
             prop_assert!(line.chars().count() <= width, "{} > {width}: {line:?}", line.chars().count());
         }
+    }
+}
+
+#[test]
+fn several_brokers_are_told_of() {
+    let (mut results, logs) = sample::run(1);
+    let (plain, page) = (table(&results, 80), pubgauge_report::page(&results, &logs));
+    assert!(!plain.contains("brokers") && !page.contains("Its brokers"));
+    let broker = |number: u64| Broker {
+        address: format!("mqtt://127.0.0.1:{number}"),
+        connections: 10 + number,
+        cpu_s: Some(0.25 * number as f64),
+        rss_bytes: Some(8_000_000),
+        busiest_thread_cpu: None,
+        published: Some(1_000 + number),
+        delivered: None,
+    };
+    results.trials[0].brokers = vec![broker(1), broker(2)];
+    let name = results.trials[0].system.name.clone();
+    let text = table(&results, 200);
+    let sentence = format!(
+        "{name}: 2 brokers, each: clients 11 to 12, processor time 0.25 s to 0.50 s, memory 7.63 MiB"
+    );
+    assert!(text.contains(&sentence), "{text}");
+    assert!(
+        !text.contains("MiB, busiest thread"),
+        "nobody knows it:\n{text}"
+    );
+    let page = pubgauge_report::page(&results, &logs);
+    for shown in [
+        "Its brokers",
+        "mqtt://127.0.0.1:2",
+        "<td class=\"n\">1002</td>",
+    ] {
+        assert!(page.contains(shown), "{shown}");
     }
 }

@@ -201,6 +201,10 @@ pub struct Trial {
     /// Processor seconds of the system's processes during the measurement; absent where the
     /// system is no process of its own or out of sight.
     pub system_cpu_s: Option<f64>,
+    /// Each of several brokers side by side; empty where there is one. The figures of the system are
+    /// of all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brokers: Vec<Broker>,
     /// Largest resident memory of the client during the measurement.
     pub client_rss_bytes: u64,
     /// Largest resident memory of the system's processes during the measurement.
@@ -270,6 +274,27 @@ impl Trial {
     pub fn system_in_client(&self) -> bool {
         self.circumstances.system_in_client
     }
+}
+
+/// One of several brokers side by side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Broker {
+    /// Where its clients connect.
+    pub address: String,
+    /// Its clients.
+    pub connections: u64,
+    /// Processor seconds of its processes during the measurement; absent where they are out of sight.
+    pub cpu_s: Option<f64>,
+    /// Largest resident memory of its processes during the measurement.
+    pub rss_bytes: Option<u64>,
+    /// Processor share of its busiest thread over the measurement, 1 = one core.
+    pub busiest_thread_cpu: Option<f64>,
+    /// Messages that it says it received from publishers during the trial, sentinels and warm-up
+    /// included; absent where it was not read.
+    pub published: Option<u64>,
+    /// Messages that it says it sent to subscribers.
+    pub delivered: Option<u64>,
 }
 
 /// What the figures of a trial do not say themselves.

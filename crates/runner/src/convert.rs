@@ -128,6 +128,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             subscribers: cpu(record, Role::Subscribers),
         },
         system_cpu_s: observed.system_cpu_s,
+        brokers: observed.brokers.clone(),
         client_rss_bytes: observed.client_rss_bytes,
         system_rss_bytes: observed.system_rss_bytes,
         worker_load: worker_load(record, observed),
@@ -386,6 +387,11 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     topics.sort_unstable();
     topics.dedup();
     let distinct = |mut devices: Vec<u32>| {
+        // A device with connections to several brokers is one.
+        for device in &mut devices {
+            let described = &workload.devices[*device as usize];
+            *device = described.connection_of.unwrap_or(*device);
+        }
         devices.sort_unstable();
         devices.dedup();
         devices.len() as u32

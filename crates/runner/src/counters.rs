@@ -2,17 +2,49 @@
 
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Outcome, TrialRecord};
+use pubgauge_engine::recording::{Recording, Traffic};
 use pubgauge_results::model::CountCheck;
 use pubgauge_testbed::{Count, Counted};
+
+/// What the clients of a system say, or those of one of its brokers.
+pub struct Ours {
+    traffic: Traffic,
+    sentinels: u64,
+}
+
+impl Ours {
+    /// Of all brokers.
+    pub fn of_all(record: &TrialRecord) -> Self {
+        Ours::of(record.recordings.iter())
+    }
+
+    /// Of one broker.
+    pub fn of_broker(record: &TrialRecord, broker: u32) -> Self {
+        Ours::of(record.recordings.iter().filter(|r| r.broker == broker))
+    }
+
+    fn of<'a>(recordings: impl Iterator<Item = &'a Recording>) -> Self {
+        let mut ours = Ours {
+            traffic: Traffic::default(),
+            sentinels: 0,
+        };
+        for recording in recordings {
+            ours.traffic.add(&recording.traffic);
+            ours.sentinels += recording.sentinels;
+        }
+        ours
+    }
+}
 
 /// Both comparisons, as far as the system keeps the counts.
 pub fn checks(
     brief: &Brief,
     record: &TrialRecord,
+    ours: &Ours,
     name: &str,
     counted: &Counted,
 ) -> Vec<CountCheck> {
-    let traffic = record.traffic();
+    let Ours { traffic, sentinels } = ours;
     // Sentinels that may have been under way when the fleets closed: neither side knows of each
     // whether the other had it.
     let closing = traffic.closing_due.saturating_sub(traffic.closing_received);
@@ -22,7 +54,7 @@ pub fn checks(
     let published = counted.published.as_ref().map(|count| {
         // Where only what was routed is counted, sentinels from before the subscriptions are not.
         let early = match count {
-            Count::Routed(_) => record.recordings.iter().map(|r| r.sentinels).sum(),
+            Count::Routed(_) => *sentinels,
             _ => 0,
         };
         let ours = ("the publishers", traffic.handed_over);
@@ -50,8 +82,8 @@ pub fn checks(
 }
 
 /// Whether a reading agrees already, so that no other is needed.
-pub fn agree(brief: &Brief, record: &TrialRecord, counted: &Counted) -> bool {
-    let checks = checks(brief, record, "", counted);
+pub fn agree(brief: &Brief, record: &TrialRecord, ours: &Ours, counted: &Counted) -> bool {
+    let checks = checks(brief, record, ours, "", counted);
     checks.iter().all(|check| !check.disagrees())
 }
 
@@ -78,9 +110,7 @@ fn check(
 
 /// Why the counts of a trial may differ without a fault.
 fn incomparable(record: &TrialRecord) -> Option<String> {
-    let sum = |of: fn(&pubgauge_engine::recording::Recording) -> u64| -> u64 {
-        record.recordings.iter().map(of).sum()
-    };
+    let sum = |of: fn(&Recording) -> u64| -> u64 { record.recordings.iter().map(of).sum() };
     if record.outcome != Outcome::Completed {
         return Some("the trial was not run to its end".into());
     }

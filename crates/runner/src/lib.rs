@@ -4,6 +4,7 @@
 
 pub mod convert;
 mod counters;
+mod instances;
 pub mod observe;
 mod processes;
 mod series;

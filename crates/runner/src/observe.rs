@@ -12,11 +12,12 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
-use pubgauge_results::model::ContextSwitches;
+use pubgauge_results::model::{Broker, ContextSwitches};
 use pubgauge_testbed::{
-    NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, Running, ThreadSampler,
+    BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
 };
 
+use crate::instances::Instances;
 use crate::trial::Watch;
 
 const SECOND: Nanos = 1_000_000_000;
@@ -41,6 +42,8 @@ pub struct Observed {
     pub died: Vec<String>,
     /// When the whole machine stood still during the measurement.
     pub stalls: Stalls,
+    /// Each of several brokers; none where there is one.
+    pub brokers: Vec<Broker>,
     seconds: Vec<SecondSeen>,
 }
 
@@ -110,6 +113,7 @@ impl Observed {
             system_processes: None,
             died: Vec::new(),
             stalls: Stalls::default(),
+            brokers: Vec::new(),
             seconds: Vec::new(),
         }
     }
@@ -128,8 +132,9 @@ impl Observed {
 
 /// Watches one trial.
 pub struct Watcher<'a> {
-    running: &'a Running,
-    system: Option<ProcessSampler>,
+    running: &'a Instances,
+    /// Broker by broker.
+    system: Vec<Option<ProcessSampler>>,
     client: ProcessSampler,
     threads: BTreeMap<Role, ThreadSampler>,
     noise_meter: Option<NoiseMeter>,
@@ -147,6 +152,8 @@ struct Measuring {
     last: Sample,
     next: Nanos,
     busiest_ns: u64,
+    /// Of each broker.
+    each_busiest_ns: Vec<u64>,
 }
 
 #[derive(Clone, Default)]
@@ -155,7 +162,35 @@ struct Sample {
     publishers_ns: u64,
     subscribers_ns: u64,
     client: ProcessSample,
+    /// All brokers together.
     system: Option<ProcessSample>,
+    each: Vec<Option<ProcessSample>>,
+}
+
+/// Several systems as one; its busiest thread is the busiest of all. Nothing where one is out of
+/// sight.
+fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
+    let mut each = each.iter();
+    let mut sum = each.next()?.clone()?;
+    for one in each {
+        let one = one.as_ref()?;
+        sum.cpu_ns += one.cpu_ns;
+        sum.rss_bytes += one.rss_bytes;
+        sum.peak_rss_bytes += one.peak_rss_bytes;
+        sum.voluntary_switches += one.voluntary_switches;
+        sum.involuntary_switches += one.involuntary_switches;
+        sum.processes += one.processes;
+        sum.threads += one.threads;
+        let busier = |thread: &&BusiestThread| {
+            sum.busiest
+                .as_ref()
+                .is_none_or(|b| thread.cpu_ns > b.cpu_ns)
+        };
+        if let Some(thread) = one.busiest.as_ref().filter(busier) {
+            sum.busiest = Some(thread.clone());
+        }
+    }
+    Some(sum)
 }
 
 /// Context switches from one sample of the same processes to a later one.
@@ -171,23 +206,30 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 }
 
 impl<'a> Watcher<'a> {
-    /// Watches the trial on `running`, telling `watch`, in a series of steps of `interval`.
+    /// Watches the trial on `running`, of which `brokers` are to get their figures, telling `watch`,
+    /// in a series of steps of `interval`.
     pub fn new(
-        running: &'a Running,
+        running: &'a Instances,
+        brokers: Vec<Broker>,
         watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
         interval: Nanos,
     ) -> Self {
         Watcher {
             running,
-            system: running.root_pid().map(ProcessSampler::descendants_of),
+            system: (running.root_pids().into_iter())
+                .map(|root| root.map(ProcessSampler::descendants_of))
+                .collect(),
             client: ProcessSampler::only(&[std::process::id() as i32]),
             threads: BTreeMap::new(),
             noise_meter: None,
             watch,
             stop,
             measuring: None,
-            observed: Observed::nothing(),
+            observed: Observed {
+                brokers,
+                ..Observed::nothing()
+            },
             next_check: 0,
             interval,
         }
@@ -205,12 +247,15 @@ impl<'a> Watcher<'a> {
                 .get_mut(&role)
                 .map_or(0, |t: &mut ThreadSampler| t.sample().total.cpu_ns)
         };
+        let sample = |one: &mut Option<ProcessSampler>| one.as_mut().map(ProcessSampler::sample);
+        let each: Vec<Option<ProcessSample>> = self.system.iter_mut().map(sample).collect();
         Sample {
             at: now,
             publishers_ns: of(Role::Publishers),
             subscribers_ns: of(Role::Subscribers),
             client: self.client.sample(),
-            system: self.system.as_mut().map(ProcessSampler::sample),
+            system: together(&each),
+            each,
         }
     }
 
@@ -232,6 +277,7 @@ impl<'a> Watcher<'a> {
             first: last.clone(),
             last,
             busiest_ns: 0,
+            each_busiest_ns: vec![0; self.system.len()],
             next: now + self.interval,
         });
     }
@@ -252,6 +298,18 @@ impl<'a> Watcher<'a> {
             measuring.busiest_ns += system.busiest.as_ref().map_or(0, |b| b.cpu_ns);
             let span = (sample.at - measuring.first.at).max(1);
             observed.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
+        }
+        let whole = (sample.at - measuring.first.at).max(1) as f64;
+        for (number, broker) in observed.brokers.iter_mut().enumerate() {
+            let (Some(first), Some(now)) = (&measuring.first.each[number], &sample.each[number])
+            else {
+                continue;
+            };
+            broker.cpu_s = Some(now.cpu_ns.saturating_sub(first.cpu_ns) as f64 / SECOND as f64);
+            broker.rss_bytes = broker.rss_bytes.max(Some(now.rss_bytes));
+            let busiest = &mut measuring.each_busiest_ns[number];
+            *busiest += now.busiest.as_ref().map_or(0, |b| b.cpu_ns);
+            broker.busiest_thread_cpu = Some(*busiest as f64 / whole);
         }
         let span = (sample.at - last.at).max(1) as f64;
         let share = |to: u64, from: u64| to.saturating_sub(from) as f64 / span;

@@ -13,12 +13,11 @@ use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;
-use pubgauge_simulator::{Bus, SimulatedDriver};
-use pubgauge_testbed::{Counted, Kind, Running, SystemFile, Testbed};
+use pubgauge_testbed::{Kind, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Asked};
-use crate::counters;
+use crate::instances::Instances;
 use crate::observe::{Observed, Watcher};
 use crate::processes::Processes;
 
@@ -59,6 +58,8 @@ pub struct Job<'a> {
     pub mappings: Vec<Mapping>,
     /// The workload.
     pub workload: &'a Arc<Workload>,
+    /// Brokers side by side, over which the workload has been placed.
+    pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
 }
@@ -128,28 +129,17 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         Ok(system) => system,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
-    let mut running = match bench.testbed.start(&system, job.variant, bench.scratch) {
+    let running = match Instances::start(job, &system, bench, mark) {
         Ok(running) => running,
-        Err(error) => {
-            return (
-                broken(asked(None), error.to_string()),
-                TrialFiles::default(),
-            );
-        }
+        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
-    if bench.tls.is_some() {
-        running.target.tls.clone_from(&bench.tls);
-    }
-    if job.driver.name() == SimulatedDriver::NAME {
-        let behaviour = SimulatedDriver::behaviour(job.settings).unwrap_or_default();
-        running.target.shared = Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, mark)));
-    }
+    let targets = running.targets();
     let place = match &bench.client.processes {
         Some(processes) => Arc::new(processes.clone()),
         None => local(
             &brief,
             &job.driver,
-            &running.target,
+            &targets,
             &Clock::Monotonic,
             prepare_thread,
         ),
@@ -157,7 +147,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let spec = TrialSpec {
         brief,
         driver: job.driver.clone(),
-        target: running.target.clone(),
+        targets,
         settings: std::iter::once(job.settings)
             .chain(job.of_flows.iter().map(|(settings, _)| settings))
             .cloned()
@@ -171,6 +161,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     };
     let mut watcher = Watcher::new(
         &running,
+        running.brokers(&spec.brief),
         watch,
         bench.stop.clone(),
         interval_of(job.workload.phases.measure.latest()),
@@ -181,10 +172,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     if observed.died.is_empty() {
         observed.died.extend(death(&running, &record));
     }
-    let version = running
-        .version
-        .clone()
-        .or_else(|| job.library_version.clone());
+    let version = running.version().or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
@@ -194,16 +182,13 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         cores: bench.cores,
         ..circumstances(job.workload)
     };
-    if let Some(counting) = counting {
-        let agree = |counted: &Counted| counters::agree(&spec.brief, &record, counted);
-        let counted = counting.finish(&running, &*job.driver, agree);
-        let checks = counters::checks(&spec.brief, &record, job.shown_as, &counted);
-        trial.checks.extend(checks);
-    }
+    let ours = (&*spec.brief, &record);
+    let checks = running.finish_counting(&counting, job, ours, &mut trial.brokers);
+    trial.checks.extend(checks);
     trial.verdict = verdict(&trial);
     let files = TrialFiles {
         histograms: convert::logs(job.workload, &record),
-        configs: configs(&running.record),
+        configs: running.configs(),
     };
     running.stop();
     (trial, files)
@@ -248,7 +233,7 @@ pub fn circumstances(workload: &Workload) -> Circumstances {
 
 /// How the system ended, if it has. Connections end with a process a moment before its parent is
 /// told: where some were lost, that moment is waited for.
-fn death(running: &Running, record: &TrialRecord) -> Option<String> {
+fn death(running: &Instances, record: &TrialRecord) -> Option<String> {
     let lost = record.recordings.iter().any(|r| r.lost > 0);
     let patience = Instant::now() + Duration::from_millis(if lost { 500 } else { 0 });
     loop {
@@ -294,19 +279,6 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
     trial.errors.push(convert::one_line(&why));
     trial.verdict = verdict(&trial);
     trial
-}
-
-/// What the system was started with, as files for the record.
-fn configs(record: &pubgauge_testbed::Record) -> Vec<(String, String)> {
-    let mut configs: Vec<(String, String)> = record
-        .files
-        .iter()
-        .map(|(name, text)| (name.replace('/', "_"), text.clone()))
-        .collect();
-    if let Ok(text) = serde_json::to_string_pretty(record) {
-        configs.push(("started.json".into(), text));
-    }
-    configs
 }
 
 /// Timer slack, processor and priority of a worker's thread.

@@ -21,7 +21,7 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
     let spec = TrialSpec {
         brief: Brief::new(workload).unwrap(),
         driver: Arc::new(SimulatedDriver),
-        target: Target::default(),
+        targets: vec![Target::default()],
         settings: vec![Settings::default()],
         clock: Clock::Monotonic,
         workers: Workers::default(),

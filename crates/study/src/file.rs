@@ -1,6 +1,7 @@
 //! The study file as it is written: every key, with its meaning. The JSON Schema is made from
 //! these types.
 
+mod topology;
 mod written;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::topology::TopologyFile;
 use crate::profile;
 use crate::units::{Rate, Size, Span};
 
@@ -42,6 +44,9 @@ pub struct StudyFile {
     /// How each trial proceeds; a workload may say otherwise for itself.
     #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
     pub phases: PhasesFile,
+    /// How the system is laid out.
+    #[serde(default, skip_serializing_if = "TopologyFile::is_empty")]
+    pub topology: TopologyFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,

@@ -9,6 +9,7 @@ mod criterion;
 mod daily;
 mod decode;
 mod file;
+mod placing;
 mod plan;
 mod problem;
 mod profile;

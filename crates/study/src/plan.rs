@@ -1,6 +1,6 @@
 //! From a study to the list of trials.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use rand::seq::SliceRandom;
 
 use crate::criterion::Criterion;
 use crate::file::{DEFAULT, NamedSettings, Order, StudyFile, Systems};
+use crate::placing;
 use crate::problem::{Problem, StudyError};
 use crate::profile;
 use crate::resolve::{self, Clash, Clashes, Traces};
@@ -44,6 +45,9 @@ pub struct Known {
     pub found_variants: Vec<String>,
     /// Those found that are part of the first look: they start at once and need little.
     pub first_look: Vec<String>,
+    /// How many brokers those have that run already; 1 where it is not said. An address tells by
+    /// itself.
+    pub brokers: BTreeMap<String, u32>,
 }
 
 /// A study, ready to run.
@@ -95,8 +99,10 @@ pub struct PlannedTrial {
     pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
-    /// What is run; shared by all trials of it.
+    /// What is run, over `brokers` brokers; shared by all trials of it.
     pub workload: Arc<Workload>,
+    /// Brokers side by side.
+    pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
 }
@@ -239,7 +245,15 @@ impl Study {
                 return Err(self.clashed(&cell.tree, &found));
             }
             all_notes.extend(notes);
-            self.add_trials(&file, cell, &workloads, &systems, repeats, &mut trials);
+            let brokers = |system: &str| placing::brokers_of(system, &file, &options.known);
+            let counts = systems.iter().map(|system| brokers(system));
+            let over = placing::over(&workloads, counts)
+                .map_err(|clash| self.clashed(&cell.tree, &[clash]))?;
+            let over = |system: &str| {
+                let count = brokers(system);
+                (count, &over[&count])
+            };
+            self.add_trials(&file, cell, over, &systems, repeats, &mut trials);
         }
         if trials.len() > MAX_TRIALS {
             let message = format!(
@@ -493,11 +507,11 @@ impl Study {
         cells
     }
 
-    fn add_trials(
+    fn add_trials<'a>(
         &self,
         file: &StudyFile,
         cell: &Cell,
-        workloads: &[Arc<Workload>],
+        over: impl Fn(&str) -> (u32, &'a Vec<Arc<Workload>>),
         systems: &[String],
         repeats: u32,
         trials: &mut Vec<PlannedTrial>,
@@ -508,7 +522,7 @@ impl Study {
             false => &file.settings,
         };
         for repeat in 1..=repeats {
-            for (workload, file) in workloads.iter().zip(&file.workload) {
+            for (nth, file) in file.workload.iter().enumerate() {
                 let own: Vec<&Settings> = file
                     .flow
                     .iter()
@@ -522,6 +536,8 @@ impl Study {
                         None => variant.ask.clone(),
                     };
                     for system in systems {
+                        let (brokers, workloads) = over(system);
+                        let workload = &workloads[nth];
                         let mut id = format!("{system} / {settings_name} / {}", workload.name);
                         for (path, value) in &cell.axes {
                             // Writing to a string cannot fail.
@@ -539,6 +555,7 @@ impl Study {
                             of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
                             workload: workload.clone(),
+                            brokers,
                             repeat,
                         });
                     }

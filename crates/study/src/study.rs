@@ -29,7 +29,7 @@ pub struct Study {
 }
 
 /// Keys at the top of a study.
-const TOP: [&str; 12] = [
+const TOP: [&str; 13] = [
     "name",
     "question",
     "systems",
@@ -37,6 +37,7 @@ const TOP: [&str; 12] = [
     "repeats",
     "order",
     "phases",
+    "topology",
     "grid",
     "settings",
     "trace",
@@ -159,7 +160,20 @@ impl Study {
     /// When it is not `PATH=VALUE`, or the path leads nowhere. Whether the key exists and the
     /// value fits is checked by [`Study::file`], in messages that name the flag.
     pub fn apply_set(&mut self, set: &str) -> Result<(), StudyError> {
-        let flag = format!("--set {set}");
+        self.set_by(format!("--set {set}"), set)
+    }
+
+    /// Runs everything over so many brokers, as `--brokers` asks.
+    ///
+    /// # Errors
+    /// Where the study's topology is no table.
+    pub fn apply_brokers(&mut self, brokers: u32) -> Result<(), StudyError> {
+        let flag = format!("--brokers {brokers}");
+        self.set_by(flag, &format!("topology.brokers={brokers}"))
+    }
+
+    /// Changes one value, by a flag.
+    fn set_by(&mut self, flag: String, set: &str) -> Result<(), StudyError> {
         let wrong = |message: String| StudyError::plain(&flag, message, None);
         let Some((path, value)) = set.split_once('=') else {
             return Err(wrong(

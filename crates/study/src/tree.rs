@@ -58,12 +58,13 @@ const TABLES: [(&str, &[&str]); 3] = [
 ];
 
 /// Daily names that stand for longer paths.
-const SHORT: [(&str, &str); 8] = [
+const SHORT: [(&str, &str); 9] = [
     ("publishers", "workload.flow.publishers"),
     ("subscribers", "workload.flow.subscribers"),
     ("topics", "workload.flow.topics"),
     ("payload", "workload.flow.payload"),
     ("rate", "workload.flow.rate"),
+    ("brokers", "topology.brokers"),
     ("window", "workload.flow.window"),
     ("duration", "phases.measure"),
     ("warm-up", "phases.warm-up"),

@@ -14,6 +14,7 @@ fn options(found: &[&str]) -> PlanOptions {
             found_variants: found.clone(),
             first_look: found.clone(),
             found,
+            ..Known::default()
         },
         ..PlanOptions::default()
     }
@@ -49,6 +50,50 @@ fn topics(workload: &Workload) -> Vec<Vec<&str>> {
     publishers
         .map(|p| p.topics.iter().map(String::as_str).collect())
         .collect()
+}
+
+/// The number of brokers may vary; a list of addresses says it by itself.
+#[test]
+fn workloads_are_placed_on_brokers() {
+    let text = "name = \"t\"\n[grid]\nbrokers = [1, 2]\n[[workload]]\nname = \"w\"\n\
+                [[workload.flow]]\npublishers = 4\ntopics = 4\nsubscribers = 1\n\
+                subscribe = [\"#\"]\npayload = \"64B\"\nrate = \"10/s\"\n";
+    let connections = |plan: &Plan| -> Vec<(String, u32, usize)> {
+        let mut all: Vec<_> = (plan.trials.iter())
+            .map(|t| (t.system.clone(), t.brokers, t.workload.devices.len()))
+            .collect();
+        all.sort();
+        all
+    };
+    let of = |system: &str, brokers, devices| (system.to_owned(), brokers, devices);
+    let both = plan(text);
+    assert_eq!(
+        connections(&both),
+        [of("a", 1, 5), of("a", 2, 6), of("b", 1, 5), of("b", 2, 6)]
+    );
+    assert!(both.trials.iter().any(|t| t.cell.ends_with("brokers=2")));
+
+    let text = text.replace("[grid]\nbrokers = [1, 2]\n", "");
+    let mut study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
+    let mut options = options(&["a", "lab"]);
+    options.known.brokers.insert("lab".into(), 2);
+    options.on = vec![
+        "a".into(),
+        "lab".into(),
+        "mqtt://h:1+mqtt://i:1+mqtt://j:1".into(),
+    ];
+    let plan = study.plan(&options).expect("sound");
+    assert_eq!(
+        connections(&plan),
+        [
+            of("a", 1, 5),
+            of("lab", 2, 6),
+            of("mqtt://h:1+mqtt://i:1+mqtt://j:1", 3, 7)
+        ]
+    );
+    study.apply_brokers(2).expect("a table");
+    let plan = study.plan(&options).expect("sound");
+    assert!(plan.trials.iter().all(|t| t.brokers == 2));
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn every_study_can_be_planned() {
             found_variants: known.clone(),
             first_look: known.clone(),
             found: known,
+            ..Known::default()
         },
         ..PlanOptions::default()
     };

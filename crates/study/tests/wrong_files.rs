@@ -15,6 +15,7 @@ fn options() -> PlanOptions {
             found_variants: known.clone(),
             first_look: known.clone(),
             found: known,
+            ..Known::default()
         },
         ..PlanOptions::default()
     }
@@ -44,6 +45,11 @@ fn each_mistake_has_its_message() {
         ("unknown key at the top", top("repaets = 3")),
         ("unknown key in a flow", flow("publisher = 3")),
         ("unknown key in settings", end("[[settings]]\nreliabilty = \"at-least-once\"")),
+        ("no brokers", top("topology.brokers = 0")),
+        ("too many brokers", top("topology.brokers = 65")),
+        ("brokers that are no number", top("topology.brokers = \"two\"")),
+        ("more brokers than topics", top("topology.brokers = 2")),
+        ("topics of one publisher on two brokers", study("topology.brokers = 2", &format!("{FLOW}\ntopics = 3\npublishers = 1"), "")),
         ("unknown value of a setting", end("[[settings]]\nreliability = \"at-lest-once\"")),
         ("unknown pattern", flow("pattern = \"1-m\"")),
         ("size without unit", study("", "payload = 64\nrate = \"1/s\"", "")),

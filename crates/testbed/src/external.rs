@@ -3,7 +3,7 @@
 use std::path::Path;
 
 pub use pubgauge_driver::PASSWORD_VARIABLE;
-use pubgauge_driver::Secret;
+use pubgauge_driver::{Secret, addresses};
 
 use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
 
@@ -37,12 +37,37 @@ pub struct AddressError {
 /// `mqtt://[::1]:1883`. The port may be left out where the scheme has a usual one. With a comma,
 /// publishers connect to the first place and subscribers to the second:
 /// `mqtt://host:1883,host:1884`, `mqtt://host:1883,1884`. AMQP and XMPP have a path:
-/// `amqp://host/virtual-host`, `xmpp://host:5222,5223/domain`.
+/// `amqp://host/virtual-host`, `xmpp://host:5222,5223/domain`. Several brokers side by side are
+/// joined by `+`: `mqtt://a:1883+mqtt://b:1883`; each has an endpoint.
 ///
 /// # Errors
 /// For anything else, above all for a password in the address: command lines and results are
 /// read by others.
 pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
+    let mut brokers = Vec::new();
+    for one in addresses(address) {
+        brokers.push(broker(one)?);
+    }
+    let mut system = brokers.remove(0);
+    for other in brokers {
+        if (&other.driver, &other.login) != (&system.driver, &system.login) {
+            return Err(AddressError {
+                address: other.name,
+                what: format!(
+                    "it differs from {} in protocol or user",
+                    system.endpoints[0]
+                ),
+                hint: "brokers side by side are alike; systems to compare are parted by commas"
+                    .into(),
+            });
+        }
+        system.name = format!("{}+{}", system.name, other.name);
+        system.endpoints.extend(other.endpoints);
+    }
+    Ok(system)
+}
+
+fn broker(address: &str) -> Result<SystemFile, AddressError> {
     let shown = without_password(address);
     let error = |what: &str, hint: String| AddressError {
         address: shown.clone(),
@@ -111,19 +136,29 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
 pub fn join_addresses(pieces: &[String]) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     for piece in pieces {
-        let place = piece.split_once('/').map_or(&**piece, |(place, _)| place);
+        // The second place of a broker, after which another broker may follow.
+        let piece_of = addresses(&format!("x://{piece}"))[0].len() - "x://".len();
+        let whole = piece;
+        let piece = &piece[..piece_of];
+        let place = piece.split_once('/').map_or(piece, |(place, _)| place);
         let port = place.rsplit_once(':').map_or(place, |(_, port)| port);
         let is_place =
             !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && !piece.contains("://");
         match joined.last_mut() {
-            Some(last) if is_place && last.contains("://") && !last.contains(',') => {
+            Some(last) if is_place && takes_a_place(last) => {
                 last.push(',');
-                last.push_str(piece);
+                last.push_str(whole);
             }
-            _ => joined.push(piece.clone()),
+            _ => joined.push(whole.clone()),
         }
     }
     joined
+}
+
+/// Whether the last broker of an address has no second place yet.
+fn takes_a_place(address: &str) -> bool {
+    let last = addresses(address).pop().unwrap_or_default();
+    last.contains("://") && !last.contains(',')
 }
 
 /// `HOST[:PORT]` with its port. The error is what is wrong, and what to do.
@@ -258,6 +293,14 @@ mod tests {
     }
 
     #[test]
+    fn several_brokers_are_one_system() {
+        let system = from_address("mqtt://u@a+mqtt://u@b:99").unwrap();
+        assert_eq!(system.endpoints, ["mqtt://a:1883", "mqtt://b:99"]);
+        assert_eq!(system.name, "mqtt://a:1883+mqtt://b:99");
+        assert_eq!(system.login.unwrap().username, "u");
+    }
+
+    #[test]
     fn what_is_no_address_is_refused_with_a_hint() {
         let cases = [
             ("localhost:1883", "no scheme"),
@@ -273,6 +316,9 @@ mod tests {
             ("mqtt://h:1,", "is no host"),
             ("mqtt://h:1,2,3", "is no"),
             ("mqtt://@h", "user name before `@` is empty"),
+            ("mqtt://a+amqp://b", "differs from mqtt://a:1883"),
+            ("mqtt://u@a+mqtt://b", "in protocol or user"),
+            ("mqtt://a+mqtt://b:0", "is no port"),
         ];
         for (address, expected) in cases {
             let error = from_address(address).unwrap_err().to_string();
@@ -289,6 +335,10 @@ mod tests {
                 vec!["mqtt://h:1,b:2", "mqtt://h"],
             ),
             ("mqtt://h,nats,3", vec!["mqtt://h", "nats", "3"]),
+            (
+                "mqtt://h:1,2+mqtt://b:3,4,nats",
+                vec!["mqtt://h:1,2+mqtt://b:3,4", "nats"],
+            ),
             (
                 "xmpp://h:1,2/d.org,ejabberd",
                 vec!["xmpp://h:1,2/d.org", "ejabberd"],

@@ -105,9 +105,16 @@ impl Audience {
     pub fn new(workload: &Workload) -> Result<Self, AudienceError> {
         let (streams, first) = number(workload)?;
         let topics = Topics::new(workload, &streams);
-        let mut matched: HashMap<Vec<&str>, Arc<[Range<u32>]>> = HashMap::new();
-        let mut groups: HashMap<(&str, Vec<&str>), u32> = HashMap::new();
-        let mut group_filters: HashMap<(&str, &str), u32> = HashMap::new();
+        // Filters and groups are of one broker.
+        let mut matched: HashMap<(u32, Vec<&str>), Ranges> = HashMap::new();
+        let mut groups: HashMap<(u32, &str, Vec<&str>), u32> = HashMap::new();
+        let mut group_filters: HashMap<(u32, &str, &str), u32> = HashMap::new();
+        let broker = |device: u32| {
+            workload
+                .devices
+                .get(device as usize)
+                .map_or(0, |d| d.broker)
+        };
         // Connections that subscribe in several flows have to be free of overlap as a whole.
         let mut by_device: HashMap<u32, Vec<&str>> = HashMap::new();
         let mut parties: Vec<Party> = Vec::new();
@@ -123,6 +130,7 @@ impl Audience {
                         .map(|device| device.name.clone())
                         .unwrap_or_else(|| subscriber.device.to_string())
                 };
+                let broker = broker(subscriber.device);
                 let mut filters: Vec<&str> =
                     subscriber.filters.iter().map(String::as_str).collect();
                 filters.sort_unstable();
@@ -130,14 +138,14 @@ impl Audience {
                 if !of_device.is_empty() {
                     let mut all = of_device.clone();
                     all.extend(&filters);
-                    topics.matching(&all, device)?;
+                    topics.matching(broker, &all, device)?;
                 }
                 of_device.extend(&filters);
-                let ranges = match matched.get(&filters) {
+                let ranges = match matched.get(&(broker, filters.clone())) {
                     Some(ranges) => ranges.clone(),
                     None => {
-                        let ranges: Arc<[Range<u32>]> = topics.matching(&filters, device)?.into();
-                        matched.insert(filters.clone(), ranges.clone());
+                        let ranges: Ranges = topics.matching(broker, &filters, device)?.into();
+                        matched.insert((broker, filters.clone()), ranges.clone());
                         ranges
                     }
                 };
@@ -146,11 +154,11 @@ impl Audience {
                     Some(group) => {
                         let next = parties.len() as u32;
                         let party = *groups
-                            .entry((group.as_str(), filters.clone()))
+                            .entry((broker, group.as_str(), filters.clone()))
                             .or_insert(next);
                         for filter in &filters {
                             let owner = *group_filters
-                                .entry((group.as_str(), filter))
+                                .entry((broker, group.as_str(), filter))
                                 .or_insert(party);
                             if owner != party {
                                 return Err(AudienceError::MixedGroup(group.clone()));
@@ -207,6 +215,7 @@ impl Audience {
     }
 }
 
+type Ranges = Arc<[Range<u32>]>;
 type Numbered = (Vec<StreamInfo>, Vec<Vec<u32>>);
 
 fn number(workload: &Workload) -> Result<Numbered, AudienceError> {
@@ -239,29 +248,44 @@ fn number(workload: &Workload) -> Result<Numbered, AudienceError> {
 
 /// All topics in byte order, each with its stream: what begins alike stands together.
 struct Topics<'a> {
-    sorted: Vec<(&'a str, u32)>,
+    sorted: Sorted<'a>,
+    /// The broker of each stream.
+    brokers: Vec<u32>,
 }
+
+/// Topics in byte order, each with a number: what begins alike stands together.
+pub(crate) struct Sorted<'a>(Vec<(&'a str, u32)>);
 
 impl<'a> Topics<'a> {
     fn new(workload: &'a Workload, streams: &[StreamInfo]) -> Self {
-        let topic = |stream: &StreamInfo| {
-            let flow = &workload.flows[stream.flow as usize];
-            flow.publishers[stream.publisher as usize].topics[stream.topic as usize].as_str()
+        let publisher = |stream: &StreamInfo| {
+            &workload.flows[stream.flow as usize].publishers[stream.publisher as usize]
         };
-        let mut sorted: Vec<(&str, u32)> = streams.iter().map(topic).zip(0..).collect();
-        sorted.sort_unstable();
-        Topics { sorted }
+        let topic = |stream| -> &'a str { &publisher(stream).topics[stream.topic as usize] };
+        let broker = |stream| {
+            let device = workload.devices.get(publisher(stream).device as usize);
+            device.map_or(0, |device| device.broker)
+        };
+        Topics {
+            sorted: Sorted::new(streams.iter().map(topic).zip(0..)),
+            brokers: streams.iter().map(broker).collect(),
+        }
     }
 
     /// The streams that one connection gets by `filters`.
     fn matching(
         &self,
+        broker: u32,
         filters: &[&str],
         device: impl Fn() -> String,
     ) -> Result<Vec<Range<u32>>, AudienceError> {
         let mut found: Vec<(u32, usize)> = Vec::new();
         for (nth, filter) in filters.iter().enumerate() {
-            self.each_match(filter, |stream| found.push((stream, nth)));
+            self.sorted.each_match(filter, |stream| {
+                if self.brokers[stream as usize] == broker {
+                    found.push((stream, nth));
+                }
+            });
         }
         found.sort_unstable();
         let mut ranges: Vec<Range<u32>> = Vec::new();
@@ -270,7 +294,7 @@ impl<'a> Topics<'a> {
             if let Some((same, other)) = previous
                 && same == stream
             {
-                let topic = self.sorted.iter().find(|(_, s)| *s == stream);
+                let topic = self.sorted.0.iter().find(|(_, s)| *s == stream);
                 return Err(AudienceError::Overlap {
                     device: device(),
                     topic: topic.map(|(t, _)| t.to_string()).unwrap_or_default(),
@@ -286,11 +310,20 @@ impl<'a> Topics<'a> {
         }
         Ok(ranges)
     }
+}
 
-    fn each_match(&self, filter: &str, mut found: impl FnMut(u32)) {
+impl<'a> Sorted<'a> {
+    pub(crate) fn new(topics: impl Iterator<Item = (&'a str, u32)>) -> Self {
+        let mut sorted: Vec<(&str, u32)> = topics.collect();
+        sorted.sort_unstable();
+        Sorted(sorted)
+    }
+
+    /// Tells the number of each topic that matches.
+    pub(crate) fn each_match(&self, filter: &str, mut found: impl FnMut(u32)) {
         let equal = |topic: &str, found: &mut dyn FnMut(u32)| {
-            let from = self.sorted.partition_point(|(t, _)| *t < topic);
-            for (_, stream) in self.sorted[from..].iter().take_while(|(t, _)| *t == topic) {
+            let from = self.0.partition_point(|(t, _)| *t < topic);
+            for (_, stream) in self.0[from..].iter().take_while(|(t, _)| *t == topic) {
                 found(*stream);
             }
         };
@@ -304,8 +337,8 @@ impl<'a> Topics<'a> {
         {
             equal(parent, &mut found);
         }
-        let from = self.sorted.partition_point(|(t, _)| *t < prefix);
-        for (topic, stream) in &self.sorted[from..] {
+        let from = self.0.partition_point(|(t, _)| *t < prefix);
+        for (topic, stream) in &self.0[from..] {
             if !topic.starts_with(prefix) {
                 break;
             }

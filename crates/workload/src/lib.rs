@@ -4,6 +4,7 @@
 //! nothing left that could be wrong. The study crate builds it, the engine runs it.
 
 pub mod audience;
+pub mod brokers;
 pub mod census;
 pub mod check;
 mod draws;
@@ -16,10 +17,11 @@ mod tests_support;
 pub mod trace;
 
 pub use audience::{Audience, AudienceError, Party, StreamInfo};
+pub use brokers::{MOST_BROKERS, PlacementError};
 pub use census::Census;
 pub use check::WorkloadError;
 pub use filter::TopicMatch;
-pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError};
+pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError, Shard};
 pub use trace::{Trace, TraceError, TraceSource};
 
 use serde::{Deserialize, Serialize};
@@ -51,8 +53,13 @@ pub struct Workload {
 pub struct Device {
     /// Its name, unique in the workload; becomes the client identifier.
     pub name: String,
-    /// Index of the endpoint (broker) it connects to.
-    pub endpoint: usize,
+    /// The broker that it connects to, from 0; see [`Workload::over`].
+    #[serde(default)]
+    pub broker: u32,
+    /// The device that this is a further connection of, where a device has one to each of several
+    /// brokers: index into [`Workload::devices`].
+    #[serde(default)]
+    pub connection_of: Option<u32>,
     /// Last will: topic, payload and whether it is retained.
     pub will: Option<(String, Vec<u8>, bool)>,
 }

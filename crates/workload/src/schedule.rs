@@ -6,9 +6,9 @@
 
 mod pace;
 mod replay;
+mod shard;
 mod size;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use crate::trace::{Trace, TraceError, TraceSource};
 use crate::{Arrivals, Flow, Nanos, Sizes};
 use pace::{Pace, Point};
 use replay::Player;
+pub use shard::Shard;
 use size::SizeModel;
 
 /// The smallest message, in bytes: the header has to fit.
@@ -85,9 +86,9 @@ pub struct Due {
 /// Why a flow has no schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
-    /// The shard names publishers that the flow does not have.
-    #[error("publishers {0:?} were asked for, but the flow has only {1}")]
-    NoSuchPublishers(Range<u32>, usize),
+    /// The shard names a publisher that the flow does not have.
+    #[error("publisher {0} was asked for, but the flow has only {1}")]
+    NoSuchPublisher(u32, usize),
     /// A publisher without topics.
     #[error("publisher {0} of the flow has no topic")]
     NoTopics(u32),
@@ -112,7 +113,7 @@ pub enum ScheduleError {
 pub struct Schedule {
     seed: u64,
     /// Publishers of this shard.
-    shard: Range<u32>,
+    shard: Shard,
     /// Topics of each publisher of the shard.
     topics: Box<[u32]>,
     sizes: SizeModel,
@@ -123,19 +124,20 @@ pub struct Schedule {
 
 enum Source {
     Nothing,
-    /// Publishers in turn, at once, for ever.
+    /// Publishers in turn, at once, for ever. `next` is a position in the shard, here and below.
     FlatOut {
         round: u64,
-        next: u32,
+        next: usize,
     },
     Periodic {
         pace: Pace,
         point: Point,
-        /// From one publisher of the shard to the next, and from its last to its first.
-        step: Point,
+        /// From one publisher of the shard to another that stands so many further on in the flow.
+        step: (u32, Point),
+        /// From its last to its first.
         wrap: Point,
         round: u64,
-        next: u32,
+        next: usize,
     },
     Poisson {
         /// Mean gap in the shard, nanoseconds.
@@ -151,7 +153,7 @@ enum Source {
         cycle: Nanos,
         publishers: u64,
         round: u64,
-        next: u32,
+        next: usize,
     },
     Replay {
         player: Box<Player>,
@@ -174,7 +176,7 @@ impl Schedule {
     /// # Panics
     /// Where [`Schedule::try_new`] returns an error. A workload that [`crate::Workload::check`]
     /// accepted has none.
-    pub fn new(flow: &Flow, shard: Range<u32>, seed: u64) -> Self {
+    pub fn new(flow: &Flow, shard: impl Into<Shard>, seed: u64) -> Self {
         match Schedule::try_new(flow, shard, seed) {
             Ok(schedule) => schedule,
             Err(error) => panic!("flow {:?}: {error}", flow.name),
@@ -185,13 +187,14 @@ impl Schedule {
     ///
     /// # Errors
     /// A flow that is not sound, or a trace that cannot be read.
-    pub fn try_new(flow: &Flow, shard: Range<u32>, seed: u64) -> Result<Self, ScheduleError> {
+    pub fn try_new(flow: &Flow, shard: impl Into<Shard>, seed: u64) -> Result<Self, ScheduleError> {
+        let shard = shard.into();
         let count = flow.publishers.len();
-        if shard.start > shard.end || shard.end as usize > count {
-            return Err(ScheduleError::NoSuchPublishers(shard, count));
+        if let Some(last) = shard.last().filter(|last| **last as usize >= count) {
+            return Err(ScheduleError::NoSuchPublisher(*last, count));
         }
         let mut topics = Vec::with_capacity(shard.len());
-        for publisher in shard.clone() {
+        for &publisher in shard.iter() {
             match flow.publishers[publisher as usize].topics.len() {
                 0 => return Err(ScheduleError::NoTopics(publisher)),
                 n => topics.push(n as u32),
@@ -226,9 +229,9 @@ impl Schedule {
         }
     }
 
-    /// The `nth` message of `publisher`, due at `at`.
-    fn message(&self, at: Nanos, publisher: u32, nth: u64) -> Due {
-        let topics = self.topics[(publisher - self.shard.start) as usize];
+    /// The `nth` message of the publisher at this position in the shard, due at `at`.
+    fn message(&self, at: Nanos, position: usize, nth: u64) -> Due {
+        let (topics, publisher) = (self.topics[position], self.shard[position]);
         Due {
             at,
             publisher,
@@ -246,12 +249,12 @@ impl Schedule {
 impl Source {
     fn new(
         arrivals: &Arrivals,
-        shard: &Range<u32>,
+        shard: &Shard,
         count: u64,
         seed: u64,
     ) -> Result<Self, ScheduleError> {
-        let len = u64::from(shard.end - shard.start);
-        let next = shard.start;
+        let (first, last) = (shard[0], shard[shard.len() - 1]);
+        let next = 0;
         let source = match *arrivals {
             Arrivals::FlatOut | Arrivals::OnOff { per_s: None, .. } => {
                 Source::FlatOut { round: 0, next }
@@ -260,23 +263,23 @@ impl Source {
                 None => Source::Nothing,
                 Some(pace) => Source::Periodic {
                     pace,
-                    point: pace.at(u64::from(next)),
-                    step: pace.at(1),
-                    wrap: pace.at(count - len + 1),
+                    point: pace.at(u64::from(first)),
+                    step: (1, pace.at(1)),
+                    wrap: pace.at(count - u64::from(last - first)),
                     round: 0,
                     next,
                 },
             },
             Arrivals::Poisson { per_s } => {
-                let share = per_s * len as f64 / count as f64;
+                let share = per_s * shard.len() as f64 / count as f64;
                 if !(share > 0.0 && share.is_finite()) {
                     return Ok(Source::Nothing);
                 }
                 Source::Poisson {
                     mean_gap: 1e9 / share,
                     at: 0.0,
-                    draws: Draws::new(seed, u64::MAX - u64::from(next), 0),
-                    sent: vec![0; len as usize].into(),
+                    draws: Draws::new(seed, u64::MAX - u64::from(first), 0),
+                    sent: vec![0; shard.len()].into(),
                 }
             }
             Arrivals::OnOff {
@@ -302,7 +305,7 @@ impl Source {
                     .map_err(|error| ScheduleError::Trace(error.into()))?;
                 Source::Replay {
                     player: Player::new(trace, replay, shard.clone(), count as u32, seed).into(),
-                    sent: vec![0; len as usize].into(),
+                    sent: vec![0; shard.len()].into(),
                 }
             }
         };
@@ -314,18 +317,18 @@ impl Iterator for Schedule {
     type Item = Due;
 
     fn next(&mut self) -> Option<Due> {
-        let shard = self.shard.clone();
+        let shard = &self.shard;
         // Moves to the next publisher of the shard; true if that closes a round.
-        let turn = |next: &mut u32, round: &mut u64| {
+        let turn = |next: &mut usize, round: &mut u64| {
             *next += 1;
-            let wrapped = *next == shard.end;
+            let wrapped = *next == shard.len();
             if wrapped {
-                *next = shard.start;
+                *next = 0;
                 *round += 1;
             }
             wrapped
         };
-        let (at, publisher, nth) = match &mut self.source {
+        let (at, position, nth) = match &mut self.source {
             Source::Nothing => return None,
             Source::FlatOut { round, next } => {
                 let message = (0, *next, *round);
@@ -342,8 +345,16 @@ impl Iterator for Schedule {
                 next,
             } => {
                 let message = (point.nanos()?, *next, *round);
-                let wrapped = turn(next, round);
-                pace.advance(point, if wrapped { *wrap } else { *step });
+                let before = *next;
+                if turn(next, round) {
+                    pace.advance(point, *wrap);
+                } else {
+                    let gap = shard[*next] - shard[before];
+                    if gap != step.0 {
+                        *step = (gap, pace.at(u64::from(gap)));
+                    }
+                    pace.advance(point, step.1);
+                }
                 message
             }
             Source::Poisson {
@@ -356,7 +367,7 @@ impl Iterator for Schedule {
                 let index = draws.below(sent.len() as u64) as usize;
                 let nth = sent[index];
                 sent[index] += 1;
-                (*at as Nanos, self.shard.start + index as u32, nth)
+                (*at as Nanos, index, nth)
             }
             Source::OnOff {
                 pace,
@@ -366,7 +377,7 @@ impl Iterator for Schedule {
                 round,
                 next,
             } => {
-                let k = *round * *publishers + u64::from(*next);
+                let k = *round * *publishers + u64::from(shard[*next]);
                 let burst = (k / *per_burst).checked_mul(*cycle)?;
                 let at = burst.checked_add(pace.at(k % *per_burst).nanos()?)?;
                 let message = (at, *next, *round);
@@ -378,7 +389,7 @@ impl Iterator for Schedule {
                 if played.at >= self.end {
                     return None;
                 }
-                let index = (played.publisher - shard.start) as usize;
+                let index = shard.position(played.publisher)?;
                 let nth = sent[index];
                 sent[index] += 1;
                 let (size, content) = match &self.sizes {
@@ -397,7 +408,7 @@ impl Iterator for Schedule {
         if at >= self.end {
             return None;
         }
-        Some(self.message(at, publisher, nth))
+        Some(self.message(at, position, nth))
     }
 }
 

@@ -247,10 +247,6 @@ fn ready(
     let driver = driver_of(&order.driver)
         .ok_or_else(|| format!("the workers' program has no driver `{}`", order.driver))?;
     let brief = Brief::new(order.workload.clone())?;
-    Ok(Threads::new(
-        brief,
-        driver,
-        order.target.clone(),
-        prepare_thread,
-    ))
+    // A process shares nothing with others: the order says it all.
+    Ok(Threads::new(brief, driver, [], prepare_thread))
 }

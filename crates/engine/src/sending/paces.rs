@@ -84,7 +84,9 @@ impl Sending {
             let Some(due) = std::mem::replace(ahead, sender.schedule.next()) else {
                 return Nanos::MAX;
             };
-            let local = sender.locals.start + due.publisher - sender.shard_start;
+            let Some(local) = sender.local(due.publisher) else {
+                continue;
+            };
             let measured = intended >= table.measure;
             if measured {
                 self.flows[flow as usize].offered += 1;
@@ -363,15 +365,16 @@ impl Sending {
     pub fn answered(&mut self, streams: &mut Vec<u32>) {
         for stream in streams.drain(..) {
             for sender in &mut self.senders {
-                if let Pace::PingPong { idle, asked } = &mut sender.pace {
-                    let publisher = self.brief.audience.streams[stream as usize].publisher;
-                    if self.brief.audience.streams[stream as usize].flow != sender.flow {
-                        continue;
-                    }
-                    let local = sender.locals.start + publisher.wrapping_sub(sender.shard_start);
-                    if asked.remove(&local).is_some() {
-                        idle.push(local);
-                    }
+                let info = self.brief.audience.streams[stream as usize];
+                if info.flow != sender.flow {
+                    continue;
+                }
+                // Somebody else's answer may be overheard.
+                let local = sender.local(info.publisher);
+                if let Pace::PingPong { idle, asked } = &mut sender.pace
+                    && let Some(local) = local.filter(|local| asked.remove(local).is_some())
+                {
+                    idle.push(local);
                 }
             }
         }

@@ -67,7 +67,6 @@ impl Worker {
         let described = &workload.devices[device as usize];
         let mut spec = ClientSpec {
             name: described.name.clone(),
-            endpoint: described.endpoint,
             source: self.source(device),
             will: described.will.clone().map(|(topic, payload, retain)| Will {
                 topic,
@@ -90,12 +89,7 @@ impl Worker {
     /// A source address of its own for each [`PER_SOURCE`] clients beyond the first, where the
     /// endpoint is on loopback.
     fn source(&self, device: u32) -> Option<std::net::IpAddr> {
-        let workload = &self.context.brief.workload;
-        let endpoint = self
-            .context
-            .target
-            .endpoints
-            .get(workload.devices[device as usize].endpoint)?;
+        let endpoint = self.context.target.endpoints.first()?;
         let block = device / PER_SOURCE;
         (endpoint.contains("127.0.0.1") && block > 0).then(|| {
             std::net::IpAddr::from([127, 0, (1 + block / 250) as u8, (1 + block % 250) as u8])

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use pubgauge_results::model::Broker;
 use pubgauge_results::{Distribution, FlowFigures, Trial};
 
 use super::{END_TABLE, badge, begin_table, escape, system_of};
@@ -111,6 +112,22 @@ const OF_FLOWS: [Column<FlowFigures>; 21] = [
     ("half of it", |f| optional(&f.round_trip_ns, 0.5, 0.5)),
 ];
 
+const OF_BROKERS: [Column<Broker>; 7] = [
+    ("address", |b| b.address.clone()),
+    ("clients", |b| b.connections.to_string()),
+    ("CPU", |b| b.cpu_s.map_or("–".into(), units::seconds)),
+    ("busiest thread", |b| {
+        b.busiest_thread_cpu.map_or("–".into(), units::share)
+    }),
+    ("memory", |b| b.rss_bytes.map_or("–".into(), units::bytes)),
+    ("its count: published", |b| {
+        b.published.map_or("–".into(), |n| n.to_string())
+    }),
+    ("its count: delivered", |b| {
+        b.delivered.map_or("–".into(), |n| n.to_string())
+    }),
+];
+
 fn share(running: f64, waiting: f64) -> String {
     format!("{:.0} % / {:.0} %", running * 100.0, waiting * 100.0)
 }
@@ -138,6 +155,18 @@ pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
                 for flow in &trial.flows {
                     let words = [trial.repeat.to_string(), escape(&flow.name)];
                     row(out, label, trial, &words, &OF_FLOWS, flow);
+                }
+            }
+            out.push_str(END_TABLE);
+        }
+        if trials(workload).any(|(_, trial)| !trial.brokers.is_empty()) {
+            out.push_str("<h3>Its brokers</h3>\n");
+            let words = ["repeat", "broker"];
+            begin(out, &format!("Brokers of {name}"), &words, &OF_BROKERS);
+            for (label, trial) in trials(workload) {
+                for (number, broker) in (1..).zip(&trial.brokers) {
+                    let words = [trial.repeat.to_string(), number.to_string()];
+                    row(out, label, trial, &words, &OF_BROKERS, broker);
                 }
             }
             out.push_str(END_TABLE);

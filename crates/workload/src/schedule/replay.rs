@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::Nanos;
 use crate::draws::Draws;
-use crate::schedule::{MIN_SIZE, Replay, ReplayMode};
+use crate::schedule::{MIN_SIZE, Replay, ReplayMode, Shard};
 use crate::trace::{Reading, Trace};
 
 /// Keeps the draws of replays apart from other draws.
@@ -26,7 +26,7 @@ pub(super) struct Played {
 /// The readings that one shard replays.
 pub(super) struct Player {
     trace: Arc<Trace>,
-    shard: Range<u32>,
+    shard: Shard,
     publishers: u32,
     speed: f64,
     looped: bool,
@@ -75,7 +75,7 @@ impl Player {
     pub(super) fn new(
         trace: Arc<Trace>,
         replay: &Replay,
-        shard: Range<u32>,
+        shard: Shard,
         publishers: u32,
         seed: u64,
     ) -> Self {
@@ -113,8 +113,7 @@ impl Player {
         let mut heads = Vec::new();
         for copy in 0..copies {
             let first = copy * devices;
-            let plays = copies == 1
-                || (first < self.shard.end && first.saturating_add(devices) > self.shard.start);
+            let plays = copies == 1 || self.shard.meets(first..first.saturating_add(devices));
             if !plays || self.shard.is_empty() {
                 continue;
             }
@@ -150,7 +149,7 @@ impl Player {
             let reading = &self.trace.readings[head.index];
             if self
                 .publisher_of(head, reading)
-                .is_some_and(|p| self.shard.contains(&p))
+                .is_some_and(|p| self.shard.position(p).is_some())
             {
                 let laps = u128::from(head.lap) * u128::from(self.trace.period());
                 return Some(laps + u128::from(reading.at) - u128::from(head.offset));
@@ -173,7 +172,7 @@ impl Player {
     fn walkers(&mut self, interval: Nanos, seed: u64) -> Mode {
         let mut publishers = Vec::with_capacity(self.shard.len());
         let mut next = BinaryHeap::with_capacity(self.shard.len());
-        for publisher in self.shard.clone() {
+        for &publisher in self.shard.iter() {
             let mut draws = Draws::new(seed, STREAM + u64::from(publisher), u64::MAX);
             let position = draws.below(self.trace.period());
             // A device is met in the middle of a gap, not at its start.
@@ -264,7 +263,8 @@ impl Player {
             return None;
         };
         let Reverse((at, publisher)) = next.pop()?;
-        let walker = &mut publishers[(publisher - self.shard.start) as usize];
+        let at_walker = self.shard.position(publisher)?;
+        let walker = &mut publishers[at_walker];
         let (interval, position, nth, seed) = (*interval, walker.position, walker.nth, *seed);
         walker.nth += 1;
         let mut draws = Draws::new(seed, STREAM + u64::from(publisher), nth);
@@ -279,8 +279,7 @@ impl Player {
             publishers, next, ..
         } = &mut self.mode
         {
-            publishers[(publisher - self.shard.start) as usize].position =
-                (position + gap) % period;
+            publishers[at_walker].position = (position + gap) % period;
             if self.looped || following < period {
                 next.push(Reverse((following, publisher)));
             }

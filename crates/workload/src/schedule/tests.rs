@@ -158,14 +158,15 @@ proptest! {
     fn shards_make_the_whole(
         arrivals in with_due_times(),
         publishers in 1u32..20,
-        cut in 0u32..20,
+        parts in prop::collection::vec(0usize..3, 20),
         seed in any::<u64>(),
     ) {
         let flow = sending(publishers, arrivals);
-        let cut = cut.min(publishers);
+        let mut shards = vec![Vec::new(); 3];
+        (0..publishers).for_each(|p| shards[parts[p as usize]].push(p));
         let whole: Vec<Due> = Schedule::new(&flow, 0..publishers, seed).take(200).collect();
         let end = whole.last().map_or(0, |due| due.at);
-        let mut parts: Vec<Due> = [0..cut, cut..publishers]
+        let mut parts: Vec<Due> = shards
             .into_iter()
             .flat_map(|shard| Schedule::new(&flow, shard, seed).take(200))
             .filter(|due| due.at < end)

@@ -1,0 +1,203 @@
+//! The system of a trial: one instance, or several brokers side by side.
+
+use std::sync::Arc;
+
+use pubgauge_driver::{Clock, Mark, Settings, Target};
+use pubgauge_engine::assignment::Brief;
+use pubgauge_engine::conductor::TrialRecord;
+use pubgauge_results::model::{Broker, CountCheck};
+use pubgauge_simulator::{Bus, SimulatedDriver};
+use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, SystemFile};
+
+use crate::counters;
+use crate::trial::{Bench, Job};
+
+/// The instances of a system, in the order in which brokers are counted. All are stopped, and their
+/// folders removed, when this is dropped.
+pub struct Instances {
+    all: Vec<Running>,
+}
+
+impl Instances {
+    /// Starts as many as the job asks for, each with its own process, ports and folder; reaches each
+    /// address of a system that runs already.
+    ///
+    /// # Errors
+    /// Which could not be started, and why; nothing of the others is then left.
+    pub fn start(
+        job: &Job<'_>,
+        system: &SystemFile,
+        bench: &Bench<'_>,
+        mark: Mark,
+    ) -> Result<Instances, String> {
+        let count = job.brokers.max(1) as usize;
+        let mut all = Vec::with_capacity(count);
+        for number in 0..count {
+            let at = |why: String| named(number, count, &why);
+            let system = match system.kind {
+                Kind::External => &at_one_address(system, number),
+                _ => system,
+            };
+            let started = bench.testbed.start(system, job.variant, bench.scratch);
+            let mut running = started.map_err(|error| at(error.to_string()))?;
+            if bench.tls.is_some() {
+                running.target.tls.clone_from(&bench.tls);
+            }
+            if job.driver.name() == SimulatedDriver::NAME {
+                let behaviour = SimulatedDriver::behaviour(job.settings).unwrap_or_default();
+                let bus = Bus::new(behaviour, Clock::Monotonic, mark);
+                running.target.shared = Some(Arc::new(bus));
+            }
+            all.push(running);
+        }
+        Ok(Instances { all })
+    }
+
+    /// Where and how drivers reach each.
+    pub fn targets(&self) -> Vec<Target> {
+        self.all.iter().map(|one| one.target.clone()).collect()
+    }
+
+    /// The parents of the processes of each; `None` where nothing was started.
+    pub fn root_pids(&self) -> Vec<Option<i32>> {
+        self.all.iter().map(Running::root_pid).collect()
+    }
+
+    /// The version that the first reports.
+    pub fn version(&self) -> Option<String> {
+        self.all.first()?.version.clone()
+    }
+
+    /// Checks that all still run.
+    ///
+    /// # Errors
+    /// Which one ended, how, and its last lines.
+    pub fn check(&self) -> Result<(), String> {
+        for (number, one) in self.all.iter().enumerate() {
+            one.check()
+                .map_err(|how| named(number, self.all.len(), &how))?;
+        }
+        Ok(())
+    }
+
+    /// What each was started with, as files for the record.
+    pub fn configs(&self) -> Vec<(String, String)> {
+        let several = self.all.len() > 1;
+        let mut files = Vec::new();
+        for (number, one) in (1..).zip(&self.all) {
+            let prefix = match several {
+                true => format!("broker-{number}-"),
+                false => String::new(),
+            };
+            let record = &one.record;
+            let name = |path: &str| format!("{prefix}{}", path.replace('/', "_"));
+            let written = record.files.iter();
+            files.extend(written.map(|(path, text)| (name(path), text.clone())));
+            if let Ok(text) = serde_json::to_string_pretty(record) {
+                files.push((name("started.json"), text));
+            }
+        }
+        files
+    }
+
+    /// Begins to count with what each counts itself.
+    pub fn begin_counting(&self, settings: &[Settings]) -> Vec<Option<Counting>> {
+        let begin = |one: &Running| one.begin_counting(settings);
+        self.all.iter().map(begin).collect()
+    }
+
+    /// What they counted, compared with what their clients say: over all of them, and for each of
+    /// several that disagrees alone. The figures of each go into `brokers`.
+    pub fn finish_counting(
+        &self,
+        counting: &[Option<Counting>],
+        job: &Job<'_>,
+        (brief, record): (&Brief, &TrialRecord),
+        brokers: &mut [Broker],
+    ) -> Vec<CountCheck> {
+        let mut sum: Option<Counted> = None;
+        let mut alone = Vec::new();
+        for (number, (one, counting)) in (0..).zip(self.all.iter().zip(counting)) {
+            let Some(counting) = counting else { continue };
+            let traffic = counters::Ours::of_broker(record, number);
+            let agree = |counted: &Counted| counters::agree(brief, record, &traffic, counted);
+            let counted = counting.finish(one, &*job.driver, agree);
+            if let Some(broker) = brokers.get_mut(number as usize) {
+                broker.published = messages(&counted.published);
+                broker.delivered = messages(&counted.delivered);
+                let name = named(number as usize, self.all.len(), job.shown_as);
+                let checks = counters::checks(brief, record, &traffic, &name, &counted);
+                alone.extend(checks.into_iter().filter(CountCheck::disagrees));
+            }
+            sum = Some(match sum {
+                None => counted,
+                Some(sum) => Counted {
+                    published: added(sum.published, counted.published),
+                    delivered: added(sum.delivered, counted.delivered),
+                },
+            });
+        }
+        let Some(sum) = sum else { return alone };
+        let all = counters::Ours::of_all(record);
+        let mut checks = counters::checks(brief, record, &all, job.shown_as, &sum);
+        checks.append(&mut alone);
+        checks
+    }
+
+    /// Stops all.
+    pub fn stop(self) {
+        self.all.into_iter().for_each(|one| {
+            one.stop();
+        });
+    }
+
+    /// Each of several, without what is still to be measured.
+    pub fn brokers(&self, brief: &Brief) -> Vec<Broker> {
+        if self.all.len() < 2 {
+            return Vec::new();
+        }
+        let devices = &brief.workload.devices;
+        let broker = |(number, one): (u32, &Running)| Broker {
+            address: one.target.endpoints.join(" "),
+            connections: devices.iter().filter(|d| d.broker == number).count() as u64,
+            ..Broker::default()
+        };
+        (0..).zip(&self.all).map(broker).collect()
+    }
+}
+
+/// What is said of one of several brokers.
+fn named(number: usize, count: usize, what: &str) -> String {
+    match count {
+        1 => what.to_owned(),
+        _ => format!("broker {} of {count}: {what}", number + 1),
+    }
+}
+
+/// An external system with one of its addresses alone.
+fn at_one_address(system: &SystemFile, number: usize) -> SystemFile {
+    let only = |endpoints: &mut Vec<String>| {
+        *endpoints = endpoints.get(number).cloned().into_iter().collect();
+    };
+    let mut one = system.clone();
+    only(&mut one.endpoints);
+    let variants = one.variants.values_mut();
+    variants.filter_map(|v| v.endpoints.as_mut()).for_each(only);
+    one
+}
+
+fn messages(count: &Option<Count>) -> Option<u64> {
+    match count {
+        Some(Count::Messages(n) | Count::Routed(n)) => Some(*n),
+        _ => None,
+    }
+}
+
+/// The sum of the counts of two brokers; why there is none, if one could not be read.
+fn added(one: Option<Count>, other: Option<Count>) -> Option<Count> {
+    Some(match (one?, other?) {
+        (Count::Messages(a), Count::Messages(b)) => Count::Messages(a + b),
+        (Count::Routed(a), Count::Routed(b)) => Count::Routed(a + b),
+        (Count::Messages(_) | Count::Routed(_), why) | (why, _) => why,
+    })
+}

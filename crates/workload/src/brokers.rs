@@ -1,0 +1,351 @@
+//! Several brokers side by side: each topic lives on one of them, and whoever publishes or hears it
+//! connects there.
+
+use std::collections::HashMap;
+
+use crate::audience::Sorted;
+use crate::{Arrivals, Device, Exchange, Flow, Publisher, Subscriber, Workload};
+
+/// Most brokers that a workload is run over.
+pub const MOST_BROKERS: u32 = 64;
+
+/// Why a workload cannot be run over several brokers and still be the same workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// Not from 1 to [`MOST_BROKERS`].
+    #[error("{0} brokers are not possible; there can be 1 to {MOST_BROKERS}")]
+    Count(u32),
+    /// Some brokers would have nothing to do.
+    #[error(
+        "workload `{workload}` has {}, and each topic lives on one broker: {} of {brokers} brokers \
+         would carry nothing",
+        so_many(*topics, "topic"), brokers - topics
+    )]
+    TooFewTopics {
+        /// The workload.
+        workload: String,
+        /// Its distinct topics.
+        topics: u32,
+        /// Brokers asked for.
+        brokers: u32,
+    },
+    /// A publisher's turns among its topics could not be kept.
+    #[error(
+        "flow `{flow}`: the {topics} topics of publisher `{device}` live on {brokers} brokers and \
+         cannot be dealt out to that many connections that send equally often"
+    )]
+    Uneven {
+        /// The flow.
+        flow: String,
+        /// The publisher's device.
+        device: String,
+        /// Its topics.
+        topics: usize,
+        /// Brokers that they live on.
+        brokers: usize,
+    },
+    /// A recorded device sends on topics of several brokers.
+    #[error(
+        "flow `{flow}` replays a trace, and the topics of publisher `{device}` live on several \
+         brokers: what was recorded of one device cannot be split"
+    )]
+    Recorded {
+        /// The flow.
+        flow: String,
+        /// The publisher's device.
+        device: String,
+    },
+    /// Who answers would have to be on several brokers.
+    #[error(
+        "flow `{0}` is a ping-pong whose topics live on several brokers, but one subscriber answers \
+         all its messages on one connection"
+    )]
+    PingPong(String),
+    /// A last will belongs to one connection.
+    #[error("device `{0}` has a last will, which only one of several brokers could publish")]
+    Will(String),
+}
+
+fn so_many(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+impl PlacementError {
+    /// What to do.
+    pub fn hint(&self) -> String {
+        match self {
+            PlacementError::Count(_) => {
+                format!("brokers may be a whole number from 1 to {MOST_BROKERS}")
+            }
+            PlacementError::TooFewTopics {
+                topics, brokers, ..
+            } => format!(
+                "take at least {brokers} topics, or at most {}",
+                so_many((*topics).max(1), "broker")
+            ),
+            PlacementError::Uneven { .. } => {
+                "give each publisher one topic, or a number of topics that is a multiple of brokers"
+                    .into()
+            }
+            PlacementError::Recorded { .. } => "give each publisher one topic".into(),
+            PlacementError::PingPong(_) => "give the flow one topic, or use one broker".into(),
+            PlacementError::Will(_) => "use one broker".into(),
+        }
+    }
+}
+
+/// A set of brokers, by bits.
+type Brokers = u64;
+
+fn each(brokers: Brokers) -> impl Iterator<Item = u32> {
+    (0..MOST_BROKERS).filter(move |b| brokers >> b & 1 == 1)
+}
+
+impl Workload {
+    /// The same workload over `brokers` brokers. A topic lives on one of them: its number in order
+    /// of first appearance modulo `brokers`. A device has a connection to each broker on which it
+    /// publishes or hears something; the further ones are devices of their own, named after the
+    /// first with `-b2` for broker 2 and so on. Every message has the time and the topic that it has
+    /// on one broker, and is delivered as often.
+    ///
+    /// A publisher of several brokers becomes one for each, which share its rate. A subscriber
+    /// subscribes on a broker to those of its filters that match a topic there; a filter that matches
+    /// none goes to the subscriber's first broker.
+    ///
+    /// # Errors
+    /// [`PlacementError`] where that would be another workload.
+    pub fn over(&self, brokers: u32) -> Result<Workload, PlacementError> {
+        if brokers == 0 || brokers > MOST_BROKERS {
+            return Err(PlacementError::Count(brokers));
+        }
+        if brokers == 1 {
+            return Ok(self.clone());
+        }
+        let placed = Placed::new(self, brokers)?;
+        let parts: Vec<Parts> = (self.flows.iter())
+            .map(|flow| placed.parts(self, flow))
+            .collect::<Result<_, _>>()?;
+        let connections = Connections::new(self, &parts);
+        let flow = |(flow, parts): (&Flow, Parts)| Flow {
+            publishers: connections.publishers(flow, parts.publishers),
+            subscribers: connections.subscribers(flow, parts.subscribers),
+            ..flow.clone()
+        };
+        let flows = self.flows.iter().zip(parts).map(flow).collect();
+        Ok(Workload {
+            name: self.name.clone(),
+            devices: connections.devices,
+            flows,
+            phases: self.phases.clone(),
+            seed: self.seed,
+        })
+    }
+}
+
+/// The topics of a workload and where they live.
+struct Placed<'a> {
+    of: HashMap<&'a str, u32>,
+    sorted: Sorted<'a>,
+}
+
+/// The publishers and subscribers of a flow, each with what is its on every broker.
+struct Parts {
+    publishers: Vec<Vec<(u32, Vec<String>)>>,
+    subscribers: Vec<Vec<(u32, Vec<String>)>>,
+}
+
+impl<'a> Placed<'a> {
+    fn new(workload: &'a Workload, brokers: u32) -> Result<Self, PlacementError> {
+        if let Some(device) = workload.devices.iter().find(|d| d.will.is_some()) {
+            return Err(PlacementError::Will(device.name.clone()));
+        }
+        let mut of: HashMap<&str, u32> = HashMap::new();
+        let publishers = workload.flows.iter().flat_map(|flow| &flow.publishers);
+        for topic in publishers.flat_map(|publisher| &publisher.topics) {
+            let next = of.len() as u32 % brokers;
+            of.entry(topic).or_insert(next);
+        }
+        let topics = of.len() as u32;
+        if topics < brokers {
+            return Err(PlacementError::TooFewTopics {
+                workload: workload.name.clone(),
+                topics,
+                brokers,
+            });
+        }
+        let sorted = Sorted::new(of.iter().map(|(topic, broker)| (*topic, *broker)));
+        Ok(Placed { of, sorted })
+    }
+
+    fn parts(&self, workload: &Workload, flow: &Flow) -> Result<Parts, PlacementError> {
+        let publisher = |publisher: &Publisher| {
+            let mut parts: Vec<(u32, Vec<String>)> = Vec::new();
+            for topic in &publisher.topics {
+                let broker = self.of[topic.as_str()];
+                match parts.iter_mut().find(|(known, _)| *known == broker) {
+                    Some((_, topics)) => topics.push(topic.clone()),
+                    None => parts.push((broker, vec![topic.clone()])),
+                }
+            }
+            parts
+        };
+        let mut heard: HashMap<&str, Brokers> = HashMap::new();
+        let mut subscribers = Vec::with_capacity(flow.subscribers.len());
+        for subscriber in &flow.subscribers {
+            for filter in &subscriber.filters {
+                heard.entry(filter).or_insert_with(|| {
+                    let mut brokers = 0;
+                    self.sorted
+                        .each_match(filter, |broker| brokers |= 1 << broker);
+                    brokers
+                });
+            }
+            subscribers.push(parts_of(subscriber, &heard));
+        }
+        let parts = Parts {
+            publishers: flow.publishers.iter().map(publisher).collect(),
+            subscribers,
+        };
+        faithful(workload, flow, &parts)?;
+        Ok(parts)
+    }
+}
+
+fn parts_of(subscriber: &Subscriber, heard: &HashMap<&str, Brokers>) -> Vec<(u32, Vec<String>)> {
+    let of = |filter: &String| heard[filter.as_str()];
+    let all = subscriber.filters.iter().fold(0, |all, f| all | of(f));
+    let first = if all == 0 { 0 } else { all.trailing_zeros() };
+    let on = |broker: u32| {
+        let here = |f: &&String| match of(f) {
+            0 => broker == first,
+            brokers => brokers >> broker & 1 == 1,
+        };
+        subscriber.filters.iter().filter(here).cloned().collect()
+    };
+    each(all | 1 << first).map(|b| (b, on(b))).collect()
+}
+
+/// Refuses what would be another workload.
+fn faithful(workload: &Workload, flow: &Flow, parts: &Parts) -> Result<(), PlacementError> {
+    let device = |nth: usize| {
+        let device = flow.publishers[nth].device as usize;
+        workload.devices[device].name.clone()
+    };
+    if flow.exchange == Exchange::PingPong {
+        let publishers = parts.publishers.iter().flatten();
+        let responder = parts.subscribers.iter().take(1).flatten();
+        let mut brokers: Vec<u32> = publishers.chain(responder).map(|(b, _)| *b).collect();
+        brokers.dedup();
+        if brokers.len() > 1 {
+            return Err(PlacementError::PingPong(flow.name.clone()));
+        }
+    }
+    if flow.arrivals.is_flat_out() {
+        return Ok(());
+    }
+    let recorded = matches!(flow.arrivals, Arrivals::Replay(_));
+    let ways = parts.publishers.iter().map(Vec::len).max().unwrap_or(1);
+    for (nth, parts) in parts.publishers.iter().enumerate() {
+        if recorded && parts.len() > 1 {
+            return Err(PlacementError::Recorded {
+                flow: flow.name.clone(),
+                device: device(nth),
+            });
+        }
+        let alike = parts.windows(2).all(|two| two[0].1.len() == two[1].1.len());
+        if parts.len() != ways || !alike {
+            return Err(PlacementError::Uneven {
+                flow: flow.name.clone(),
+                device: device(nth),
+                topics: flow.publishers[nth].topics.len(),
+                brokers: ways,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The devices, one for each connection.
+struct Connections {
+    devices: Vec<Device>,
+    /// Of each device of the workload: its first connection, and its brokers.
+    of: Vec<(u32, Brokers)>,
+}
+
+impl Connections {
+    fn new(workload: &Workload, parts: &[Parts]) -> Self {
+        let mut brokers: Vec<Brokers> = vec![0; workload.devices.len()];
+        for (flow, parts) in workload.flows.iter().zip(parts) {
+            let publishers = flow.publishers.iter().map(|p| p.device);
+            let subscribers = flow.subscribers.iter().map(|s| s.device);
+            let uses = publishers.zip(&parts.publishers);
+            for (device, uses) in uses.chain(subscribers.zip(&parts.subscribers)) {
+                for (broker, _) in uses {
+                    brokers[device as usize] |= 1 << broker;
+                }
+            }
+        }
+        let mut connections = Connections {
+            devices: Vec::with_capacity(brokers.len()),
+            of: Vec::with_capacity(brokers.len()),
+        };
+        for (device, brokers) in workload.devices.iter().zip(brokers) {
+            let first = connections.devices.len() as u32;
+            let brokers = brokers.max(1);
+            connections.of.push((first, brokers));
+            for (nth, broker) in each(brokers).enumerate() {
+                connections.devices.push(Device {
+                    name: match nth {
+                        0 => device.name.clone(),
+                        _ => format!("{}-b{}", device.name, broker + 1),
+                    },
+                    broker,
+                    connection_of: (nth > 0).then_some(first),
+                    will: None,
+                });
+            }
+        }
+        connections
+    }
+
+    fn number(&self, device: u32, broker: u32) -> u32 {
+        let (first, brokers) = self.of[device as usize];
+        let before = brokers & ((1 << broker) - 1);
+        first + before.count_ones()
+    }
+
+    /// All first parts, then all second ones: a round of the flow's publishers then takes the topics
+    /// in the order in which they are taken on one broker.
+    fn publishers(&self, flow: &Flow, parts: Vec<Vec<(u32, Vec<String>)>>) -> Vec<Publisher> {
+        let mut parts: Vec<_> = parts.into_iter().map(Vec::into_iter).collect();
+        let mut publishers = Vec::with_capacity(parts.len());
+        loop {
+            let before = publishers.len();
+            for (publisher, parts) in flow.publishers.iter().zip(&mut parts) {
+                publishers.extend(parts.next().map(|(broker, topics)| Publisher {
+                    device: self.number(publisher.device, broker),
+                    topics,
+                }));
+            }
+            if publishers.len() == before {
+                return publishers;
+            }
+        }
+    }
+
+    fn subscribers(&self, flow: &Flow, parts: Vec<Vec<(u32, Vec<String>)>>) -> Vec<Subscriber> {
+        let each = flow.subscribers.iter().zip(parts);
+        let split = each.flat_map(|(subscriber, parts)| {
+            let one = move |(broker, filters)| Subscriber {
+                device: self.number(subscriber.device, broker),
+                filters,
+                group: subscriber.group.clone(),
+            };
+            parts.into_iter().map(one)
+        });
+        split.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
