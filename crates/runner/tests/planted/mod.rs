@@ -65,6 +65,7 @@ fn perform(
         clock,
         workers: Workers::default(),
         mark,
+        pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
         // As between processes, which must change nothing.
