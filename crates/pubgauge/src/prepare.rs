@@ -107,6 +107,11 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
+    if let Some(span) = &selection.pacing_within {
+        study
+            .apply_flag("--pacing-within", "client.pacing-within", span)
+            .map_err(Ending::bad_input)?;
+    }
     let options = PlanOptions {
         known: known(&catalog, testbed),
         on: pubgauge_testbed::join_addresses(&selection.on),

@@ -183,6 +183,7 @@ fn trials(
             settings_name: &trial.settings_name,
             axes: &trial.axes,
             mappings: prepared.mappings(trial),
+            pacing_within: trial.pacing_within,
             workload: &trial.workload,
             repeat: trial.repeat,
         };

@@ -796,3 +796,39 @@ rate = "100/s"
     );
     place.is_clean();
 }
+
+/// What the client was allowed stands in the trial; lateness is recorded as it was.
+#[test]
+fn gathered_messages_say_so() {
+    let place = Place::new();
+    let mut args = vec![
+        "run",
+        "--on",
+        "mosquitto",
+        "--rate",
+        "2000/s",
+        "--out",
+        "run",
+    ];
+    args.extend([
+        "--duration",
+        "1s",
+        "--warm-up",
+        "200ms",
+        "--pacing-within",
+        "5ms",
+    ]);
+    place.run(&args);
+    let trial = &place.results("run")["trials"][0];
+    adds_up(trial);
+    assert_eq!(trial["published"], 2000);
+    assert_eq!(trial["circumstances"]["pacing_within_ns"], 5_000_000);
+    assert_eq!(trial["workload"]["arrivals"], "2000/s, within 5 ms");
+    // The first of each wake-up waits for the whole span.
+    assert!(
+        trial["send_lag_ns"]["max"].as_u64() >= Some(4_950_000),
+        "{trial:#}"
+    );
+    let study = std::fs::read_to_string(place.at("run/study.toml")).unwrap();
+    assert!(study.contains("pacing-within = \"5ms\""), "{study}");
+}

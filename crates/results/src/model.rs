@@ -296,6 +296,9 @@ pub struct Circumstances {
     pub rate_varies_by_design: bool,
     /// Processors available; 0 if not known.
     pub cores: u32,
+    /// The study lets scheduled messages leave so much later than they are due, in nanoseconds, so
+    /// that several leave in one wake-up (`pacing-within`); 0: each leaves at its own time.
+    pub pacing_within_ns: u64,
 }
 
 /// One figure, found in two independent ways.

@@ -420,6 +420,16 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     }
 }
 
+/// Adds to the arrivals in words that scheduled messages leave within a span of when they are due, ns;
+/// 0: each at its own time.
+pub fn tell_pacing(info: &mut WorkloadInfo, workload: &Workload, pacing_within: Nanos) {
+    let scheduled = workload.flows.iter().any(|f| !f.arrivals.is_flat_out());
+    if pacing_within > 0 && scheduled {
+        let ms = number(pacing_within as f64 / 1e6);
+        info.arrivals.push_str(&format!(", within {ms} ms"));
+    }
+}
+
 /// A payload size in words.
 pub fn size_words(size: &Sizes) -> String {
     match size {

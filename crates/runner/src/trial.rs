@@ -56,6 +56,9 @@ pub struct Job<'a> {
     pub axes: &'a [(String, String)],
     /// What it became.
     pub mappings: Vec<Mapping>,
+    /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
+    /// time.
+    pub pacing_within: Nanos,
     /// The workload.
     pub workload: &'a Arc<Workload>,
     /// Repeat number, from 1.
@@ -159,6 +162,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         clock: Clock::Monotonic,
         workers: bench.client.workers,
         mark,
+        pacing_within: job.pacing_within,
         realtime: bench.client.realtime,
         pin_to: bench.client.pin.clone(),
         place,
@@ -180,12 +184,14 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         .clone()
         .or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
+    convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
         exhausted: exhausted(&record),
         system_died: observed.died,
         system_in_client: job.system.kind == Kind::Library,
         cores: bench.cores,
+        pacing_within_ns: job.pacing_within,
         ..circumstances(job.workload)
     };
     if let Some(counting) = counting {

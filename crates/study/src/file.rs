@@ -42,6 +42,9 @@ pub struct StudyFile {
     /// How each trial proceeds; a workload may say otherwise for itself.
     #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
     pub phases: PhasesFile,
+    /// How the client works.
+    #[serde(default, skip_serializing_if = "ClientFile::is_empty")]
+    pub client: ClientFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
@@ -119,6 +122,23 @@ pub struct PhasesFile {
 impl PhasesFile {
     fn is_empty(&self) -> bool {
         *self == PhasesFile::default()
+    }
+}
+
+/// How the client works.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClientFile {
+    /// Scheduled messages that fall due within this span leave together, in one wake-up of their
+    /// worker: none early, none later than the span by intent. Above 0, up to 100ms; each leaves at
+    /// its own time if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_within: Option<Span>,
+}
+
+impl ClientFile {
+    fn is_empty(&self) -> bool {
+        *self == ClientFile::default()
     }
 }
 

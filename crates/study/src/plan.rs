@@ -95,6 +95,9 @@ pub struct PlannedTrial {
     pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
+    /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
+    /// time.
+    pub pacing_within: u64,
     /// What is run; shared by all trials of it.
     pub workload: Arc<Workload>,
     /// Repeat number, from 1.
@@ -220,6 +223,13 @@ impl Study {
             let mut notes = Vec::new();
             let mut traces = Traces::new(&file.trace, &self.folder);
             resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
+            resolve::check_client(&file.client, &mut Clashes::new(&["client"], &mut found));
+            notes.extend(file.client.pacing_within.map(|span| {
+                format!(
+                    "scheduled messages leave up to {span} after they are due (pacing-within): latency \
+                     from the intended time contains that; latency from the actual send stands beside it"
+                )
+            }));
             let workloads: Vec<Arc<Workload>> = file
                 .workload
                 .iter()
@@ -507,6 +517,7 @@ impl Study {
             true => &plain[..],
             false => &file.settings,
         };
+        let pacing_within = file.client.pacing_within;
         for repeat in 1..=repeats {
             for (workload, file) in workloads.iter().zip(&file.workload) {
                 let own: Vec<&Settings> = file
@@ -538,6 +549,7 @@ impl Study {
                             settings: settings.clone(),
                             of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
+                            pacing_within: pacing_within.map_or(0, |span| span.0),
                             workload: workload.clone(),
                             repeat,
                         });

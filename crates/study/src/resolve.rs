@@ -12,8 +12,8 @@ use pubgauge_workload::{
 };
 
 use crate::file::{
-    ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, Pattern, PayloadFile, PhasesFile,
-    ReplayMode as ReplayModeFile, UntilFile, WorkloadFile,
+    ArrivalsFile, ClientFile, Drawn, ExchangeFile, FlowFile, OneSize, Pattern, PayloadFile,
+    PhasesFile, ReplayMode as ReplayModeFile, UntilFile, WorkloadFile,
 };
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 pub(crate) use traces::Traces;
@@ -622,6 +622,20 @@ pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
         if span.is_some_and(|span| span > longest) {
             clashes.add(key, "longer than a day is surely a slip");
         }
+    }
+}
+
+/// Longest span within which messages may be gathered.
+const MAX_PACING: Span = Span(100_000_000);
+
+pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
+    let allowed = Span(1)..=MAX_PACING;
+    if client.pacing_within.is_some_and(|s| !allowed.contains(&s)) {
+        clashes.hinted(
+            "pacing-within",
+            "expected a span above 0 and up to 100ms, such as \"1ms\"",
+            Some("leave it out to send each message at its own time".into()),
+        );
     }
 }
 

@@ -58,7 +58,7 @@ const TABLES: [(&str, &[&str]); 3] = [
 ];
 
 /// Daily names that stand for longer paths.
-const SHORT: [(&str, &str); 8] = [
+const SHORT: [(&str, &str); 9] = [
     ("publishers", "workload.flow.publishers"),
     ("subscribers", "workload.flow.subscribers"),
     ("topics", "workload.flow.topics"),
@@ -67,6 +67,7 @@ const SHORT: [(&str, &str); 8] = [
     ("window", "workload.flow.window"),
     ("duration", "phases.measure"),
     ("warm-up", "phases.warm-up"),
+    ("pacing-within", "client.pacing-within"),
 ];
 
 /// The daily names.

@@ -486,3 +486,31 @@ fn overlapping_subscriptions_are_resolved_and_told() {
         "{error}"
     );
 }
+
+#[test]
+fn how_the_client_paces_may_be_varied_and_is_told() {
+    let flow = "[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n";
+    let plain = plan(&format!("name = \"t\"\n{flow}"));
+    assert!(plain.trials.iter().all(|t| t.pacing_within == 0));
+    assert!(plain.notes.is_empty() && !plain.resolved.contains("client"));
+
+    let grid = "[grid]\n\"client.pacing-within\" = [\"1ms\", \"100ms\"]\n";
+    let varied = plan(&format!("name = \"t\"\norder = \"listed\"\n{grid}{flow}"));
+    let spans: Vec<u64> = varied.trials.iter().map(|t| t.pacing_within).collect();
+    assert_eq!(spans, [1, 1, 100, 100].map(|ms| ms * SECOND / 1000));
+    assert!(varied.notes.iter().any(|n| n.contains("up to 100ms after")));
+
+    let refused = |value: &str| {
+        let text = format!("name = \"t\"\n[client]\npacing-within = \"{value}\"\n{flow}");
+        let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
+        study.plan(&options(&["a"])).expect_err(value).to_string()
+    };
+    for value in ["0s", "100001us", "1s"] {
+        let said = refused(value);
+        assert!(
+            said.contains("above 0 and up to 100ms") && said.contains("hint:"),
+            "{said}"
+        );
+        assert!(said.contains("test.toml:3"), "{said}");
+    }
+}

@@ -452,6 +452,42 @@ fn a_late_client() {
 }
 
 #[test]
+fn lateness_that_was_asked_for() {
+    // A busy publisher that gathers: latency is mostly the span.
+    let mut t = calm();
+    t.worker_load.publishers_running = 0.6;
+    t.send_lag_ns = distribution(100_000, MS / 2, MS);
+    t.latency_ns = distribution(100_000, 7 * MS / 10, 2 * MS);
+    t.circumstances = here();
+    let gathered = |span| Circumstances {
+        pacing_within_ns: span,
+        ..here()
+    };
+    expect(&t, &here(), Status::ClientBound, "half of all messages");
+    expect(&t, &gathered(MS), Status::Valid, "");
+    // Later than was asked for.
+    t.send_lag_ns.p50 = Some(5 * MS / 4);
+    expect(
+        &t,
+        &gathered(MS),
+        Status::ClientBound,
+        "more than 250.0 µs late (beyond the 1.0 ms",
+    );
+
+    let mut t = calm();
+    t.worker_load.publishers_running = 0.6;
+    t.send_lag_ns.p99 = Some(10 * MS);
+    expect(&t, &gathered(10 * MS), Status::Valid, "");
+    t.send_lag_ns.p99 = Some(13 * MS);
+    expect(
+        &t,
+        &gathered(10 * MS),
+        Status::ClientBound,
+        "the tail is the client's own",
+    );
+}
+
+#[test]
 fn an_unsteady_rate() {
     let mut t = flat_out();
     t.duration_s = 10.0;
