@@ -14,6 +14,7 @@ use crate::instance::{Instance, Plan, Stopped, Way, run_hooks};
 use crate::ports::Held;
 use crate::procfs;
 use crate::readiness::{NotReady, Readiness};
+use crate::shares;
 use crate::start_error::StartError;
 
 /// A system that serves. It is stopped, and its folder removed, when this is dropped.
@@ -62,6 +63,8 @@ pub struct Record {
     pub env: BTreeMap<String, String>,
     /// The configuration files as they were written, by path in the private folder.
     pub files: BTreeMap<String, String>,
+    /// What became of the share of the machine that it was to have.
+    pub share: shares::Held,
     /// Seconds from the start to readiness.
     pub start_s: f64,
 }
