@@ -160,6 +160,7 @@ impl Running {
         run_hooks(&life.plan, When::BeforeStart, true).map_err(hook_error)?;
         drop(life.held.take());
         life.instance = Instance::start(life.plan.clone(), folder, true).map_err(failed)?;
+        self.record.share = life.instance.held.clone();
         self.ready(skip).map_err(|failure| match failure {
             NotReady::Ended(what) => StartError::Ended {
                 what,
