@@ -184,6 +184,7 @@ fn trials(
             axes: &trial.axes,
             mappings: prepared.mappings(trial),
             pacing_within: trial.pacing_within,
+            share: crate::prepare::share(&trial.limits),
             workload: &trial.workload,
             repeat: trial.repeat,
         };

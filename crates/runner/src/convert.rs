@@ -165,6 +165,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             .max()
             .unwrap_or(0),
         circumstances: Default::default(),
+        limits: None,
         checks: checks(record, &sum),
         flows: flows(&asked, record, per_s),
         at_start: series::at_start(record),

@@ -4,6 +4,7 @@
 
 pub mod convert;
 mod counters;
+pub mod limits;
 pub mod observe;
 mod series;
 pub mod trial;

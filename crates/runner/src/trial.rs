@@ -14,11 +14,13 @@ use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;
+use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Counted, Kind, Running, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Asked};
 use crate::counters;
+use crate::limits;
 use crate::observe::{Observed, Watcher};
 
 /// Somebody who is told how far a trial is.
@@ -56,6 +58,8 @@ pub struct Job<'a> {
     pub axes: &'a [(String, String)],
     /// What it became.
     pub mappings: Vec<Mapping>,
+    /// What each instance of the system gets of the machine at most, beside what its file says.
+    pub share: Share,
     /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
     /// time.
     pub pacing_within: Nanos,
@@ -124,10 +128,11 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     unsafe {
         libc::malloc_trim(0);
     }
-    let system = match with_settings(job, bench.scratch) {
+    let mut system = match with_settings(job, bench.scratch) {
         Ok(system) => system,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
+    let shared = limits::Shared::new(&mut system, job.share, &bench.client);
     let mut running = match bench.testbed.start(&system, job.variant, bench.scratch) {
         Ok(running) => running,
         Err(error) => {
@@ -164,7 +169,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         mark,
         pacing_within: job.pacing_within,
         realtime: bench.client.realtime,
-        pin_to: bench.client.pin.clone(),
+        pin_to: shared.pin.clone(),
         place,
     };
     let mut watcher = Watcher::new(
@@ -184,6 +189,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         .clone()
         .or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
+    trial.limits = shared.held(&running.record.share);
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),

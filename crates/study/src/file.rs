@@ -45,6 +45,9 @@ pub struct StudyFile {
     /// How the client works.
     #[serde(default, skip_serializing_if = "ClientFile::is_empty")]
     pub client: ClientFile,
+    /// Where systems run.
+    #[serde(default, skip_serializing_if = "TestbedFile::is_empty")]
+    pub testbed: TestbedFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
@@ -139,6 +142,39 @@ pub struct ClientFile {
 impl ClientFile {
     fn is_empty(&self) -> bool {
         *self == ClientFile::default()
+    }
+}
+
+/// Where systems run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TestbedFile {
+    /// What each instance of a system gets of the machine at most.
+    #[serde(default, skip_serializing_if = "LimitsFile::is_empty")]
+    pub limits: LimitsFile,
+}
+
+impl TestbedFile {
+    fn is_empty(&self) -> bool {
+        *self == TestbedFile::default()
+    }
+}
+
+/// What each instance of a system gets of the machine at most.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LimitsFile {
+    /// Processors' worth of time, such as 0.5 or 2; 0.1 and more. All there is if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<f64>,
+    /// Memory, such as "512MiB": whole MiB, 4 and more. All there is if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+}
+
+impl LimitsFile {
+    fn is_empty(&self) -> bool {
+        *self == LimitsFile::default()
     }
 }
 

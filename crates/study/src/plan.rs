@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::criterion::Criterion;
-use crate::file::{DEFAULT, NamedSettings, Order, StudyFile, Systems};
+use crate::file::{DEFAULT, LimitsFile, NamedSettings, Order, StudyFile, Systems};
 use crate::problem::{Problem, StudyError};
 use crate::profile;
 use crate::resolve::{self, Clash, Clashes, Traces};
@@ -98,6 +98,8 @@ pub struct PlannedTrial {
     /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
     /// time.
     pub pacing_within: u64,
+    /// What each instance of the system gets of the machine at most.
+    pub limits: LimitsFile,
     /// What is run; shared by all trials of it.
     pub workload: Arc<Workload>,
     /// Repeat number, from 1.
@@ -224,6 +226,9 @@ impl Study {
             let mut traces = Traces::new(&file.trace, &self.folder);
             resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
             resolve::check_client(&file.client, &mut Clashes::new(&["client"], &mut found));
+            let limits = &file.testbed.limits;
+            let base = ["testbed", "limits"];
+            resolve::check_limits(limits, &mut Clashes::new(&base, &mut found));
             notes.extend(file.client.pacing_within.map(|span| {
                 format!(
                     "scheduled messages leave up to {span} after they are due (pacing-within): latency \
@@ -518,6 +523,7 @@ impl Study {
             false => &file.settings,
         };
         let pacing_within = file.client.pacing_within;
+        let file_limits = &file.testbed.limits;
         for repeat in 1..=repeats {
             for (workload, file) in workloads.iter().zip(&file.workload) {
                 let own: Vec<&Settings> = file
@@ -549,6 +555,7 @@ impl Study {
                             settings: settings.clone(),
                             of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
+                            limits: file_limits.clone(),
                             pacing_within: pacing_within.map_or(0, |span| span.0),
                             workload: workload.clone(),
                             repeat,

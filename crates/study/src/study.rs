@@ -29,7 +29,7 @@ pub struct Study {
 }
 
 /// Keys at the top of a study.
-const TOP: [&str; 13] = [
+const TOP: [&str; 14] = [
     "name",
     "question",
     "systems",
@@ -38,6 +38,7 @@ const TOP: [&str; 13] = [
     "order",
     "phases",
     "client",
+    "testbed",
     "grid",
     "settings",
     "trace",

@@ -514,3 +514,35 @@ fn how_the_client_paces_may_be_varied_and_is_told() {
         assert!(said.contains("test.toml:3"), "{said}");
     }
 }
+
+#[test]
+fn limits_of_systems_may_be_varied() {
+    let flow = "[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n";
+    let limits = "[testbed.limits]\ncores = 1\nmemory = \"64MiB\"\n";
+    let grid = "[grid]\n\"testbed.limits.cores\" = [0.5, 2]\n";
+    let plan = plan(&format!(
+        "name = \"t\"\norder = \"listed\"\n{limits}{grid}{flow}"
+    ));
+    let cores: Vec<_> = plan.trials.iter().map(|t| t.limits.cores).collect();
+    assert_eq!(cores, [0.5, 0.5, 2.0, 2.0].map(Some));
+    assert!(
+        plan.trials
+            .iter()
+            .all(|t| t.limits.memory == Some(Size(64 << 20)))
+    );
+    for (wrong, says) in [
+        ("cores = 0.05", "from 0.1 on"),
+        ("cores = -1", "from 0.1 on"),
+        ("cores = nan", "from 0.1 on"),
+        ("memory = \"64MB\"", "whole MiB"),
+        ("memory = \"0B\"", "whole MiB"),
+    ] {
+        let text = format!("name = \"t\"\n[testbed.limits]\n{wrong}\n{flow}");
+        let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
+        let said = study.plan(&options(&["a"])).expect_err(wrong).to_string();
+        assert!(
+            said.contains(says) && said.contains("test.toml:3"),
+            "{said}"
+        );
+    }
+}

@@ -145,8 +145,8 @@ impl Instance {
         if registry.closed {
             return Err(being_stopped());
         }
-        let bound = !plan.cpus.is_empty();
-        let holding = shares::hold(&plan.share, &usable_cpus(), bound, plan.share_env.clone());
+        let (usable, own) = (usable_cpus(), plan.share_env.clone());
+        let holding = shares::hold(&plan.share, &usable, &plan.cpus, own);
         let mut env = plan.env.clone();
         let own = holding.env.iter();
         env.extend(own.map(|(name, value)| (name.into(), value.into())));
@@ -156,7 +156,7 @@ impl Instance {
             directory: plan.directory.clone(),
             stdout: stdout.writer()?,
             stderr: stderr.writer()?,
-            cpus: match bound {
+            cpus: match holding.cpus.is_empty() {
                 true => plan.cpus.clone(),
                 false => holding.cpus.clone(),
             },

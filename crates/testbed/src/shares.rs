@@ -58,6 +58,8 @@ impl Share {
 pub struct Held {
     /// How processor time is held, in words; `None`: it is not.
     pub cores_by: Option<String>,
+    /// Whether the kernel holds it as a quota.
+    pub cores_by_quota: bool,
     /// How memory is held, in words; `None`: it is not.
     pub memory_by: Option<String>,
     /// What could not be held as it was asked for, and why.
@@ -78,12 +80,12 @@ pub(crate) struct Holding {
     pub groups: Vec<Group>,
 }
 
-/// Holds a share as well as possible here. `usable` are the processors there are, `bound` says that
-/// the system is bound to some already, `env` are its own settings as templates.
+/// Holds a share as well as possible here. `usable` are the processors there are, the system is
+/// bound to `bound` already (empty: to none), `env` are its own settings as templates.
 pub(crate) fn hold(
     share: &Share,
     usable: &[usize],
-    bound: bool,
+    bound: &[usize],
     env: impl IntoIterator<Item = (String, String)>,
 ) -> Holding {
     hold_by(&Cgroups::here(), share, usable, bound, env)
@@ -93,7 +95,7 @@ fn hold_by(
     cgroups: &Cgroups,
     share: &Share,
     usable: &[usize],
-    bound: bool,
+    bound: &[usize],
     env: impl IntoIterator<Item = (String, String)>,
 ) -> Holding {
     let mut holding = Holding::default();
@@ -115,12 +117,22 @@ fn hold_by(
     };
     if let (Some(asked), Some(whole)) = (share.cores, whole) {
         match tries.cores {
-            Ok(how) => held.cores_by = Some(how),
+            Ok(how) => {
+                held.cores_by = Some(how);
+                held.cores_by_quota = true;
+            }
             Err(why) => {
                 let mut ways = by_itself("{cores}", whole.to_string());
-                if !bound && whole < usable.len() {
+                if bound.is_empty() && whole < usable.len() {
                     holding.cpus = usable[usable.len() - whole..].to_vec();
-                    let cpus = crate::realtime::list(&holding.cpus);
+                }
+                let cpus = if bound.is_empty() {
+                    &holding.cpus
+                } else {
+                    bound
+                };
+                if !cpus.is_empty() {
+                    let cpus = crate::realtime::list(cpus);
                     ways.insert(0, format!("affinity to processors {cpus}"));
                 }
                 let instead = match ways.is_empty() {

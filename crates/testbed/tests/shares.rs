@@ -31,7 +31,10 @@ fn start(scratch: &Path) -> Running {
 /// The groups of a running system; where this machine lets none be made, that must have been said.
 fn groups(running: &Running) -> Vec<PathBuf> {
     let share = &running.record.share;
-    let told = share.not_held.iter().filter(|w| w.contains("cgroup") || w.contains("control group"));
+    let told = share
+        .not_held
+        .iter()
+        .filter(|w| w.contains("cgroup") || w.contains("control group"));
     assert_eq!(share.groups.is_empty(), told.count() == 2, "{share:?}");
     share.groups.clone()
 }
@@ -67,7 +70,12 @@ fn a_share_is_in_force_for_all_processes_of_a_system() {
         inside.sort_unstable();
         all.sort_unstable();
         assert_eq!(inside, all, "{}", group.display());
-        for name in ["memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.cfs_quota_us"] {
+        for name in [
+            "memory.max",
+            "memory.limit_in_bytes",
+            "cpu.max",
+            "cpu.cfs_quota_us",
+        ] {
             let text = std::fs::read_to_string(group.join(name));
             told.extend(text.map(|text| text.trim().to_owned()));
         }
@@ -125,10 +133,15 @@ fn what_a_killed_run_left_is_removed_and_nothing_else() {
     }
     let another = start(scratch.path());
     let still: Vec<_> = others.iter().map(|group| group.is_dir()).collect();
-    others.iter().for_each(|group| std::fs::remove_dir(group).unwrap());
+    others
+        .iter()
+        .for_each(|group| std::fs::remove_dir(group).unwrap());
     assert!(still.iter().all(|there| *there));
     gone(&left);
-    assert!(own.iter().all(|group| group.is_dir()), "one in use is not removed");
+    assert!(
+        own.iter().all(|group| group.is_dir()),
+        "one in use is not removed"
+    );
     assert!(procfs::descendants(running.root_pid().unwrap()).len() == 2);
     another.stop();
     running.stop();

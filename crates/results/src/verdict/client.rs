@@ -31,7 +31,10 @@ impl Load {
         let (client_cores, system_cores) = cores_in_use(trial);
         let system_full = trial.workload.flat_out
             && system_cores.is_some_and(|system_cores| {
-                system_is_the_limit(system_cores, client_cores, circumstances.cores)
+                let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
+                let held = limits.and_then(|limits| limits.cores);
+                held.is_some_and(|held| system_cores >= thresholds::SYSTEM_BUSY_CORES * held)
+                    || system_is_the_limit(system_cores, client_cores, circumstances.cores)
             });
         // Time spent waiting for a processor is time the worker wanted to run; it does not count
         // where the system itself never rested.

@@ -452,6 +452,39 @@ fn a_late_client() {
 }
 
 #[test]
+fn a_system_at_the_end_of_its_share_is_the_limit() {
+    // Half a core of eight, used up: workers that wait for a processor do not change that.
+    let mut t = flat_out();
+    t.system_cpu_s = Some(0.49 * t.duration_s);
+    t.worker_load.subscribers_running = 0.5;
+    t.worker_load.subscribers_waiting = 0.45;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
+    let limits = crate::model::HeldLimits {
+        cores: Some(0.5),
+        cores_by_quota: true,
+        ..Default::default()
+    };
+    t.limits = Some(limits.clone());
+    expect(&t, &here(), Status::Valid, "");
+    // A share that only affinity holds says nothing of what the system could have had.
+    t.limits = Some(crate::model::HeldLimits {
+        cores_by_quota: false,
+        ..limits
+    });
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
+}
+
+#[test]
 fn lateness_that_was_asked_for() {
     // A busy publisher that gathers: latency is mostly the span.
     let mut t = calm();

@@ -96,7 +96,10 @@ impl Cgroups {
         let mut held = Held::default();
         if share.cores.is_some() {
             match self.part("cpu", share) {
-                Ok(part) => held.cores_by = Some(part.words()),
+                Ok(part) => {
+                    held.cores_by = Some(part.words());
+                    held.cores_by_quota = true;
+                }
                 Err(why) => held.not_held.push(format!("cores as a quota: {why}")),
             }
         }

@@ -39,7 +39,7 @@ fn empty(group: &Group) {
 fn held_by(cgroups: &Cgroups, share: &Share, usable: &[usize]) -> Holding {
     let env = [("GOMAXPROCS", "{cores}"), ("GOMEMLIMIT", "{memory-mib}MiB")]
         .map(|(name, text)| (name.to_owned(), text.to_owned()));
-    hold_by(cgroups, share, usable, false, env)
+    hold_by(cgroups, share, usable, &[], env)
 }
 
 #[test]
@@ -85,6 +85,13 @@ fn what_version_two_does_not_hand_on_is_held_otherwise_and_said() {
         "{cores}"
     );
     assert!(memory.ends_with("instead GOMEMLIMIT=64MiB"), "{memory}");
+    // One that has its processors keeps them.
+    let holding = hold_by(&cgroups, &SHARE, &[0, 1, 2], &[0], []);
+    assert!(holding.cpus.is_empty());
+    assert_eq!(
+        holding.held.cores_by.as_deref(),
+        Some("affinity to processors 0")
+    );
     // Memory alone is handed on.
     let share = Share {
         cores: None,
@@ -129,7 +136,7 @@ fn without_groups_nothing_is_silent() {
     let root = tempfile::tempdir().unwrap();
     let cgroups = Cgroups::at(root.path(), "");
     // One processor leaves no choice of processors.
-    let holding = hold_by(&cgroups, &SHARE, &[0], false, []);
+    let holding = hold_by(&cgroups, &SHARE, &[0], &[], []);
     assert_eq!(
         (&holding.held.cores_by, &holding.held.memory_by),
         (&None, &None)
@@ -137,7 +144,7 @@ fn without_groups_nothing_is_silent() {
     assert_eq!(holding.held.not_held.len(), 2);
     assert!(holding.held.not_held[1].starts_with("64 MiB of memory: no control group"));
     assert_eq!(cgroups.foresee(&SHARE).not_held.len(), 2);
-    let nothing = hold_by(&cgroups, &Share::default(), &[0, 1], false, []);
+    let nothing = hold_by(&cgroups, &Share::default(), &[0, 1], &[], []);
     assert_eq!(nothing.held, Held::default());
 }
 
