@@ -142,6 +142,18 @@ impl SystemFile {
                 Some("cores".into()),
             ));
         }
+        for (name, text) in &self.limits.env {
+            let markers = ["{cores}", "{memory-mib}"];
+            if markers.iter().filter(|m| text.contains(**m)).count() != 1 {
+                return Err(Fault::new(
+                    format!(
+                        "limits.env.{name} = {text:?} must hold one of {{cores}} and {{memory-mib}}"
+                    ),
+                    None,
+                    Some(name.clone()),
+                ));
+            }
+        }
         let mib = self.limits.memory_mib.unwrap_or(MIN_MEMORY_MIB);
         if !(MIN_MEMORY_MIB..=1 << 30).contains(&mib) {
             return Err(Fault::new(
