@@ -40,6 +40,9 @@ pub struct Assignment {
     /// Bound on flat-out messages under way, per flow, where the system has no back-pressure of
     /// its own and the flow names none.
     pub default_window: Option<u32>,
+    /// What falls due within this span leaves in one wake-up: no message early, none later than
+    /// this by intent, ns; 0: each at its own time.
+    pub pacing_within: Nanos,
     /// Real-time priority of the worker's thread, 1 to 99.
     pub realtime: Option<u8>,
     /// Processor to stay on.
@@ -303,6 +306,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
                 mark,
                 measured_limit: None,
                 default_window: None,
+                pacing_within: 0,
                 realtime: None,
                 pin_to: None,
             });

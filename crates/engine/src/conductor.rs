@@ -47,6 +47,9 @@ pub struct TrialSpec {
     pub workers: Workers,
     /// Marks the trial's messages.
     pub mark: Mark,
+    /// What falls due within this span leaves in one wake-up, ns; 0: each at its own time. See
+    /// [`Assignment::pacing_within`].
+    pub pacing_within: Nanos,
     /// Real-time priority for the workers' threads, 1 to 99.
     pub realtime: Option<u8>,
     /// Processors for the workers' threads, in turn; empty: the scheduler chooses.
@@ -376,6 +379,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             mark: spec.mark,
             measured_limit: None,
             default_window: None,
+            pacing_within: 0,
             realtime: None,
             pin_to: None,
         }],
@@ -386,6 +390,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             .driver
             .traits(&spec.settings[assignment.settings as usize]);
         assignment.default_window = (!traits.back_pressure).then_some(DEFAULT_WINDOW);
+        assignment.pacing_within = spec.pacing_within;
         assignment.realtime = spec.realtime;
         assignment.pin_to =
             (!spec.pin_to.is_empty()).then(|| spec.pin_to[index % spec.pin_to.len()]);

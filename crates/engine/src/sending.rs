@@ -125,6 +125,10 @@ pub struct Sending {
     lag: Vec<Option<Times>>,
     table: Option<Timetable>,
     measured_limit: Option<u64>,
+    /// What falls due within this span leaves in one wake-up, ns.
+    pacing_within: Nanos,
+    /// When what falls due meanwhile leaves.
+    leave_at: Nanos,
     measured: u64,
     /// When the last message of a limited measurement was handed over.
     pub done_at: Option<Nanos>,
@@ -168,6 +172,8 @@ impl Sending {
             lag: (0..flows).map(|_| None).collect(),
             table: None,
             measured_limit: assignment.measured_limit,
+            pacing_within: assignment.pacing_within,
+            leave_at: 0,
             measured: 0,
             done_at: None,
             sentinels: 0,
@@ -248,6 +254,7 @@ impl Sending {
     ) -> Result<(), String> {
         let brief = self.brief.clone();
         self.cuts = Cuts::new(table, &brief.workload);
+        self.leave_at = 0;
         if self.table.replace(table).is_some() {
             // The warm-up ended by count: the measurement begins earlier than first planned.
             for sender in &mut self.senders {

@@ -398,7 +398,7 @@ impl Worker {
                 }
                 Ok(Command::Stop(end)) => {
                     if self.phase == Phase::Running && self.context.clock.now() < end + GRACE {
-                        self.sending.send_due(&mut *self.fleet);
+                        self.sending.send_last(&mut *self.fleet);
                     }
                     self.close_window(end);
                     self.sending.stop(end);

@@ -95,6 +95,7 @@ fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> (
         clock: Clock::Monotonic,
         workers: Workers::default(),
         mark: Mark::from_seed(3),
+        pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
         place,

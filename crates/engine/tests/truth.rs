@@ -74,6 +74,7 @@ fn once(
         clock,
         workers: Workers::default(),
         mark: MARK,
+        pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
         place: placed(place),

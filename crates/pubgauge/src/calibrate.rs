@@ -256,6 +256,7 @@ fn spec(
         clock,
         workers: Workers::default(),
         mark,
+        pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
         place,

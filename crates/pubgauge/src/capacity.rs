@@ -24,8 +24,7 @@ const AWAITED_BYTES: u64 = 9;
 const COUNTED_BYTES: u64 = 73;
 
 /// Checks every trial of a plan against what there is now. Gives the processes on each side in which
-/// all of them fit: those that are asked for; else none (all workers are threads of this process), or
-/// as many as it takes for every process to be allowed its open files.
+/// those fit that ask for no number of processes: none if this process is enough for them.
 ///
 /// # Errors
 /// Bad input: the first trial that cannot fit, what it needs, what there is, what to do.
@@ -35,8 +34,7 @@ pub fn check(
     client: &ClientArgs,
 ) -> Result<Option<u32>, Ending> {
     let available = limits::available();
-    let mut client = client.clone();
-    let given = client.processes.is_some();
+    let mut needed = None;
     let mut counted: HashMap<*const Workload, Option<Counted>> = HashMap::new();
     for trial in &plan.trials {
         let Some(system) = systems.get(&trial.system) else {
@@ -49,31 +47,41 @@ pub fn check(
         let Some(counted) = counted else {
             continue;
         };
-        let alone = system.driver.name() == SimulatedDriver::NAME;
+        let asked = client.processes.or(trial.processes);
+        let alone = lives_here(system);
         let refused = |why: &dyn Display| {
             let name = &trial.workload.name;
             Ending::bad_input(format!("{name}, {}: {why}", trial.system))
         };
-        if given && alone {
+        if asked.is_some() && alone {
             return Err(refused(
-                &"the simulated system lives in pubgauge's own process\n  hint: leave --processes out",
+                &"the simulated system lives in pubgauge's own process\n  hint: leave `processes` out",
             ));
         }
         loop {
+            let client = ClientArgs {
+                processes: asked.or(needed.filter(|_| !alone)),
+                ..client.clone()
+            };
             let shortage = match limits::check(&needs(trial, system, counted, &client), &available)
             {
                 Ok(()) => break,
                 Err(shortage) => shortage,
             };
-            let more = client.processes.map_or(1, |processes| processes + 1);
-            let apart = matches!(shortage, Shortage::Descriptors(_)) && !given && !alone;
-            if !apart || more > MOST_PROCESSES {
+            let more = needed.map_or(1, |processes| processes + 1);
+            let several = matches!(shortage, Shortage::Descriptors(_)) && asked.is_none() && !alone;
+            if !several || more > MOST_PROCESSES {
                 return Err(refused(&shortage));
             }
-            client.processes = Some(more);
+            needed = Some(more);
         }
     }
-    Ok(client.processes)
+    Ok(needed)
+}
+
+/// Whether a system's server is part of this process.
+pub fn lives_here(system: &Chosen) -> bool {
+    system.driver.name() == SimulatedDriver::NAME
 }
 
 /// A workload in numbers.

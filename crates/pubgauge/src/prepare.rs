@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Tls, Topology, Unsupported};
-use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
+use pubgauge_study::{
+    DailyFlags, Known, LimitsFile, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial,
+};
+use pubgauge_testbed::shares::{Share, foresee};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
 
@@ -108,7 +111,14 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
     if let Some(brokers) = selection.brokers {
-        study.apply_brokers(brokers).map_err(Ending::bad_input)?;
+        study
+            .apply_flag("--brokers", "topology.brokers", &brokers.to_string())
+            .map_err(Ending::bad_input)?;
+    }
+    if let Some(span) = &selection.pacing_within {
+        study
+            .apply_flag("--pacing-within", "client.pacing-within", span)
+            .map_err(Ending::bad_input)?;
     }
     let options = PlanOptions {
         known: known(&catalog, testbed),
@@ -184,6 +194,7 @@ fn planned(
             if n == 1 { "process" } else { "processes" }
         )
     }));
+    plan.notes.extend(limits(&plan));
     Ok(Prepared {
         given,
         plan,
@@ -265,6 +276,44 @@ fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
     }
     let study = flags.study().map_err(Ending::bad_input)?;
     Ok((study, String::new(), PathBuf::new()))
+}
+
+/// What a study gives each instance of a system at most, for the testbed.
+pub fn share(limits: &LimitsFile) -> Share {
+    Share {
+        cores: limits.cores,
+        memory_bytes: limits.memory.map(|memory| memory.0),
+    }
+}
+
+/// How the limits of a plan will be held here, in words.
+fn limits(plan: &Plan) -> Vec<String> {
+    let mut told = Vec::new();
+    for share in plan.trials.iter().map(|t| share(&t.limits)) {
+        let held = foresee(&share);
+        let by = |how: &Option<String>| how.clone().unwrap_or("not by the kernel".into());
+        let cores = share
+            .cores
+            .map(|cores| format!("{cores} cores ({})", by(&held.cores_by)));
+        let memory = share
+            .memory_bytes
+            .map(|b| format!("{} MiB of memory ({})", b >> 20, by(&held.memory_by)));
+        let all: Vec<String> = cores.into_iter().chain(memory).collect();
+        if all.is_empty() {
+            continue;
+        }
+        let given = format!("each instance of a system gets {}", all.join(" and "));
+        let not = held
+            .not_held
+            .iter()
+            .map(|what| format!("cannot be held here: {what}"));
+        for note in std::iter::once(given).chain(not) {
+            if !told.contains(&note) {
+                told.push(note);
+            }
+        }
+    }
+    told
 }
 
 fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {

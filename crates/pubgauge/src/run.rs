@@ -48,10 +48,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     .reached_by(&tls);
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    let client = ClientArgs {
-        processes: capacity::check(&prepared.plan, &prepared.systems, &client)?,
-        ..client
-    };
+    let processes = capacity::check(&prepared.plan, &prepared.systems, &client)?;
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
@@ -65,7 +62,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let result = trials(
         &prepared,
         testbed,
-        &client,
+        (&client, processes),
         tls,
         &mut folder,
         &mut progress,
@@ -141,7 +138,7 @@ fn progress(
 fn trials(
     prepared: &Prepared,
     testbed: Testbed,
-    client: &ClientArgs,
+    (client, processes): (&ClientArgs, Option<u32>),
     tls: Option<Tls>,
     folder: &mut RunFolder,
     progress: &mut Progress,
@@ -150,11 +147,11 @@ fn trials(
     let plan = &prepared.plan;
     let scratch = signals::scratch()
         .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
-    let client = client.client(testbed.program());
-    let bench = Bench {
+    let program = testbed.program().to_owned();
+    let mut bench = Bench {
         testbed,
         scratch: scratch.path(),
-        client,
+        client: client.client(&program),
         tls,
         stop: stop.clone(),
         cores: machine_facts().cores,
@@ -170,6 +167,12 @@ fn trials(
             continue;
         };
         progress.trial(trial);
+        let enough = processes.filter(|_| !capacity::lives_here(chosen));
+        bench.client = ClientArgs {
+            processes: client.processes.or(trial.processes).or(enough),
+            ..client.clone()
+        }
+        .client(&program);
         let job = Job {
             id: trial.order,
             cell: &trial.cell,
@@ -187,6 +190,8 @@ fn trials(
             settings_name: &trial.settings_name,
             axes: &trial.axes,
             mappings: prepared.mappings(trial),
+            pacing_within: trial.pacing_within,
+            share: crate::prepare::share(&trial.limits),
             workload: &trial.workload,
             brokers: trial.brokers,
             repeat: trial.repeat,

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -173,6 +174,45 @@ fn sudden_death_leaves_no_process() {
         place.has_no_process_soon();
         // What is there is whole, and the run can go on.
         assert_eq!(place.results("run")["study"]["cut_off"], true);
+    }
+}
+
+/// The control groups that pubgauge made for a process.
+fn groups_of(pid: i32) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let mut groups = Vec::new();
+    for line in text.lines().filter(|line| line.contains("/pubgauge-")) {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, own) = (fields.next().unwrap(), fields.next().unwrap());
+        let group = Path::new("/sys/fs/cgroup")
+            .join(controllers)
+            .join(own.trim_start_matches('/'));
+        assert!(group.is_dir(), "{}", group.display());
+        groups.push(group);
+    }
+    groups
+}
+
+#[test]
+fn groups_of_limited_systems_go_with_them() {
+    for signal in [libc::SIGINT, libc::SIGKILL] {
+        let place = Place::new();
+        let mut args = long_run("mosquitto", "500/s");
+        args.extend(["--set", "testbed.limits.cores=0.5"]);
+        args.extend(["--set", "testbed.limits.memory=64MiB"]);
+        let plan = place.run(&["plan", "--set", "testbed.limits.cores=0.5", "--rate", "1/s"]);
+        let mut run = place.start(&args);
+        run.measures();
+        let groups = groups_of(run.systems()[0]);
+        // A machine that lets no groups be made was named in the plan.
+        let told = plan.out.contains("cannot be held here");
+        assert_eq!(groups.is_empty(), told, "{}", plan.out);
+        run.signal(signal);
+        run.ends();
+        place.has_no_process_soon();
+        for group in groups {
+            assert!(!group.exists(), "{signal}: {} is left", group.display());
+        }
     }
 }
 

@@ -796,3 +796,76 @@ rate = "100/s"
     );
     place.is_clean();
 }
+
+/// What the client was allowed stands in the trial; lateness is recorded as it was.
+#[test]
+fn gathered_messages_say_so() {
+    let place = Place::new();
+    let mut args = vec![
+        "run",
+        "--on",
+        "mosquitto",
+        "--rate",
+        "2000/s",
+        "--out",
+        "run",
+    ];
+    args.extend([
+        "--duration",
+        "1s",
+        "--warm-up",
+        "200ms",
+        "--pacing-within",
+        "5ms",
+    ]);
+    place.run(&args);
+    let trial = &place.results("run")["trials"][0];
+    adds_up(trial);
+    assert_eq!(trial["published"], 2000);
+    assert_eq!(trial["circumstances"]["pacing_within_ns"], 5_000_000);
+    assert_eq!(trial["workload"]["arrivals"], "2000/s, within 5 ms");
+    // The first of each wake-up waits for the whole span.
+    assert!(
+        trial["send_lag_ns"]["max"].as_u64() >= Some(4_950_000),
+        "{trial:#}"
+    );
+    let study = std::fs::read_to_string(place.at("run/study.toml")).unwrap();
+    assert!(study.contains("pacing-within = \"5ms\""), "{study}");
+}
+
+/// A share of the machine holds while a system has more to do than it can; what could not be held is
+/// told.
+#[test]
+fn a_system_gets_no_more_than_its_share() {
+    for system in ["mosquitto", "reference-broker"] {
+        let place = Place::new();
+        let mut args = vec!["run", "--on", system, "--rate", "max", "--out", "run"];
+        args.extend(["--duration", "2s", "--warm-up", "500ms"]);
+        args.extend(["--set", "testbed.limits.cores=0.2"]);
+        args.extend(["--set", "testbed.limits.memory=256MiB"]);
+        place.run(&args);
+        let trial = &place.results("run")["trials"][0];
+        adds_up(trial);
+        let limits = &trial["limits"];
+        assert_eq!(limits["cores"], 0.2, "{limits:#}");
+        assert_eq!(limits["memory_bytes"], 256 << 20, "{limits:#}");
+        let not_held = limits["not_held"].as_array().unwrap();
+        if limits["cores_by_quota"] == true {
+            assert!(limits["cores_by"].as_str().unwrap().contains("quota"));
+            // Within a tenth, and the slices that were given out when the measurement began.
+            let most = 0.22 * trial["duration_s"].as_f64().unwrap() + 0.02;
+            let used = trial["system_cpu_s"].as_f64().unwrap();
+            assert!(used <= most, "{system}: {used} s, {most} s at most");
+        } else {
+            assert!(
+                not_held
+                    .iter()
+                    .any(|what| what.as_str().unwrap().contains("quota"))
+            );
+        }
+        assert!(
+            limits["memory_by"].is_string() || !not_held.is_empty(),
+            "{limits:#}"
+        );
+    }
+}

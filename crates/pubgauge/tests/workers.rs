@@ -199,5 +199,5 @@ fn a_worker_is_told_by_a_run_alone() {
         .exits(2)
         .says("a frame of 1195725856 bytes is too long");
     let args = args("simulated", &["--processes", "1"]);
-    place.run(&args).exits(3).says("leave --processes out");
+    place.run(&args).exits(3).says("leave `processes` out");
 }

@@ -240,6 +240,10 @@ pub struct Trial {
     /// What no figure says about the trial, as the verdict took it.
     #[serde(default)]
     pub circumstances: Circumstances,
+    /// What the study limits each instance of the system to, and what became of that; absent where it
+    /// limits nothing.
+    #[serde(default)]
+    pub limits: Option<HeldLimits>,
     /// Figures that were found in two independent ways.
     #[serde(default)]
     pub checks: Vec<CountCheck>,
@@ -321,6 +325,30 @@ pub struct Circumstances {
     pub rate_varies_by_design: bool,
     /// Processors available; 0 if not known.
     pub cores: u32,
+    /// The study lets scheduled messages leave so much later than they are due, in nanoseconds, so
+    /// that several leave in one wake-up (`pacing-within`); 0: each leaves at its own time.
+    pub pacing_within_ns: u64,
+}
+
+/// What each instance of a system is to have of the machine at most, and how that was held.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldLimits {
+    /// Processors' worth of time; absent: not limited.
+    pub cores: Option<f64>,
+    /// How they were held, in words; absent: they were not.
+    pub cores_by: Option<String>,
+    /// Whether the kernel held them as a quota of time: no instance can have had more.
+    #[serde(default)]
+    pub cores_by_quota: bool,
+    /// Memory in bytes; absent: not limited.
+    pub memory_bytes: Option<u64>,
+    /// How it was held, in words; absent: it was not.
+    pub memory_by: Option<String>,
+    /// The client's workers were kept off the system's processors.
+    #[serde(default)]
+    pub clients_apart: bool,
+    /// What could not be held as asked for, each with the reason.
+    pub not_held: Vec<String>,
 }
 
 /// One figure, found in two independent ways.

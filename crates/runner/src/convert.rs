@@ -166,6 +166,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             .max()
             .unwrap_or(0),
         circumstances: Default::default(),
+        limits: None,
         checks: checks(record, &sum),
         flows: flows(&asked, record, per_s),
         at_start: series::at_start(record),
@@ -423,6 +424,16 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
         payload: joined(|f| size_words(&f.size)),
         arrivals: joined(|f| arrival_words(&f.arrivals)),
         flat_out: workload.flows.iter().any(|f| f.arrivals.is_flat_out()),
+    }
+}
+
+/// Adds to the arrivals in words that scheduled messages leave within a span of when they are due, ns;
+/// 0: each at its own time.
+pub fn tell_pacing(info: &mut WorkloadInfo, workload: &Workload, pacing_within: Nanos) {
+    let scheduled = workload.flows.iter().any(|f| !f.arrivals.is_flat_out());
+    if pacing_within > 0 && scheduled {
+        let ms = number(pacing_within as f64 / 1e6);
+        info.arrivals.push_str(&format!(", within {ms} ms"));
     }
 }
 

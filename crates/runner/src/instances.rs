@@ -7,6 +7,7 @@ use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_results::model::{Broker, CountCheck};
 use pubgauge_simulator::{Bus, SimulatedDriver};
+use pubgauge_testbed::shares::Held;
 use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, SystemFile};
 
 use crate::counters;
@@ -61,6 +62,12 @@ impl Instances {
     /// The parents of the processes of each; `None` where nothing was started.
     pub fn root_pids(&self) -> Vec<Option<i32>> {
         self.all.iter().map(Running::root_pid).collect()
+    }
+
+    /// What became of the share of the machine that each was to get: of the first, as of all.
+    pub fn held(&self) -> &Held {
+        static NOTHING: std::sync::LazyLock<Held> = std::sync::LazyLock::new(Held::default);
+        self.all.first().map_or(&*NOTHING, |one| &one.record.share)
     }
 
     /// The version that the first reports.

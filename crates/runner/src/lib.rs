@@ -5,6 +5,7 @@
 pub mod convert;
 mod counters;
 mod instances;
+pub mod limits;
 pub mod observe;
 mod processes;
 mod series;

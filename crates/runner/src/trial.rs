@@ -13,11 +13,13 @@ use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;
+use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Kind, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Asked};
 use crate::instances::Instances;
+use crate::limits;
 use crate::observe::{Observed, Watcher};
 use crate::processes::Processes;
 
@@ -56,6 +58,11 @@ pub struct Job<'a> {
     pub axes: &'a [(String, String)],
     /// What it became.
     pub mappings: Vec<Mapping>,
+    /// What each instance of the system gets of the machine at most, beside what its file says.
+    pub share: Share,
+    /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
+    /// time.
+    pub pacing_within: Nanos,
     /// The workload.
     pub workload: &'a Arc<Workload>,
     /// Brokers side by side, over which the workload has been placed.
@@ -125,10 +132,11 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     unsafe {
         libc::malloc_trim(0);
     }
-    let system = match with_settings(job, bench.scratch) {
+    let mut system = match with_settings(job, bench.scratch) {
         Ok(system) => system,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
+    let shared = limits::Shared::new(&mut system, job.share, &bench.client, job.brokers);
     let running = match Instances::start(job, &system, bench, mark) {
         Ok(running) => running,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
@@ -155,8 +163,9 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         clock: Clock::Monotonic,
         workers: bench.client.workers,
         mark,
+        pacing_within: job.pacing_within,
         realtime: bench.client.realtime,
-        pin_to: bench.client.pin.clone(),
+        pin_to: shared.pin.clone(),
         place,
     };
     let mut watcher = Watcher::new(
@@ -174,12 +183,15 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     }
     let version = running.version().or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
+    trial.limits = shared.held(running.held());
+    convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
         exhausted: exhausted(&record),
         system_died: observed.died,
         system_in_client: job.system.kind == Kind::Library,
         cores: bench.cores,
+        pacing_within_ns: job.pacing_within,
         ..circumstances(job.workload)
     };
     let ours = (&*spec.brief, &record);

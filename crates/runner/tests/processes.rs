@@ -26,6 +26,7 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
         clock: Clock::Monotonic,
         workers: Workers::default(),
         mark: Mark::from_seed(1),
+        pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
         place: Arc::new(Processes {

@@ -47,6 +47,12 @@ pub struct StudyFile {
     /// How the system is laid out.
     #[serde(default, skip_serializing_if = "TopologyFile::is_empty")]
     pub topology: TopologyFile,
+    /// How the client works.
+    #[serde(default, skip_serializing_if = "ClientFile::is_empty")]
+    pub client: ClientFile,
+    /// Where systems run.
+    #[serde(default, skip_serializing_if = "TestbedFile::is_empty")]
+    pub testbed: TestbedFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
@@ -124,6 +130,61 @@ pub struct PhasesFile {
 impl PhasesFile {
     fn is_empty(&self) -> bool {
         *self == PhasesFile::default()
+    }
+}
+
+/// How the client works.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClientFile {
+    /// Scheduled messages that fall due within this span leave together, in one wake-up of their
+    /// worker: none early, none later than the span by intent. Above 0, up to 100ms; each leaves at
+    /// its own time if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_within: Option<Span>,
+    /// Publishing devices run in so many processes and the others in as many, each with one worker, 1
+    /// to 64; all are threads of one process if absent, unless that may not open enough files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub processes: Option<u32>,
+}
+
+impl ClientFile {
+    fn is_empty(&self) -> bool {
+        *self == ClientFile::default()
+    }
+}
+
+/// Where systems run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TestbedFile {
+    /// What each instance of a system gets of the machine at most.
+    #[serde(default, skip_serializing_if = "LimitsFile::is_empty")]
+    pub limits: LimitsFile,
+}
+
+impl TestbedFile {
+    fn is_empty(&self) -> bool {
+        *self == TestbedFile::default()
+    }
+}
+
+/// What each instance of a system gets of the machine at most.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LimitsFile {
+    /// Processors' worth of time, such as 0.5 or 2; 0.1 and more. All there is if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<f64>,
+    /// Memory, such as "512MiB": whole MiB, 4 and more. All there is if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+}
+
+impl LimitsFile {
+    fn is_empty(&self) -> bool {
+        *self == LimitsFile::default()
     }
 }
 

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::criterion::Criterion;
-use crate::file::{DEFAULT, NamedSettings, Order, StudyFile, Systems};
+use crate::file::{DEFAULT, LimitsFile, NamedSettings, Order, StudyFile, Systems};
 use crate::placing;
 use crate::problem::{Problem, StudyError};
 use crate::profile;
@@ -99,6 +99,13 @@ pub struct PlannedTrial {
     pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
+    /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
+    /// time.
+    pub pacing_within: u64,
+    /// Processes on each side for the workers; threads of one process if absent.
+    pub processes: Option<u32>,
+    /// What each instance of the system gets of the machine at most.
+    pub limits: LimitsFile,
     /// What is run, over `brokers` brokers; shared by all trials of it.
     pub workload: Arc<Workload>,
     /// Brokers side by side.
@@ -226,6 +233,16 @@ impl Study {
             let mut notes = Vec::new();
             let mut traces = Traces::new(&file.trace, &self.folder);
             resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
+            resolve::check_client(&file.client, &mut Clashes::new(&["client"], &mut found));
+            let limits = &file.testbed.limits;
+            let base = ["testbed", "limits"];
+            resolve::check_limits(limits, &mut Clashes::new(&base, &mut found));
+            notes.extend(file.client.pacing_within.map(|span| {
+                format!(
+                    "scheduled messages leave up to {span} after they are due (pacing-within): latency \
+                     from the intended time contains that; latency from the actual send stands beside it"
+                )
+            }));
             let workloads: Vec<Arc<Workload>> = file
                 .workload
                 .iter()
@@ -521,6 +538,8 @@ impl Study {
             true => &plain[..],
             false => &file.settings,
         };
+        let (pacing_within, processes) = (file.client.pacing_within, file.client.processes);
+        let file_limits = &file.testbed.limits;
         for repeat in 1..=repeats {
             for (nth, file) in file.workload.iter().enumerate() {
                 let own: Vec<&Settings> = file
@@ -554,6 +573,9 @@ impl Study {
                             settings: settings.clone(),
                             of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
+                            limits: file_limits.clone(),
+                            pacing_within: pacing_within.map_or(0, |span| span.0),
+                            processes,
                             workload: workload.clone(),
                             brokers,
                             repeat,

@@ -12,8 +12,8 @@ use pubgauge_workload::{
 };
 
 use crate::file::{
-    ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, Pattern, PayloadFile, PhasesFile,
-    ReplayMode as ReplayModeFile, UntilFile, WorkloadFile,
+    ArrivalsFile, ClientFile, Drawn, ExchangeFile, FlowFile, LimitsFile, OneSize, Pattern,
+    PayloadFile, PhasesFile, ReplayMode as ReplayModeFile, UntilFile, WorkloadFile,
 };
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 pub(crate) use traces::Traces;
@@ -622,6 +622,45 @@ pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
         if span.is_some_and(|span| span > longest) {
             clashes.add(key, "longer than a day is surely a slip");
         }
+    }
+}
+
+/// Longest span within which messages may be gathered.
+const MAX_PACING: Span = Span(100_000_000);
+
+pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
+    let allowed = Span(1)..=MAX_PACING;
+    if client.pacing_within.is_some_and(|s| !allowed.contains(&s)) {
+        clashes.hinted(
+            "pacing-within",
+            "expected a span above 0 and up to 100ms, such as \"1ms\"",
+            Some("leave it out to send each message at its own time".into()),
+        );
+    }
+    if client.processes.is_some_and(|n| !(1..=64).contains(&n)) {
+        clashes.hinted(
+            "processes",
+            "expected a number from 1 to 64",
+            Some("leave it out to have all workers in one process".into()),
+        );
+    }
+}
+
+pub(crate) fn check_limits(limits: &LimitsFile, clashes: &mut Clashes<'_>) {
+    if limits.cores.is_some_and(|c| !(0.1..=4096.0).contains(&c)) {
+        clashes.hinted(
+            "cores",
+            "expected a number of processors from 0.1 on, such as 0.5",
+            Some("leave it out to let each instance have what there is".into()),
+        );
+    }
+    let whole = |bytes: u64| bytes.is_multiple_of(1 << 20) && bytes >= 4 << 20;
+    if limits.memory.is_some_and(|memory| !whole(memory.0)) {
+        clashes.hinted(
+            "memory",
+            "expected whole MiB, 4 and more, such as \"512MiB\"",
+            Some("leave it out to let each instance have what there is".into()),
+        );
     }
 }
 

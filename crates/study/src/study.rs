@@ -29,7 +29,7 @@ pub struct Study {
 }
 
 /// Keys at the top of a study.
-const TOP: [&str; 13] = [
+const TOP: [&str; 15] = [
     "name",
     "question",
     "systems",
@@ -38,6 +38,8 @@ const TOP: [&str; 13] = [
     "order",
     "phases",
     "topology",
+    "client",
+    "testbed",
     "grid",
     "settings",
     "trace",
@@ -160,21 +162,19 @@ impl Study {
     /// When it is not `PATH=VALUE`, or the path leads nowhere. Whether the key exists and the
     /// value fits is checked by [`Study::file`], in messages that name the flag.
     pub fn apply_set(&mut self, set: &str) -> Result<(), StudyError> {
-        self.set_by(format!("--set {set}"), set)
+        self.apply(&format!("--set {set}"), set)
     }
 
-    /// Runs everything over so many brokers, as `--brokers` asks.
+    /// Changes one value by a flag of its own: [`Study::apply_set`], with messages that name `flag`.
     ///
     /// # Errors
-    /// Where the study's topology is no table.
-    pub fn apply_brokers(&mut self, brokers: u32) -> Result<(), StudyError> {
-        let flag = format!("--brokers {brokers}");
-        self.set_by(flag, &format!("topology.brokers={brokers}"))
+    /// As [`Study::apply_set`].
+    pub fn apply_flag(&mut self, flag: &str, path: &str, value: &str) -> Result<(), StudyError> {
+        self.apply(&format!("{flag} {value}"), &format!("{path}={value}"))
     }
 
-    /// Changes one value, by a flag.
-    fn set_by(&mut self, flag: String, set: &str) -> Result<(), StudyError> {
-        let wrong = |message: String| StudyError::plain(&flag, message, None);
+    fn apply(&mut self, flag: &str, set: &str) -> Result<(), StudyError> {
+        let wrong = |message: String| StudyError::plain(flag, message, None);
         let Some((path, value)) = set.split_once('=') else {
             return Err(wrong(
                 "expected PATH=VALUE, such as `phases.measure=30s`".into(),
@@ -196,7 +196,7 @@ impl Study {
         if too_deep(value).is_some() || steps.len() > MAX_DEPTH {
             return Err(wrong(format!("nested more than {MAX_DEPTH} levels deep")));
         }
-        let base = self.sources.add(&flag, set, true);
+        let base = self.sources.add(flag, set, true);
         let span = base..base + set.len();
         let mut node = match DeValue::parse(value) {
             Ok(parsed) => Node::new(parsed, base),

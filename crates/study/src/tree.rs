@@ -58,7 +58,7 @@ const TABLES: [(&str, &[&str]); 3] = [
 ];
 
 /// Daily names that stand for longer paths.
-const SHORT: [(&str, &str); 9] = [
+const SHORT: [(&str, &str); 10] = [
     ("publishers", "workload.flow.publishers"),
     ("subscribers", "workload.flow.subscribers"),
     ("topics", "workload.flow.topics"),
@@ -68,6 +68,7 @@ const SHORT: [(&str, &str); 9] = [
     ("window", "workload.flow.window"),
     ("duration", "phases.measure"),
     ("warm-up", "phases.warm-up"),
+    ("pacing-within", "client.pacing-within"),
 ];
 
 /// The daily names.

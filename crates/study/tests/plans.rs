@@ -531,3 +531,63 @@ fn overlapping_subscriptions_are_resolved_and_told() {
         "{error}"
     );
 }
+
+#[test]
+fn how_the_client_paces_may_be_varied_and_is_told() {
+    let flow = "[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n";
+    let plain = plan(&format!("name = \"t\"\n{flow}"));
+    assert!(plain.trials.iter().all(|t| t.pacing_within == 0));
+    assert!(plain.notes.is_empty() && !plain.resolved.contains("client"));
+
+    let grid = "[grid]\n\"client.pacing-within\" = [\"1ms\", \"100ms\"]\n";
+    let varied = plan(&format!("name = \"t\"\norder = \"listed\"\n{grid}{flow}"));
+    let spans: Vec<u64> = varied.trials.iter().map(|t| t.pacing_within).collect();
+    assert_eq!(spans, [1, 1, 100, 100].map(|ms| ms * SECOND / 1000));
+    assert!(varied.notes.iter().any(|n| n.contains("up to 100ms after")));
+
+    let refused = |value: &str| {
+        let text = format!("name = \"t\"\n[client]\npacing-within = \"{value}\"\n{flow}");
+        let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
+        study.plan(&options(&["a"])).expect_err(value).to_string()
+    };
+    for value in ["0s", "100001us", "1s"] {
+        let said = refused(value);
+        assert!(
+            said.contains("above 0 and up to 100ms") && said.contains("hint:"),
+            "{said}"
+        );
+        assert!(said.contains("test.toml:3"), "{said}");
+    }
+}
+
+#[test]
+fn limits_of_systems_may_be_varied() {
+    let flow = "[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n";
+    let limits = "[testbed.limits]\ncores = 1\nmemory = \"64MiB\"\n";
+    let grid = "[grid]\n\"testbed.limits.cores\" = [0.5, 2]\n";
+    let plan = plan(&format!(
+        "name = \"t\"\norder = \"listed\"\n{limits}{grid}{flow}"
+    ));
+    let cores: Vec<_> = plan.trials.iter().map(|t| t.limits.cores).collect();
+    assert_eq!(cores, [0.5, 0.5, 2.0, 2.0].map(Some));
+    assert!(
+        plan.trials
+            .iter()
+            .all(|t| t.limits.memory == Some(Size(64 << 20)))
+    );
+    for (wrong, says) in [
+        ("cores = 0.05", "from 0.1 on"),
+        ("cores = -1", "from 0.1 on"),
+        ("cores = nan", "from 0.1 on"),
+        ("memory = \"64MB\"", "whole MiB"),
+        ("memory = \"0B\"", "whole MiB"),
+    ] {
+        let text = format!("name = \"t\"\n[testbed.limits]\n{wrong}\n{flow}");
+        let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
+        let said = study.plan(&options(&["a"])).expect_err(wrong).to_string();
+        assert!(
+            said.contains(says) && said.contains("test.toml:3"),
+            "{said}"
+        );
+    }
+}

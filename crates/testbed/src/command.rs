@@ -44,6 +44,7 @@ pub(crate) fn run(
         cpus: Vec::new(),
         address_space_bytes: None,
         open_files: None,
+        groups: Vec::new(),
     })?;
     let mut status = None;
     while status.is_none() {
@@ -91,6 +92,7 @@ pub(crate) fn run_watched(
         cpus: Vec::new(),
         address_space_bytes: None,
         open_files: None,
+        groups: Vec::new(),
     })?;
     let mut status = None;
     let mut asked: Option<Instant> = None;

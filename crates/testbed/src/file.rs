@@ -348,6 +348,15 @@ pub enum When {
 pub struct Limits {
     /// The processors it may run on, by number; all if empty.
     pub cpus: Vec<usize>,
+    /// Processors' worth of time that each of its instances gets, 0.1 and more: a held share
+    /// ([`crate::shares`]); as much as there is if absent.
+    pub cores: Option<f64>,
+    /// Memory in MiB that each of its instances gets, a held share too; as much as there is if
+    /// absent.
+    pub memory_mib: Option<u64>,
+    /// Variables of the environment that set a held share in the system's own words, where the
+    /// kernel cannot hold it: `{cores}`, rounded up, and `{memory-mib}` are filled in.
+    pub env: BTreeMap<String, String>,
     /// Address space in MiB (`RLIMIT_AS`), which is more than its memory; unlimited if absent.
     pub address_space_mib: Option<u64>,
     /// Open files (`RLIMIT_NOFILE`); as many as pubgauge itself may open if absent.
@@ -363,6 +372,9 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             cpus: Vec::new(),
+            cores: None,
+            memory_mib: None,
+            env: BTreeMap::new(),
             address_space_mib: None,
             open_files: None,
             files_beside_clients: 8,

@@ -13,7 +13,7 @@
 //! so it costs the measurement nothing but the copy of each page that pubgauge writes to for the
 //! first time after the start.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -37,6 +37,9 @@ pub(crate) struct Spec {
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
     pub open_files: Option<u64>,
+    /// Control groups: the folder of each, which the guard removes at its end, and the file through
+    /// which the system enters it.
+    pub groups: Vec<[CString; 2]>,
 }
 
 /// What the guard reports.
@@ -97,6 +100,7 @@ impl Guard {
             .stderr(spec.stderr);
         let confinement = Confinement {
             network: spec.network,
+            groups: spec.groups,
             ..Confinement::new(&spec.cpus, spec.address_space_bytes, spec.open_files)
         };
         let guard_end = theirs.as_raw_fd();
@@ -193,6 +197,7 @@ struct Confinement {
     address_space: Option<u64>,
     open_files: Option<u64>,
     network: Option<File>,
+    groups: Vec<[CString; 2]>,
 }
 
 impl Confinement {
@@ -208,6 +213,7 @@ impl Confinement {
             address_space,
             open_files,
             network: None,
+            groups: Vec::new(),
         }
     }
 
@@ -220,6 +226,19 @@ impl Confinement {
         if let Some(network) = &self.network {
             // SAFETY: a descriptor of our own.
             check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        }
+        for [_, procs] in &self.groups {
+            // SAFETY: a path that ends in NUL; the buffer is as long as said. 0 is who writes.
+            unsafe {
+                let file = libc::open(procs.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                check(if file < 0 { -1 } else { 0 })?;
+                let entered = libc::write(file, c"0".as_ptr().cast(), 1) == 1;
+                let error = io::Error::last_os_error();
+                libc::close(file);
+                if !entered {
+                    return Err(error);
+                }
+            }
         }
         if let Some(cpus) = &self.cpus {
             // SAFETY: a valid set of its own size.
@@ -263,14 +282,14 @@ fn split(socket: RawFd, confinement: &Confinement) -> io::Result<()> {
             }
             system => {
                 libc::setpgid(system, system);
-                watch(socket, system)
+                watch(socket, system, &confinement.groups)
             }
         }
     }
 }
 
 /// The guard's life.
-unsafe fn watch(socket: RawFd, system: i32) -> ! {
+unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
     // SAFETY: async-signal-safe calls with valid arguments throughout; buffers live on this stack.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"pubgauge-guard".as_ptr(), 0, 0, 0);
@@ -301,7 +320,7 @@ unsafe fn watch(socket: RawFd, system: i32) -> ! {
         });
         let mut lives = true;
         loop {
-            reap_ended(system, &mut lives);
+            reap_ended(system, &mut lives, groups);
             libc::poll(polls.as_mut_ptr(), 2, -1);
             if polls[1].revents != 0 {
                 let mut sink = [0u8; 1024];
@@ -320,7 +339,7 @@ unsafe fn watch(socket: RawFd, system: i32) -> ! {
                         }
                     }
                     // Also when pubgauge is gone: `recv` then gives 0 or an error.
-                    _ => kill_all(system, lives),
+                    _ => kill_all(system, lives, groups),
                 }
             }
         }
@@ -335,7 +354,7 @@ unsafe fn say(what: u8, value: i32) {
 }
 
 /// Reaps every child that ended; ends the guard when none is left.
-unsafe fn reap_ended(system: i32, lives: &mut bool) {
+unsafe fn reap_ended(system: i32, lives: &mut bool, groups: &[[CString; 2]]) {
     let mut status = 0;
     // SAFETY: `status` is writable.
     unsafe {
@@ -343,7 +362,7 @@ unsafe fn reap_ended(system: i32, lives: &mut bool) {
             match libc::waitpid(-1, &mut status, libc::WNOHANG) {
                 0 => return,
                 -1 if *libc::__errno_location() == libc::EINTR => {}
-                -1 => libc::_exit(0),
+                -1 => end(groups),
                 pid if pid == system => {
                     *lives = false;
                     say(EXITED, status);
@@ -371,7 +390,7 @@ unsafe fn signal_all(system: i32, lives: bool, signal: i32) {
 
 /// Kills until nothing is left. Orphans of the killed become children of the guard, so each round
 /// reaches one generation more.
-unsafe fn kill_all(system: i32, mut lives: bool) -> ! {
+unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
     let mut status = 0;
     // SAFETY: as in `signal_all`.
     unsafe {
@@ -384,7 +403,7 @@ unsafe fn kill_all(system: i32, mut lives: bool) -> ! {
             });
             match libc::waitpid(-1, &mut status, 0) {
                 -1 if *libc::__errno_location() == libc::EINTR => {}
-                -1 => libc::_exit(0),
+                -1 => end(groups),
                 pid if pid == system => {
                     lives = false;
                     say(EXITED, status);
@@ -392,6 +411,23 @@ unsafe fn kill_all(system: i32, mut lives: bool) -> ! {
                 _ => {}
             }
         }
+    }
+}
+
+/// The guard's end: nobody is left, and the control groups go too.
+unsafe fn end(groups: &[[CString; 2]]) -> ! {
+    // SAFETY: bare system calls with paths that end in NUL.
+    unsafe {
+        for [folder, _] in groups {
+            // The kernel may need a moment to let go of those that have just ended.
+            for _ in 0..500 {
+                if libc::rmdir(folder.as_ptr()) == 0 || *libc::__errno_location() != libc::EBUSY {
+                    break;
+                }
+                libc::poll(std::ptr::null_mut(), 0, 2);
+            }
+        }
+        libc::_exit(0)
     }
 }
 

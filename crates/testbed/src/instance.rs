@@ -12,6 +12,8 @@ use crate::command::{self, describe_exit};
 use crate::file::{Hook, Stop, When};
 use crate::guard::{Guard, Report, Spec};
 use crate::log::{self, Log};
+use crate::realtime::usable_cpus;
+use crate::shares::{self, Group, Held, Holding, Share};
 
 /// How long SIGKILL may take; beyond it something is wrong with the machine.
 const KILL_TIME: Duration = Duration::from_secs(10);
@@ -40,6 +42,10 @@ pub(crate) struct Plan {
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
     pub open_files: Option<u64>,
+    /// The share of the machine that is held for it.
+    pub share: Share,
+    /// Variables that set it in the system's own words, as templates.
+    pub share_env: Vec<(String, String)>,
     pub hooks: Vec<Hook>,
     pub stop: Stop,
 }
@@ -64,6 +70,11 @@ pub(crate) struct Instance {
     /// Shared by one who waits for reports and one who tells it to kill; taken out at the end.
     guard: RwLock<Option<Guard>>,
     guard_pid: i32,
+    /// Its share of the machine; the guard removes the groups, and pubgauge where the guard was
+    /// killed.
+    holding: Mutex<Holding>,
+    /// What became of its share.
+    pub held: Held,
     state: Mutex<State>,
     /// How it ended. Held while stopping, so that a second caller waits for the first.
     stopping: Mutex<Option<Stopped>>,
@@ -134,17 +145,26 @@ impl Instance {
         if registry.closed {
             return Err(being_stopped());
         }
+        let (usable, own) = (usable_cpus(), plan.share_env.clone());
+        let holding = shares::hold(&plan.share, &usable, &plan.cpus, own);
+        let mut env = plan.env.clone();
+        let own = holding.env.iter();
+        env.extend(own.map(|(name, value)| (name.into(), value.into())));
         let guard = Guard::spawn(Spec {
             argv: plan.argv.clone(),
-            env: plan.env.clone(),
+            env,
             directory: plan.directory.clone(),
             stdin: None,
             network: None,
             stdout: stdout.writer()?,
             stderr: stderr.writer()?,
-            cpus: plan.cpus.clone(),
+            cpus: match holding.cpus.is_empty() {
+                true => plan.cpus.clone(),
+                false => holding.cpus.clone(),
+            },
             address_space_bytes: plan.address_space_bytes,
             open_files: plan.open_files,
+            groups: holding.groups.iter().map(Group::names).collect(),
         })?;
         let instance = Arc::new(Instance {
             plan,
@@ -154,6 +174,8 @@ impl Instance {
             stderr,
             guard_pid: guard.pid(),
             guard: RwLock::new(Some(guard)),
+            held: holding.held.clone(),
+            holding: Mutex::new(holding),
             state: Mutex::default(),
             stopping: Mutex::new(None),
         });
@@ -290,6 +312,7 @@ impl Instance {
         if let Some(mut guard) = guard {
             guard.reap(if gone { KILL_TIME } else { Duration::ZERO });
         }
+        lock(&self.holding).groups.clear();
         let _ = self.hooks(When::AfterStop);
         self.trim_logs();
         let how = match (gone, over, orderly) {

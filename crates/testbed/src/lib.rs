@@ -26,6 +26,7 @@ mod readiness;
 mod realtime;
 mod running;
 mod sampler;
+pub mod shares;
 mod start;
 mod start_error;
 pub mod template;

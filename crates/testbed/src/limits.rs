@@ -11,6 +11,7 @@ use std::io;
 
 use pubgauge_driver::Resource;
 
+pub(crate) use available::cgroup_paths;
 pub use available::{Available, available};
 
 /// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers: 17 to

@@ -18,7 +18,11 @@ pub struct OwnedFolder {
     /// Holds the lock by being open.
     _lock: File,
     in_place: bool,
+    remove: Remove,
 }
+
+/// How a folder is removed.
+type Remove = fn(&Path) -> io::Result<()>;
 
 impl OwnedFolder {
     /// Makes a folder `PREFIX` + random letters in `parent`, for this user only. Folders with this
@@ -27,7 +31,16 @@ impl OwnedFolder {
     /// # Errors
     /// If it cannot be made or locked.
     pub fn create(parent: &Path, prefix: &str) -> io::Result<Self> {
-        sweep(parent, prefix);
+        Self::create_removed_by(parent, prefix, |path| std::fs::remove_dir_all(path))
+    }
+
+    /// The same for a folder that is removed, also where an earlier process left it, by `remove`.
+    pub(crate) fn create_removed_by(
+        parent: &Path,
+        prefix: &str,
+        remove: Remove,
+    ) -> io::Result<Self> {
+        sweep(parent, prefix, remove);
         loop {
             let path = tempfile::Builder::new()
                 .prefix(prefix)
@@ -48,6 +61,7 @@ impl OwnedFolder {
                         path,
                         _lock: lock,
                         in_place: false,
+                        remove,
                     });
                 }
                 _ => {}
@@ -76,14 +90,14 @@ impl Drop for OwnedFolder {
     fn drop(&mut self) {
         if !self.in_place {
             // What cannot be removed now is swept later.
-            let _ = std::fs::remove_dir_all(&self.path);
+            let _ = (self.remove)(&self.path);
         }
     }
 }
 
 /// Removes the folders in `parent` whose name begins with `prefix`, that are this user's and whose
 /// process is provably gone.
-fn sweep(parent: &Path, prefix: &str) {
+fn sweep(parent: &Path, prefix: &str, remove: Remove) {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return;
     };
@@ -100,7 +114,7 @@ fn sweep(parent: &Path, prefix: &str) {
         if ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // Its systems may be ending this very moment: what they still write in the way of
             // the removal is removed the next time.
-            let _ = std::fs::remove_dir_all(&path);
+            let _ = remove(&path);
         }
     }
 }

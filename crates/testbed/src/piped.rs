@@ -71,6 +71,7 @@ impl Piped {
             cpus: Vec::new(),
             address_space_bytes: None,
             open_files: None,
+            groups: Vec::new(),
         })?;
         let piped = Piped {
             guard: Mutex::new(guard),

@@ -14,6 +14,7 @@ use crate::instance::{Instance, Plan, Stopped, Way, run_hooks};
 use crate::ports::Held;
 use crate::procfs;
 use crate::readiness::{NotReady, Readiness};
+use crate::shares;
 use crate::start_error::StartError;
 
 /// A system that serves. It is stopped, and its folder removed, when this is dropped.
@@ -62,6 +63,8 @@ pub struct Record {
     pub env: BTreeMap<String, String>,
     /// The configuration files as they were written, by path in the private folder.
     pub files: BTreeMap<String, String>,
+    /// What became of the share of the machine that it was to have.
+    pub share: shares::Held,
     /// Seconds from the start to readiness.
     pub start_s: f64,
 }
@@ -157,6 +160,7 @@ impl Running {
         run_hooks(&life.plan, When::BeforeStart, true).map_err(hook_error)?;
         drop(life.held.take());
         life.instance = Instance::start(life.plan.clone(), folder, true).map_err(failed)?;
+        self.record.share = life.instance.held.clone();
         self.ready(skip).map_err(|failure| match failure {
             NotReady::Ended(what) => StartError::Ended {
                 what,

@@ -18,6 +18,7 @@ use crate::ports::{self, Ports};
 use crate::readiness::{NotReady, ProbeFn, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::running::{Life, Record, Running};
+use crate::shares::{Held, Share};
 use crate::start_error::StartError;
 use crate::template::{DOMAIN, fill, names};
 
@@ -213,6 +214,8 @@ impl Testbed {
             cpus: system.limits.cpus.clone(),
             address_space_bytes: system.limits.address_space_mib.map(|mib| mib << 20),
             open_files: system.limits.open_files,
+            share: Share::of(&system.limits),
+            share_env: system.limits.env.clone().into_iter().collect(),
             hooks,
             stop: system.stop.clone(),
         };
@@ -232,6 +235,7 @@ impl Testbed {
                 command: command.clone(),
                 error,
             })?;
+        record.share = instance.held.clone();
         let readiness = Readiness {
             system: name(),
             driver: system.driver.clone(),
@@ -346,7 +350,22 @@ fn record(system: &SystemFile) -> Record {
         system: system.name.clone(),
         variant: system.default_variant.clone(),
         driver: system.driver.clone(),
+        share: not_started(system),
         ..Record::default()
+    }
+}
+
+/// What became of the share of a system of which nothing is started; of others the start tells.
+fn not_started(system: &SystemFile) -> Held {
+    let why = match system.kind {
+        _ if Share::of(&system.limits).is_none() => return Held::default(),
+        Kind::Library => "the system works inside the client",
+        Kind::External => "pubgauge did not start the system",
+        _ => return Held::default(),
+    };
+    Held {
+        not_held: vec![format!("cores and memory: {why}")],
+        ..Held::default()
     }
 }
 

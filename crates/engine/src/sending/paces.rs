@@ -27,8 +27,15 @@ const WINDOW_AGAIN: Nanos = 50_000;
 impl Sending {
     /// Hands over what is due; when the next message is due ([`Nanos::MAX`]: none is, or all
     /// wait for the system; now or earlier: at once).
+    ///
+    /// Scheduled messages are gathered: those that fall due within [`Assignment::pacing_within`] of
+    /// the first leave together, whatever else wakes the worker meanwhile.
+    ///
+    /// [`Assignment::pacing_within`]: crate::assignment::Assignment::pacing_within
     pub fn send_due(&mut self, fleet: &mut dyn Fleet) -> Nanos {
+        let gathering = self.pacing_within > 0 && self.clock.now() < self.leave_at;
         let mut next = Nanos::MAX;
+        let mut leave_at = Nanos::MAX;
         for index in 0..self.senders.len() {
             // Out of its place while it works, because it shares `self` with `hand_over`.
             let (mut pace, sender) = {
@@ -39,7 +46,17 @@ impl Sending {
                 )
             };
             let due = match &mut pace {
-                Pace::Due(ahead) => self.send_scheduled(fleet, index, ahead),
+                Pace::Due(_) if gathering => self.leave_at,
+                Pace::Due(ahead) => {
+                    let at = match self.send_scheduled(fleet, index, ahead) {
+                        Nanos::MAX => Nanos::MAX,
+                        0 => 0,
+                        // What is due before the end of the measurement leaves before it ends.
+                        due => due.saturating_add(self.pacing_within).min(sender.2),
+                    };
+                    leave_at = leave_at.min(at);
+                    at
+                }
                 Pace::FlatOut { .. } => self.send_flat_out(fleet, index, sender, &mut pace),
                 Pace::PingPong { idle, asked } => {
                     self.send_questions(fleet, index, sender, idle, asked)
@@ -48,9 +65,20 @@ impl Sending {
             self.senders[index].pace = pace;
             next = next.min(due);
         }
+        if !gathering {
+            self.leave_at = leave_at;
+        }
         next
     }
 
+    /// Hands over what is due, gathered or not.
+    pub fn send_last(&mut self, fleet: &mut dyn Fleet) {
+        self.leave_at = 0;
+        self.send_due(fleet);
+    }
+
+    /// Hands over what is due of a schedule; when the next message is due, 0 if some may be left that
+    /// is due already.
     fn send_scheduled(
         &mut self,
         fleet: &mut dyn Fleet,
@@ -105,7 +133,7 @@ impl Sending {
                 now = self.clock.now();
             }
         }
-        now
+        0
     }
 
     /// Hands over a scheduled message; false if it must wait.

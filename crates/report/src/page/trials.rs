@@ -142,6 +142,9 @@ pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
             "<details><summary>Trials of {}</summary>",
             escape(name)
         );
+        for words in limits(workload) {
+            let _ = writeln!(out, "<p>{}</p>", escape(&words));
+        }
         begin(out, &format!("Trials of {name}"), &[], &OF_TRIALS);
         for (label, trial) in trials(workload) {
             row(out, label, trial, &[], &OF_TRIALS, trial);
@@ -174,6 +177,31 @@ pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
         out.push_str("</details>\n");
     }
     out.push_str("</section>\n");
+}
+
+/// What the study limited systems to, and what could not be held.
+fn limits(workload: &Workload<'_>) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for (label, limits) in trials(workload).filter_map(|(l, t)| Some((l, t.limits.as_ref()?))) {
+        let by = |how: &Option<String>| how.clone().unwrap_or("not held".into());
+        let cores = limits
+            .cores
+            .map(|cores| format!("{cores} cores ({})", by(&limits.cores_by)));
+        let memory = limits
+            .memory_bytes
+            .map(|b| format!("{} of memory ({})", units::bytes(b), by(&limits.memory_by)));
+        let parts: Vec<String> = cores.into_iter().chain(memory).collect();
+        let mut words = format!("{label}: each instance had {} at most", parts.join(" and "));
+        match &limits.not_held[..] {
+            [] => {}
+            not => words.push_str(&format!("; not held as asked: {}", not.join("; "))),
+        }
+        words.push('.');
+        if !told.contains(&words) {
+            told.push(words);
+        }
+    }
+    told
 }
 
 /// All trials of a workload, each with its cell's label.

@@ -452,6 +452,75 @@ fn a_late_client() {
 }
 
 #[test]
+fn a_system_at_the_end_of_its_share_is_the_limit() {
+    // Half a core of eight, used up: workers that wait for a processor do not change that.
+    let mut t = flat_out();
+    t.system_cpu_s = Some(0.49 * t.duration_s);
+    t.worker_load.subscribers_running = 0.5;
+    t.worker_load.subscribers_waiting = 0.45;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
+    let limits = crate::model::HeldLimits {
+        cores: Some(0.5),
+        cores_by_quota: true,
+        ..Default::default()
+    };
+    t.limits = Some(limits.clone());
+    expect(&t, &here(), Status::Valid, "");
+    // A share that only affinity holds says nothing of what the system could have had.
+    t.limits = Some(crate::model::HeldLimits {
+        cores_by_quota: false,
+        ..limits
+    });
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
+}
+
+#[test]
+fn lateness_that_was_asked_for() {
+    // A busy publisher that gathers: latency is mostly the span.
+    let mut t = calm();
+    t.worker_load.publishers_running = 0.6;
+    t.send_lag_ns = distribution(100_000, MS / 2, MS);
+    t.latency_ns = distribution(100_000, 7 * MS / 10, 2 * MS);
+    t.circumstances = here();
+    let gathered = |span| Circumstances {
+        pacing_within_ns: span,
+        ..here()
+    };
+    expect(&t, &here(), Status::ClientBound, "half of all messages");
+    expect(&t, &gathered(MS), Status::Valid, "");
+    // Later than was asked for.
+    t.send_lag_ns.p50 = Some(5 * MS / 4);
+    expect(
+        &t,
+        &gathered(MS),
+        Status::ClientBound,
+        "more than 250.0 µs late (beyond the 1.0 ms",
+    );
+
+    let mut t = calm();
+    t.worker_load.publishers_running = 0.6;
+    t.send_lag_ns.p99 = Some(10 * MS);
+    expect(&t, &gathered(10 * MS), Status::Valid, "");
+    t.send_lag_ns.p99 = Some(13 * MS);
+    expect(
+        &t,
+        &gathered(10 * MS),
+        Status::ClientBound,
+        "the tail is the client's own",
+    );
+}
+
+#[test]
 fn an_unsteady_rate() {
     let mut t = flat_out();
     t.duration_s = 10.0;

@@ -80,6 +80,7 @@ fn perform(
         clock,
         workers,
         mark,
+        pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
         // As between processes, which must change nothing.

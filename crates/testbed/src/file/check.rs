@@ -6,6 +6,7 @@ use pubgauge_conformance::check_names;
 use pubgauge_driver::Capability;
 
 use super::{Kind, SystemFile, spelling_hint};
+use crate::shares::{MIN_CORES, MIN_MEMORY_MIB};
 use crate::template;
 
 /// Whether this is `CHECK` or `CHECK:SETTINGS` of the conformance suite.
@@ -131,6 +132,34 @@ impl SystemFile {
                 format!("files-per-client = {each} is not a number from 1 to 100"),
                 None,
                 Some("files-per-client".into()),
+            ));
+        }
+        let cores = self.limits.cores.unwrap_or(1.0);
+        if !(MIN_CORES..=4096.0).contains(&cores) {
+            return Err(Fault::new(
+                format!("cores = {cores} is not a number from {MIN_CORES} to 4096"),
+                None,
+                Some("cores".into()),
+            ));
+        }
+        for (name, text) in &self.limits.env {
+            let markers = ["{cores}", "{memory-mib}"];
+            if markers.iter().filter(|m| text.contains(**m)).count() != 1 {
+                return Err(Fault::new(
+                    format!(
+                        "limits.env.{name} = {text:?} must hold one of {{cores}} and {{memory-mib}}"
+                    ),
+                    None,
+                    Some(name.clone()),
+                ));
+            }
+        }
+        let mib = self.limits.memory_mib.unwrap_or(MIN_MEMORY_MIB);
+        if !(MIN_MEMORY_MIB..=1 << 30).contains(&mib) {
+            return Err(Fault::new(
+                format!("memory-mib = {mib} is not a number from {MIN_MEMORY_MIB} on"),
+                None,
+                Some("memory-mib".into()),
             ));
         }
         for port in &self.ready.tcp {

@@ -183,8 +183,8 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
 fn cgroups(controller: &str) -> Vec<PathBuf> {
     let membership = read("/proc/self/cgroup").unwrap_or_default();
     let mut folders = Vec::new();
-    for (root, path) in cgroup_paths(&membership, controller) {
-        let own = Path::new(&root).join(path.trim_start_matches('/'));
+    for (root, path) in cgroup_paths(&membership, controller, Path::new("/sys/fs/cgroup")) {
+        let own = root.join(path.trim_start_matches('/'));
         // A container may not see the folders above its own, nor its own under its full name.
         folders.extend(
             own.ancestors()
@@ -196,8 +196,12 @@ fn cgroups(controller: &str) -> Vec<PathBuf> {
 }
 
 /// Where the hierarchies begin that bound `controller`, and the process's place in them: the
-/// unified one (`0::/a/b`), and the controller's own (`4:memory:/a/b`).
-fn cgroup_paths(membership: &str, controller: &str) -> Vec<(String, String)> {
+/// unified one (`0::/a/b`), and the controller's own (`4:memory:/a/b`), all mounted below `mount`.
+pub(crate) fn cgroup_paths(
+    membership: &str,
+    controller: &str,
+    mount: &Path,
+) -> Vec<(PathBuf, String)> {
     let mut paths = Vec::new();
     for line in membership.lines() {
         let mut fields = line.splitn(3, ':');
@@ -206,9 +210,9 @@ fn cgroup_paths(membership: &str, controller: &str) -> Vec<(String, String)> {
             continue;
         };
         if controllers.is_empty() {
-            paths.push(("/sys/fs/cgroup".to_owned(), path.to_owned()));
+            paths.push((mount.to_owned(), path.to_owned()));
         } else if controllers.split(',').any(|c| c == controller) {
-            paths.push((format!("/sys/fs/cgroup/{controller}"), path.to_owned()));
+            paths.push((mount.join(controller), path.to_owned()));
         }
     }
     paths
@@ -256,14 +260,15 @@ mod tests {
 
     #[test]
     fn where_cgroups_stand() {
-        let paths = cgroup_paths("4:memory,x:/a/b\n3:cpu:/c\n0::/user.slice/d\n", "memory");
+        let membership = "4:memory,x:/a/b\n3:cpu:/c\n0::/user.slice/d\n";
+        let paths = cgroup_paths(membership, "memory", Path::new("/sys/fs/cgroup"));
         let expected = [
             ("/sys/fs/cgroup/memory", "/a/b"),
             ("/sys/fs/cgroup", "/user.slice/d"),
         ];
         assert_eq!(
             paths,
-            expected.map(|(root, path)| (root.to_owned(), path.to_owned()))
+            expected.map(|(root, path)| (PathBuf::from(root), path.to_owned()))
         );
     }
 

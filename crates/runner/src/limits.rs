@@ -1,0 +1,138 @@
+//! Held shares of the machine: what each instance of the system gets, and where the client runs.
+
+use pubgauge_results::model::HeldLimits;
+use pubgauge_testbed::shares::{Held, Share, apart};
+use pubgauge_testbed::{Kind, SystemFile, usable_cpus};
+
+use crate::trial::Client;
+
+/// How a trial shares the machine between system and client.
+pub struct Shared {
+    share: Share,
+    /// Processors for the client's workers, in turn; empty: the scheduler chooses.
+    pub pin: Vec<usize>,
+    clients_apart: bool,
+    /// Why the client is not kept off the system's processors.
+    together: Option<String>,
+}
+
+impl Shared {
+    /// Writes a share into the system's file, above what that says itself. Where there are enough
+    /// processors, the system's instances together and the client's workers get some of their own.
+    pub fn new(system: &mut SystemFile, share: Share, client: &Client, instances: u32) -> Shared {
+        let limits = &mut system.limits;
+        limits.cores = share.cores.or(limits.cores);
+        limits.memory_mib = share.memory_bytes.map(|b| b >> 20).or(limits.memory_mib);
+        let mut shared = Shared {
+            share: Share::of(limits),
+            pin: client.pin.clone(),
+            clients_apart: false,
+            together: None,
+        };
+        let started = matches!(system.kind, Kind::Process | Kind::Builtin);
+        // What the user or the file has placed stays there.
+        let placed = !shared.pin.is_empty() || !limits.cpus.is_empty();
+        let Some(cores) = shared.share.cores.filter(|_| started && !placed) else {
+            return shared;
+        };
+        let workers = (client.workers.publishers + client.workers.subscribers) as usize;
+        let usable = usable_cpus();
+        let all = cores * f64::from(instances.max(1));
+        match apart(&usable, all, workers) {
+            Some((own, clients)) => {
+                limits.cpus = own;
+                shared.pin = clients;
+                shared.clients_apart = true;
+            }
+            None => {
+                shared.together = Some(format!(
+                    "the client off the system's processors: {} are too few for {all} cores \
+                     and {workers} workers",
+                    usable.len()
+                ));
+            }
+        }
+        shared
+    }
+
+    /// What became of it, for the trial; `None` if nothing was asked for.
+    pub fn held(&self, held: &Held) -> Option<HeldLimits> {
+        (!self.share.is_none()).then(|| HeldLimits {
+            cores: self.share.cores,
+            cores_by: held.cores_by.clone(),
+            cores_by_quota: held.cores_by_quota,
+            memory_bytes: self.share.memory_bytes,
+            memory_by: held.memory_by.clone(),
+            clients_apart: self.clients_apart,
+            not_held: held
+                .not_held
+                .iter()
+                .chain(&self.together)
+                .cloned()
+                .collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mosquitto() -> SystemFile {
+        let catalog = pubgauge_testbed::Catalog::load(&[]).expect("sound");
+        catalog.get("mosquitto").expect("known")
+    }
+
+    #[test]
+    fn a_share_is_asked_for_and_what_became_of_it_is_told() {
+        let mut system = mosquitto();
+        let nothing = Shared::new(&mut system, Share::default(), &Client::default(), 1);
+        assert_eq!(
+            (nothing.held(&Held::default()), nothing.pin),
+            (None, vec![])
+        );
+        assert!(system.limits.cores.is_none() && system.limits.cpus.is_empty());
+
+        // More processors than any machine has: nobody is kept apart, and that is said.
+        let share = Share {
+            cores: Some(4096.0),
+            memory_bytes: Some(64 << 20),
+        };
+        let shared = Shared::new(&mut system, share, &Client::default(), 1);
+        assert_eq!(
+            (system.limits.cores, system.limits.memory_mib),
+            (Some(4096.0), Some(64))
+        );
+        let held = Held {
+            memory_by: Some("cgroup".into()),
+            not_held: vec!["4096 cores: why".into()],
+            ..Held::default()
+        };
+        let told = shared.held(&held).expect("asked for");
+        assert_eq!(told.memory_by.as_deref(), Some("cgroup"));
+        assert_eq!((told.not_held.len(), told.clients_apart), (2, false));
+        assert!(told.not_held[1].contains("too few for 4096 cores and 2 workers"));
+    }
+
+    #[test]
+    fn who_has_a_place_keeps_it() {
+        let share = Share {
+            cores: Some(0.1),
+            memory_bytes: None,
+        };
+        let client = Client {
+            pin: vec![0],
+            ..Client::default()
+        };
+        let mut system = mosquitto();
+        let shared = Shared::new(&mut system, share, &client, 1);
+        assert_eq!(
+            (&shared.pin[..], &system.limits.cpus[..]),
+            (&[0][..], &[][..])
+        );
+        assert_eq!(
+            shared.held(&Held::default()).expect("asked for").not_held,
+            [""; 0]
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Held shares of the machine: so much processor time and memory for each instance of a system, so
+//! that a second one on a machine is like a second host.
+//!
+//! A share is held by a control group of the kernel, version 2 or 1, where one may be made below or
+//! around pubgauge's own: processor time as a quota for each period of 10 ms, memory as a limit
+//! without swap. Where that is not possible, processor time is held by affinity to as many
+//! processors, rounded up, and both by the system's own settings where its file names some. What
+//! was not possible is said ([`Held::not_held`]).
+//!
+//! The group is made before the system starts; the system enters it before `execve`, and its
+//! descendants inherit it. The guard removes it when the last of them is gone, however pubgauge
+//! ended. A group that was left because the guard was killed too is locked by nobody, and the next
+//! pubgauge removes it ([`crate::OwnedFolder`]); one with processes in it cannot be removed.
+
+mod cgroup;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::file::Limits;
+use cgroup::Cgroups;
+pub(crate) use cgroup::Group;
+
+/// Smallest share of processor time: the kernel takes no quota below 1 ms, and a period has 10 ms.
+pub const MIN_CORES: f64 = 0.1;
+/// Smallest share of memory, in MiB.
+pub const MIN_MEMORY_MIB: u64 = 4;
+/// Length of the periods in which a share of processor time is given, in microseconds.
+pub const PERIOD_US: u64 = 10_000;
+
+/// What an instance is to have at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// Processors' worth of time; [`MIN_CORES`] and more.
+    pub cores: Option<f64>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Share {
+    /// The share that a system's file, or the study, gives each of its instances.
+    pub fn of(limits: &Limits) -> Share {
+        Share {
+            cores: limits.cores,
+            memory_bytes: limits.memory_mib.map(|mib| mib << 20),
+        }
+    }
+
+    /// Whether nothing is to be held.
+    pub fn is_none(&self) -> bool {
+        *self == Share::default()
+    }
+}
+
+/// What became of a share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Held {
+    /// How processor time is held, in words; `None`: it is not.
+    pub cores_by: Option<String>,
+    /// Whether the kernel holds it as a quota.
+    pub cores_by_quota: bool,
+    /// How memory is held, in words; `None`: it is not.
+    pub memory_by: Option<String>,
+    /// What could not be held as it was asked for, and why.
+    pub not_held: Vec<String>,
+    /// The control groups.
+    #[serde(skip)]
+    pub groups: Vec<PathBuf>,
+}
+
+/// A share in force, until it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Holding {
+    pub held: Held,
+    /// Processors to stay on instead of a quota; empty: no such need.
+    pub cpus: Vec<usize>,
+    /// The system's own settings, for what the kernel does not hold.
+    pub env: Vec<(String, String)>,
+    pub groups: Vec<Group>,
+}
+
+/// Holds a share as well as possible here. `usable` are the processors there are, the system is
+/// bound to `bound` already (empty: to none), `env` are its own settings as templates.
+pub(crate) fn hold(
+    share: &Share,
+    usable: &[usize],
+    bound: &[usize],
+    env: impl IntoIterator<Item = (String, String)>,
+) -> Holding {
+    hold_by(&Cgroups::here(), share, usable, bound, env)
+}
+
+fn hold_by(
+    cgroups: &Cgroups,
+    share: &Share,
+    usable: &[usize],
+    bound: &[usize],
+    env: impl IntoIterator<Item = (String, String)>,
+) -> Holding {
+    let mut holding = Holding::default();
+    if share.is_none() {
+        return holding;
+    }
+    let tries = cgroups.hold(share, &mut holding.groups);
+    let held = &mut holding.held;
+    held.groups = holding.groups.iter().map(|g| g.path().to_owned()).collect();
+    let whole = share.cores.map(|cores| cores.ceil() as usize);
+    let own: Vec<(String, String)> = env.into_iter().collect();
+    let mut by_itself = |marker: &str, value: String| {
+        let of_it = own.iter().filter(|(_, text)| text.contains(marker));
+        let filled = of_it.map(|(name, text)| (name.clone(), text.replace(marker, &value)));
+        let filled: Vec<(String, String)> = filled.collect();
+        let words: Vec<String> = filled.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        holding.env.extend(filled);
+        words
+    };
+    if let (Some(asked), Some(whole)) = (share.cores, whole) {
+        match tries.cores {
+            Ok(how) => {
+                held.cores_by = Some(how);
+                held.cores_by_quota = true;
+            }
+            Err(why) => {
+                let mut ways = by_itself("{cores}", whole.to_string());
+                if bound.is_empty() && whole < usable.len() {
+                    holding.cpus = usable[usable.len() - whole..].to_vec();
+                }
+                let cpus = if bound.is_empty() {
+                    &holding.cpus
+                } else {
+                    bound
+                };
+                if !cpus.is_empty() {
+                    let cpus = crate::realtime::list(cpus);
+                    ways.insert(0, format!("affinity to processors {cpus}"));
+                }
+                let instead = match ways.is_empty() {
+                    true => String::new(),
+                    false => format!("; instead {}", ways.join(", ")),
+                };
+                held.not_held
+                    .push(format!("{asked} cores as a quota: {why}{instead}"));
+                held.cores_by = (!ways.is_empty()).then(|| ways.join(", "));
+            }
+        }
+    }
+    if let Some(bytes) = share.memory_bytes {
+        match tries.memory {
+            Ok(how) => held.memory_by = Some(how),
+            Err(why) => {
+                let ways = by_itself("{memory-mib}", (bytes >> 20).to_string());
+                let instead = match ways.is_empty() {
+                    true => String::new(),
+                    false => format!("; instead {}", ways.join(", ")),
+                };
+                held.not_held
+                    .push(format!("{} MiB of memory: {why}{instead}", bytes >> 20));
+                held.memory_by = (!ways.is_empty()).then(|| ways.join(", "));
+            }
+        }
+    }
+    holding
+}
+
+/// How a share would be held here, as far as can be told without making anything: as [`Held`].
+pub fn foresee(share: &Share) -> Held {
+    Cgroups::here().foresee(share)
+}
+
+/// Parts processors between a system with a share of `cores` and `workers` of the client, each of
+/// which wants one of its own: (the system's, the client's); `None` if there are not enough.
+pub fn apart(usable: &[usize], cores: f64, workers: usize) -> Option<(Vec<usize>, Vec<usize>)> {
+    let whole = cores.ceil() as usize;
+    if usable.len() < whole.saturating_add(workers.max(1)) {
+        return None;
+    }
+    let (clients, system) = usable.split_at(usable.len() - whole);
+    Some((system.to_vec(), clients.to_vec()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! Control groups of the kernel, version 1 (`Documentation/admin-guide/cgroup-v1`) and version 2
+//! (`Documentation/admin-guide/cgroup-v2.rst`).
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Access, access};
+
+use super::{Held, PERIOD_US, Share};
+use crate::limits::cgroup_paths;
+use crate::owned::OwnedFolder;
+
+/// Beginning of the names of groups.
+const PREFIX: &str = "pubgauge-";
+
+/// The control groups of this machine, as this process sees them.
+pub(super) struct Cgroups {
+    /// Where they are mounted.
+    root: PathBuf,
+    /// Which ones this process is in: `/proc/self/cgroup`.
+    membership: String,
+}
+
+/// A group, removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Group {
+    folder: OwnedFolder,
+}
+
+impl Group {
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its folder, and the file through which a process enters it, for system calls.
+    pub fn names(&self) -> [CString; 2] {
+        let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+        [name(self.path()), name(&self.path().join("cgroup.procs"))]
+    }
+}
+
+/// How each part of a share is held, or why it is not.
+pub(super) struct Tries {
+    pub cores: Result<String, String>,
+    pub memory: Result<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// One part of a share: the controller that holds it, and what is written where.
+struct Part {
+    controller: &'static str,
+    version: Version,
+    /// The group to make one below.
+    parent: PathBuf,
+}
+
+impl Cgroups {
+    pub fn here() -> Cgroups {
+        Cgroups {
+            root: "/sys/fs/cgroup".into(),
+            membership: std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn at(root: &Path, membership: &str) -> Cgroups {
+        Cgroups {
+            root: root.to_owned(),
+            membership: membership.to_owned(),
+        }
+    }
+
+    /// Makes the groups that hold a share.
+    pub fn hold(&self, share: &Share, groups: &mut Vec<Group>) -> Tries {
+        let mut one = |controller| {
+            let part = self.part(controller, share)?;
+            part.hold(share, groups)
+        };
+        Tries {
+            cores: one("cpu"),
+            memory: one("memory"),
+        }
+    }
+
+    /// How a share would be held.
+    pub fn foresee(&self, share: &Share) -> Held {
+        let mut held = Held::default();
+        if share.cores.is_some() {
+            match self.part("cpu", share) {
+                Ok(part) => {
+                    held.cores_by = Some(part.words());
+                    held.cores_by_quota = true;
+                }
+                Err(why) => held.not_held.push(format!("cores as a quota: {why}")),
+            }
+        }
+        if share.memory_bytes.is_some() {
+            match self.part("memory", share) {
+                Ok(part) => held.memory_by = Some(part.words()),
+                Err(why) => held.not_held.push(format!("memory: {why}")),
+            }
+        }
+        held
+    }
+
+    /// Where a group with this controller may be made.
+    fn part(&self, controller: &'static str, share: &Share) -> Result<Part, String> {
+        if let Some(parent) = self.version_one(controller) {
+            return writable(&parent, &[]).map(|()| Part {
+                controller,
+                version: Version::One,
+                parent,
+            });
+        }
+        self.version_two(controller, share).map(|parent| Part {
+            controller,
+            version: Version::Two,
+            parent,
+        })
+    }
+
+    /// The own group in the hierarchy of a controller of version 1.
+    fn version_one(&self, controller: &str) -> Option<PathBuf> {
+        let (root, own) = cgroup_paths(&self.membership, controller, &self.root)
+            .into_iter()
+            .find(|(root, _)| *root != self.root)?;
+        // A container may not see its own group under its full name.
+        let own = root.join(own.trim_start_matches('/'));
+        own.ancestors()
+            .take_while(|folder| folder.starts_with(&root))
+            .find(|folder| folder.join("cgroup.procs").exists())
+            .map(Path::to_path_buf)
+    }
+
+    /// The nearest group of version 2, the own one or one around it, that hands on all controllers
+    /// that the share needs; else this one.
+    fn version_two(&self, controller: &str, share: &Share) -> Result<PathBuf, String> {
+        let unified = [self.root.clone(), self.root.join("unified")]
+            .into_iter()
+            .find(|root| root.join("cgroup.controllers").exists())
+            .ok_or_else(|| format!("no control group with `{controller}` is mounted"))?;
+        let own = cgroup_paths(&self.membership, controller, &self.root)
+            .into_iter()
+            .find(|(root, _)| *root == self.root)
+            .map(|(_, own)| unified.join(own.trim_start_matches('/')))
+            .unwrap_or_else(|| unified.clone());
+        let hands_on = |folder: &Path, controller: &str| {
+            let text = std::fs::read_to_string(folder.join("cgroup.subtree_control"));
+            text.is_ok_and(|text| text.split_whitespace().any(|word| word == controller))
+        };
+        let around = || {
+            own.ancestors()
+                .take_while(|folder| folder.starts_with(&unified))
+                .filter(|folder| hands_on(folder, controller))
+        };
+        let needed = [
+            share.cores.map(|_| "cpu"),
+            share.memory_bytes.map(|_| "memory"),
+        ];
+        // A process is in one group of this version: both parts must be held by the same one.
+        let all = |folder: &&Path| needed.iter().flatten().all(|other| hands_on(folder, other));
+        let mut why = format!(
+            "no control group around this process hands on `{controller}` \
+             (cgroup.subtree_control below {})",
+            unified.display()
+        );
+        for folder in around().filter(all) {
+            match writable(folder, &["cgroup.procs"]) {
+                Ok(()) => return Ok(folder.to_owned()),
+                Err(refused) => why = refused,
+            }
+        }
+        Err(why)
+    }
+}
+
+/// Whether groups may be made in a folder, and processes be moved in and out of its files `names`.
+fn writable(folder: &Path, names: &[&str]) -> Result<(), String> {
+    let files = names.iter().map(|name| folder.join(name));
+    for path in std::iter::once(folder.to_owned()).chain(files) {
+        access(&path, Access::WRITE_OK).map_err(|errno| refused(&path, &io::Error::from(errno)))?;
+    }
+    Ok(())
+}
+
+fn refused(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+impl Part {
+    fn words(&self) -> String {
+        match (self.controller, self.version) {
+            ("cpu", Version::One) => "cgroup version 1, a quota for each 10 ms".into(),
+            ("cpu", Version::Two) => "cgroup version 2, a quota for each 10 ms".into(),
+            (_, Version::One) => "cgroup version 1".into(),
+            (_, Version::Two) => "cgroup version 2".into(),
+        }
+    }
+
+    /// What is written where; what need not be there comes last, with `false`.
+    fn files(&self, share: &Share) -> Vec<(&'static str, String, bool)> {
+        let quota = share
+            .cores
+            .map_or(0, |cores| (cores * PERIOD_US as f64).round() as u64);
+        let bytes = share.memory_bytes.unwrap_or(0).to_string();
+        match (self.controller, self.version) {
+            ("cpu", Version::One) => vec![
+                ("cpu.cfs_period_us", PERIOD_US.to_string(), true),
+                ("cpu.cfs_quota_us", quota.to_string(), true),
+            ],
+            ("cpu", Version::Two) => vec![("cpu.max", format!("{quota} {PERIOD_US}"), true)],
+            (_, Version::One) => vec![
+                ("memory.limit_in_bytes", bytes.clone(), true),
+                // Memory and swap together: no swap, where the kernel counts it.
+                ("memory.memsw.limit_in_bytes", bytes, false),
+            ],
+            (_, Version::Two) => vec![
+                ("memory.max", bytes, true),
+                ("memory.swap.max", "0".into(), false),
+            ],
+        }
+    }
+
+    fn hold(&self, share: &Share, groups: &mut Vec<Group>) -> Result<String, String> {
+        let wanted = match self.controller {
+            "cpu" => share.cores.is_some(),
+            _ => share.memory_bytes.is_some(),
+        };
+        if !wanted {
+            return Err("not asked for".into());
+        }
+        // Of version 2 one group holds both.
+        let known = |group: &&Group| {
+            self.version == Version::Two && group.path().parent() == Some(&*self.parent)
+        };
+        let new = match groups.iter().find(known) {
+            Some(group) => return self.write(group, share),
+            None => OwnedFolder::create_removed_by(&self.parent, PREFIX, remove)
+                .map_err(|error| refused(&self.parent, &error))?,
+        };
+        let group = Group { folder: new };
+        let words = self.write(&group, share)?;
+        groups.push(group);
+        Ok(words)
+    }
+
+    fn write(&self, group: &Group, share: &Share) -> Result<String, String> {
+        for (name, text, required) in self.files(share) {
+            let path = group.path().join(name);
+            if let (Err(error), true) = (std::fs::write(&path, text), required) {
+                return Err(refused(&path, &error));
+            }
+        }
+        Ok(self.words())
+    }
+}
+
+/// Removes a group, and those that its processes made in it. Processes that are ending keep it for a
+/// moment.
+fn remove(group: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(group)?.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path())?;
+        }
+    }
+    for _ in 0..100 {
+        match std::fs::remove_dir(group) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            done => return done,
+        }
+    }
+    std::fs::remove_dir(group)
+}

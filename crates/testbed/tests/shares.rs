@@ -1,0 +1,149 @@
+//! Held shares of this machine's own kernel: in force while a system runs, and gone with it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pubgauge_testbed::{Running, SystemFile, Testbed, procfs};
+
+/// Two processes that never rest, one of them out of the other's sight.
+const BURNING: &str = r#"
+name = "burning"
+driver = "mqtt"
+[find]
+executables = ["/bin/sh"]
+[run]
+command = ["{exe}", "-c", "(setsid sh -c 'while :; do :; done' &); echo ready; while :; do :; done"]
+[ready]
+stdout-line = "ready"
+[stop]
+grace-s = 0.2
+[limits]
+cores = 0.2
+memory-mib = 64
+"#;
+
+fn start(scratch: &Path) -> Running {
+    let system = SystemFile::parse(BURNING, "burning.toml").expect("right");
+    let testbed = Testbed::new().expect("own program");
+    testbed.start(&system, None, scratch).expect("starts")
+}
+
+/// The groups of a running system; where this machine lets none be made, that must have been said.
+fn groups(running: &Running) -> Vec<PathBuf> {
+    let share = &running.record.share;
+    let told = share
+        .not_held
+        .iter()
+        .filter(|w| w.contains("cgroup") || w.contains("control group"));
+    assert_eq!(share.groups.is_empty(), told.count() == 2, "{share:?}");
+    share.groups.clone()
+}
+
+/// Processor time of all its processes.
+fn used(running: &Running) -> Duration {
+    let pids = running.pids();
+    assert_eq!(pids.len(), 2, "{pids:?}");
+    let of = |pid: &i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("alive");
+        let ns = text.split(' ').next().and_then(|ns| ns.parse().ok());
+        Duration::from_nanos(ns.expect("a number"))
+    };
+    pids.iter().map(of).sum()
+}
+
+fn gone(groups: &[PathBuf]) {
+    for group in groups {
+        assert!(!group.exists(), "{} is left", group.display());
+    }
+}
+
+#[test]
+fn a_share_is_in_force_for_all_processes_of_a_system() {
+    let scratch = tempfile::tempdir().unwrap();
+    let running = start(scratch.path());
+    let groups = groups(&running);
+    let mut told = Vec::new();
+    for group in &groups {
+        let inside = std::fs::read_to_string(group.join("cgroup.procs")).unwrap();
+        let mut inside: Vec<i32> = inside.lines().map(|pid| pid.parse().unwrap()).collect();
+        let mut all = running.pids();
+        inside.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(inside, all, "{}", group.display());
+        for name in [
+            "memory.max",
+            "memory.limit_in_bytes",
+            "cpu.max",
+            "cpu.cfs_quota_us",
+        ] {
+            let text = std::fs::read_to_string(group.join(name));
+            told.extend(text.map(|text| text.trim().to_owned()));
+        }
+    }
+    told.sort_unstable();
+    match &groups[..] {
+        [] => {}
+        [_] => assert_eq!(told, ["2000 10000", "67108864"]),
+        _ => assert_eq!(told, ["2000", "67108864"]),
+    }
+    if groups.is_empty() {
+        return;
+    }
+    // The time between is read wider than the processor time: the bound holds on a busy machine.
+    let (from, before) = (Instant::now(), used(&running));
+    loop {
+        let used = used(&running) - before;
+        let most = from.elapsed().mul_f64(0.2) + Duration::from_millis(20);
+        assert!(used <= most, "{used:?} in {:?}", from.elapsed());
+        if used > Duration::from_millis(200) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running.stop();
+    gone(&groups);
+}
+
+#[test]
+fn a_share_lasts_over_a_restart_and_goes_with_the_system() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut running = start(scratch.path());
+    let first = groups(&running);
+    running.kill();
+    gone(&first);
+    running.restart().expect("again");
+    let own = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let within = |text: String| text.lines().filter(|l| l.contains("/pubgauge-")).count();
+    assert_eq!(within(own(running.pid().unwrap())), first.len());
+    let second: Vec<PathBuf> = groups(&running);
+    drop(running);
+    gone(&second);
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_and_nothing_else() {
+    let scratch = tempfile::tempdir().unwrap();
+    let running = start(scratch.path());
+    let own = groups(&running);
+    let beside = |name: &'static str| own.iter().map(move |g| g.with_file_name(name));
+    let left: Vec<PathBuf> = beside("pubgauge-left-behind").collect();
+    let others: Vec<PathBuf> = beside("somebody-else-of-pubgauge-tests").collect();
+    for group in left.iter().chain(&others) {
+        std::fs::create_dir(group).unwrap();
+    }
+    let another = start(scratch.path());
+    let still: Vec<_> = others.iter().map(|group| group.is_dir()).collect();
+    others
+        .iter()
+        .for_each(|group| std::fs::remove_dir(group).unwrap());
+    assert!(still.iter().all(|there| *there));
+    gone(&left);
+    assert!(
+        own.iter().all(|group| group.is_dir()),
+        "one in use is not removed"
+    );
+    assert!(procfs::descendants(running.root_pid().unwrap()).len() == 2);
+    another.stop();
+    running.stop();
+    gone(&own);
+}
