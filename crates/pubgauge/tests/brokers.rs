@@ -246,6 +246,33 @@ fn two_brokers_that_run_already_are_one_system() {
     assert!(!place.at("three").exists());
 }
 
+/// Nobody watches the process of a broker that ran already: its connections tell.
+#[test]
+fn one_of_two_that_ran_already_is_killed_and_named() {
+    let place = Place::new();
+    let both = [Mosquitto::start(), Mosquitto::start()];
+    let address = format!("{}+{}", both[0].address(), both[1].address());
+    let mut args = vec!["run", "--on", &address, "--out", "run"];
+    args.extend(["--publishers", "2", "--topics", "2", "--subscribers", "2"]);
+    args.extend([
+        "--rate",
+        "200/s",
+        "--duration",
+        "100s",
+        "--warm-up",
+        "200ms",
+    ]);
+    let mut run = place.start(&args);
+    run.measures();
+    both.iter().for_each(|broker| works(broker.pid()));
+    both[1].signal(libc::SIGKILL);
+    run.ends_within(Duration::from_secs(20)).exits(2);
+    place.is_clean();
+    let trial = place.trial("run");
+    is_broken(&trial, &["all 2 connections to broker 2 of 2 were lost"]);
+    assert!(count(&trial, "published") > 0, "what was measured is kept");
+}
+
 #[test]
 fn what_cannot_be_placed_is_said_where_it_stands() {
     let place = Place::new();

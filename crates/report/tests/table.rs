@@ -252,7 +252,10 @@ fn several_brokers_are_told_of() {
         "{name}: 2 brokers, each: clients 11 to 12, processor time 0.25 s to 0.50 s, memory 7.63 MiB"
     );
     assert!(text.contains(&sentence), "{text}");
-    assert!(!text.contains("MiB, busiest thread"), "nobody knows it:\n{text}");
+    assert!(
+        !text.contains("MiB, busiest thread"),
+        "nobody knows it:\n{text}"
+    );
     let page = pubgauge_report::page(&results, &logs);
     for shown in [
         "Its brokers",
