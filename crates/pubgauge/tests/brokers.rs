@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::servers::Mosquitto;
+use common::servers::{Mosquitto, free_port};
 use common::*;
 use serde_json::Value;
 
@@ -318,4 +318,39 @@ fn what_cannot_be_placed_is_said_where_it_stands() {
         "{}",
         done.out
     );
+}
+
+/// The same by the reference broker, over both versions of MQTT and with the handshakes of QoS 2.
+#[test]
+fn two_reference_brokers_that_run_already() {
+    let (place, homes) = (Place::new(), [Place::new(), Place::new()]);
+    let ports = homes.each_ref().map(|_| free_port());
+    let listen = ports.map(|port| format!("127.0.0.1:{port}"));
+    let mut servers = Vec::new();
+    for (home, listen) in homes.iter().zip(&listen) {
+        let mut server = home.start(&["serve", "reference-broker", "--listen", listen]);
+        server.until("a listener", || {
+            std::net::TcpStream::connect(listen).is_ok()
+        });
+        servers.push(server);
+    }
+    let address = listen.map(|listen| format!("mqtt://{listen}")).join("+");
+    let study = STUDY.replace("[topology]\nbrokers = 3\n", "");
+    for (version, qos) in [("3.1.1", "at-least-once"), ("5", "exactly-once")] {
+        let settings = format!(
+            "[[settings]]\nreliability = {qos:?}\nnative.mqtt.version = {version:?}\n[[workload]]"
+        );
+        place.write("study.toml", study.replace("[[workload]]", &settings));
+        place.run(&["run", "study.toml", "--on", &address, "--out", qos]);
+        place.is_clean();
+        let trial = place.trial(qos);
+        is_exact(&trial);
+        let of = |name: &str| {
+            brokers(&trial)
+                .iter()
+                .map(|b| count(b, name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("connections"), [5, 5]);
+    }
 }
