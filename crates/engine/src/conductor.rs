@@ -4,7 +4,7 @@ mod collecting;
 mod draining;
 mod hands;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -105,6 +105,8 @@ struct Conductor<'a> {
     epoch: Nanos,
     inbox: Inbox,
     hands: Vec<Hand>,
+    /// Broker by broker: its workers, and how many connections they have.
+    brokers: BTreeMap<u32, (Vec<usize>, u64)>,
     live: Live,
     /// Windows, flow by flow.
     tokens: Vec<Option<Tokens>>,
@@ -128,6 +130,7 @@ impl<'a> Conductor<'a> {
             epoch: spec.clock.now(),
             inbox,
             hands: Vec::new(),
+            brokers: BTreeMap::new(),
             live: Live::default(),
             tokens: Vec::new(),
             addresses: Vec::new(),
@@ -144,6 +147,9 @@ impl<'a> Conductor<'a> {
         conductor.tokens = tokens(spec, &assignments, &spread);
         for assignment in assignments {
             let role = assignment.role;
+            let broker = conductor.brokers.entry(assignment.broker).or_default();
+            broker.0.push(assignment.worker as usize);
+            broker.1 += assignment.devices.len() as u64;
             let outbox = Outbox::new(assignment.worker, sender.clone());
             let Some(target) = spec.targets.get(assignment.broker as usize) else {
                 conductor.hands.push(Hand::missing(role));
@@ -326,14 +332,26 @@ impl<'a> Conductor<'a> {
         observer.phase(phase, self.spec.clock.now());
     }
 
-    /// With every connection lost and none to be made again, nothing more can happen.
+    /// With every connection to a broker lost and none to be made again, nothing more can happen there.
     fn all_lost(&self) -> Option<String> {
         let traffic = matches!(self.phase, Phase::Prove | Phase::WarmUp | Phase::Measure);
-        let all = self.spec.brief.workload.devices.len() as u64;
         let for_good = self.spec.brief.workload.phases.reconnect_after.is_none();
-        let lost = self.live.lost;
-        (traffic && for_good && lost > 0 && lost == all)
-            .then(|| format!("all {all} connections were lost"))
+        if !traffic || !for_good || self.live.lost == 0 {
+            return None;
+        }
+        let lost = |hands: &[usize]| -> u64 {
+            let hands = hands.iter().filter_map(|hand| self.hands.get(*hand));
+            hands.map(|hand| hand.counters.lost).sum()
+        };
+        let mut brokers = self.brokers.iter();
+        let (broker, (_, all)) = brokers.find(|(_, (hands, all))| lost(hands) == *all)?;
+        Some(match self.spec.targets.len() {
+            0 | 1 => format!("all {all} connections were lost"),
+            count => format!(
+                "all {all} connections to broker {} of {count} were lost",
+                broker + 1
+            ),
+        })
     }
 }
 

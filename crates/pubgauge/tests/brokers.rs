@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::servers::Mosquitto;
+use common::servers::{Mosquitto, free_port};
 use common::*;
 use serde_json::Value;
 
@@ -246,6 +246,33 @@ fn two_brokers_that_run_already_are_one_system() {
     assert!(!place.at("three").exists());
 }
 
+/// Nobody watches the process of a broker that ran already: its connections tell.
+#[test]
+fn one_of_two_that_ran_already_is_killed_and_named() {
+    let place = Place::new();
+    let both = [Mosquitto::start(), Mosquitto::start()];
+    let address = format!("{}+{}", both[0].address(), both[1].address());
+    let mut args = vec!["run", "--on", &address, "--out", "run"];
+    args.extend(["--publishers", "2", "--topics", "2", "--subscribers", "2"]);
+    args.extend([
+        "--rate",
+        "200/s",
+        "--duration",
+        "100s",
+        "--warm-up",
+        "200ms",
+    ]);
+    let mut run = place.start(&args);
+    run.measures();
+    both.iter().for_each(|broker| works(broker.pid()));
+    both[1].signal(libc::SIGKILL);
+    run.ends_within(Duration::from_secs(20)).exits(2);
+    place.is_clean();
+    let trial = place.trial("run");
+    is_broken(&trial, &["all 2 connections to broker 2 of 2 were lost"]);
+    assert!(count(&trial, "published") > 0, "what was measured is kept");
+}
+
 #[test]
 fn what_cannot_be_placed_is_said_where_it_stands() {
     let place = Place::new();
@@ -291,4 +318,39 @@ fn what_cannot_be_placed_is_said_where_it_stands() {
         "{}",
         done.out
     );
+}
+
+/// The same by the reference broker, over both versions of MQTT and with the handshakes of QoS 2.
+#[test]
+fn two_reference_brokers_that_run_already() {
+    let (place, homes) = (Place::new(), [Place::new(), Place::new()]);
+    let ports = homes.each_ref().map(|_| free_port());
+    let listen = ports.map(|port| format!("127.0.0.1:{port}"));
+    let mut servers = Vec::new();
+    for (home, listen) in homes.iter().zip(&listen) {
+        let mut server = home.start(&["serve", "reference-broker", "--listen", listen]);
+        server.until("a listener", || {
+            std::net::TcpStream::connect(listen).is_ok()
+        });
+        servers.push(server);
+    }
+    let address = listen.map(|listen| format!("mqtt://{listen}")).join("+");
+    let study = STUDY.replace("[topology]\nbrokers = 3\n", "");
+    for (version, qos) in [("3.1.1", "at-least-once"), ("5", "exactly-once")] {
+        let settings = format!(
+            "[[settings]]\nreliability = {qos:?}\nnative.mqtt.version = {version:?}\n[[workload]]"
+        );
+        place.write("study.toml", study.replace("[[workload]]", &settings));
+        place.run(&["run", "study.toml", "--on", &address, "--out", qos]);
+        place.is_clean();
+        let trial = place.trial(qos);
+        is_exact(&trial);
+        let of = |name: &str| {
+            brokers(&trial)
+                .iter()
+                .map(|b| count(b, name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("connections"), [5, 5]);
+    }
 }
