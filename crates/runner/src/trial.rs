@@ -132,7 +132,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         Ok(system) => system,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
-    let shared = limits::Shared::new(&mut system, job.share, &bench.client);
+    let shared = limits::Shared::new(&mut system, job.share, 1, &bench.client);
     let mut running = match bench.testbed.start(&system, job.variant, bench.scratch) {
         Ok(running) => running,
         Err(error) => {
@@ -189,7 +189,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         .clone()
         .or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
-    trial.limits = shared.held(&running.record.share);
+    trial.limits = shared.held(&[&running.record.share]);
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
