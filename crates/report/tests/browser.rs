@@ -411,6 +411,29 @@ fn answers_stand_in_the_page_without_scripts() {
     }
 }
 
+/// What systems were limited to, and what could not be held, is told once for each.
+#[test]
+fn limits_of_systems_stand_in_the_page() {
+    let (mut results, logs) = sample::run(5);
+    assert!(!page(&results, &logs).contains("each instance had"));
+    let name = results.trials[0].system.name.clone();
+    for trial in results.trials.iter_mut().filter(|t| t.system.name == name) {
+        trial.limits = Some(pubgauge_results::model::HeldLimits {
+            cores: Some(0.5),
+            cores_by: Some("a quota".into()),
+            memory_bytes: Some(64 << 20),
+            not_held: vec!["64 MiB of memory: <why>".into()],
+            ..Default::default()
+        });
+    }
+    let html = page(&results, &logs);
+    let words = "each instance had 0.5 cores (a quota) and 64.0 MiB of memory (not held) at most; \
+                 not held as asked: 64 MiB of memory: &lt;why&gt;.</p>";
+    let workloads: std::collections::BTreeSet<_> =
+        results.trials.iter().map(|t| &t.workload.name).collect();
+    assert_eq!(html.matches(words).count(), workloads.len(), "{words}");
+}
+
 #[test]
 fn every_cell_of_the_matrix_is_there_and_in_words() {
     let (results, logs) = sample::run(2);

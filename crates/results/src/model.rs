@@ -333,6 +333,9 @@ pub struct Circumstances {
 /// What each instance of a system is to have of the machine at most, and how that was held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldLimits {
+    /// Instances that were to have so much each.
+    #[serde(default)]
+    pub instances: u32,
     /// Processors' worth of time; absent: not limited.
     pub cores: Option<f64>,
     /// How they were held, in words; absent: they were not.

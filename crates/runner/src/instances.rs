@@ -64,10 +64,9 @@ impl Instances {
         self.all.iter().map(Running::root_pid).collect()
     }
 
-    /// What became of the share of the machine that each was to get: of the first, as of all.
-    pub fn held(&self) -> &Held {
-        static NOTHING: std::sync::LazyLock<Held> = std::sync::LazyLock::new(Held::default);
-        self.all.first().map_or(&*NOTHING, |one| &one.record.share)
+    /// What became of the share of the machine that each was to get.
+    pub fn held(&self) -> Vec<&Held> {
+        self.all.iter().map(|one| &one.record.share).collect()
     }
 
     /// The version that the first reports.

@@ -9,6 +9,7 @@ use crate::trial::Client;
 /// How a trial shares the machine between system and client.
 pub struct Shared {
     share: Share,
+    instances: usize,
     /// Processors for the client's workers, in turn; empty: the scheduler chooses.
     pub pin: Vec<usize>,
     clients_apart: bool,
@@ -17,14 +18,16 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Writes a share into the system's file, above what that says itself. Where there are enough
-    /// processors, the system's instances together and the client's workers get some of their own.
-    pub fn new(system: &mut SystemFile, share: Share, client: &Client, instances: u32) -> Shared {
+    /// Writes the share of each of so many instances into the system's file, above what that says
+    /// itself. Where there are enough processors, the instances together and the client's workers get
+    /// some of their own.
+    pub fn new(system: &mut SystemFile, share: Share, instances: usize, client: &Client) -> Shared {
         let limits = &mut system.limits;
         limits.cores = share.cores.or(limits.cores);
         limits.memory_mib = share.memory_bytes.map(|b| b >> 20).or(limits.memory_mib);
         let mut shared = Shared {
             share: Share::of(limits),
+            instances,
             pin: client.pin.clone(),
             clients_apart: false,
             together: None,
@@ -37,7 +40,7 @@ impl Shared {
         };
         let workers = (client.workers.publishers + client.workers.subscribers) as usize;
         let usable = usable_cpus();
-        let all = cores * f64::from(instances.max(1));
+        let all = cores * instances as f64;
         match apart(&usable, all, workers) {
             Some((own, clients)) => {
                 limits.cpus = own;
@@ -55,21 +58,29 @@ impl Shared {
         shared
     }
 
-    /// What became of it, for the trial; `None` if nothing was asked for.
-    pub fn held(&self, held: &Held) -> Option<HeldLimits> {
+    /// What became of it on each instance, for the trial; `None` if nothing was asked for. It counts
+    /// as held where it is on all of them.
+    pub fn held(&self, held: &[&Held]) -> Option<HeldLimits> {
+        let on_all = |how: fn(&Held) -> Option<&String>| {
+            let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
+            all.and_then(|all| all.first().map(|how| (*how).clone()))
+        };
+        let mut not_held: Vec<String> = Vec::new();
+        let each = held.iter().flat_map(|held| &held.not_held);
+        for what in each.chain(&self.together) {
+            if !not_held.contains(what) {
+                not_held.push(what.clone());
+            }
+        }
         (!self.share.is_none()).then(|| HeldLimits {
+            instances: self.instances as u32,
             cores: self.share.cores,
-            cores_by: held.cores_by.clone(),
-            cores_by_quota: held.cores_by_quota,
+            cores_by: on_all(|held| held.cores_by.as_ref()),
+            cores_by_quota: !held.is_empty() && held.iter().all(|held| held.cores_by_quota),
             memory_bytes: self.share.memory_bytes,
-            memory_by: held.memory_by.clone(),
+            memory_by: on_all(|held| held.memory_by.as_ref()),
             clients_apart: self.clients_apart,
-            not_held: held
-                .not_held
-                .iter()
-                .chain(&self.together)
-                .cloned()
-                .collect(),
+            not_held,
         })
     }
 }
@@ -86,9 +97,9 @@ mod tests {
     #[test]
     fn a_share_is_asked_for_and_what_became_of_it_is_told() {
         let mut system = mosquitto();
-        let nothing = Shared::new(&mut system, Share::default(), &Client::default(), 1);
+        let nothing = Shared::new(&mut system, Share::default(), 1, &Client::default());
         assert_eq!(
-            (nothing.held(&Held::default()), nothing.pin),
+            (nothing.held(&[&Held::default()]), nothing.pin),
             (None, vec![])
         );
         assert!(system.limits.cores.is_none() && system.limits.cpus.is_empty());
@@ -98,7 +109,7 @@ mod tests {
             cores: Some(4096.0),
             memory_bytes: Some(64 << 20),
         };
-        let shared = Shared::new(&mut system, share, &Client::default(), 1);
+        let shared = Shared::new(&mut system, share, 2, &Client::default());
         assert_eq!(
             (system.limits.cores, system.limits.memory_mib),
             (Some(4096.0), Some(64))
@@ -108,10 +119,16 @@ mod tests {
             not_held: vec!["4096 cores: why".into()],
             ..Held::default()
         };
-        let told = shared.held(&held).expect("asked for");
+        let other = Held {
+            memory_by: None,
+            ..held.clone()
+        };
+        let mixed = shared.held(&[&held, &other]).expect("asked for");
+        assert_eq!((mixed.memory_by, mixed.not_held.len()), (None, 2));
+        let told = shared.held(&[&held, &held]).expect("asked for");
         assert_eq!(told.memory_by.as_deref(), Some("cgroup"));
         assert_eq!((told.not_held.len(), told.clients_apart), (2, false));
-        assert!(told.not_held[1].contains("too few for 4096 cores and 2 workers"));
+        assert!(told.not_held[1].contains("too few for 8192 cores and 2 workers"));
     }
 
     #[test]
@@ -125,13 +142,16 @@ mod tests {
             ..Client::default()
         };
         let mut system = mosquitto();
-        let shared = Shared::new(&mut system, share, &client, 1);
+        let shared = Shared::new(&mut system, share, 1, &client);
         assert_eq!(
             (&shared.pin[..], &system.limits.cpus[..]),
             (&[0][..], &[][..])
         );
         assert_eq!(
-            shared.held(&Held::default()).expect("asked for").not_held,
+            shared
+                .held(&[&Held::default()])
+                .expect("asked for")
+                .not_held,
             [""; 0]
         );
     }

@@ -136,7 +136,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         Ok(system) => system,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
-    let shared = limits::Shared::new(&mut system, job.share, &bench.client, job.brokers);
+    let instances = job.brokers.max(1) as usize;
+    let shared = limits::Shared::new(&mut system, job.share, instances, &bench.client);
     let running = match Instances::start(job, &system, bench, mark) {
         Ok(running) => running,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
@@ -183,7 +184,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     }
     let version = running.version().or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
-    trial.limits = shared.held(running.held());
+    trial.limits = shared.held(&running.held());
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),

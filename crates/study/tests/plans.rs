@@ -91,7 +91,9 @@ fn workloads_are_placed_on_brokers() {
             of("mqtt://h:1+mqtt://i:1+mqtt://j:1", 3, 7)
         ]
     );
-    study.apply_brokers(2).expect("a table");
+    study
+        .apply_flag("--brokers", "topology.brokers", "2")
+        .expect("a table");
     let plan = study.plan(&options).expect("sound");
     assert!(plan.trials.iter().all(|t| t.brokers == 2));
 }

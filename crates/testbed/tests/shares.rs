@@ -147,3 +147,39 @@ fn what_a_killed_run_left_is_removed_and_nothing_else() {
     running.stop();
     gone(&own);
 }
+
+#[test]
+fn a_system_that_outgrows_its_memory_is_said_to_have_had_a_limit() {
+    // `tail` keeps a line that never ends; address space bounds it where no group can be made.
+    let file = BURNING
+        .replace(
+            "(setsid sh -c 'while :; do :; done' &); echo ready; while :; do :; done",
+            "echo ready; exec tail /dev/zero",
+        )
+        .replace("cores = 0.2", "address-space-mib = 1024")
+        .replace("burning", "growing");
+    let system = SystemFile::parse(&file, "growing.toml").expect("right");
+    let scratch = tempfile::tempdir().unwrap();
+    let testbed = Testbed::new().expect("own program");
+    let running = testbed
+        .start(&system, None, scratch.path())
+        .expect("starts");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let end = loop {
+        match running.check() {
+            Err(end) => break end,
+            Ok(()) => assert!(Instant::now() < deadline, "it still grows"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let limited = running.record.share.memory_by.is_some();
+    assert_eq!(
+        end.contains("its memory is limited to 64 MiB"),
+        limited,
+        "{end}"
+    );
+    let groups = running.record.share.groups.clone();
+    assert_eq!(groups.len(), usize::from(limited));
+    drop(running);
+    gone(&groups);
+}

@@ -32,7 +32,7 @@ impl Load {
         let system_full = trial.workload.flat_out
             && system_cores.is_some_and(|system_cores| {
                 let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
-                let held = limits.and_then(|limits| limits.cores);
+                let held = limits.and_then(|l| Some(l.cores? * f64::from(l.instances.max(1))));
                 held.is_some_and(|held| system_cores >= thresholds::SYSTEM_BUSY_CORES * held)
                     || system_is_the_limit(system_cores, client_cores, circumstances.cores)
             });

@@ -465,12 +465,25 @@ fn a_system_at_the_end_of_its_share_is_the_limit() {
         "the busiest subscribing worker",
     );
     let limits = crate::model::HeldLimits {
+        instances: 1,
         cores: Some(0.5),
         cores_by_quota: true,
         ..Default::default()
     };
     t.limits = Some(limits.clone());
     expect(&t, &here(), Status::Valid, "");
+    // Two instances with half a core each had one between them.
+    let two = crate::model::HeldLimits {
+        instances: 2,
+        ..limits.clone()
+    };
+    t.limits = Some(two);
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
     // A share that only affinity holds says nothing of what the system could have had.
     t.limits = Some(crate::model::HeldLimits {
         cores_by_quota: false,
