@@ -47,6 +47,7 @@ fn over(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth
         mark: MARK,
         realtime: None,
         pin_to: Vec::new(),
+        pacing_within: 0,
         place: Arc::new(Encoded(place)),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
@@ -165,6 +166,7 @@ fn a_broker_that_is_not_there_is_said() {
         mark: MARK,
         realtime: None,
         pin_to: Vec::new(),
+        pacing_within: 0,
         place,
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));

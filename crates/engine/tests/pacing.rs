@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pubgauge_driver::sim::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::local;
 use pubgauge_engine::times::Measure;
+use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 const MARK: Mark = Mark::from_seed(9);
@@ -35,12 +35,12 @@ fn paced(workload: &Workload, pacing_within: Nanos) -> (TrialRecord, Vec<TruthRe
     let bus = Arc::new(Bus::new(behaviour, clock.clone(), MARK));
     let brief = Brief::new(workload.clone()).expect("a sound workload");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
-    let target = SimulatedDriver::target(bus.clone());
-    let place = local(&brief, &driver, &target, &clock, |_| Ok(()));
+    let targets = vec![SimulatedDriver::target(bus.clone())];
+    let place = local(&brief, &driver, &targets, &clock, |_| Ok(()));
     let spec = TrialSpec {
         brief,
         driver,
-        target,
+        targets,
         settings: vec![Settings::default()],
         clock,
         workers: Workers::default(),
