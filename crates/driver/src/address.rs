@@ -1,5 +1,7 @@
 //! Addresses of systems that run already, as users write them.
 
+use std::net::Ipv4Addr;
+
 /// The addresses of a system with several brokers, joined by `+`: `mqtt://a:1883+mqtt://b:1883`; the
 /// only one if there is one. A `+` that no scheme follows belongs to the address, such as that of a
 /// user name.
@@ -12,6 +14,19 @@ pub fn addresses(joined: &str) -> Vec<&str> {
     }
     found.push(rest);
     found
+}
+
+/// Whether an endpoint is an IPv4 address on loopback (127.0.0.0/8): every other one there may be the
+/// source of a connection to it.
+pub fn is_on_loopback(endpoint: &str) -> bool {
+    let place = endpoint
+        .split_once("://")
+        .map_or(endpoint, |(_, rest)| rest);
+    let place = place.split(['/', ',']).next().unwrap_or_default();
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    host.parse::<Ipv4Addr>()
+        .is_ok_and(|host| host.is_loopback())
 }
 
 /// Where the first of several addresses ends.
@@ -32,6 +47,22 @@ fn first_end(joined: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loopback_is_told_by_the_host_alone() {
+        for (endpoint, is) in [
+            ("mqtt://127.0.0.1:1883", true),
+            ("amqp://u@127.3.2.1:5672/v", true),
+            ("mqtt://127.0.0.1:1,127.0.0.1:2", true),
+            ("mqtt://10.0.0.1:1883/127.0.0.1", false),
+            ("mqtt://127.0.0.1@10.0.0.1:1883", false),
+            ("mqtt://1127.0.0.10.example:1883", false),
+            ("mqtt://[::1]:1883", false),
+            ("", false),
+        ] {
+            assert_eq!(is_on_loopback(endpoint), is, "{endpoint}");
+        }
+    }
 
     #[test]
     fn addresses_are_told_apart() {

@@ -15,7 +15,7 @@ pub mod resource;
 pub mod seam;
 pub mod settings;
 
-pub use address::addresses;
+pub use address::{addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
 pub use footprint::{Crowd, Footprint, Ports};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::sync::Arc;
 
-use pubgauge_driver::{Crowd, Ports};
+use pubgauge_driver::{Crowd, Ports, is_on_loopback};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::worker::clients::PER_SOURCE;
 use pubgauge_simulator::SimulatedDriver;
@@ -198,7 +198,7 @@ fn fleets(brokers: &[Clients], workers: Workers) -> u64 {
 fn most_from_one_source(brokers: &[Clients], endpoints: &[String]) -> u64 {
     let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
     let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
-        Some(match endpoint(nth)?.contains("127.0.0.1") {
+        Some(match is_on_loopback(endpoint(nth)?) {
             true => u64::from(PER_SOURCE).min(clients.all()),
             false => clients.all(),
         })

@@ -1,6 +1,8 @@
 //! The clients of a worker: connecting them, what they subscribe to, and what becomes of them.
 
-use pubgauge_driver::{Change, ClientId, ClientSpec, Failure, Nanos, Subscription, Will};
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Failure, Nanos, Subscription, Will, is_on_loopback,
+};
 use pubgauge_workload::{Exchange, Subscriber};
 
 use super::{ClientState, Phase, Report, Worker};
@@ -91,7 +93,7 @@ impl Worker {
     fn source(&self, device: u32) -> Option<std::net::IpAddr> {
         let endpoint = self.context.target.endpoints.first()?;
         let block = device / PER_SOURCE;
-        (endpoint.contains("127.0.0.1") && block > 0).then(|| {
+        (is_on_loopback(endpoint) && block > 0).then(|| {
             std::net::IpAddr::from([127, 0, (1 + block / 250) as u8, (1 + block % 250) as u8])
         })
     }

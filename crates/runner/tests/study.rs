@@ -1,0 +1,122 @@
+//! A study from its text to a stored run, without the program.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubgauge_driver::{Driver, Nanos};
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_engine::conductor::Phase;
+use pubgauge_engine::live::Live;
+use pubgauge_results::model::{Machine, Status, StudyInfo};
+use pubgauge_results::store::{NewRun, RunFolder, load};
+use pubgauge_runner::{Bench, Client, Job, Watch, perform};
+use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_testbed::shares::Share;
+use pubgauge_testbed::{Catalog, Testbed};
+
+const STUDY: &str = r#"
+name = "library"
+repeats = 2
+[phases]
+warm-up = "200ms"
+measure = "1s"
+[[settings]]
+reliability = "at-least-once"
+[[workload]]
+name = "w"
+[[workload.flow]]
+publishers = 3
+subscribers = 2
+rate = "50/s-each"
+payload = "64B"
+"#;
+
+#[derive(Default)]
+struct Watched {
+    measured: u32,
+}
+
+impl Watch for Watched {
+    fn phase(&mut self, phase: Phase) {
+        self.measured += u32::from(phase == Phase::Measure);
+    }
+
+    fn tick(&mut self, _: &Live, _: Nanos) {}
+}
+
+#[test]
+fn a_study_without_the_program() {
+    let study = Study::parse("library.toml", STUDY, Path::new(".")).unwrap();
+    let catalog = Catalog::load(&[]).unwrap();
+    let names: Vec<String> = vec!["mosquitto".into()];
+    let options = PlanOptions {
+        known: Known {
+            all: names.clone(),
+            found: names.clone(),
+            found_variants: names.clone(),
+            first_look: names,
+            ..Known::default()
+        },
+        ..PlanOptions::default()
+    };
+    let plan = study.plan(&options).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let driver: Arc<dyn Driver> = Arc::new(MqttDriver);
+    let bench = Bench {
+        testbed: Testbed::new().unwrap(),
+        scratch: scratch.path(),
+        client: Client::default(),
+        tls: None,
+        stop: Arc::new(AtomicBool::new(false)),
+        cores: 1,
+    };
+    let run = NewRun {
+        study_toml: STUDY.into(),
+        study_resolved: serde_json::json!({ "study": plan.resolved }),
+        machine: Machine::default(),
+        study: StudyInfo {
+            name: plan.name.clone(),
+            planned_trials: plan.trials.len() as u32,
+            ..StudyInfo::default()
+        },
+    };
+    let mut folder = RunFolder::create(&place.path().join("run"), run).unwrap();
+    let mut watched = Watched::default();
+    for trial in &plan.trials {
+        let system = catalog.get(&trial.system).unwrap();
+        let job = Job {
+            id: trial.order,
+            cell: &trial.cell,
+            shown_as: &trial.system,
+            system: &system,
+            variant: None,
+            driver: driver.clone(),
+            library_version: None,
+            settings: &trial.settings,
+            of_flows: Vec::new(),
+            settings_name: &trial.settings_name,
+            axes: &trial.axes,
+            mappings: Vec::new(),
+            share: Share::default(),
+            pacing_within: trial.pacing_within,
+            workload: &trial.workload,
+            brokers: trial.brokers,
+            repeat: trial.repeat,
+        };
+        let (done, files) = perform(&job, &bench, &mut watched);
+        folder.append_trial(done, &files).unwrap();
+    }
+    folder.finish(Vec::new()).unwrap();
+    assert_eq!(watched.measured, 2);
+    let results = load(folder.path()).unwrap();
+    assert_eq!(results.trials.len(), 2);
+    for trial in &results.trials {
+        assert_ne!(trial.verdict.status, Status::Broken, "{:?}", trial.verdict);
+        assert_eq!((trial.published, trial.delivered), (150, 300));
+        assert!(trial.checks.iter().all(|check| !check.disagrees()));
+    }
+    // The systems' folders are gone with them.
+    assert_eq!(scratch.path().read_dir().unwrap().count(), 0);
+}
