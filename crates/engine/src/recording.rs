@@ -18,6 +18,9 @@ pub struct Recording {
     /// The broker of its clients, from 0.
     #[serde(default)]
     pub broker: u32,
+    /// By how much its clock may differ from the conductor's at most, ns; 0 on one host, where all
+    /// workers have one clock.
+    pub clock_error: Nanos,
     /// Flow by flow, all flows of the workload.
     pub flows: Vec<FlowRecording>,
     /// Flow by flow, what had happened by each cut, and by the end of the drain.

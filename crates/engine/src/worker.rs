@@ -510,6 +510,7 @@ impl Worker {
             worker: self.assignment.worker,
             role: self.assignment.role,
             broker: self.assignment.broker,
+            clock_error: 0,
             flows,
             series,
             silence: self.receiving.longest_silence(),

@@ -58,6 +58,8 @@ pub fn check(
                 &"the simulated system lives in pubgauge's own process\n  hint: leave `processes` out",
             ));
         }
+        // What is short without further processes is what the user is told.
+        let mut first = None;
         loop {
             let client = ClientArgs {
                 processes: asked.or(needed.filter(|_| !alone)),
@@ -70,8 +72,9 @@ pub fn check(
             };
             let more = needed.map_or(1, |processes| processes + 1);
             let several = matches!(shortage, Shortage::Descriptors(_)) && asked.is_none() && !alone;
+            let shortage = first.get_or_insert(shortage);
             if !several || more > MOST_PROCESSES {
-                return Err(refused(&shortage));
+                return Err(refused(shortage));
             }
             needed = Some(more);
         }
