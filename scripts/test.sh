@@ -1,7 +1,7 @@
 #!/bin/sh
-# All tests of the workspace, in two groups side by side: real systems spend most of their time starting,
-# waiting and stopping. Meanwhile, at a low priority, the second group runs what does not depend on real
-# time: what starts none of them, and counts to the message.
+# All tests of the workspace, in three groups side by side: real systems spend most of their time starting,
+# waiting and stopping. What measures in real time is at the end of the first group, when the others are
+# over; the third, at a low priority, has what does not depend on real time.
 #   usage: scripts/test.sh CARGO FEATURES
 set -eu
 cargo="$1"
@@ -19,9 +19,15 @@ sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true},"features".*"e
 }
 # What no package manager has, by the program that was built for the tests.
 "${CARGO_TARGET_DIR:-target}/debug/pubgauge" systems --install all --yes
-second='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|report|results|runner|study|workload) |testbed .*/counters-)'
-grep -Ev "$second" "$list.all" >"$list.1"
-grep -E "$second" "$list.all" >"$list.2"
+# What depends on nothing else that runs, and on no real time.
+third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload) |testbed .*/counters-)'
+# The program, the ring of all systems first, and what shares its shared memory with that ring: DDS.
+ring='/crates/pubgauge .*/every_system-'
+first='/crates/(pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) '
+grep -E "$ring" "$list.all" >"$list.1"
+grep -E "$first" "$list.all" | grep -Ev "$ring" >>"$list.1"
+grep -E "$third" "$list.all" >"$list.3"
+grep -Ev "$first|$third" "$list.all" >"$list.2"
 
 run() { # GROUP COMMAND...
     group="$1"
@@ -29,20 +35,18 @@ run() { # GROUP COMMAND...
     failed=""
     while read -r folder program; do
         echo "     Running ${program##*/}"
-        # Java servers wait more than they work while they start: one test more than there are cores.
-        case "${program##*/}" in every_system-*) threads=$(($(nproc) + 1)) ;; *) threads=$(nproc) ;; esac
-        (cd "$folder" && RUST_TEST_THREADS="$threads" CARGO="$cargo" CARGO_MANIFEST_DIR="$folder" \
-            "$@" "$program") </dev/null ||
+        (cd "$folder" && CARGO="$cargo" CARGO_MANIFEST_DIR="$folder" "$@" "$program") </dev/null ||
             failed="$failed ${program##*/}"
     done <"$list.$group"
     echo "$failed" >"$list.failed.$group"
 }
-run 2 nice >"$list.out" 2>&1 &
+run 2 env >"$list.out.2" 2>&1 &
+run 3 nice >"$list.out.3" 2>&1 &
 run 1 env 2>&1
 wait
-cat "$list.out"
+cat "$list.out.3" "$list.out.2"
 "$cargo" test --workspace --locked --features "$features" --doc
-failed=$(cat "$list.failed.1" "$list.failed.2" | tr -d '\n')
+failed=$(cat "$list".failed.[123] | tr -d '\n')
 [ -z "$failed" ] || {
     echo "failed:$failed" >&2
     exit 1
