@@ -114,7 +114,10 @@ fn a_study_without_the_program() {
     assert_eq!(results.trials.len(), 2);
     for trial in &results.trials {
         assert_ne!(trial.verdict.status, Status::Broken, "{:?}", trial.verdict);
-        assert_eq!((trial.published, trial.delivered), (150, 300));
+        // On a crowded machine some may be due and not sent.
+        assert_eq!(trial.offered, trial.published + trial.not_sent);
+        assert!(trial.offered <= 150 && trial.published > 0, "{trial:?}");
+        assert_eq!(trial.delivered, 2 * trial.published);
         assert!(trial.checks.iter().all(|check| !check.disagrees()));
     }
     // The systems' folders are gone with them.
