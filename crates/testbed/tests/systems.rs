@@ -272,7 +272,7 @@ fn daemons_of_a_server_are_stopped_with_it() {
 #[test]
 fn a_server_killed_in_the_middle_is_noticed() {
     let scratch = tempfile::tempdir().unwrap();
-    let body = "sleep 1000 & echo ready; echo serving >&2; wait";
+    let body = "sleep 1000 & echo serving >&2; echo ready; wait";
     let running = start(&script(body, READY_LINE), scratch.path()).unwrap();
     let pids = running.pids();
     assert_eq!(pids.len(), 2);
