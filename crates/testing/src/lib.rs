@@ -3,6 +3,7 @@
 //!
 //! It is for tests alone, and panics where something is not as it has to be.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pubgauge_driver::*;
@@ -14,6 +15,13 @@ mod places;
 pub mod proxy;
 
 pub use places::{connections_to, separate_places};
+
+/// A DDS domain that no other test of this process is in: a folder's hash would share some of 200.
+pub fn dds_domain() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::process::id().wrapping_mul(31).wrapping_add(next) % 200
+}
 
 /// One second in nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;

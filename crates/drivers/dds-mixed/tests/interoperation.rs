@@ -12,13 +12,22 @@ use serde_json::json;
 
 const MARK: Mark = Mark::from_seed(7);
 
+/// In a domain that no other test is in.
+fn target(scratch: &tempfile::TempDir) -> Target {
+    Target {
+        endpoints: vec![format!(
+            "dds://localhost/{}",
+            pubgauge_testing::dds_domain()
+        )],
+        scratch: scratch.path().to_owned(),
+        ..Target::default()
+    }
+}
+
 fn conforms(driver: &dyn Driver, settings: serde_json::Value, exceptions: &[Exception<'_>]) {
     let settings: Settings = serde_json::from_value(settings).expect("settings");
     let scratch = tempfile::tempdir().expect("a folder");
-    let target = Target {
-        scratch: scratch.path().to_owned(),
-        ..Target::default()
-    };
+    let target = target(&scratch);
     let outcomes = check(driver, &target, &settings, exceptions);
     let failures = failures(&outcomes);
     assert!(failures.is_empty(), "{failures:#?}");
@@ -40,10 +49,7 @@ fn cyclone_dds_to_fast_dds_reliable() {
 
 fn shows_what_it_claims(driver: &dyn Driver) {
     let scratch = tempfile::tempdir().expect("a folder");
-    let target = Target {
-        scratch: scratch.path().to_owned(),
-        ..Target::default()
-    };
+    let target = target(&scratch);
     let mut wrong = Vec::new();
     for capability in Capability::ALL {
         if driver.capability(capability, &target).support == Support::Unsupported {
@@ -94,10 +100,7 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
     let clock = Clock::Monotonic;
     let mut fleet = Mixed::FAST_TO_CYCLONE
         .open(FleetConfig {
-            target: Target {
-                scratch: scratch.path().to_owned(),
-                ..Target::default()
-            },
+            target: target(&scratch),
             settings: Settings::default(),
             clock: clock.clone(),
             max_payload: 64,

@@ -1,17 +1,17 @@
 //! The conformance suite over the system's Fast DDS.
 
+mod common;
+
+use common::target;
 use pubgauge_conformance::{Exception, Proof, check, failures, prove};
-use pubgauge_driver::{Capability, Driver, Settings, Support, Target};
+use pubgauge_driver::{Capability, Driver, Settings, Support};
 use pubgauge_driver_fastdds::FastddsDriver;
 use serde_json::json;
 
 fn conforms(settings: serde_json::Value, exceptions: &[Exception]) {
     let settings: Settings = serde_json::from_value(settings).expect("settings");
     let scratch = tempfile::tempdir().expect("a folder");
-    let target = Target {
-        scratch: scratch.path().to_owned(),
-        ..Target::default()
-    };
+    let target = target(&scratch);
     let outcomes = check(&FastddsDriver, &target, &settings, exceptions);
     let failures = failures(&outcomes);
     assert!(failures.is_empty(), "{failures:#?}");
@@ -60,10 +60,7 @@ fn with_data_sharing() {
 #[test]
 fn what_is_claimed_is_so() {
     let scratch = tempfile::tempdir().expect("a folder");
-    let target = Target {
-        scratch: scratch.path().to_owned(),
-        ..Target::default()
-    };
+    let target = target(&scratch);
     let mut wrong = Vec::new();
     for capability in Capability::ALL {
         let answer = FastddsDriver.capability(capability, &target);

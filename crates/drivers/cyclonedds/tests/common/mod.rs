@@ -1,8 +1,6 @@
 //! What the tests against real sockets share: a recorder of events and a few steps.
 #![allow(dead_code, missing_docs)]
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Events, Filler, Fleet,
     FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
@@ -233,13 +231,12 @@ pub fn native(json: serde_json::Value) -> Settings {
     settings(serde_json::json!({"native": {"cyclonedds": json}}))
 }
 
-/// A DDS domain for a test alone: of 200 domains, folders would share some.
+/// A DDS domain for a test alone.
 pub struct Place(u32);
 
 impl Place {
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        Place((std::process::id() * 31 + NEXT.fetch_add(1, Ordering::Relaxed)) % 200)
+        Place(pubgauge_testing::dds_domain())
     }
 
     pub fn target(&self) -> Target {

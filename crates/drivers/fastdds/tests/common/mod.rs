@@ -1,6 +1,10 @@
 //! A fleet with what it reported, and a pair of them that can hear each other.
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
     FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
@@ -16,9 +20,16 @@ pub fn settings(json: serde_json::Value) -> Settings {
     serde_json::from_value(json).expect("settings")
 }
 
+/// The domain of a folder: the same each time, and no other's.
 pub fn target(scratch: &tempfile::TempDir) -> Target {
+    static DOMAINS: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
+    let scratch = scratch.path().to_owned();
+    let mut domains = DOMAINS.lock().unwrap_or_else(PoisonError::into_inner);
+    let domain = domains.entry(scratch.clone());
+    let domain = *domain.or_insert_with(pubgauge_testing::dds_domain);
     Target {
-        scratch: scratch.path().to_owned(),
+        endpoints: vec![format!("dds://localhost/{domain}")],
+        scratch,
         ..Target::default()
     }
 }
