@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
+use std::time::Instant;
 
 use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits};
 use pubgauge_workload::Until;
@@ -15,7 +16,7 @@ use pubgauge_workload::Until;
 use self::collecting::Collected;
 use self::hands::{Hand, Inbox};
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
-use crate::link::{Link, Order, Outbox, Place, Secrets, VERSION};
+use crate::link::{Link, Order, Outbox, Place, PrepareThread, Secrets, VERSION, local};
 use crate::live::Live;
 pub use crate::record::{
     Drain, DrainEnd, EncodedInterval, IntervalLatency, Moment, Outcome, TrialRecord,
@@ -56,6 +57,33 @@ pub struct TrialSpec {
     pub pin_to: Vec<usize>,
     /// Where the workers run.
     pub place: Arc<dyn Place>,
+}
+
+impl TrialSpec {
+    /// A trial in this process ([`local`]) with one worker on each side, the system's own settings, a
+    /// mark that no other trial has, and pacing that is as precise as it can be.
+    pub fn local(
+        brief: Arc<Brief>,
+        driver: Arc<dyn Driver>,
+        targets: Vec<Target>,
+        clock: Clock,
+        prepare_thread: PrepareThread,
+    ) -> TrialSpec {
+        let place = local(&brief, &driver, &targets, &clock, prepare_thread);
+        TrialSpec {
+            brief,
+            driver,
+            targets,
+            settings: vec![Settings::default()],
+            clock,
+            workers: Workers::default(),
+            mark: Mark::random(),
+            pacing_within: 0,
+            realtime: None,
+            pin_to: Vec::new(),
+            place,
+        }
+    }
 }
 
 /// Where a trial is.
@@ -105,6 +133,8 @@ struct Conductor<'a> {
     epoch: Nanos,
     inbox: Inbox,
     hands: Vec<Hand>,
+    /// When it last looked whether anybody had reported.
+    looked: Instant,
     /// Broker by broker: its workers, and how many connections they have.
     brokers: BTreeMap<u32, (Vec<usize>, u64)>,
     live: Live,
@@ -130,6 +160,7 @@ impl<'a> Conductor<'a> {
             epoch: spec.clock.now(),
             inbox,
             hands: Vec::new(),
+            looked: Instant::now(),
             brokers: BTreeMap::new(),
             live: Live::default(),
             tokens: Vec::new(),

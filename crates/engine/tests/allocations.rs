@@ -10,9 +10,8 @@ use std::time::Instant;
 
 use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
-use pubgauge_engine::assignment::{Brief, Workers};
+use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
-use pubgauge_engine::link::local;
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 struct Counting;
@@ -83,22 +82,13 @@ fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> (
         ..Target::default()
     };
     let targets = vec![target];
-    let place = local(&brief, &driver, &targets, &Clock::Monotonic, |_| {
-        WORKER.with(|worker| worker.set(true));
-        Ok(())
-    });
     let spec = TrialSpec {
-        brief,
-        driver,
-        targets,
         settings: vec![settings],
-        clock: Clock::Monotonic,
-        workers: Workers::default(),
         mark: Mark::from_seed(3),
-        pacing_within: 0,
-        realtime: None,
-        pin_to: Vec::new(),
-        place,
+        ..TrialSpec::local(brief, driver, targets, Clock::Monotonic, |_| {
+            WORKER.with(|worker| worker.set(true));
+            Ok(())
+        })
     };
     let (before, begun) = (ALLOCATIONS.load(Relaxed), Instant::now());
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pubgauge_driver::{Clock, Driver, Mark, Settings, Target};
+use pubgauge_driver::{Clock, Driver, Mark, Target};
 use pubgauge_engine::assignment::{Brief, Role, Workers, divide};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::{Encoded, local};
+use pubgauge_engine::link::Encoded;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -36,19 +36,12 @@ fn over(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth
     let targets: Vec<Target> = buses.iter().cloned().map(SimulatedDriver::target).collect();
     let brief = Brief::new(workload.over(brokers).expect("can be split")).expect("sound");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
-    let place = local(&brief, &driver, &targets, &clock, |_| Ok(()));
+    let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief,
-        driver,
-        targets,
-        settings: vec![Settings::default()],
-        clock,
         workers: workers(each),
         mark: MARK,
-        realtime: None,
-        pin_to: Vec::new(),
-        pacing_within: 0,
-        place: Arc::new(Encoded(place)),
+        place: Arc::new(Encoded(here.place.clone())),
+        ..here
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     let truth = |bus: &Arc<Bus>| Truth::of(&bus.truth(), record.epoch);
@@ -155,19 +148,9 @@ fn a_broker_that_is_not_there_is_said() {
     let two = workload(Arrivals::FlatOut).over(2).expect("6 over 2");
     let brief = Brief::new(two).expect("sound");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
-    let place = local(&brief, &driver, &targets, &clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief,
-        driver,
-        targets,
-        settings: vec![Settings::default()],
-        clock,
-        workers: workers(1),
         mark: MARK,
-        realtime: None,
-        pin_to: Vec::new(),
-        pacing_within: 0,
-        place,
+        ..TrialSpec::local(brief, driver, targets, clock, |_| Ok(()))
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     let Outcome::NotReady(why) = &record.outcome else {

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos, Settings};
-use pubgauge_engine::assignment::{Brief, Workers};
+use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos};
+use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::local;
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -36,19 +35,10 @@ fn paced(workload: &Workload, pacing_within: Nanos) -> (TrialRecord, Vec<TruthRe
     let brief = Brief::new(workload.clone()).expect("a sound workload");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let targets = vec![SimulatedDriver::target(bus.clone())];
-    let place = local(&brief, &driver, &targets, &clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief,
-        driver,
-        targets,
-        settings: vec![Settings::default()],
-        clock,
-        workers: Workers::default(),
         mark: MARK,
         pacing_within,
-        realtime: None,
-        pin_to: Vec::new(),
-        place,
+        ..TrialSpec::local(brief, driver, targets, clock, |_| Ok(()))
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     assert_eq!(record.outcome, Outcome::Completed);

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings};
-use pubgauge_engine::assignment::{Brief, Workers};
+use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::{Encoded, Place, local};
+use pubgauge_engine::link::{Encoded, Place};
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
@@ -65,19 +65,12 @@ fn once(
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let target = SimulatedDriver::target(bus.clone());
     let targets = vec![target];
-    let place = local(&brief, &driver, &targets, &clock, |_| Ok(()));
+    let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief,
-        driver,
-        targets,
         settings: vec![with_behaviour(settings.clone(), behaviour)],
-        clock,
-        workers: Workers::default(),
         mark: MARK,
-        pacing_within: 0,
-        realtime: None,
-        pin_to: Vec::new(),
-        place: placed(place),
+        place: placed(here.place.clone()),
+        ..here
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     Run {

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use pubgauge_driver::{Clock, Driver, Mark, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
-use pubgauge_engine::assignment::{Brief, Role, Workers};
+use pubgauge_engine::assignment::{Brief, Role};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::local;
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::model::Distribution;
 use pubgauge_results::verdict::thresholds;
@@ -245,21 +244,16 @@ fn spec(
     mark: Mark,
 ) -> Result<TrialSpec> {
     let brief = Brief::new(workload).map_err(anyhow::Error::msg)?;
-    let clock = Clock::Monotonic;
-    let targets = vec![target];
-    let place = local(&brief, &driver, &targets, &clock, prepare_thread);
     Ok(TrialSpec {
-        brief,
-        driver,
-        targets,
         settings: vec![settings],
-        clock,
-        workers: Workers::default(),
         mark,
-        pacing_within: 0,
-        realtime: None,
-        pin_to: Vec::new(),
-        place,
+        ..TrialSpec::local(
+            brief,
+            driver,
+            vec![target],
+            Clock::Monotonic,
+            prepare_thread,
+        )
     })
 }
 

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Clock, Driver, Mapping, Mark, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
 use pubgauge_engine::conductor::{Outcome, Phase, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::local;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
@@ -143,31 +142,23 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
     let targets = running.targets();
-    let place = match &bench.client.processes {
-        Some(processes) => Arc::new(processes.clone()),
-        None => local(
-            &brief,
-            &job.driver,
-            &targets,
-            &Clock::Monotonic,
-            prepare_thread,
-        ),
-    };
+    let clock = Clock::Monotonic;
+    let here = TrialSpec::local(brief, job.driver.clone(), targets, clock, prepare_thread);
     let spec = TrialSpec {
-        brief,
-        driver: job.driver.clone(),
-        targets,
         settings: std::iter::once(job.settings)
             .chain(job.of_flows.iter().map(|(settings, _)| settings))
             .cloned()
             .collect(),
-        clock: Clock::Monotonic,
         workers: bench.client.workers,
         mark,
         pacing_within: job.pacing_within,
         realtime: bench.client.realtime,
         pin_to: shared.pin.clone(),
-        place,
+        place: match &bench.client.processes {
+            Some(processes) => Arc::new(processes.clone()),
+            None => here.place.clone(),
+        },
+        ..here
     };
     let mut watcher = Watcher::new(
         &running,

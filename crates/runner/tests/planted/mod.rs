@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, Kind, Mark, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::{Encoded, local};
+use pubgauge_engine::link::Encoded;
 use pubgauge_results::model::{Circumstances, Second, Status, System, Trial};
 use pubgauge_results::verdict::judge;
 use pubgauge_runner::convert::{self, Asked};
@@ -71,20 +71,14 @@ fn perform(
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let target = SimulatedDriver::target(bus.clone());
     let targets = vec![target];
-    let place = local(&brief, &driver, &targets, &clock, |_| Ok(()));
+    let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
     let spec = TrialSpec {
-        brief,
-        driver,
-        targets,
         settings: vec![with_behaviour(settings.clone(), behaviour)],
-        clock,
         workers,
         mark,
-        pacing_within: 0,
-        realtime: None,
-        pin_to: Vec::new(),
         // As between processes, which must change nothing.
-        place: Arc::new(Encoded(place)),
+        place: Arc::new(Encoded(here.place.clone())),
+        ..here
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     let asked = Asked {
