@@ -16,6 +16,9 @@ pub(super) type Inbox = Receiver<(u32, Report)>;
 const GLANCE: Duration = Duration::from_millis(2);
 /// A worker that was not heard of for so long hangs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// Between two looks at the inbox no more than this counts as silence: a conductor that slept longer
+/// did not listen either. One look lasts no longer.
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
 /// A window is given up when it was full for so many times the longest silence of the trial.
 const PATIENCE_FACTOR: Nanos = 3;
 
@@ -24,7 +27,8 @@ pub(super) struct Hand {
     link: Option<Box<dyn Link>>,
     pub(super) role: Role,
     pub(super) counters: Counters,
-    heard: Instant,
+    /// For how long it was listened to since its last report.
+    silent: Duration,
     pub(super) ready: bool,
     pub(super) done: Option<Nanos>,
     gone: bool,
@@ -46,7 +50,7 @@ impl Hand {
             link: None,
             role,
             counters: Counters::default(),
-            heard: Instant::now(),
+            silent: Duration::ZERO,
             ready: false,
             done: None,
             gone: false,
@@ -107,7 +111,7 @@ impl Conductor<'_> {
     /// A worker that hangs.
     fn silent(&self) -> Option<String> {
         let inline = self.spec.place.is_inline();
-        let hangs = |hand: &Hand| !inline && !hand.is_over() && hand.heard.elapsed() > SIGN_OF_LIFE;
+        let hangs = |hand: &Hand| !inline && !hand.is_over() && hand.silent > SIGN_OF_LIFE;
         let number = self.hands.iter().position(hangs)?;
         Some(format!(
             "worker {number} was not heard of for {} s",
@@ -116,19 +120,27 @@ impl Conductor<'_> {
     }
 
     fn hear(&mut self) {
+        let inline = self.spec.place.is_inline();
         let mut wait = GLANCE;
-        if self.spec.place.is_inline() {
+        if inline {
             self.hands
                 .iter_mut()
                 .filter_map(|hand| hand.link.as_mut())
                 .for_each(|link| link.step());
             wait = Duration::ZERO;
         }
-        let until = Instant::now() + wait;
+        let now = Instant::now();
+        let listened = (now - self.looked).min(LONGEST_LOOK);
+        self.looked = now;
+        for hand in &mut self.hands {
+            hand.silent += listened;
+        }
+        let until = now + wait;
         let mut given_up = Vec::new();
         let mut passed = false;
         let mut counted = false;
-        loop {
+        // Workers that report faster than they are heard must not hold up the trial's phases.
+        while inline || until.elapsed() < LONGEST_LOOK {
             let left = until.saturating_duration_since(Instant::now());
             let (worker, report) = match self.inbox.recv_timeout(left) {
                 Ok(report) => report,
@@ -157,7 +169,7 @@ impl Conductor<'_> {
         for positions in given_up {
             self.tell(None, &Command::GiveUp(positions));
         }
-        if !self.spec.place.is_inline() {
+        if !inline {
             // Places that pass on what others say.
             self.hands
                 .iter_mut()
@@ -170,7 +182,7 @@ impl Conductor<'_> {
         let Some(hand) = self.hands.get_mut(worker as usize) else {
             return;
         };
-        hand.heard = Instant::now();
+        hand.silent = Duration::ZERO;
         match report {
             Report::Hello { process, threads } => {
                 let role = hand.role;
