@@ -293,15 +293,16 @@ pub const MOST_PROCESSES: u32 = 64;
 #[serde(deny_unknown_fields)]
 #[command(next_help_heading = "Client")]
 pub struct ClientArgs {
-    /// Worker threads for publishing devices.
+    /// Worker threads for the publishing devices of each broker.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub publisher_workers: u32,
-    /// Worker threads for subscribing devices.
+    /// Worker threads for the other devices of each broker.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub subscriber_workers: u32,
-    /// Run publishing devices in so many processes and the others in as many, each with one worker.
+    /// Run the publishing devices of each broker in so many processes and its others in as many, each with
+    /// one worker.
     /// Without it all are threads of one process, unless that may not open enough files.
     #[arg(long, value_name = "N", conflicts_with_all = ["publisher_workers", "subscriber_workers"],
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PROCESSES)))]

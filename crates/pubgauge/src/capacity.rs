@@ -159,19 +159,20 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &Clie
 
 /// The clients of one broker.
 #[derive(Clone, Copy, Default)]
-struct Clients {
+pub struct Clients {
     publishers: u64,
     others: u64,
 }
 
 impl Clients {
-    fn all(&self) -> u64 {
+    /// All of them.
+    pub fn all(&self) -> u64 {
         self.publishers + self.others
     }
 }
 
 /// The clients of each broker.
-fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
+pub fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
     let mut publishes = vec![false; workload.devices.len()];
     for publisher in workload.flows.iter().flat_map(|flow| &flow.publishers) {
         publishes[publisher.device as usize] = true;

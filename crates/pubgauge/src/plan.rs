@@ -8,6 +8,7 @@ use pubgauge_workload::SECOND;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
+use crate::capacity::{Clients, brokers};
 use crate::drivers;
 use crate::exit::{Ending, FINE, print, print_json};
 use crate::prepare::{Prepared, prepare};
@@ -234,11 +235,8 @@ fn workload(trial: &PlannedTrial) -> String {
 
 /// The connections to each broker.
 fn clients(trial: &PlannedTrial) -> Vec<u64> {
-    let mut clients = vec![0; trial.brokers.max(1) as usize];
-    for device in &trial.workload.devices {
-        clients[device.broker as usize] += 1;
-    }
-    clients
+    let brokers = brokers(&trial.workload, trial.brokers);
+    brokers.iter().map(Clients::all).collect()
 }
 
 fn section(out: &mut String, title: &str, lines: Vec<String>) {

@@ -16,6 +16,7 @@ use crate::args::ClientArgs;
 use crate::args::{Daily, Selection};
 use crate::exit::Ending;
 use crate::invocation::{Found, Invocation};
+use crate::progress::so_many;
 use crate::{capacity, drivers};
 use pubgauge_runner::convert::one_line;
 
@@ -190,8 +191,8 @@ fn planned(
     let processes = capacity::check(&plan, &systems, &ClientArgs::default())?;
     plan.notes.extend(processes.map(|n| {
         format!(
-            "one process may not open enough files for all connections: publishing devices run in {n} {}, the others in as many, unless --processes says otherwise",
-            if n == 1 { "process" } else { "processes" }
+            "one process may not open enough files for all connections: the publishing devices of each broker run in {}, its others in as many, unless --processes says otherwise",
+            so_many(n.into(), "process")
         )
     }));
     plan.notes.extend(limits(&plan));

@@ -30,7 +30,12 @@ const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// So many of them, in words: `1 trial`, `12 trials`.
 pub fn so_many(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    let ending = match (count, what.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {what}{ending}")
 }
 
 /// About how long, rounded up: `40 s`, `12 min`, `3.5 h`.

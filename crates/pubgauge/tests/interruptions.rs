@@ -299,7 +299,8 @@ fn too_few_file_descriptors_for_the_plan() {
     adds_up(&trial);
     assert_eq!(count(&trial, "connections.made"), fit);
     // With one more publishers and subscribers are processes of their own.
-    limited(&place, "-n 100", fit, "apart").says("publishing devices run in 1 process");
+    limited(&place, "-n 100", fit, "apart")
+        .says("the publishing devices of each broker run in 1 process");
     let trial = place.trial("apart");
     adds_up(&trial);
     assert_eq!(count(&trial, "connections.made"), fit + 1);

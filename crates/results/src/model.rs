@@ -205,6 +205,10 @@ pub struct Trial {
     /// of all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brokers: Vec<Broker>,
+    /// Processes of the client in the measurement, that of the run among them: 1 where all workers
+    /// are its threads. Absent where nothing was measured.
+    #[serde(default)]
+    pub client_processes: Option<u32>,
     /// Largest resident memory of the client during the measurement.
     pub client_rss_bytes: u64,
     /// Largest resident memory of the system's processes during the measurement.

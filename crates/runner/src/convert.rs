@@ -129,6 +129,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         },
         system_cpu_s: observed.system_cpu_s,
         brokers: observed.brokers.clone(),
+        client_processes: observed.client_processes,
         client_rss_bytes: observed.client_rss_bytes,
         system_rss_bytes: observed.system_rss_bytes,
         worker_load: worker_load(record, observed),

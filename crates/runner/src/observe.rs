@@ -38,6 +38,8 @@ pub struct Observed {
     pub system_busiest_thread_cpu: Option<f64>,
     /// Processes of the system at the end of the measurement.
     pub system_processes: Option<u32>,
+    /// Processes of the client, this one among them.
+    pub client_processes: Option<u32>,
     /// Processes of the system that ended during the trial.
     pub died: Vec<String>,
     /// When the whole machine stood still during the measurement.
@@ -111,6 +113,7 @@ impl Observed {
             system_switches: None,
             system_busiest_thread_cpu: None,
             system_processes: None,
+            client_processes: None,
             died: Vec::new(),
             stalls: Stalls::default(),
             brokers: Vec::new(),
@@ -269,6 +272,7 @@ impl<'a> Watcher<'a> {
         let mut processes = BTreeSet::from([std::process::id() as i32]);
         processes.extend(live.threads.iter().map(|thread| thread.process as i32));
         let processes: Vec<_> = processes.into_iter().collect();
+        self.observed.client_processes = Some(processes.len() as u32);
         self.client = ProcessSampler::only(&processes);
         let last = self.sample(now);
         self.noise_meter = NoiseMeter::start().ok();
