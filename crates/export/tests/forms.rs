@@ -74,6 +74,7 @@ fn results() -> Results {
             trial(0, "mosquitto", "64B", Status::Valid),
             trial(1, "far", "1KiB", Status::Lossy),
         ],
+        searches: Vec::new(),
     }
 }
 

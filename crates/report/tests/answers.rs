@@ -54,6 +54,7 @@ fn results(trials: Vec<Trial>, specs: Vec<CriterionSpec>) -> Results {
             ..Default::default()
         },
         trials,
+        searches: Vec::new(),
     }
 }
 

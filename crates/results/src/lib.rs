@@ -6,12 +6,14 @@
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
 //! - [`criterion`]: whether a run met what its study asked for.
 //! - [`schema`]: the JSON Schema of `results.json`.
+//! - [`search`]: searches for a limit.
 //! - [`shell`]: paths in commands that are there to be copied.
 
 pub mod criterion;
 pub mod histogram;
 pub mod model;
 pub mod schema;
+pub mod search;
 pub mod shell;
 pub mod store;
 pub mod verdict;

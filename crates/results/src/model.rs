@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::criterion::CriterionSpec;
+use crate::search::{Search, SearchStep};
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
 pub const FORMAT: &str = "pubgauge-results/2";
@@ -25,6 +26,9 @@ pub struct Results {
     pub study: StudyInfo,
     /// What was measured, in the order in which the trials ran.
     pub trials: Vec<Trial>,
+    /// What was searched for, and what was found; in the order in which it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Search>,
 }
 
 /// The machine a run took place on.
@@ -135,6 +139,9 @@ pub struct Trial {
     /// Values of the grid's axes.
     #[serde(default)]
     pub axes: Vec<Axis>,
+    /// Its place in the search that it is a part of; absent in a trial of a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchStep>,
     /// What each setting became.
     pub mappings: Vec<Mapping>,
     /// What was run.

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
+use crate::search::Search;
 use crate::shell::quoted;
 
 /// Name of the file other tools read.
@@ -195,6 +196,7 @@ impl RunFolder {
             machine: run.machine,
             study: run.study,
             trials: Vec::new(),
+            searches: Vec::new(),
         };
         let mut folder = RunFolder {
             root: dir.to_owned(),
@@ -318,6 +320,17 @@ impl RunFolder {
         sync_dir(root, partial)?;
         fs::rename(partial, place).map_err(io_error("rename", root, partial))?;
         sync_dir(root, &root.join(TRIALS))
+    }
+
+    /// Stores what searches have found so far, and how many trials the run has by now: with searches
+    /// nobody knows beforehand.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn tell(&mut self, searches: Vec<Search>, planned_trials: u32) -> Result<(), StoreError> {
+        self.results.searches = searches;
+        self.results.study.planned_trials = planned_trials;
+        self.write_results()
     }
 
     /// Ends the run: stores the outcome of its criteria and that it was not cut off.

@@ -77,6 +77,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         system: asked.system.clone(),
         settings: asked.settings.clone(),
         settings_name: asked.settings_name.to_owned(),
+        search: None,
         axes: asked
             .axes
             .iter()

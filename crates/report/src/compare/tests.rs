@@ -82,6 +82,7 @@ fn results(trials: Vec<Trial>) -> Results {
         machine: Machine::default(),
         study: StudyInfo::default(),
         trials,
+        searches: Vec::new(),
     }
 }
 

@@ -244,6 +244,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             cut_off: false,
         },
         trials,
+        searches: Vec::new(),
     };
     (results, logs)
 }

@@ -1,0 +1,122 @@
+//! Searches for a limit, as `results.json` has them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Axis;
+
+/// A search for the highest load that stays within what is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Search {
+    /// The system, as the trials name it.
+    pub system: String,
+    /// Name of the variant of the settings.
+    pub settings: String,
+    /// The workload.
+    pub workload: String,
+    /// Values of the grid's axes.
+    #[serde(default)]
+    pub axes: Vec<Axis>,
+    /// What was varied: `rate` (messages a second over all publishers of the flow), `publishers`,
+    /// `subscribers`, `topics`, `payload` (bytes).
+    pub axis: String,
+    /// Lower end of the 95 % interval that the limit lies in, in the axis's unit. Absent: no load stayed
+    /// within what was asked for.
+    pub low: Option<f64>,
+    /// Upper end. Absent: the system carries at least `low`, see `bound`.
+    pub high: Option<f64>,
+    /// The load that a long trial stayed within.
+    pub confirmed: Option<f64>,
+    /// What ended the search.
+    pub bound: Bound,
+    /// What gave way first beyond the limit.
+    pub gave_way: Option<GaveWay>,
+    /// What the interval is not, and what would make more of it: in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What was measured, in its order.
+    pub trials: Vec<SearchTrial>,
+}
+
+/// What the limit that was found is a limit of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The system.
+    System,
+    /// The client: the system carries at least so much.
+    Client,
+    /// The search: its trials or minutes were spent, or the largest load was not too much.
+    Budget,
+}
+
+/// What gave way first, with its figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GaveWay {
+    /// `processor`, `thread`, `memory`, `loss`, `latency`, `queue`, `steadiness`, `connections`,
+    /// `criterion`, `client`.
+    pub what: String,
+    /// Its figure where it gave way, in `unit`.
+    pub figure: f64,
+    /// Unit of the figure.
+    pub unit: String,
+    /// The same in a sentence.
+    pub words: String,
+}
+
+/// What a trial of a search is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// As much as goes: about where the limit is.
+    FlatOut,
+    /// A load near the limit, as short as a verdict allows.
+    Short,
+    /// A load for long.
+    Long,
+    /// A load below the limit, for what it costs.
+    Cost,
+}
+
+/// What a trial of a search told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// It stayed within all that was asked for.
+    Within,
+    /// The system did not.
+    Beyond,
+    /// The client was the bottleneck.
+    Client,
+    /// Nothing: it was not steady, or broken.
+    Nothing,
+}
+
+/// The place of a trial in its search; a part of the trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchStep {
+    /// Which search of the run, from 0.
+    pub search: u32,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The load that was asked for; absent flat out.
+    pub load: Option<f64>,
+}
+
+/// A trial in a search's list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchTrial {
+    /// The trial.
+    pub id: u32,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The load that was asked for; absent flat out.
+    pub load: Option<f64>,
+    /// What the system delivered of it, in the axis's unit.
+    pub achieved: f64,
+    /// What it told.
+    pub finding: Finding,
+    /// Why, where it was not within: reasons of its verdict, criteria not met.
+    #[serde(default)]
+    pub why: Vec<String>,
+}

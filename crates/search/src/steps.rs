@@ -1,0 +1,437 @@
+//! The steps of a search.
+
+use crate::threshold::{Posterior, Prior};
+
+/// What is searched for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question {
+    /// Whether a trial at no given load (flat out) tells about where the limit is.
+    pub flat_out: bool,
+    /// Whether a load is a whole number.
+    pub whole: bool,
+    /// Load to begin with where nothing tells about where the limit is.
+    pub start: f64,
+    /// Smallest load.
+    pub least: f64,
+    /// Largest load.
+    pub most: f64,
+    /// Width of the interval at which the search ends, as a share of its lower end.
+    pub width: f64,
+    /// Trials from which the search is over, whatever is known by then.
+    pub most_trials: usize,
+    /// Seconds of trials from which the search is over, whatever is known by then.
+    pub most_seconds: f64,
+}
+
+impl Default for Question {
+    fn default() -> Self {
+        Question {
+            flat_out: true,
+            whole: false,
+            start: 100.0,
+            least: 1.0,
+            most: 1e8,
+            width: 0.10,
+            most_trials: 30,
+            most_seconds: 480.0,
+        }
+    }
+}
+
+/// What a trial told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It stayed within all that is asked for.
+    Within,
+    /// The system did not.
+    Beyond,
+    /// The client was the bottleneck.
+    Client,
+    /// It tells nothing: not steady, or broken.
+    Nothing,
+}
+
+/// A trial that was run for a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// What was asked for.
+    pub step: Step,
+    /// What the system delivered, in the unit of the load; for a flat-out trial and one that is beyond.
+    pub achieved: f64,
+    /// What it told.
+    pub finding: Finding,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// What to measure next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// As much as goes.
+    FlatOut,
+    /// This load, as short as a verdict allows.
+    Short(f64),
+    /// This load for long: systems have buffers, burst credit and housekeeping.
+    Long(f64),
+    /// This load, for what it costs below the limit; it decides nothing.
+    Cost(f64),
+    /// Nothing: the search is over.
+    End,
+}
+
+impl Step {
+    fn load(self) -> Option<f64> {
+        match self {
+            Step::Short(load) | Step::Long(load) => Some(load),
+            Step::FlatOut | Step::Cost(_) | Step::End => None,
+        }
+    }
+
+    fn is_long(self) -> bool {
+        matches!(self, Step::Long(_))
+    }
+}
+
+/// What the limit that was found is a limit of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The system.
+    System,
+    /// The client: the system carries at least so much.
+    Client,
+    /// The search: its trials or time were spent, or no load was too much.
+    Budget,
+}
+
+/// What a search has found so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Lower end of the 95 % interval; `None` if no trial stayed within what was asked for.
+    pub low: Option<f64>,
+    /// Upper end; `None` where the system carries at least [`Found::low`].
+    pub high: Option<f64>,
+    /// The load that a long trial stayed within.
+    pub confirmed: Option<f64>,
+    /// What ended it.
+    pub bound: Bound,
+    /// Whether short trials promised what long ones did not keep: the interval is that of long ones.
+    pub long_only: bool,
+}
+
+/// Times that a trial which tells nothing is run in all.
+const TRIES: usize = 3;
+/// Fewest trials that tell something.
+const FEWEST: usize = 6;
+/// Factor between loads while nothing tells about where the limit is.
+const GROWTH: f64 = 4.0;
+/// How far from the median the next load is, in widths of the interval; in turn, on alternating sides.
+const OFFSETS: [f64; 3] = [0.10, 0.22, 0.35];
+/// Loads that long trials may fail at before the search goes without a confirmed one.
+const CONFIRMATIONS: usize = 4;
+/// Around the interval, as a share of it: a client that is at its end there is what limits.
+const CLIENT_ZONE: f64 = 0.25;
+/// Shares of the limit at which costs are told.
+const COSTS: [f64; 2] = [0.5, 0.9];
+
+/// A trial that told something.
+#[derive(Clone, Copy, Debug)]
+struct Evidence {
+    load: f64,
+    within: bool,
+    client: bool,
+    long: bool,
+    achieved: f64,
+}
+
+/// What was seen, weighed.
+struct View<'a> {
+    question: &'a Question,
+    evidence: Vec<Evidence>,
+    /// A trial that told nothing and is to be run again.
+    again: Option<Step>,
+    /// What the flat-out trial delivered.
+    flat_out: Option<f64>,
+    trials: usize,
+    seconds: f64,
+    /// Whether only long trials tell what is within.
+    long_only: bool,
+    costs: usize,
+}
+
+impl<'a> View<'a> {
+    fn new(question: &'a Question, seen: &[Seen]) -> View<'a> {
+        let mut view = View {
+            question,
+            evidence: Vec::new(),
+            again: None,
+            flat_out: None,
+            trials: 0,
+            seconds: 0.0,
+            long_only: false,
+            costs: 0,
+        };
+        let mut in_vain: Vec<&Seen> = Vec::new();
+        for one in seen {
+            view.costs += usize::from(matches!(one.step, Step::Cost(_)));
+            if !matches!(one.step, Step::Cost(_)) {
+                view.trials += 1;
+                view.seconds += one.seconds;
+            }
+            if one.step == Step::FlatOut {
+                view.flat_out = Some(one.achieved);
+            }
+            let Some(load) = one.step.load() else {
+                continue;
+            };
+            let mut evidence = Evidence {
+                load,
+                within: one.finding == Finding::Within,
+                client: false,
+                long: one.step.is_long(),
+                achieved: one.achieved,
+            };
+            if matches!(one.finding, Finding::Client | Finding::Nothing) {
+                in_vain.retain(|earlier| earlier.step == one.step);
+                in_vain.push(one);
+                view.again = Some(one.step);
+                if in_vain.len() < TRIES {
+                    continue;
+                }
+                evidence.client = in_vain.iter().any(|try_| try_.finding == Finding::Client);
+            }
+            in_vain.clear();
+            view.again = None;
+            view.take(evidence);
+        }
+        view
+    }
+
+    fn take(&mut self, evidence: Evidence) {
+        let twice = |last: &Evidence| last.long && !last.within && last.load == evidence.load;
+        let failed_again = evidence.long
+            && !evidence.within
+            && !evidence.client
+            && self.evidence.last().is_some_and(twice);
+        self.long_only |= failed_again;
+        self.evidence.push(evidence);
+    }
+
+    /// What decides: where long trials fail, short ones that did not say nothing.
+    fn deciding(&self) -> impl Iterator<Item = &Evidence> {
+        let counts = |e: &&Evidence| !self.long_only || e.long || !e.within;
+        self.evidence.iter().filter(counts)
+    }
+
+    fn posterior(&self) -> Posterior {
+        let failed = self.evidence.iter().filter(|e| e.long && !e.within);
+        let kept_up = failed.map(|e| e.achieved).reduce(f64::min);
+        let about = match self.long_only {
+            true => kept_up,
+            false => self.flat_out,
+        };
+        let prior = match about.filter(|load| *load >= self.question.least) {
+            Some(load) => Prior::About(load),
+            None => Prior::Between(self.question.least, self.question.most),
+        };
+        let trials: Vec<_> = self.deciding().map(|e| (e.load, e.within)).collect();
+        Posterior::new(prior, &trials)
+    }
+
+    fn most_within(&self) -> Option<f64> {
+        let within = self.deciding().filter(|e| e.within);
+        within.map(|e| e.load).reduce(f64::max)
+    }
+
+    fn least_beyond(&self) -> Option<f64> {
+        let beyond = self.deciding().filter(|e| !e.within);
+        beyond.map(|e| e.load).reduce(f64::min)
+    }
+
+    /// The interval, if there are trials on both sides of it.
+    fn interval(&self) -> Option<(f64, f64)> {
+        self.most_within()?;
+        self.least_beyond()?;
+        let (low, high) = self.posterior().interval();
+        Some((self.below(low), self.above(high)))
+    }
+
+    /// A load that can be asked for: whole, or with four digits.
+    fn rounded(&self, load: f64, round: fn(f64) -> f64) -> f64 {
+        let load = load.clamp(self.question.least, self.question.most);
+        let unit = match self.question.whole {
+            true => 1.0,
+            false => 10f64.powf(load.log10().floor() - 3.0),
+        };
+        let rounded = round(load / unit) * unit;
+        // Without the noise of the last binary digits.
+        let decimals = 10f64.powf((-unit.log10()).ceil().max(0.0));
+        ((rounded * decimals).round() / decimals).clamp(self.question.least, self.question.most)
+    }
+
+    fn below(&self, load: f64) -> f64 {
+        self.rounded(load, f64::floor)
+    }
+
+    fn above(&self, load: f64) -> f64 {
+        self.rounded(load, f64::ceil)
+    }
+
+    fn narrow(&self, (low, high): (f64, f64)) -> bool {
+        let width = high / low <= 1.0 + self.question.width;
+        let step = self.question.whole && high - low <= 1.0;
+        self.deciding().count() >= FEWEST && (width || step)
+    }
+
+    fn spent(&self) -> bool {
+        let question = self.question;
+        self.trials >= question.most_trials || self.seconds >= question.most_seconds
+    }
+
+    /// The highest load near the interval's lower end that a long trial stayed within.
+    fn confirmed(&self) -> Option<f64> {
+        let (low, _) = self.interval()?;
+        let near = self.evidence.iter().filter(|e| e.long && e.within);
+        let near = near.filter(|e| e.load >= 0.9 * low && e.load <= 1.01 * low);
+        near.map(|e| e.load).reduce(f64::max)
+    }
+
+    fn measure(&self, load: f64) -> Step {
+        match self.long_only {
+            true => Step::Long(load),
+            false => Step::Short(load),
+        }
+    }
+
+    /// The next load while all trials were on one side of the limit.
+    fn onwards(&self) -> Option<Step> {
+        let question = self.question;
+        let load = match (self.most_within(), self.least_beyond()) {
+            (Some(_), Some(_)) => return None,
+            (None, None) => match self.flat_out.filter(|load| *load > 0.0) {
+                // Below what it delivered flat out: most systems carry that.
+                Some(load) => 0.9 * load,
+                None => question.start,
+            },
+            (Some(within), None) if within >= question.most => return Some(Step::End),
+            (None, Some(beyond)) if beyond <= question.least => return Some(Step::End),
+            // What a flat-out trial has told is near: then less than a factor of four.
+            (Some(within), None) => within * self.stride(),
+            (None, Some(beyond)) => beyond / self.stride(),
+        };
+        Some(self.measure(self.rounded(load, f64::round)))
+    }
+
+    fn stride(&self) -> f64 {
+        let known = self.flat_out.is_some_and(|load| load > 0.0) || self.long_only;
+        match (known, self.deciding().count()) {
+            (true, 0..=2) => 1.25,
+            (true, 3..=4) => 2.0,
+            _ => GROWTH,
+        }
+    }
+
+    /// Above and below the median in turn.
+    fn around(&self) -> Step {
+        let posterior = self.posterior();
+        let (low, high) = posterior.interval();
+        let nth = self.evidence.len();
+        let side = if nth.is_multiple_of(2) { -1.0 } else { 1.0 };
+        let offset = side * OFFSETS[nth / 2 % OFFSETS.len()] * (high / low).ln();
+        let load = posterior.quantile(0.5) * offset.exp();
+        self.measure(self.rounded(load, f64::round))
+    }
+
+    /// What is left to do when the interval is known.
+    fn confirm(&self) -> Option<Step> {
+        let (low, _) = self.interval()?;
+        let last = self.evidence.last()?;
+        if last.long && !last.within && !self.long_only {
+            // Once more at the same load: one long trial may have had bad luck.
+            return Some(Step::Long(last.load));
+        }
+        let mut loads: Vec<f64> = self
+            .evidence
+            .iter()
+            .filter(|e| e.long)
+            .map(|e| e.load)
+            .collect();
+        loads.dedup();
+        let tries = self.confirmed().is_none() && (self.long_only || loads.len() < CONFIRMATIONS);
+        tries.then_some(Step::Long(low))
+    }
+
+    fn cost(&self) -> Step {
+        let base = self.confirmed().or(self.found().low);
+        match (COSTS.get(self.costs), base) {
+            (Some(share), Some(base)) => Step::Cost(self.rounded(share * base, f64::round)),
+            _ => Step::End,
+        }
+    }
+
+    fn next(&self) -> Step {
+        if self.question.flat_out && self.flat_out.is_none() {
+            return Step::FlatOut;
+        }
+        if self.spent() {
+            // What is known by then is shown to last, once.
+            let tried = self.evidence.iter().any(|e| e.long);
+            return match self.interval() {
+                Some((low, _)) if !tried && self.again.is_none() => Step::Long(low),
+                _ => self.cost(),
+            };
+        }
+        if let Some(again) = self.again {
+            return again;
+        }
+        match self.onwards() {
+            Some(Step::End) => return self.cost(),
+            Some(step) => return step,
+            None => {}
+        }
+        let last = self.evidence.last();
+        let failed_long = last.is_some_and(|e| e.long && !e.within) && !self.long_only;
+        match self.interval() {
+            Some(interval) if failed_long || self.narrow(interval) => {
+                self.confirm().unwrap_or_else(|| self.cost())
+            }
+            _ => self.around(),
+        }
+    }
+
+    fn found(&self) -> Found {
+        let within = self.most_within();
+        let beyond = self.least_beyond();
+        let interval = self.interval();
+        let high = interval.map(|(_, high)| high).or(beyond);
+        // A client at its end near the limit may be the limit.
+        let zone = high.unwrap_or(f64::INFINITY) * (1.0 + CLIENT_ZONE);
+        let client = self.deciding().any(|e| e.client && e.load <= zone);
+        let low = interval.map(|(low, _)| low).or(within);
+        let bound = match (client, interval) {
+            (true, _) => Bound::Client,
+            (false, Some(interval)) if self.narrow(interval) => Bound::System,
+            (false, None) if within.is_none() && beyond.is_some() => Bound::System,
+            _ => Bound::Budget,
+        };
+        Found {
+            low: match bound {
+                Bound::Client => low.zip(within).map(|(low, within)| low.min(within)),
+                _ => low,
+            },
+            high: high.filter(|_| bound != Bound::Client),
+            confirmed: self.confirmed(),
+            bound,
+            long_only: self.long_only,
+        }
+    }
+}
+
+/// What to measure next, after what was seen.
+pub fn next(question: &Question, seen: &[Seen]) -> Step {
+    View::new(question, seen).next()
+}
+
+/// What is known after what was seen.
+pub fn found(question: &Question, seen: &[Seen]) -> Found {
+    View::new(question, seen).found()
+}

@@ -1,0 +1,114 @@
+//! What trials say about a noisy threshold.
+
+/// Limits around the centre of the prior that are weighed: from a 20th of it to 20 times.
+const REACH: f64 = 3.0;
+/// Distance between them; a tenth of the narrowest interval that a search is asked for.
+const STEP: f64 = 0.005;
+/// Spreads of the threshold that are weighed, in natural logarithms of the load.
+const SPREADS: [f64; 8] = [0.003, 0.006, 0.012, 0.02, 0.035, 0.06, 0.1, 0.18];
+/// Share of trials whose outcome has nothing to do with the load.
+const LAPSE: f64 = 0.03;
+/// What a flat-out trial delivered is the limit within about so much, in natural logarithms...
+const NEAR: f64 = 0.25;
+/// ...and is far from it (overload makes some systems slower, and others drop) with this chance...
+const FAR_CHANCE: f64 = 0.15;
+/// ...and then within about so much.
+const FAR: f64 = 1.0;
+
+/// What is known before any trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Prior {
+    /// The limit is about here.
+    About(f64),
+    /// The limit is anywhere between these, each order of magnitude as likely.
+    Between(f64, f64),
+}
+
+/// Natural logarithms of limits, with the chance of each.
+pub struct Posterior {
+    limits: Vec<f64>,
+    chances: Vec<f64>,
+}
+
+impl Posterior {
+    /// What trials at a load say, each of which was within what was asked for (`true`) or beyond.
+    pub fn new(prior: Prior, trials: &[(f64, bool)]) -> Posterior {
+        let (from, to) = match prior {
+            Prior::About(load) => (load.ln() - REACH, load.ln() + REACH),
+            Prior::Between(least, most) => (least.ln(), most.ln().max(least.ln() + STEP)),
+        };
+        let count = ((to - from) / STEP).ceil() as usize + 1;
+        let limits: Vec<f64> = (0..count).map(|n| from + n as f64 * STEP).collect();
+        let before = |limit: f64| match prior {
+            Prior::Between(..) => 1.0,
+            Prior::About(load) => {
+                let off = limit - load.ln();
+                let normal = |sigma: f64| (-0.5 * (off / sigma).powi(2)).exp() / sigma;
+                (1.0 - FAR_CHANCE) * normal(NEAR) + FAR_CHANCE * normal(FAR)
+            }
+        };
+        let loads: Vec<(f64, bool)> = trials.iter().map(|(load, in_)| (load.ln(), *in_)).collect();
+        let chance = |limit: f64| {
+            let of_spread = |spread: f64| -> f64 {
+                let each = loads.iter().map(|(load, within)| {
+                    let within_chance = 1.0 / (1.0 + ((load - limit) / spread).exp());
+                    let chance = LAPSE / 2.0 + (1.0 - LAPSE) * within_chance;
+                    if *within { chance } else { 1.0 - chance }
+                });
+                each.product()
+            };
+            before(limit) * SPREADS.into_iter().map(of_spread).sum::<f64>()
+        };
+        let mut chances: Vec<f64> = limits.iter().map(|limit| chance(*limit)).collect();
+        let sum: f64 = chances.iter().sum();
+        chances.iter_mut().for_each(|chance| *chance /= sum);
+        Posterior { limits, chances }
+    }
+
+    /// The load below which the limit lies with this chance, 0 to 1.
+    pub fn quantile(&self, chance: f64) -> f64 {
+        let mut sum = 0.0;
+        for (limit, own) in self.limits.iter().zip(&self.chances) {
+            sum += own;
+            if sum >= chance {
+                return limit.exp();
+            }
+        }
+        self.limits.last().map_or(f64::NAN, |limit| limit.exp())
+    }
+
+    /// The loads between which the limit lies with a chance of 95 %.
+    pub fn interval(&self) -> (f64, f64) {
+        (self.quantile(0.025), self.quantile(0.975))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prior_is_told_back() {
+        let about = Posterior::new(Prior::About(1000.0), &[]);
+        assert!((about.quantile(0.5) / 1000.0 - 1.0).abs() < 0.01);
+        let (low, high) = about.interval();
+        assert!(low < 500.0 && high > 2000.0, "{low} {high}");
+        let between = Posterior::new(Prior::Between(10.0, 1000.0), &[]);
+        assert!((between.quantile(0.5) / 100.0 - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn trials_narrow_it_and_one_stray_one_does_not_decide() {
+        let mut trials = vec![
+            (900.0, true),
+            (1100.0, false),
+            (960.0, true),
+            (1040.0, false),
+        ];
+        let (low, high) = Posterior::new(Prior::About(1500.0), &trials).interval();
+        assert!(low > 850.0 && high < 1500.0, "{low} {high}");
+        trials.push((500.0, false));
+        let (low, _) = Posterior::new(Prior::About(1500.0), &trials).interval();
+        assert!(low > 700.0, "{low}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Searches over systems whose limit is known: how often the interval holds it, and what it costs.
+
+use std::sync::Mutex;
+
+use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found, next};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Normal};
+
+/// A system as a search sees it.
+#[derive(Clone, Copy)]
+struct Planted {
+    /// What it carries, messages a second.
+    limit: f64,
+    /// Standard deviation of the logarithm of what it carries in one trial.
+    noise: f64,
+    /// One trial in ten finds it 15 % slower.
+    outliers: bool,
+    /// What it carries once long trials have begun to tell, as a share.
+    lasting: f64,
+    /// What it delivers when more is offered, as a share.
+    overloaded: f64,
+    /// What the client can offer at most.
+    client: f64,
+}
+
+impl Planted {
+    fn of(limit: f64, noise: f64) -> Planted {
+        Planted {
+            limit,
+            noise,
+            outliers: false,
+            lasting: 1.0,
+            overloaded: 1.0,
+            client: f64::INFINITY,
+        }
+    }
+
+    fn trial(&self, step: Step, draws: &mut StdRng) -> Seen {
+        let noise = Normal::new(0.0, self.noise).expect("a deviation");
+        let slow = self.outliers && draws.random_bool(0.1);
+        let lasting = if matches!(step, Step::Long(_)) {
+            self.lasting
+        } else {
+            1.0
+        };
+        let drawn = noise.sample(draws).exp() * if slow { 0.85 } else { 1.0 };
+        let takes = self.limit * lasting * drawn;
+        // The client wanders as any program does.
+        let offers = self.client * noise.sample(draws).exp();
+        let (load, seconds) = match step {
+            Step::FlatOut => (offers.min(1e9), 5.0),
+            Step::Short(load) | Step::Cost(load) => (load, 5.0),
+            Step::Long(load) => (load, 45.0),
+            Step::End => unreachable!("the search is over"),
+        };
+        let finding = match () {
+            () if load > offers => Finding::Client,
+            () if load > takes => Finding::Beyond,
+            () => Finding::Within,
+        };
+        let load = load.min(offers);
+        let achieved = if load > takes {
+            takes * self.overloaded
+        } else {
+            load
+        };
+        Seen {
+            step,
+            achieved,
+            finding,
+            seconds,
+        }
+    }
+}
+
+struct Done {
+    limit: f64,
+    found: Found,
+    /// Without those for costs.
+    trials: usize,
+}
+
+impl Done {
+    fn holds(&self) -> bool {
+        let (low, high) = (
+            self.found.low.unwrap_or(0.0),
+            self.found.high.unwrap_or(f64::INFINITY),
+        );
+        low <= self.limit && self.limit <= high
+    }
+
+    fn width(&self) -> f64 {
+        let interval = self.found.low.zip(self.found.high);
+        interval.map_or(f64::INFINITY, |(low, high)| high / low - 1.0)
+    }
+}
+
+fn search(planted: Planted, seed: u64) -> Done {
+    let question = Question::default();
+    let mut draws = StdRng::seed_from_u64(seed);
+    let mut seen = Vec::new();
+    loop {
+        match next(&question, &seen) {
+            Step::End => break,
+            step => seen.push(planted.trial(step, &mut draws)),
+        }
+        assert!(seen.len() < 60, "it does not end");
+    }
+    let costs = seen
+        .iter()
+        .filter(|one| matches!(one.step, Step::Cost(_)))
+        .count();
+    Done {
+        limit: planted.limit * planted.lasting,
+        found: found(&question, &seen),
+        trials: seen.len() - costs,
+    }
+}
+
+/// Searches over systems with limits from 5,000 to 300,000 messages a second.
+fn many(count: u64, planted: impl Fn(f64) -> Planted + Sync) -> Vec<Done> {
+    let all = Mutex::new(Vec::new());
+    let threads = 2;
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (all, planted) = (&all, &planted);
+            scope.spawn(move || {
+                for seed in (thread..count).step_by(threads as usize) {
+                    let mut draws = StdRng::seed_from_u64(seed ^ 0xfeed);
+                    let limit = 5_000.0 * 60f64.powf(draws.random::<f64>());
+                    all.lock()
+                        .expect("no panic")
+                        .push(search(planted(limit), seed));
+                }
+            });
+        }
+    });
+    all.into_inner().expect("no panic")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// (share of intervals that hold the truth, their median width, median number of trials)
+fn summed(name: &str, done: &[Done]) -> (f64, f64, f64) {
+    let held = done.iter().filter(|d| d.holds()).count() as f64 / done.len() as f64;
+    let width = median(done.iter().map(Done::width).collect());
+    let trials = median(done.iter().map(|d| d.trials as f64).collect());
+    let confirmed = done.iter().filter(|d| d.found.confirmed.is_some()).count();
+    println!(
+        "{name}: held {held:.3}, width {width:.3}, trials {trials}, confirmed {confirmed} of {}",
+        done.len()
+    );
+    (held, width, trials)
+}
+
+#[test]
+fn intervals_hold_the_truth() {
+    let (held, width, trials) = summed("3 %", &many(300, |limit| Planted::of(limit, 0.03)));
+    assert!(held >= 0.93 && width <= 0.10 && trials <= 18.0);
+    let (held, width, trials) = summed("none", &many(100, |limit| Planted::of(limit, 0.0)));
+    assert!(held >= 0.93 && width <= 0.10 && trials <= 18.0);
+    let (held, ..) = summed("8 %", &many(100, |limit| Planted::of(limit, 0.08)));
+    assert!(held >= 0.80);
+}
+
+#[test]
+fn one_stray_trial_in_ten_does_not_lead_it_astray() {
+    let stray = |limit| Planted {
+        outliers: true,
+        ..Planted::of(limit, 0.03)
+    };
+    let (held, ..) = summed("outliers", &many(300, stray));
+    assert!(held >= 0.90);
+}
+
+#[test]
+fn what_does_not_last_is_found_out() {
+    let throttled = |limit| Planted {
+        lasting: 0.6,
+        ..Planted::of(limit, 0.03)
+    };
+    let done = many(100, throttled);
+    let (held, ..) = summed("throttled", &done);
+    assert!(held >= 0.90);
+}
+
+#[test]
+fn a_system_that_delivers_less_beyond_its_limit() {
+    let collapses = |limit| Planted {
+        overloaded: 0.4,
+        ..Planted::of(limit, 0.03)
+    };
+    let (held, width, _) = summed("collapses", &many(100, collapses));
+    assert!(held >= 0.93 && width <= 0.10);
+}
+
+#[test]
+fn the_clients_limit_is_never_the_systems() {
+    let mut draws = StdRng::seed_from_u64(3);
+    let shares: Vec<f64> = (0..1000).map(|_| draws.random_range(0.2..1.0)).collect();
+    let nth = std::sync::atomic::AtomicUsize::new(0);
+    let done = many(1000, |limit| {
+        let nth = nth.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Planted {
+            client: limit * shares[nth],
+            ..Planted::of(limit, 0.03)
+        }
+    });
+    summed("client", &done);
+    let wrong = done
+        .iter()
+        .filter(|d| d.found.bound == Bound::System && !d.holds());
+    assert_eq!(wrong.count(), 0);
+    let above = done
+        .iter()
+        .filter(|d| d.found.low.is_some_and(|low| low > d.limit));
+    assert!(above.count() < 10);
+}
