@@ -1,5 +1,7 @@
 //! The steps of a search.
 
+use std::cell::OnceCell;
+
 use crate::threshold::{Posterior, Prior};
 
 /// What is searched for.
@@ -156,6 +158,8 @@ struct View<'a> {
     /// Whether only long trials tell what is within.
     long_only: bool,
     costs: usize,
+    /// Weighed once, when it is asked for.
+    posterior: OnceCell<Posterior>,
 }
 
 impl<'a> View<'a> {
@@ -169,6 +173,7 @@ impl<'a> View<'a> {
             seconds: 0.0,
             long_only: false,
             costs: 0,
+            posterior: OnceCell::new(),
         };
         let mut in_vain: Vec<&Seen> = Vec::new();
         for one in seen {
@@ -222,7 +227,11 @@ impl<'a> View<'a> {
         self.evidence.iter().filter(counts)
     }
 
-    fn posterior(&self) -> Posterior {
+    fn posterior(&self) -> &Posterior {
+        self.posterior.get_or_init(|| self.weighed())
+    }
+
+    fn weighed(&self) -> Posterior {
         let failed = self.evidence.iter().filter(|e| e.long && !e.within);
         let kept_up = failed.map(|e| e.achieved).reduce(f64::min);
         let about = match self.long_only {
