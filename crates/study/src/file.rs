@@ -1,6 +1,7 @@
 //! The study file as it is written: every key, with its meaning. The JSON Schema is made from
 //! these types.
 
+mod search;
 mod topology;
 mod written;
 
@@ -14,6 +15,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use self::search::OrFind;
+pub use self::search::SearchFile;
 pub use self::topology::TopologyFile;
 use crate::profile;
 use crate::units::{Rate, Size, Span};
@@ -53,6 +56,9 @@ pub struct StudyFile {
     /// Where systems run.
     #[serde(default, skip_serializing_if = "TestbedFile::is_empty")]
     pub testbed: TestbedFile,
+    /// How a limit is searched for, where a value of a flow is "find".
+    #[serde(default, skip_serializing_if = "SearchFile::is_empty")]
+    pub search: SearchFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
@@ -245,12 +251,15 @@ pub struct FlowFile {
     pub pattern: Option<Pattern>,
     /// Publishing devices; 0 is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OrFind<u32>")]
     pub publishers: Option<u32>,
     /// Subscribing devices; 0 is allowed. With `subscribe` templates: per combination.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OrFind<u32>")]
     pub subscribers: Option<u32>,
     /// Distinct topics, dealt out in turn to publishers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OrFind<u32>")]
     pub topics: Option<u32>,
     /// Topic, or template such as "site/{subsystem}/{device}".
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,9 +287,11 @@ pub struct FlowFile {
     pub subscribe_as: Option<String>,
     /// How big messages are, header (16 B) included.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OrFind<PayloadFile>")]
     pub payload: Option<PayloadFile>,
     /// How fast messages are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OrFind<Rate>")]
     pub rate: Option<Rate>,
     /// How messages are spread over time; periodic if absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -14,6 +14,7 @@ mod plan;
 mod problem;
 mod profile;
 mod resolve;
+mod search;
 mod study;
 mod tree;
 mod units;
@@ -27,6 +28,7 @@ pub use file::*;
 pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
+pub use search::{Axis, SearchPlan};
 pub use study::{MAX_FILE_BYTES, Study};
 pub use units::{Rate, Size, Span, UnitError};
 

@@ -16,6 +16,7 @@ use crate::placing;
 use crate::problem::{Problem, StudyError};
 use crate::profile;
 use crate::resolve::{self, Clash, Clashes, Traces};
+use crate::search::SearchPlan;
 use crate::study::{Study, path_fault};
 use crate::tree::{Node, Value, full_path};
 use crate::units::{did_you_mean, nearest};
@@ -71,6 +72,8 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The study with all flags applied, as TOML: what a run stores as its question.
     pub resolved: String,
+    /// What is searched for with each of the trials.
+    pub search: Option<SearchPlan>,
     /// The traces that its workloads replay, held so that workers need not read them again.
     pub traces: Vec<Arc<Trace>>,
 }
@@ -213,6 +216,14 @@ impl Study {
     /// # Errors
     /// Everything that is wrong with the study, at once as far as possible.
     pub fn plan(&self, options: &PlanOptions) -> Result<Plan, StudyError> {
+        match self.plan_searches(options)? {
+            Some(plan) => Ok(plan),
+            None => self.plan_all(options),
+        }
+    }
+
+    /// As [`Study::plan`], for a study in which nothing is searched for.
+    pub(crate) fn plan_all(&self, options: &PlanOptions) -> Result<Plan, StudyError> {
         let base = self.file()?;
         let mut problems = Vec::new();
         let systems = self.systems(&base, options, &mut problems);
@@ -300,6 +311,7 @@ impl Study {
             unsupported: Vec::new(),
             notes: all_notes.into_iter().collect(),
             resolved,
+            search: None,
             traces: held,
         })
     }
@@ -490,6 +502,7 @@ impl Study {
             if [
                 "name",
                 "systems",
+                "search",
                 "repeats",
                 "order",
                 "seed",

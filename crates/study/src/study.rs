@@ -29,7 +29,7 @@ pub struct Study {
 }
 
 /// Keys at the top of a study.
-const TOP: [&str; 15] = [
+const TOP: [&str; 16] = [
     "name",
     "question",
     "systems",
@@ -40,6 +40,7 @@ const TOP: [&str; 15] = [
     "topology",
     "client",
     "testbed",
+    "search",
     "grid",
     "settings",
     "trace",

@@ -1,0 +1,55 @@
+//! How a limit is searched for, as it is written.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+use crate::units::Span;
+
+/// How a limit is searched for, where a flow's `rate`, `publishers`, `subscribers`, `topics` or
+/// `payload` is "find".
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SearchFile {
+    /// Width of the 95 % interval at which a search ends, as a share of its lower end, 0.02 to 1; 0.1 if
+    /// absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.02, max = 1.0))]
+    pub width: Option<f64>,
+    /// Length of the measurement of the trial that confirms the limit; 45s if absent. Those before it take
+    /// as long as `phases.measure` says, 5s if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Span>,
+    /// Trials of a search at most, 6 to 1000; 30 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 6, max = 1000))]
+    pub trials: Option<u32>,
+    /// Length of a search at most; 8min if absent. A trial that has begun is not cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Span>,
+}
+
+impl SearchFile {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == SearchFile::default()
+    }
+}
+
+/// In the schema: a value, or "find".
+pub(super) struct OrFind<T>(std::marker::PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for OrFind<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}_or_find", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<Option<T>>();
+        schemars::json_schema!({ "anyOf": [value, { "const": "find" }] })
+    }
+}
