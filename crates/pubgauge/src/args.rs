@@ -38,6 +38,9 @@ worse), 2 the run is not valid (compare: cannot tell), 3 bad input.";
 pub enum Verb {
     /// Run a study: a file, the daily flags, or (with neither) the built-in first look.
     Run(Box<RunArgs>),
+    /// Find how far a system goes: the highest load that stays within the criteria, with the interval
+    /// that the limit lies in.
+    Find(Box<FindArgs>),
     /// Print what a run would do, how long it takes, and what cannot be had. Starts nothing.
     Plan(Box<PlanArgs>),
     /// List the known systems: found or not, version, and the command that installs each; or
@@ -176,6 +179,9 @@ pub struct Selection {
     /// A workload in a few flags instead of a file.
     #[command(flatten)]
     pub daily: Daily,
+    /// What `pubgauge find` searches for.
+    #[arg(skip)]
+    pub find: Option<pubgauge_study::Axis>,
 }
 
 impl Selection {
@@ -187,6 +193,7 @@ impl Selection {
     /// Whether the built-in first look is asked for, as it is.
     pub fn is_first_look(&self) -> bool {
         self.study.is_none()
+            && self.find.is_none()
             && self.brokers.is_none()
             && self.on.is_empty()
             && self.profile.is_empty()
@@ -283,6 +290,53 @@ pub struct RunArgs {
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// `pubgauge find`.
+#[derive(Debug, Args)]
+pub struct FindArgs {
+    /// What is made larger until the system gives way.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Along::Rate)]
+    pub axis: Along,
+    /// Width of the interval at which a search ends, as a share of its lower end, 0.02 to 1 [default: 0.1].
+    #[arg(long, value_name = "SHARE")]
+    pub width: Option<String>,
+    /// Longest search [default: 8min].
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Length of the trial that confirms the limit [default: 45s].
+    #[arg(long, value_name = "TIME")]
+    pub confirm: Option<String>,
+    /// As for a run; --duration is the length of a search's trials, 5s if absent.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What `pubgauge find` makes larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Along {
+    /// Messages a second.
+    Rate,
+    /// Publishing devices.
+    Publishers,
+    /// Subscribing devices.
+    Subscribers,
+    /// Topics.
+    Topics,
+    /// Bytes of a message.
+    Payload,
+}
+
+impl From<Along> for pubgauge_study::Axis {
+    fn from(along: Along) -> Self {
+        match along {
+            Along::Rate => Self::Rate,
+            Along::Publishers => Self::Publishers,
+            Along::Subscribers => Self::Subscribers,
+            Along::Topics => Self::Topics,
+            Along::Payload => Self::Payload,
+        }
+    }
 }
 
 /// Most processes on each side.

@@ -8,7 +8,7 @@ use pubgauge_driver::{Crowd, Ports, is_on_loopback};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::worker::clients::PER_SOURCE;
 use pubgauge_simulator::SimulatedDriver;
-use pubgauge_study::{Plan, PlannedTrial};
+use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::limits::{self, Needs, ServerNeeds, Shortage};
 use pubgauge_testbed::{Kind, Testbed};
 use pubgauge_workload::{Census, Workload};
@@ -23,20 +23,20 @@ use crate::prepare::Chosen;
 const AWAITED_BYTES: u64 = 9;
 const COUNTED_BYTES: u64 = 73;
 
-/// Checks every trial of a plan against what there is now. Gives the processes on each side in which
+/// Checks every one of these trials against what there is now. Gives the processes on each side in which
 /// those fit that ask for no number of processes: none if this process is enough for them.
 ///
 /// # Errors
 /// Bad input: the first trial that cannot fit, what it needs, what there is, what to do.
-pub fn check(
-    plan: &Plan,
+pub fn check<'a>(
+    trials: impl IntoIterator<Item = &'a PlannedTrial>,
     systems: &BTreeMap<String, Chosen>,
     client: &ClientArgs,
 ) -> Result<Option<u32>, Ending> {
     let available = limits::available();
     let mut needed = None;
     let mut counted: HashMap<*const Workload, Option<Counted>> = HashMap::new();
-    for trial in &plan.trials {
+    for trial in trials {
         let Some(system) = systems.get(&trial.system) else {
             continue;
         };

@@ -9,6 +9,7 @@ use pubgauge_results::model::{Results, Status, Trial};
 
 use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
+use crate::proposer::so_far;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot
 /// stops nobody as long as another one can, unless it is broken.
@@ -25,7 +26,18 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     });
     let status = |trial: &Trial| trial.verdict.status;
     let trusted = results.trials.iter().any(|t| status(t) == Status::Valid);
-    let trials = results.trials.iter().map(|trial| Check {
+    // What a search tried beyond the limit is no fault.
+    let planned = results.trials.iter().filter(|trial| trial.search.is_none());
+    let searches = results.searches.iter().map(|search| Check {
+        group: "searches".into(),
+        name: format!("{}, {}, {}", search.system, search.workload, search.axis),
+        outcome: match search.low {
+            Some(_) => Outcome::Passed,
+            None => Outcome::Undecided,
+        },
+        words: so_far(search),
+    });
+    let trials = planned.map(|trial| Check {
         group: "trials".into(),
         name: format!("{}, repeat {}", trial.cell, trial.repeat),
         outcome: match (status(trial), trusted) {
@@ -44,7 +56,7 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         outcome: Outcome::Undecided,
         words: "no trial has been measured".into(),
     });
-    criteria.chain(trials).chain(none).collect()
+    criteria.chain(searches).chain(trials).chain(none).collect()
 }
 
 /// The checks of a comparison, one for each figure.

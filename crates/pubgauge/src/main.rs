@@ -26,6 +26,7 @@ mod matrix;
 mod plan;
 mod prepare;
 mod progress;
+mod proposer;
 mod report;
 mod run;
 mod serve;
@@ -67,6 +68,7 @@ fn main() {
 fn act(cli: Cli) -> Result<i32, Ending> {
     match cli.verb {
         Verb::Run(args) => run::run(&args),
+        Verb::Find(args) => run::find(*args),
         Verb::Plan(args) => plan::plan(&args),
         Verb::Systems(args) => systems::systems(&args),
         Verb::Check(args) => check::check(&args),

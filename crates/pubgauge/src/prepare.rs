@@ -121,6 +121,9 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
             .apply_flag("--pacing-within", "client.pacing-within", span)
             .map_err(Ending::bad_input)?;
     }
+    if let Some(axis) = selection.find {
+        study.search_for(axis).map_err(Ending::bad_input)?;
+    }
     let options = PlanOptions {
         known: known(&catalog, testbed),
         on: pubgauge_testbed::join_addresses(&selection.on),
@@ -188,7 +191,7 @@ fn planned(
         }
         return Err(Ending::bad_input(why));
     }
-    let processes = capacity::check(&plan, &systems, &ClientArgs::default())?;
+    let processes = capacity::check(&plan.trials, &systems, &ClientArgs::default())?;
     plan.notes.extend(processes.map(|n| {
         format!(
             "one process may not open enough files for all connections: the publishing devices of each broker run in {}, its others in as many, unless --processes says otherwise",
@@ -196,6 +199,7 @@ fn planned(
         )
     }));
     plan.notes.extend(limits(&plan));
+    plan.notes.extend(searched(&plan));
     Ok(Prepared {
         given,
         plan,
@@ -207,6 +211,17 @@ fn planned(
             first_look: options.known.first_look,
         },
     })
+}
+
+/// What is searched for, and how far a search goes.
+fn searched(plan: &Plan) -> Option<String> {
+    let search = plan.search.as_ref()?;
+    Some(format!(
+        "the highest {} that stays within what is asked for is searched for: each trial of the plan begins a search of {} trials or {:.0} s at most",
+        search.axis.name(),
+        search.trials,
+        search.budget as f64 / 1e9,
+    ))
 }
 
 /// Where a profile promises what only the configuration of a server can keep, takes a variant of the
@@ -270,7 +285,7 @@ fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
             folder,
         ));
     }
-    if flags.is_empty() {
+    if flags.is_empty() && selection.find.is_none() {
         let study = Study::first_look();
         let text = include_str!("../../../studies/first-look.toml");
         return Ok((study, text.to_owned(), PathBuf::new()));

@@ -30,7 +30,7 @@ const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// So many of them, in words: `1 trial`, `12 trials`.
 pub fn so_many(count: u64, what: &str) -> String {
-    let ending = match (count, what.ends_with('s')) {
+    let ending = match (count, what.ends_with(['s', 'h'])) {
         (1, _) => "",
         (_, true) => "es",
         (_, false) => "s",
@@ -77,7 +77,12 @@ impl Progress {
             workload: trial.workload.name.clone(),
             planned: Duration::from_nanos(trial.duration_estimate()),
         }));
-        let mut view = View::new(plan.trials.len() as u64, Instant::now());
+        // A search ends when it knows enough.
+        let known = match plan.search {
+            Some(_) => 0,
+            None => plan.trials.len() as u64,
+        };
+        let mut view = View::new(known, Instant::now());
         view.expect(forecast.next(), forecast.rest());
         let view = Arc::new(Mutex::new(view));
         if let Some(shown) = &shown {
@@ -99,6 +104,9 @@ impl Progress {
         let all = progress.forecast.next() + progress.forecast.rest();
         let count = so_many(left.len() as u64, "trial");
         match left.len() {
+            _ if plan.search.is_some() => {
+                progress.say(&so_many(plan.trials.len() as u64, "search"))
+            }
             0 => progress.say("every trial has been measured already"),
             _ => progress.say(&format!("{count}, about {}", about(all))),
         }

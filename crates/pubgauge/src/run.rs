@@ -13,15 +13,16 @@ use pubgauge_runner::{Bench, Job, perform};
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{Catalog, Testbed, load_average, machine_facts, raise_nofile};
 
-use crate::args::{ClientArgs, Login, RunArgs};
+use crate::args::{ClientArgs, FindArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID};
 use crate::invocation::Invocation;
 use crate::prepare::{Prepared, prepare, prepare_again};
 use crate::progress::Progress;
+use crate::proposer::{Proposer, so_far, specs};
 use crate::report::{show, write_page};
-use crate::{calibrate, capacity, criteria, drivers, gate, matrix, signals};
+use crate::{calibrate, capacity, drivers, gate, matrix, signals};
 
 /// Runs a study.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -48,7 +49,8 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     .reached_by(&tls);
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    let processes = capacity::check(&prepared.plan, &prepared.systems, &client)?;
+    let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
+    let proposer = Proposer::new(&prepared, &client, processes)?;
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let calibration = calibration(args, &testbed, &stop);
@@ -62,7 +64,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let result = trials(
         &prepared,
         testbed,
-        (&client, processes),
+        (&client, &proposer),
         tls,
         &mut folder,
         &mut progress,
@@ -72,12 +74,14 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     result?;
 
     let trials = &folder.results().trials;
-    let criteria = prepared
-        .plan
-        .criteria
-        .iter()
-        .map(|c| evaluate(trials, &criteria::spec(c, &prepared.plan)))
-        .collect();
+    // In a search they say what is within the limit, and what is beyond is no fault.
+    let criteria = match prepared.plan.search {
+        Some(_) => Vec::new(),
+        None => {
+            let specs = proposer.criteria.iter();
+            specs.map(|spec| evaluate(trials, spec)).collect()
+        }
+    };
     folder.finish(criteria).map_err(Ending::not_valid)?;
     let results = folder.results();
     let page = write_page(folder.path(), results)?;
@@ -97,6 +101,30 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
         return Ok(NOT_VALID);
     }
     Ok(gate::exit_code(&checks))
+}
+
+/// Searches for limits: a run whose study has "find" for one of its values.
+pub fn find(args: FindArgs) -> Result<i32, Ending> {
+    let mut run = args.run;
+    let selection = &mut run.selection;
+    let set = |path: &str, value: &Option<String>| value.as_ref().map(|v| format!("{path}={v}"));
+    let flags = [
+        set("search.width", &args.width),
+        set("search.budget", &args.budget),
+        set("search.confirm", &args.confirm),
+    ];
+    if run.resume.is_none() {
+        selection.find = Some(args.axis.into());
+        if selection.study.is_none() {
+            // Where neither file nor flags say: systems that start at once, and a short warm-up.
+            if selection.on.is_empty() {
+                selection.set.insert(0, "systems=first-look".into());
+            }
+            selection.daily.warm_up.get_or_insert("1s".into());
+        }
+    }
+    selection.set.extend(flags.into_iter().flatten());
+    self::run(&run)
 }
 
 /// How the run that goes on was begun; `None` for a new run, and for one that is named with all its
@@ -138,13 +166,12 @@ fn progress(
 fn trials(
     prepared: &Prepared,
     testbed: Testbed,
-    (client, processes): (&ClientArgs, Option<u32>),
+    (client, proposer): (&ClientArgs, &Proposer<'_>),
     tls: Option<Tls>,
     folder: &mut RunFolder,
     progress: &mut Progress,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Ending> {
-    let plan = &prepared.plan;
     let scratch = signals::scratch()
         .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
     let program = testbed.program().to_owned();
@@ -156,18 +183,19 @@ fn trials(
         stop: stop.clone(),
         cores: machine_facts().cores,
     };
-    for trial in &plan.trials {
-        if stop.load(Relaxed) {
+    while !stop.load(Relaxed) {
+        let Some(proposal) = proposer.next(folder)? else {
             break;
-        }
-        if folder.has(trial.order, &trial.cell) {
-            continue;
-        }
+        };
+        let trial = &proposal.trial;
         let Some(chosen) = prepared.systems.get(&trial.system) else {
-            continue;
+            return Err(Ending::not_valid(format!(
+                "there is no system {}",
+                trial.system
+            )));
         };
         progress.trial(trial);
-        let enough = processes.filter(|_| !capacity::lives_here(chosen));
+        let enough = proposal.processes.filter(|_| !capacity::lives_here(chosen));
         bench.client = ClientArgs {
             processes: client.processes.or(trial.processes).or(enough),
             ..client.clone()
@@ -196,7 +224,8 @@ fn trials(
             brokers: trial.brokers,
             repeat: trial.repeat,
         };
-        let (done, files) = perform(&job, &bench, progress);
+        let (mut done, files) = perform(&job, &bench, progress);
+        done.search = proposal.search;
         // An interrupted trial is not stored: --resume measures it whole.
         if stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             break;
@@ -205,6 +234,20 @@ fn trials(
         folder
             .append_trial(done, &files)
             .map_err(Ending::not_valid)?;
+        if let Some(step) = proposal.search {
+            let searches = proposer.searches(&folder.results().trials);
+            if let Some(search) = searches.get(step.search as usize) {
+                progress.say(&format!("  {}", so_far(search)));
+            }
+            // One more than there are, until it is known that there is none.
+            let planned = folder.results().trials.len() as u32 + 1;
+            folder.tell(searches, planned).map_err(Ending::not_valid)?;
+        }
+    }
+    if prepared.plan.search.is_some() && !stop.load(Relaxed) {
+        let trials = &folder.results().trials;
+        let (searches, planned) = (proposer.searches(trials), trials.len() as u32);
+        folder.tell(searches, planned).map_err(Ending::not_valid)?;
     }
     progress.finish();
     Ok(())
@@ -257,11 +300,7 @@ fn open_folder(
             started: jiff::Timestamp::now().to_string(),
             planned_trials: plan.trials.len() as u32,
             criteria: Vec::new(),
-            criterion_specs: plan
-                .criteria
-                .iter()
-                .map(|c| criteria::spec(c, plan))
-                .collect(),
+            criterion_specs: specs(plan),
             unsupported: plan
                 .unsupported
                 .iter()

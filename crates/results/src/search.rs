@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Axis;
 
 /// A search for the highest load that stays within what is asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Search {
     /// The system, as the trials name it.
     pub system: String,
@@ -39,7 +39,7 @@ pub struct Search {
 }
 
 /// What the limit that was found is a limit of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// The system.
@@ -47,6 +47,7 @@ pub enum Bound {
     /// The client: the system carries at least so much.
     Client,
     /// The search: its trials or minutes were spent, or the largest load was not too much.
+    #[default]
     Budget,
 }
 

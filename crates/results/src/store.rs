@@ -449,11 +449,19 @@ pub fn to_json(results: &Results) -> String {
         part(&results.machine),
         part(&results.study)
     );
-    for (at, trial) in results.trials.iter().enumerate() {
-        text.push_str(if at == 0 { "\n" } else { ",\n" });
-        text.push_str(&part(trial));
+    let list = |text: &mut String, parts: Vec<String>| {
+        for (at, part) in parts.iter().enumerate() {
+            text.push_str(if at == 0 { "\n" } else { ",\n" });
+            text.push_str(part);
+        }
+        text.push_str("\n]");
+    };
+    list(&mut text, results.trials.iter().map(part).collect());
+    if !results.searches.is_empty() {
+        text.push_str(",\n\"searches\": [");
+        list(&mut text, results.searches.iter().map(part).collect());
     }
-    text.push_str("\n]\n}\n");
+    text.push_str("\n}\n");
     text
 }
 

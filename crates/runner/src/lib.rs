@@ -8,6 +8,7 @@ mod instances;
 pub mod limits;
 pub mod observe;
 mod processes;
+pub mod searching;
 mod series;
 pub mod trial;
 

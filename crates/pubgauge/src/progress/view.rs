@@ -46,7 +46,7 @@ pub struct View {
 }
 
 impl View {
-    /// A run of so many trials begins.
+    /// A run of so many trials begins; 0: nobody knows how many.
     pub fn new(of: u64, now: Instant) -> View {
         View {
             began: now,
@@ -90,6 +90,9 @@ impl View {
 
     /// `[ 3/12]`.
     pub fn number(&self) -> String {
+        if self.of == 0 {
+            return format!("[{}]", self.number);
+        }
         let width = self.of.to_string().len();
         format!("[{:>width$}/{}]", self.number, self.of)
     }
@@ -182,6 +185,9 @@ impl View {
     }
 
     fn time(&self, now: Instant) -> String {
+        if self.of == 0 {
+            return clock(self.elapsed(now));
+        }
         let (elapsed, left) = (clock(self.elapsed(now)), clock(self.remaining(now)));
         format!("{elapsed}, about {left} left")
     }

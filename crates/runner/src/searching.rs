@@ -1,0 +1,337 @@
+//! A search over stored trials: what each told, what to measure next, and what was found. Pure: a search
+//! that was cut off goes on from the trials that are on disk.
+
+use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
+use pubgauge_results::model::{Status, Trial};
+use pubgauge_results::search as stored;
+use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
+use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found};
+
+/// Seconds that starting, connecting and stopping take beside a trial's phases.
+const AROUND_S: f64 = 1.0;
+/// Share of what it may have of a processor from which a system, or its thread, is at its end.
+const BUSY: f64 = 0.90;
+
+/// The unit of a load, by the axis that is searched.
+fn is_rate(axis: &str) -> bool {
+    axis == "rate"
+}
+
+/// What to measure next in the search of this number, after the trials of the run.
+pub fn next(
+    question: &Question,
+    axis: &str,
+    number: u32,
+    trials: &[Trial],
+    criteria: &[CriterionSpec],
+) -> Step {
+    let own = own(number, trials);
+    pubgauge_search::next(question, &seen(axis, &own, criteria))
+}
+
+/// The trials of a search, with their steps.
+fn own(number: u32, trials: &[Trial]) -> Vec<(&Trial, SearchStep)> {
+    let step = |trial: &Trial| trial.search.filter(|step| step.search == number);
+    let own = trials
+        .iter()
+        .filter_map(|trial| Some((trial, step(trial)?)));
+    own.collect()
+}
+
+fn seen(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) -> Vec<Seen> {
+    let one = |(trial, step): &(&Trial, SearchStep)| Seen {
+        step: match (step.purpose, step.load) {
+            (_, None) | (Purpose::FlatOut, _) => Step::FlatOut,
+            (Purpose::Short, Some(load)) => Step::Short(load),
+            (Purpose::Long, Some(load)) => Step::Long(load),
+            (Purpose::Cost, Some(load)) => Step::Cost(load),
+        },
+        achieved: achieved(axis, trial, step.load),
+        finding: told(trial, criteria).0,
+        seconds: AROUND_S
+            + trial.connections.connect_s
+            + trial.connections.ready_s
+            + trial.duration_s
+            + trial.drain.seconds,
+    };
+    own.iter().map(one).collect()
+}
+
+/// The step of a search as a trial stores it; `None` at its end.
+pub fn stored_step(number: u32, step: Step) -> Option<SearchStep> {
+    let (purpose, load) = match step {
+        Step::FlatOut => (Purpose::FlatOut, None),
+        Step::Short(load) => (Purpose::Short, Some(load)),
+        Step::Long(load) => (Purpose::Long, Some(load)),
+        Step::Cost(load) => (Purpose::Cost, Some(load)),
+        Step::End => return None,
+    };
+    Some(SearchStep {
+        search: number,
+        purpose,
+        load,
+    })
+}
+
+/// What the system delivered of a load, in its unit.
+fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
+    let fan = trial.expected as f64 / trial.published.max(1) as f64;
+    let taken = match fan > 0.0 {
+        true => trial.delivered_msgs_per_s / fan,
+        false => 0.0,
+    };
+    match load.filter(|_| !is_rate(axis)) {
+        None => taken,
+        Some(load) => load * (taken / trial.offered_msgs_per_s.max(f64::MIN_POSITIVE)).min(1.0),
+    }
+}
+
+/// What a trial tells of the load, and why it is not within what was asked for.
+pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
+    let reasons = trial.verdict.reasons.clone();
+    match trial.verdict.status {
+        Status::Overloaded | Status::Lossy => return (Finding::Beyond, reasons),
+        Status::Broken if !trial.circumstances.system_died.is_empty() => {
+            return (Finding::Beyond, reasons);
+        }
+        Status::ClientBound => return (Finding::Client, reasons),
+        Status::Unsteady | Status::Broken => return (Finding::Nothing, reasons),
+        Status::Valid => {}
+    }
+    let mut missed = Vec::new();
+    let mut unknown = Vec::new();
+    let on = criteria.iter().filter(|c| c.filter.lets_through(trial));
+    for criterion in on {
+        let bearing = bearing(trial, criterion);
+        let words = format!("{}: {}", criterion.text, bearing.figure);
+        match bearing.met {
+            Some(true) => {}
+            Some(false) => missed.push(words),
+            None => unknown.push(words),
+        }
+    }
+    match (missed.is_empty(), unknown.is_empty()) {
+        (false, _) => (Finding::Beyond, missed),
+        (true, false) => (Finding::Nothing, unknown),
+        (true, true) => (Finding::Within, Vec::new()),
+    }
+}
+
+/// What a search has found, from the trials of the run.
+pub fn conclude(
+    question: &Question,
+    axis: &str,
+    number: u32,
+    trials: &[Trial],
+    criteria: &[CriterionSpec],
+    template: Search,
+) -> Search {
+    let own = own(number, trials);
+    let found = found(question, &seen(axis, &own, criteria));
+    let (gave_way, gave_in) = gave_way(&own, criteria, &found).unzip();
+    Search {
+        low: found.low,
+        high: found.high,
+        confirmed: found.confirmed,
+        bound: match found.bound {
+            Bound::System => stored::Bound::System,
+            Bound::Client => stored::Bound::Client,
+            Bound::Budget => stored::Bound::Budget,
+        },
+        notes: notes(question, &found, gave_in, &own, criteria),
+        gave_way,
+        trials: own
+            .iter()
+            .map(|(trial, step)| {
+                let (finding, why) = told(trial, criteria);
+                SearchTrial {
+                    id: trial.id,
+                    purpose: step.purpose,
+                    load: step.load,
+                    achieved: achieved(axis, trial, step.load),
+                    finding: match finding {
+                        Finding::Within => stored::Finding::Within,
+                        Finding::Beyond => stored::Finding::Beyond,
+                        Finding::Client => stored::Finding::Client,
+                        Finding::Nothing => stored::Finding::Nothing,
+                    },
+                    why,
+                }
+            })
+            .collect(),
+        ..template
+    }
+}
+
+/// What is beyond the limit, and the trial that shows it: the one nearest to the limit.
+fn gave_way<'a>(
+    own: &[(&'a Trial, SearchStep)],
+    criteria: &[CriterionSpec],
+    found: &Found,
+) -> Option<(GaveWay, &'a Trial)> {
+    let at = found.high.or(found.low)?;
+    let wanted = match found.bound {
+        Bound::Client => Finding::Client,
+        _ => Finding::Beyond,
+    };
+    let off = |load: f64| (load / at).ln().abs();
+    let of = |wanted: Finding| {
+        let own = own.iter().filter(|(_, step)| step.purpose != Purpose::Cost);
+        let own = own.filter_map(|(trial, step)| Some((*trial, step.load?)));
+        let own = own.filter(move |(trial, _)| told(trial, criteria).0 == wanted);
+        own.min_by(|(_, a), (_, b)| off(*a).total_cmp(&off(*b)))
+    };
+    let (trial, _) = of(wanted).or_else(|| of(Finding::Nothing))?;
+    Some((gave_way_in(trial, criteria), trial))
+}
+
+fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
+    let say = |what: &str, figure: f64, unit: &str, words: String| GaveWay {
+        what: what.into(),
+        figure,
+        unit: unit.into(),
+        words,
+    };
+    let (_, why) = told(trial, criteria);
+    let why = why.first().cloned().unwrap_or_default();
+    let cores = trial
+        .system_cpu_s
+        .map(|s| s / trial.duration_s.max(f64::MIN_POSITIVE));
+    let held = trial.limits.as_ref().and_then(|limits| {
+        let cores = limits.cores.filter(|_| limits.cores_by_quota)?;
+        Some(cores * f64::from(limits.instances.max(1)))
+    });
+    let most = held.unwrap_or(f64::from(trial.circumstances.cores));
+    let status = trial.verdict.status;
+    let busy = || {
+        let cores = cores?;
+        if most > 0.0 && cores >= BUSY * most {
+            let of = match held {
+                Some(held) => format!("the {held} of a core that it is held to"),
+                None => format!("{most} cores"),
+            };
+            return Some(say(
+                "processor",
+                cores,
+                "cores",
+                format!("the system's processor time: {cores:.2} cores in use of {of}"),
+            ));
+        }
+        let thread = trial
+            .system_busiest_thread_cpu
+            .filter(|share| *share >= BUSY)?;
+        Some(say(
+            "thread",
+            thread,
+            "cores",
+            format!(
+                "one thread of the system: it used {thread:.2} of a core, {cores:.2} cores in all"
+            ),
+        ))
+    };
+    match status {
+        Status::Valid => {
+            let missed = criteria
+                .iter()
+                .find(|c| bearing(trial, c).met == Some(false));
+            match missed {
+                Some(c) if c.figure.contains("latency") || c.figure.contains("round_trip") => {
+                    let ns = figure(trial, c.filter.flow.as_deref(), &c.figure).unwrap_or(0.0);
+                    say("latency", ns, "ns", why)
+                }
+                Some(c) => {
+                    let figure = figure(trial, c.filter.flow.as_deref(), &c.figure);
+                    say("criterion", figure.unwrap_or(0.0), &c.figure, why)
+                }
+                None => say("criterion", 0.0, "", why),
+            }
+        }
+        Status::Lossy => {
+            let share = trial.lost as f64 / trial.expected.max(1) as f64;
+            say("loss", share, "share", why)
+        }
+        Status::Overloaded => busy().unwrap_or_else(|| {
+            let taken = trial.delivered_msgs_per_s;
+            let idle = cores.map_or(String::new(), |cores| {
+                format!(" while the system used {cores:.2} cores")
+            });
+            say(
+                "queue",
+                taken,
+                "deliveries/s",
+                format!("the queue: {taken:.0} deliveries/s came{idle}; {why}"),
+            )
+        }),
+        Status::ClientBound => {
+            let load = &trial.worker_load;
+            let most = load.publishers_running.max(load.subscribers_running);
+            say("client", most, "share", why)
+        }
+        Status::Unsteady => say(
+            "steadiness",
+            trial.delivered_msgs_per_s,
+            "deliveries/s",
+            why,
+        ),
+        Status::Broken => say(
+            "connections",
+            f64::from(trial.connections.lost as u32),
+            "lost",
+            why,
+        ),
+    }
+}
+
+fn notes(
+    question: &Question,
+    found: &Found,
+    gave_in: Option<&Trial>,
+    own: &[(&Trial, SearchStep)],
+    criteria: &[CriterionSpec],
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    match found.bound {
+        Bound::System => {}
+        Bound::Client => notes.push(
+            "the client was the bottleneck above that: the system carries at least so much. More workers \
+             (--publisher-workers, --subscriber-workers), processes (--processes) or processors would show \
+             more"
+                .to_owned(),
+        ),
+        Bound::Budget => match (found.low, found.high) {
+            (Some(low), None) if low >= question.most => {
+                notes.push("the largest load that is tried was not too much".to_owned());
+            }
+            (Some(low), Some(high)) => notes.push(format!(
+                "the interval is {:.0} % wide: the search's {} trials or {:.0} s were spent before it was \
+                 narrower",
+                (high / low - 1.0) * 100.0,
+                question.most_trials,
+                question.most_seconds
+            )),
+            _ => notes.push(
+                "the search's trials or time were spent before anything could be told".to_owned(),
+            ),
+        },
+    }
+    if found.low.is_none() && found.high.is_some() {
+        notes.push("no load stayed within what was asked for".to_owned());
+    }
+    if found.long_only {
+        notes.push(
+            "what short trials promised did not last: the interval is that of long trials alone"
+                .to_owned(),
+        );
+    } else if found.confirmed.is_none() && found.low.is_some() {
+        notes.push("no long trial near the lower end stayed within what was asked for".to_owned());
+    }
+    let died = gave_in.is_some_and(|trial| !trial.circumstances.system_died.is_empty());
+    if died {
+        notes.push("the system ended under a load beyond the limit".to_owned());
+    }
+    if found.low.is_none() && found.high.is_none() {
+        let last = own.last().map(|(trial, _)| told(trial, criteria).1);
+        notes.extend(last.into_iter().flatten().next());
+    }
+    notes
+}
