@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use pubgauge_driver::{DriverError, Transport};
+use pubgauge_driver::{DriverError, Encryption, Scheme, Transport};
 
 /// Longest path of a local socket: `sun_path` of `sockaddr_un` without its final zero byte.
 const MAX_IPC_PATH: usize = 107;
@@ -38,6 +38,23 @@ pub enum ForwarderAddress {
         xpub_path: String,
     },
 }
+
+/// Addresses of a forwarder: two sockets, which no generic address has.
+pub(crate) const SCHEMES: &[Scheme] = &[
+    TCP,
+    Scheme {
+        name: "zmq-forwarder+ipc",
+        ..TCP
+    },
+];
+
+const TCP: Scheme = Scheme {
+    name: "zmq-forwarder+tcp",
+    also: &[],
+    encryption: Encryption::None,
+    usual_port: None,
+    path: None,
+};
 
 impl ForwarderAddress {
     const TCP: &'static str = "zmq-forwarder+tcp://";
