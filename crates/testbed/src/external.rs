@@ -232,7 +232,80 @@ fn without_password(address: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use pubgauge_driver::{
+        Driver, DriverError, Encryption, Fleet, FleetConfig, Mapping, Scheme, Settings, Target,
+        Traits, Unsupported,
+    };
+    use pubgauge_driver_amqp::AmqpDriver;
+    use pubgauge_driver_mqtt::MqttDriver;
+    use pubgauge_driver_xmpp::XmppDriver;
+    use pubgauge_driver_zeromq::ZeromqDriver;
+    use pubgauge_simulator::SimulatedDriver;
+
     use super::*;
+
+    fn from_address(address: &str) -> Result<SystemFile, AddressError> {
+        let drivers = Drivers::new(vec![
+            Arc::new(AmqpDriver),
+            Arc::new(MqttDriver),
+            Arc::new(XmppDriver),
+            Arc::new(ZeromqDriver),
+        ]);
+        super::from_address(address, &drivers.unwrap())
+    }
+
+    /// The simulated system under another name, at addresses.
+    struct Coap;
+
+    impl Driver for Coap {
+        fn name(&self) -> &'static str {
+            "coap"
+        }
+
+        fn schemes(&self) -> &'static [Scheme] {
+            &[Scheme {
+                name: "coaps+tcp",
+                also: &["dtls"],
+                encryption: Encryption::Tls,
+                usual_port: Some(5684),
+                path: Some("RESOURCE"),
+            }]
+        }
+
+        fn resolve(&self, s: &Settings, t: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+            SimulatedDriver.resolve(s, t)
+        }
+
+        fn traits(&self, settings: &Settings) -> Traits {
+            SimulatedDriver.traits(settings)
+        }
+
+        fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+            SimulatedDriver.open(config)
+        }
+    }
+
+    #[test]
+    fn addresses_are_of_the_drivers_that_there_are() {
+        let of = |address: &str, drivers: &Drivers| {
+            let system = super::from_address(address, drivers);
+            system.map(|system| (system.driver, system.endpoints.concat()))
+        };
+        let found = of("coaps+tcp://u@h,b/r", &Coap.into()).unwrap();
+        assert_eq!(found.0, "coap");
+        assert_eq!(found.1, "coaps+tcp://h:5684,b:5684/r");
+        let refused = |address, drivers: &Drivers| of(address, drivers).unwrap_err().to_string();
+        let error = refused("mqtt://h", &Coap.into());
+        assert!(error.contains("no driver speaks `mqtt://`"), "{error}");
+        // Too common a name to stand for one protocol.
+        assert!(refused("dtls://h", &Coap.into()).contains("no driver speaks"));
+        let error = refused("coaps+tcp://h?", &Coap.into());
+        let hint = "write coaps+tcp://[USER@]HOST[:PORT][/RESOURCE] (TLS, port 5684)";
+        assert!(error.ends_with(hint), "{error}");
+        assert!(refused("h:5684", &Coap.into()).ends_with(hint));
+    }
 
     #[test]
     fn addresses_become_systems() {
@@ -308,6 +381,8 @@ mod tests {
             ("mqtt://a+amqp://b", "differs from mqtt://a:1883"),
             ("mqtt://u@a+mqtt://b", "in protocol or user"),
             ("mqtt://a+mqtt://b:0", "is no port"),
+            ("tcp://h", "no driver speaks `tcp://`"),
+            ("zmq-forwarder+udp://h:1,2", "did you mean `zmq-forwarder+"),
         ];
         for (address, expected) in cases {
             let error = from_address(address).unwrap_err().to_string();
