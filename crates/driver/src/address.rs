@@ -32,7 +32,7 @@ pub enum Encryption {
 }
 
 impl Encryption {
-    /// Whether nobody but the server can read what is sent.
+    /// Whether connections are encrypted at all.
     pub fn is_on(self) -> bool {
         self != Encryption::None
     }

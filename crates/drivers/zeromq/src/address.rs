@@ -39,14 +39,8 @@ pub enum ForwarderAddress {
     },
 }
 
-/// Addresses of a forwarder: two sockets, which no generic address has.
-pub(crate) const SCHEMES: &[Scheme] = &[
-    TCP,
-    Scheme {
-        name: "zmq-forwarder+ipc",
-        ..TCP
-    },
-];
+/// How addresses of forwarders begin. They name two sockets, unlike those of other servers.
+pub(crate) const SCHEMES: &[Scheme] = &[TCP, IPC];
 
 const TCP: Scheme = Scheme {
     name: "zmq-forwarder+tcp",
@@ -56,10 +50,12 @@ const TCP: Scheme = Scheme {
     path: None,
 };
 
-impl ForwarderAddress {
-    const TCP: &'static str = "zmq-forwarder+tcp://";
-    const IPC: &'static str = "zmq-forwarder+ipc://";
+const IPC: Scheme = Scheme {
+    name: "zmq-forwarder+ipc",
+    ..TCP
+};
 
+impl ForwarderAddress {
     /// Where publishers connect to, in libzmq's words.
     pub fn for_publishers(&self) -> String {
         match self {
@@ -96,11 +92,11 @@ impl fmt::Display for ForwarderAddress {
                 host,
                 xsub_port,
                 xpub_port,
-            } => write!(f, "{}{host}:{xsub_port},{xpub_port}", Self::TCP),
+            } => write!(f, "{}://{host}:{xsub_port},{xpub_port}", TCP.name),
             Self::Ipc {
                 xsub_path,
                 xpub_path,
-            } => write!(f, "{}{xsub_path},{xpub_path}", Self::IPC),
+            } => write!(f, "{}://{xsub_path},{xpub_path}", IPC.name),
         }
     }
 }
@@ -116,7 +112,8 @@ impl FromStr for ForwarderAddress {
                  zmq-forwarder+ipc://PUBLISHER_PATH,SUBSCRIBER_PATH",
             )
         };
-        if let Some(rest) = text.strip_prefix(Self::TCP) {
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        if TCP.is(scheme) {
             let (host, ports) = rest.rsplit_once(':').ok_or_else(wrong)?;
             let (xsub, xpub) = ports.split_once(',').ok_or_else(wrong)?;
             if host.is_empty() || host.contains(',') {
@@ -127,7 +124,7 @@ impl FromStr for ForwarderAddress {
                 xsub_port: xsub.parse().map_err(|_| wrong())?,
                 xpub_port: xpub.parse().map_err(|_| wrong())?,
             })
-        } else if let Some(rest) = text.strip_prefix(Self::IPC) {
+        } else if IPC.is(scheme) {
             let (xsub, xpub) = rest.split_once(',').ok_or_else(wrong)?;
             if xpub.contains(',') {
                 return Err(wrong());
