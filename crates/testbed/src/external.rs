@@ -62,8 +62,8 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         hint,
     };
     let Some((name, rest)) = address.split_once("://") else {
-        let known: Vec<_> = drivers.schemes().map(|(_, s)| s.to_string()).collect();
-        let hint = format!("write {}", known.join(", "));
+        let known: Vec<&str> = drivers.schemes().map(|(_, scheme)| scheme.name).collect();
+        let hint = format!("addresses begin with {}://", known.join("://, "));
         return Err(error("it has no scheme", hint));
     };
     let Some((driver, scheme)) = drivers.by_scheme(name) else {
@@ -304,7 +304,11 @@ mod tests {
         let error = refused("coaps+tcp://h?", &Coap.into());
         let hint = "write coaps+tcp://[USER@]HOST[:PORT][/RESOURCE] (TLS, port 5684)";
         assert!(error.ends_with(hint), "{error}");
-        assert!(refused("h:5684", &Coap.into()).ends_with(hint));
+        let error = refused("h:5684", &Coap.into());
+        assert!(
+            error.ends_with("addresses begin with coaps+tcp://"),
+            "{error}"
+        );
     }
 
     #[test]

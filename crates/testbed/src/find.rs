@@ -195,7 +195,7 @@ fn external_address(
     drivers: &Drivers,
 ) -> Result<String, String> {
     let address = std::env::var(variable).unwrap_or_default();
-    if address.is_empty() {
+    if !address.contains("://") {
         return Err(format!(
             "the environment variable {variable} does not give its address, for example {variable}={}://HOST:PORT",
             system.driver
