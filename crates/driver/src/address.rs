@@ -1,6 +1,72 @@
 //! Addresses of systems that run already, as users write them.
 
+use std::fmt;
 use std::net::Ipv4Addr;
+
+/// The beginning of addresses and endpoints that one driver speaks to: `NAME://`, and what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    /// What stands before `://`, for example `mqtts`. No two drivers have one in common.
+    pub name: &'static str,
+    /// Other names that endpoints in a system's file may have, for example `ssl`. They tell nothing
+    /// about the driver: an address that stands for a system alone has [`Scheme::name`].
+    pub also: &'static [&'static str],
+    /// How connections are encrypted.
+    pub encryption: Encryption,
+    /// Port where none is given. `None`: what follows has a form of the driver's own, which the
+    /// driver alone reads.
+    pub usual_port: Option<u16>,
+    /// What a path after the host is, for example `VIRTUAL-HOST`; `None`: there is none.
+    pub path: Option<&'static str>,
+}
+
+/// How the connections to an endpoint are encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// Not at all.
+    None,
+    /// By TLS after some words in plain text (RFC 6120 §5), without which there is no connection.
+    StartTls,
+    /// By TLS from the first byte.
+    Tls,
+}
+
+impl Encryption {
+    /// Whether connections are encrypted at all.
+    pub fn is_on(self) -> bool {
+        self != Encryption::None
+    }
+}
+
+impl Scheme {
+    /// Whether endpoints that begin with `name://` are of this scheme.
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.also.contains(&name)
+    }
+
+    /// The one of `schemes` that an endpoint is of.
+    pub fn of<'a>(endpoint: &str, schemes: &'a [Scheme]) -> Option<&'a Scheme> {
+        let (name, _) = endpoint.split_once("://")?;
+        schemes.iter().find(|scheme| scheme.is(name))
+    }
+}
+
+/// What an address has to look like: `mqtts://[USER@]HOST[:PORT] (TLS, port 8883)`.
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://", self.name)?;
+        let Some(port) = self.usual_port else {
+            return f.write_str("...");
+        };
+        let path = self.path.map_or(String::new(), |path| format!("[/{path}]"));
+        let encryption = match self.encryption {
+            Encryption::None => "",
+            Encryption::StartTls => "STARTTLS, ",
+            Encryption::Tls => "TLS, ",
+        };
+        write!(f, "[USER@]HOST[:PORT]{path} ({encryption}port {port})")
+    }
+}
 
 /// The addresses of a system with several brokers, joined by `+`: `mqtt://a:1883+mqtt://b:1883`; the
 /// only one if there is one. A `+` that no scheme follows belongs to the address, such as that of a

@@ -8,6 +8,7 @@
 mod address;
 pub mod capability;
 pub mod clock;
+mod drivers;
 pub mod footprint;
 pub mod header;
 pub mod payload;
@@ -15,17 +16,18 @@ pub mod resource;
 pub mod seam;
 pub mod settings;
 
-pub use address::{addresses, is_on_loopback};
+pub use address::{Encryption, Scheme, addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
+pub use drivers::Drivers;
 pub use footprint::{Crowd, Footprint, Ports};
 pub use header::{Header, Kind, Mark};
 pub use payload::{Filler, Payload};
 pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Failure,
-    Fleet, FleetConfig, PASSWORD_VARIABLE, Publish, Refusal, Secret, Subscription, Target, Tls,
-    TopicId, Traits, Will, WireBytes,
+    Fleet, FleetConfig, PASSWORD_VARIABLE, Publish, Refusal, Secret, Shared, Subscription, Target,
+    Tls, TopicId, Traits, Will, WireBytes,
 };
 pub use settings::{
     Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::Scheme;
 use crate::capability::{self, Answer, Capability, Topology};
 use crate::clock::{Clock, Nanos};
 use crate::footprint::{Crowd, Footprint};
+use crate::header::Mark;
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings, Unsupported};
@@ -19,6 +21,41 @@ use crate::settings::{Mapping, Settings, Unsupported};
 pub trait Driver: Send + Sync {
     /// Its name in study files, `systems/*.toml` and results, for example `mqtt`.
     fn name(&self) -> &'static str;
+
+    /// The schemes of addresses that stand for such a system, for example `mqtt` and `mqtts`, the
+    /// usual one first. A driver without any, which is the default, is named by system files alone.
+    fn schemes(&self) -> &'static [Scheme] {
+        &[]
+    }
+
+    /// Name and version of the client library, for example `libzmq 4.3.4`, where the library is the
+    /// system itself. `None`, which is the default: the version is the server's, or no library is
+    /// linked.
+    fn library(&self) -> Option<String> {
+        None
+    }
+
+    /// What to do to get a program with the library that this driver was built without; `None`,
+    /// which is the default, where nothing is missing.
+    fn missing(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// A new system, for a driver whose system lives in the process of its clients and nowhere else:
+    /// what all fleets of one trial find in [`Target::shared`]. `None`, which is the default: fleets
+    /// share nothing, and may be in several processes.
+    ///
+    /// Settings that [`Driver::resolve`] refuses have the system of the default settings.
+    fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
+        let _ = (settings, mark);
+        None
+    }
+
+    /// Whether the system lives in the process of its clients ([`Driver::shared`]).
+    fn lives_here(&self) -> bool {
+        let mark = Mark::from_seed(0);
+        self.shared(&Settings::default(), mark).is_some()
+    }
 
     /// What every setting of `settings` becomes on a system like `target`, in the order of
     /// [`Settings::NAMES`]; or, for all those that it cannot honour, why not.
@@ -138,20 +175,20 @@ pub struct Target {
     pub tls: Option<Tls>,
     /// A private folder that vanishes after the trial, for sockets and the like.
     pub scratch: PathBuf,
-    /// State shared by all fleets of one trial that live in this process; the simulated system
-    /// keeps its bus here.
+    /// The system itself, where it lives in this process ([`Driver::shared`]).
     #[serde(skip)]
-    pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
+    pub shared: Option<Shared>,
 }
+
+/// A system that lives in the process of its clients, in the type that its driver knows.
+pub type Shared = Arc<dyn std::any::Any + Send + Sync>;
 
 impl Target {
     /// What stands beside the settings where TLS is spoken to a server that is not checked
-    /// ([`Tls::insecure`]); nothing where no endpoint has TLS.
-    pub fn unchecked(&self) -> Option<Mapping> {
-        const SCHEMES: [&str; 6] = ["mqtts", "ssl", "tls", "amqps", "xmpps", "xmpp+starttls"];
+    /// ([`Tls::insecure`]); nothing where none of the endpoints, which have these `schemes`, has TLS.
+    pub fn unchecked(&self, schemes: &[Scheme]) -> Option<Mapping> {
         let encrypted = |endpoint: &String| {
-            let scheme = endpoint.split_once("://").map(|(scheme, _)| scheme);
-            scheme.is_some_and(|scheme| SCHEMES.contains(&scheme))
+            Scheme::of(endpoint, schemes).is_some_and(|scheme| scheme.encryption.is_on())
         };
         let insecure = self.tls.as_ref().is_some_and(|tls| tls.insecure);
         (insecure && self.endpoints.iter().any(encrypted)).then(|| Mapping {

@@ -2,23 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use pubgauge_driver::{Attempt, DriverError};
+use pubgauge_driver::{Attempt, DriverError, Encryption, Scheme};
 
 /// How a protocol's endpoints are written.
 #[derive(Clone, Copy, Debug)]
-pub struct Scheme {
+pub struct Protocol {
     /// The protocol, in error messages.
-    pub protocol: &'static str,
-    /// Schemes without TLS; the first is the usual one.
-    pub plain: &'static [&'static str],
-    /// Schemes with TLS; the first is the usual one.
-    pub secure: &'static [&'static str],
-    /// Port of the plain schemes, where none is given.
-    pub plain_port: u16,
-    /// Port of the secure schemes, where none is given.
-    pub secure_port: u16,
-    /// What a path after the host means, in error messages; `None` if there must be none.
-    pub path: Option<&'static str>,
+    pub name: &'static str,
+    /// Its schemes, the usual one first.
+    pub schemes: &'static [Scheme],
 }
 
 /// Where a server is, resolved.
@@ -30,8 +22,8 @@ pub struct Endpoint {
     pub host: String,
     /// Its addresses, at least one.
     pub addresses: Vec<SocketAddr>,
-    /// Whether TLS is spoken.
-    pub tls: bool,
+    /// How connections are encrypted.
+    pub encryption: Encryption,
     /// User name in the URL.
     pub username: Option<String>,
     /// What stands after the host's `/`, decoded; `None` if there is no `/`.
@@ -43,36 +35,22 @@ impl Endpoint {
     ///
     /// # Errors
     /// A URL of another form, one with a password, a host that is not found.
-    pub fn parse(url: &str, scheme_of: &Scheme) -> Result<Endpoint, DriverError> {
+    pub fn parse(url: &str, protocol: &Protocol) -> Result<Endpoint, DriverError> {
         let bad = |what: &str| {
-            let path = scheme_of
-                .path
-                .map_or(String::new(), |what| format!(", {what} after /"));
             // Never shows what stands before a @, which may hold a password.
             let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+            let forms: Vec<_> = protocol.schemes.iter().map(Scheme::to_string).collect();
             DriverError::with_hint(
-                format!("{url:?} is not an {} endpoint: {what}", scheme_of.protocol),
-                format!(
-                    "expected {}://HOST[:PORT] (port {}) or {}://HOST[:PORT] (TLS, port {}), optionally USER@ before HOST{path}",
-                    scheme_of.plain[0],
-                    scheme_of.plain_port,
-                    scheme_of.secure[0],
-                    scheme_of.secure_port
-                ),
+                format!("{url:?} is not an {} endpoint: {what}", protocol.name),
+                format!("expected {}", forms.join(" or ")),
             )
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
-        let (tls, default_port) = if scheme_of.plain.contains(&scheme) {
-            (false, scheme_of.plain_port)
-        } else if scheme_of.secure.contains(&scheme) {
-            (true, scheme_of.secure_port)
-        } else {
-            return Err(bad("unknown scheme"));
-        };
+        let (name, rest) = url.split_once("://").ok_or_else(|| bad("no scheme"))?;
+        let scheme = Scheme::of(url, protocol.schemes).ok_or_else(|| bad("unknown scheme"))?;
         let (rest, path) = match rest.split_once('/') {
             None => (rest, None),
-            Some((rest, "")) if scheme_of.path.is_none() => (rest, None),
-            Some(_) if scheme_of.path.is_none() => {
+            Some((rest, "")) if scheme.path.is_none() => (rest, None),
+            Some(_) if scheme.path.is_none() => {
                 return Err(bad("no host, or something after it"));
             }
             Some((rest, path)) => {
@@ -84,10 +62,7 @@ impl Endpoint {
         let (username, authority) = match rest.rsplit_once('@') {
             Some((user, _)) if user.contains(':') => {
                 return Err(DriverError::with_hint(
-                    format!(
-                        "an {} endpoint has a password in its URL",
-                        scheme_of.protocol
-                    ),
+                    format!("an {} endpoint has a password in its URL", protocol.name),
                     "give only the user name there and the password by environment or file, so that it never appears in results",
                 ));
             }
@@ -121,9 +96,9 @@ impl Endpoint {
                 .ok()
                 .filter(|port| *port != 0)
                 .ok_or_else(|| bad("the port is not a number from 1 to 65535"))?,
-            None => default_port,
+            None => scheme.usual_port.ok_or_else(|| bad("no port"))?,
         };
-        let shown = format!("{scheme}://{authority}");
+        let shown = format!("{name}://{authority}");
         let addresses: Vec<_> = (host, port)
             .to_socket_addrs()
             .map_err(|error| {
@@ -139,7 +114,7 @@ impl Endpoint {
             shown,
             host: host.to_owned(),
             addresses,
-            tls,
+            encryption: scheme.encryption,
             username,
             path,
         })
@@ -182,28 +157,42 @@ fn percent_decode(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const MQTT: Scheme = Scheme {
-        protocol: "MQTT",
-        plain: &["mqtt", "tcp"],
-        secure: &["mqtts", "ssl"],
-        plain_port: 1883,
-        secure_port: 8883,
+    const PLAIN: Scheme = Scheme {
+        name: "mqtt",
+        also: &["tcp"],
+        encryption: Encryption::None,
+        usual_port: Some(1883),
         path: None,
     };
-    const AMQP: Scheme = Scheme {
-        protocol: "AMQP",
-        plain: &["amqp"],
-        secure: &["amqps"],
-        plain_port: 5672,
-        secure_port: 5671,
-        path: Some("the virtual host"),
+    const MQTT: Protocol = Protocol {
+        name: "MQTT",
+        schemes: &[
+            PLAIN,
+            Scheme {
+                name: "mqtts",
+                also: &["ssl"],
+                encryption: Encryption::Tls,
+                usual_port: Some(8883),
+                ..PLAIN
+            },
+        ],
+    };
+    const AMQP: Protocol = Protocol {
+        name: "AMQP",
+        schemes: &[Scheme {
+            name: "amqps",
+            encryption: Encryption::Tls,
+            usual_port: Some(5671),
+            path: Some("VIRTUAL-HOST"),
+            ..PLAIN
+        }],
     };
 
     #[test]
     fn a_path_is_told_where_the_protocol_has_one() {
         let path = |url| Endpoint::parse(url, &AMQP).unwrap().path;
-        assert_eq!(path("amqp://127.0.0.1"), None);
-        assert_eq!(path("amqp://127.0.0.1/"), Some(String::new()));
+        assert_eq!(path("amqps://127.0.0.1"), None);
+        assert_eq!(path("amqps://127.0.0.1/"), Some(String::new()));
         assert_eq!(path("amqps://u@127.0.0.1:1/%2ftest"), Some("/test".into()));
         assert_eq!(
             Endpoint::parse("amqps://127.0.0.1", &AMQP)
@@ -223,10 +212,13 @@ mod tests {
     fn urls_are_taken_apart() {
         let plain = Endpoint::parse("mqtt://127.0.0.1", &MQTT).unwrap();
         assert_eq!(plain.addresses, ["127.0.0.1:1883".parse().unwrap()]);
-        assert!(!plain.tls && plain.username.is_none());
+        assert!(!plain.encryption.is_on() && plain.username.is_none());
         let tls = Endpoint::parse("mqtts://a%40b@[::1]:99/", &MQTT).unwrap();
         assert_eq!(tls.addresses, ["[::1]:99".parse().unwrap()]);
-        assert!(tls.tls);
+        assert_eq!(tls.encryption, Encryption::Tls);
+        let other_name = Endpoint::parse("ssl://127.0.0.1", &MQTT).unwrap();
+        assert_eq!(other_name.shown, "ssl://127.0.0.1");
+        assert_eq!(other_name.addresses, ["127.0.0.1:8883".parse().unwrap()]);
         assert_eq!(tls.username.as_deref(), Some("a@b"));
         assert!(!tls.shown.contains("a%40b"));
     }

@@ -6,7 +6,7 @@
 
 use pubgauge_driver::{ClientSpec, DriverError};
 
-use crate::endpoint::{Endpoint, Scheme};
+use crate::endpoint::{Endpoint, Protocol};
 
 /// Where the publishers and where the subscribers of one endpoint connect to; the same place
 /// unless its URL names two.
@@ -24,8 +24,8 @@ impl Pair {
     ///
     /// # Errors
     /// As [`Endpoint::parse`], for either place.
-    pub fn parse(url: &str, scheme: &Scheme) -> Result<Pair, DriverError> {
-        Pair::parse_with(url, |url| Endpoint::parse(url, scheme))
+    pub fn parse(url: &str, protocol: &Protocol) -> Result<Pair, DriverError> {
+        Pair::parse_with(url, |url| Endpoint::parse(url, protocol))
     }
 }
 
@@ -63,13 +63,16 @@ impl<E: Clone> Pair<E> {
 /// Those of `parse`; none, or more than a client's 16 bits can tell apart.
 pub fn places<E: Clone>(
     urls: &[String],
-    scheme: &Scheme,
+    protocol: &Protocol,
     parse: impl Fn(&str) -> Result<Pair<E>, DriverError>,
 ) -> Result<Vec<E>, DriverError> {
     if urls.is_empty() || urls.len() > usize::from(u16::MAX / 2) {
         return Err(DriverError::with_hint(
-            format!("{} {} endpoints", urls.len(), scheme.protocol),
-            format!("give at least one, {}://HOST:PORT", scheme.plain[0]),
+            format!("{} {} endpoints", urls.len(), protocol.name),
+            format!(
+                "give at least one, {}://HOST:PORT",
+                protocol.schemes[0].name
+            ),
         ));
     }
     let pairs = urls.iter().map(|url| parse(url).map(Pair::both));
@@ -125,6 +128,8 @@ fn host_of(place: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use pubgauge_driver::{Encryption, Scheme};
+
     use super::*;
 
     #[test]
@@ -180,17 +185,19 @@ mod tests {
 
     #[test]
     fn every_endpoint_has_two_places() {
-        let scheme = Scheme {
-            protocol: "MQTT",
-            plain: &["mqtt"],
-            secure: &["mqtts"],
-            plain_port: 1,
-            secure_port: 2,
-            path: None,
+        let protocol = Protocol {
+            name: "MQTT",
+            schemes: &[Scheme {
+                name: "mqtt",
+                also: &[],
+                encryption: Encryption::None,
+                usual_port: Some(1),
+                path: None,
+            }],
         };
         let read = |urls: &[&str]| {
             let urls: Vec<_> = urls.iter().map(|url| (*url).to_owned()).collect();
-            places(&urls, &scheme, |url| Pair::parse(url, &scheme))
+            places(&urls, &protocol, |url| Pair::parse(url, &protocol))
         };
         let ports: Vec<_> = read(&["mqtt://127.0.0.1:7,8", "mqtt://127.0.0.1:9"])
             .unwrap()

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pubgauge_driver::{Crowd, Ports, is_on_loopback};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::worker::clients::PER_SOURCE;
-use pubgauge_simulator::SimulatedDriver;
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::limits::{self, Needs, ServerNeeds, Shortage};
 use pubgauge_testbed::{Kind, Testbed};
@@ -84,7 +83,7 @@ pub fn check<'a>(
 
 /// Whether a system's server is part of this process.
 pub fn lives_here(system: &Chosen) -> bool {
-    system.driver.name() == SimulatedDriver::NAME
+    system.driver.lives_here()
 }
 
 /// A workload in numbers.

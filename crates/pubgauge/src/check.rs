@@ -119,10 +119,7 @@ fn one(
         .start(&chosen.file, variant, scratch)
         .map_err(Ending::not_valid)?;
     let target = running.target.clone();
-    let version = running
-        .version
-        .clone()
-        .or_else(|| drivers::library_version(driver.name()));
+    let version = running.version.clone().or_else(|| driver.library());
     let killable = matches!(file.kind, Kind::Process | Kind::Builtin);
     let mut server = Server(Some(running));
     let mut lines = Vec::new();

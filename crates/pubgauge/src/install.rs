@@ -47,7 +47,7 @@ pub fn install(
     let mut told: Vec<Told> = Vec::new();
     let (mut plans, mut cannot) = (Vec::new(), Vec::new());
     for system in &systems {
-        match Plan::new(system, testbed.program()) {
+        match Plan::new(system, &testbed) {
             Ok(plan) => plans.push(plan),
             Err(already @ NoPlan::Already { .. }) => {
                 say(&format!("{already}\n"));

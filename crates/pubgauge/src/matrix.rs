@@ -104,7 +104,7 @@ fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> 
         None => system.name.clone(),
     };
     let file = system.variant(variant).map_err(Ending::bad_input)?;
-    Ok(match drivers::by_name(&file.driver) {
+    Ok(match drivers::all().by_name(&file.driver) {
         Some(driver) => filled(name, &file, driver.as_ref()),
         None => Column {
             name,

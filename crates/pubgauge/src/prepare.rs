@@ -59,7 +59,7 @@ impl Chosen {
             })?;
         target.tls.clone_from(&self.tls);
         let mut mappings = self.driver.resolve(settings, &target)?;
-        mappings.extend(target.unchecked());
+        mappings.extend(target.unchecked(self.driver.schemes()));
         Ok(mappings)
     }
 }
@@ -451,7 +451,7 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
 /// What there is and what is found, variants included.
 fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
     let mut known = Known::default();
-    for listing in drivers::listings(catalog, testbed) {
+    for listing in catalog.list(testbed) {
         if listing.found && listing.kind != Kind::External {
             known.found.push(listing.name.clone());
             if listing.first_look {
@@ -493,7 +493,8 @@ fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
 /// The system of this name (with its variant after a colon) or address.
 pub fn choose(catalog: &Catalog, name: &str, testbed: &Testbed) -> Result<Chosen, Ending> {
     if name.contains("://") {
-        let file = pubgauge_testbed::from_address(name).map_err(Ending::bad_input)?;
+        let file =
+            pubgauge_testbed::from_address(name, drivers::all()).map_err(Ending::bad_input)?;
         return with_driver(file, None);
     }
     if name == "simulated" {
@@ -505,7 +506,7 @@ pub fn choose(catalog: &Catalog, name: &str, testbed: &Testbed) -> Result<Chosen
         None => (name, None),
     };
     let file = catalog.get(plain).map_err(Ending::bad_input)?;
-    pubgauge_testbed::find(&file, testbed.program()).map_err(Ending::bad_input)?;
+    testbed.find(&file).map_err(Ending::bad_input)?;
     with_driver(file, variant)
 }
 
@@ -522,14 +523,14 @@ fn with_driver(file: SystemFile, variant: Option<String>) -> Result<Chosen, Endi
         .variant(variant.as_deref())
         .map_err(Ending::bad_input)?
         .driver;
-    let driver = drivers::by_name(&name).ok_or_else(|| {
+    let driver = drivers::all().by_name(&name).ok_or_else(|| {
         Ending::bad_input(format!(
             "system {} needs the driver `{name}`, which this pubgauge was built without\n  hint: drivers here: {}",
             file.name,
-            drivers::NAMES.join(", ")
+            drivers::all().names().collect::<Vec<_>>().join(", ")
         ))
     })?;
-    if let Some(how) = drivers::missing(&name) {
+    if let Some(how) = driver.missing() {
         return Err(Ending::bad_input(format!(
             "system {}: this pubgauge was built without {name}\n  hint: {how}",
             file.name

@@ -207,7 +207,6 @@ fn trials(
             shown_as: &trial.system,
             system: &chosen.file,
             variant: chosen.variant.as_deref(),
-            library_version: drivers::library_version(chosen.driver.name()),
             driver: chosen.driver.clone(),
             settings: &trial.settings,
             of_flows: trial

@@ -17,7 +17,7 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
         return show_matrix(&catalog, args);
     }
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
-    let listings = drivers::listings(&catalog, &testbed);
+    let listings = catalog.list(&testbed);
     if args.output.json {
         print_json(&listings);
     } else {

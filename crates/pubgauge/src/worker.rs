@@ -24,6 +24,7 @@ pub fn worker() -> Result<i32, Ending> {
         |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(Ending::not_valid);
     let input = owned(io::stdin().as_fd().try_clone_to_owned())?;
     let output = owned(io::stdout().as_fd().try_clone_to_owned())?;
-    serve(input, output, drivers::by_name, prepare_thread).map_err(Ending::not_valid)?;
+    let by_name = |name: &str| drivers::all().by_name(name);
+    serve(input, output, by_name, prepare_thread).map_err(Ending::not_valid)?;
     Ok(FINE)
 }

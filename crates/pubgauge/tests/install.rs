@@ -346,6 +346,14 @@ fn a_described_broker_that_runs_elsewhere_is_measured_under_its_name() {
     command.env("PUBGAUGE_JORAMMQ", "mqtt://u:secret@h");
     let done = place.finish(command).exits(3);
     assert!(!done.err.contains("secret"), "{}", done.err);
+    for (given, says) in [
+        ("h:1883", "for example PUBGAUGE_JORAMMQ=mqtt://HOST:PORT"),
+        ("amqp://h", "the driver mqtt does not speak to amqp://h"),
+    ] {
+        let mut command = place.command(&args);
+        command.env("PUBGAUGE_JORAMMQ", given);
+        place.finish(command).exits(3).says(says);
+    }
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! The system of a trial: one instance, or several brokers side by side.
 
-use std::sync::Arc;
-
-use pubgauge_driver::{Clock, Mark, Settings, Target};
+use pubgauge_driver::{Mark, Settings, Target};
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_results::model::{Broker, CountCheck};
-use pubgauge_simulator::{Bus, SimulatedDriver};
 use pubgauge_testbed::shares::Held;
 use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, SystemFile};
 
@@ -44,11 +41,7 @@ impl Instances {
             if bench.tls.is_some() {
                 running.target.tls.clone_from(&bench.tls);
             }
-            if job.driver.name() == SimulatedDriver::NAME {
-                let behaviour = SimulatedDriver::behaviour(job.settings).unwrap_or_default();
-                let bus = Bus::new(behaviour, Clock::Monotonic, mark);
-                running.target.shared = Some(Arc::new(bus));
-            }
+            running.target.shared = job.driver.shared(job.settings, mark);
             all.push(running);
         }
         Ok(Instances { all })

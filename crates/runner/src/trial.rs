@@ -44,8 +44,6 @@ pub struct Job<'a> {
     pub variant: Option<&'a str>,
     /// The driver.
     pub driver: Arc<dyn Driver>,
-    /// Version of the driver's library, where that is the system itself.
-    pub library_version: Option<String>,
     /// What the application asks for.
     pub settings: &'a Settings,
     /// Settings of flows that have their own, with what they became; the n-th is number n + 1 in
@@ -173,7 +171,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     if observed.died.is_empty() {
         observed.died.extend(death(&running, &record));
     }
-    let version = running.version().or_else(|| job.library_version.clone());
+    let version = running.version().or_else(|| job.driver.library());
     let mut trial = convert::trial(asked(version), &record, &observed);
     trial.limits = shared.held(&running.held());
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);

@@ -93,7 +93,6 @@ fn a_study_without_the_program() {
             system: &system,
             variant: None,
             driver: driver.clone(),
-            library_version: None,
             settings: &trial.settings,
             of_flows: Vec::new(),
             settings_name: &trial.settings_name,

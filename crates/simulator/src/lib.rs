@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 pub use bus::{Bus, TruthRecord};
 pub use truth::Truth;
 
-use pubgauge_driver::clock::Nanos;
-use pubgauge_driver::seam::{Driver, DriverError, Fleet, FleetConfig, Target, Traits};
+use pubgauge_driver::clock::{Clock, Nanos};
+use pubgauge_driver::header::Mark;
+use pubgauge_driver::seam::{Driver, DriverError, Fleet, FleetConfig, Shared, Target, Traits};
 use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
 
 /// What the simulated system does to messages and clients. The default is a perfect system with
@@ -133,6 +134,11 @@ impl SimulatedDriver {
 impl Driver for SimulatedDriver {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
+        let behaviour = Self::behaviour(settings).unwrap_or_default();
+        Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, mark)))
     }
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {

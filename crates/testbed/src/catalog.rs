@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::external;
 use crate::file::{FileError, Kind, Origin, SystemFile, spelling_hint};
 use crate::find;
+use crate::start::Testbed;
 
 /// The descriptions in `systems/`, by file name.
 const EMBEDDED: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/systems.rs"));
@@ -40,9 +40,6 @@ pub enum CatalogError {
         /// The nearest name, or all names.
         hint: String,
     },
-    /// An address that cannot be used.
-    #[error(transparent)]
-    Address(#[from] external::AddressError),
 }
 
 impl Catalog {
@@ -66,14 +63,11 @@ impl Catalog {
         Ok(Catalog { systems })
     }
 
-    /// The system of that name, or at that address (anything with `://`).
+    /// The system of that name.
     ///
     /// # Errors
-    /// With the nearest name if there is none, or with what is wrong about the address.
+    /// With the nearest name if there is none.
     pub fn get(&self, name: &str) -> Result<SystemFile, CatalogError> {
-        if name.contains("://") {
-            return Ok(external::from_address(name)?);
-        }
         self.systems.get(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = self.systems.keys().map(String::as_str).collect();
             CatalogError::Unknown {
@@ -88,10 +82,10 @@ impl Catalog {
         self.systems.values()
     }
 
-    /// Looks for each system on this machine. `program` is pubgauge's own executable.
-    pub fn list(&self, program: &Path) -> Vec<Listing> {
+    /// Looks for each system on this machine. One whose driver lacks its library is not found.
+    pub fn list(&self, testbed: &Testbed) -> Vec<Listing> {
         self.systems()
-            .map(|system| listing(system, program))
+            .map(|system| listing(system, testbed))
             .collect()
     }
 }
@@ -142,10 +136,13 @@ pub struct InstallCommands {
     pub commands: Vec<String>,
 }
 
-fn listing(system: &SystemFile, program: &Path) -> Listing {
+fn listing(system: &SystemFile, testbed: &Testbed) -> Listing {
     let mut variants: Vec<String> = system.variants.keys().cloned().collect();
     variants.sort_by_key(|name| Some(name) != system.default_variant.as_ref());
-    let found = find::find(system, program);
+    let found = testbed.find(system);
+    let driver = testbed.driver_of(system);
+    let without = driver.as_ref().and_then(|driver| driver.missing());
+    let without = without.map(|how| format!("this pubgauge was built without it: {how}"));
     let install = &system.install;
     let service = install.starts_service.iter().map(|manager| {
         let remedy = match &install.stop_service {
@@ -168,16 +165,16 @@ fn listing(system: &SystemFile, program: &Path) -> Listing {
             .map(|(claim, deviation)| (claim.clone(), deviation.to_string()))
             .collect(),
         remarks: system.remarks.clone(),
-        found: found.is_ok(),
+        found: found.is_ok() && without.is_none(),
         version: found
             .as_ref()
             .ok()
-            .and_then(|found| find::version(system, found)),
+            .and_then(|found| find::version(system, found).or_else(|| driver.as_ref()?.library())),
         path: found
             .as_ref()
             .ok()
             .and_then(|found| found.executable.clone()),
-        reason: found.err().map(|missing| missing.reason),
+        reason: without.or(found.err().map(|missing| missing.reason)),
         install: find::install_commands(system)
             .into_iter()
             .map(|(manager, commands)| InstallCommands { manager, commands })

@@ -3,23 +3,9 @@
 use std::path::Path;
 
 pub use pubgauge_driver::PASSWORD_VARIABLE;
-use pubgauge_driver::{Secret, addresses};
+use pubgauge_driver::{Drivers, Secret, addresses};
 
 use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
-
-/// Drivers whose addresses may end in a path: the virtual host of AMQP, the domain of XMPP.
-const WITH_PATH: [&str; 2] = ["amqp", "xmpp"];
-
-/// The schemes of addresses and the drivers that speak them.
-const SCHEMES: [(&str, &str, u16); 7] = [
-    ("mqtt", "mqtt", 1883),
-    ("mqtts", "mqtt", 8883),
-    ("amqp", "amqp", 5672),
-    ("amqps", "amqp", 5671),
-    ("xmpp", "xmpp", 5222),
-    ("xmpp+starttls", "xmpp", 5222),
-    ("xmpps", "xmpp", 5223),
-];
 
 /// An address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,20 +19,21 @@ pub struct AddressError {
     pub hint: String,
 }
 
-/// The description of the system at `address`: `mqtt://host:port`, `mqtts://user@host`,
-/// `mqtt://[::1]:1883`. The port may be left out where the scheme has a usual one. With a comma,
+/// The description of the system at `address`, which one of `drivers` speaks to: `mqtt://host:port`,
+/// `mqtts://user@host`, `mqtt://[::1]`. A port that is left out is the scheme's usual one. With a comma,
 /// publishers connect to the first place and subscribers to the second:
-/// `mqtt://host:1883,host:1884`, `mqtt://host:1883,1884`. AMQP and XMPP have a path:
-/// `amqp://host/virtual-host`, `xmpp://host:5222,5223/domain`. Several brokers side by side are
-/// joined by `+`: `mqtt://a:1883+mqtt://b:1883`; each has an endpoint.
+/// `mqtt://host:1883,host:1884`, `mqtt://host:1883,1884`. Where the scheme has a path, it holds for
+/// both: `xmpp://host:5222,5223/domain`. Several brokers side by side are joined by `+`:
+/// `mqtt://a:1883+mqtt://b:1883`; each has an endpoint. What follows a scheme without a usual port is
+/// left to the driver.
 ///
 /// # Errors
 /// For anything else, above all for a password in the address: command lines and results are
 /// read by others.
-pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
+pub fn from_address(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> {
     let mut brokers = Vec::new();
     for one in addresses(address) {
-        brokers.push(broker(one)?);
+        brokers.push(broker(one, drivers)?);
     }
     let mut system = brokers.remove(0);
     for other in brokers {
@@ -67,28 +54,30 @@ pub fn from_address(address: &str) -> Result<SystemFile, AddressError> {
     Ok(system)
 }
 
-fn broker(address: &str) -> Result<SystemFile, AddressError> {
+fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> {
     let shown = without_password(address);
     let error = |what: &str, hint: String| AddressError {
         address: shown.clone(),
         what: what.to_owned(),
         hint,
     };
-    let example = || "write mqtt://HOST:PORT, or mqtts://USER@HOST:PORT for TLS".to_owned();
-    let Some((scheme, rest)) = address.split_once("://") else {
-        return Err(error("it has no scheme", example()));
+    let Some((name, rest)) = address.split_once("://") else {
+        let known: Vec<&str> = drivers.schemes().map(|(_, scheme)| scheme.name).collect();
+        let hint = format!("addresses begin with {}://", known.join("://, "));
+        return Err(error("it has no scheme", hint));
     };
-    if scheme.starts_with("zmq-forwarder+") {
-        // Two sockets in one address: the driver knows how to read it.
-        return Ok(external(address.to_owned(), "zeromq", None));
-    }
-    let Some(&(_, driver, usual_port)) = SCHEMES.iter().find(|(name, ..)| *name == scheme) else {
-        let known: Vec<&str> = SCHEMES.iter().map(|(name, ..)| *name).collect();
+    let Some((driver, scheme)) = drivers.by_scheme(name) else {
+        let known: Vec<&str> = drivers.schemes().map(|(_, scheme)| scheme.name).collect();
         return Err(error(
-            &format!("no driver speaks `{scheme}://`"),
-            spelling_hint(scheme, &known),
+            &format!("no driver speaks `{name}://`"),
+            spelling_hint(name, &known),
         ));
     };
+    let driver = driver.name();
+    let Some(usual_port) = scheme.usual_port else {
+        return Ok(external(address.to_owned(), driver, None));
+    };
+    let example = || format!("write {scheme}");
     let (user, place) = match rest.rsplit_once('@') {
         Some((user, place)) => (Some(user), place),
         None => (None, rest),
@@ -104,7 +93,7 @@ fn broker(address: &str) -> Result<SystemFile, AddressError> {
     }
     let place = place.strip_suffix('/').unwrap_or(place);
     let (place, path) = match place.find('/') {
-        Some(at) if WITH_PATH.contains(&driver) => place.split_at(at),
+        Some(at) if scheme.path.is_some() => place.split_at(at),
         _ => (place, ""),
     };
     let odd = |c: char| "?#@".contains(c) || c.is_whitespace();
@@ -128,7 +117,7 @@ fn broker(address: &str) -> Result<SystemFile, AddressError> {
             format!("{publishers},{subscribers}")
         }
     };
-    Ok(external(format!("{scheme}://{place}{path}"), driver, user))
+    Ok(external(format!("{name}://{place}{path}"), driver, user))
 }
 
 /// Puts together what a list with commas between systems has torn apart: an address with two places,
@@ -243,7 +232,84 @@ fn without_password(address: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use pubgauge_driver::{
+        Driver, DriverError, Encryption, Fleet, FleetConfig, Mapping, Scheme, Settings, Target,
+        Traits, Unsupported,
+    };
+    use pubgauge_driver_amqp::AmqpDriver;
+    use pubgauge_driver_mqtt::MqttDriver;
+    use pubgauge_driver_xmpp::XmppDriver;
+    use pubgauge_driver_zeromq::ZeromqDriver;
+    use pubgauge_simulator::SimulatedDriver;
+
     use super::*;
+
+    fn from_address(address: &str) -> Result<SystemFile, AddressError> {
+        let drivers = Drivers::new(vec![
+            Arc::new(AmqpDriver),
+            Arc::new(MqttDriver),
+            Arc::new(XmppDriver),
+            Arc::new(ZeromqDriver),
+        ]);
+        super::from_address(address, &drivers.unwrap())
+    }
+
+    /// The simulated system under another name, at addresses.
+    struct Coap;
+
+    impl Driver for Coap {
+        fn name(&self) -> &'static str {
+            "coap"
+        }
+
+        fn schemes(&self) -> &'static [Scheme] {
+            &[Scheme {
+                name: "coaps+tcp",
+                also: &["dtls"],
+                encryption: Encryption::Tls,
+                usual_port: Some(5684),
+                path: Some("RESOURCE"),
+            }]
+        }
+
+        fn resolve(&self, s: &Settings, t: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+            SimulatedDriver.resolve(s, t)
+        }
+
+        fn traits(&self, settings: &Settings) -> Traits {
+            SimulatedDriver.traits(settings)
+        }
+
+        fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+            SimulatedDriver.open(config)
+        }
+    }
+
+    #[test]
+    fn addresses_are_of_the_drivers_that_there_are() {
+        let of = |address: &str, drivers: &Drivers| {
+            let system = super::from_address(address, drivers);
+            system.map(|system| (system.driver, system.endpoints.concat()))
+        };
+        let found = of("coaps+tcp://u@h,b/r", &Coap.into()).unwrap();
+        assert_eq!(found.0, "coap");
+        assert_eq!(found.1, "coaps+tcp://h:5684,b:5684/r");
+        let refused = |address, drivers: &Drivers| of(address, drivers).unwrap_err().to_string();
+        let error = refused("mqtt://h", &Coap.into());
+        assert!(error.contains("no driver speaks `mqtt://`"), "{error}");
+        // Too common a name to stand for one protocol.
+        assert!(refused("dtls://h", &Coap.into()).contains("no driver speaks"));
+        let error = refused("coaps+tcp://h?", &Coap.into());
+        let hint = "write coaps+tcp://[USER@]HOST[:PORT][/RESOURCE] (TLS, port 5684)";
+        assert!(error.ends_with(hint), "{error}");
+        let error = refused("h:5684", &Coap.into());
+        assert!(
+            error.ends_with("addresses begin with coaps+tcp://"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn addresses_become_systems() {
@@ -319,6 +385,8 @@ mod tests {
             ("mqtt://a+amqp://b", "differs from mqtt://a:1883"),
             ("mqtt://u@a+mqtt://b", "in protocol or user"),
             ("mqtt://a+mqtt://b:0", "is no port"),
+            ("tcp://h", "no driver speaks `tcp://`"),
+            ("zmq-forwarder+udp://h:1,2", "did you mean `zmq-forwarder+"),
         ];
         for (address, expected) in cases {
             let error = from_address(address).unwrap_err().to_string();

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use pubgauge_driver::Drivers;
+
 use crate::command;
 use crate::external;
 use crate::file::{Kind, SystemFile};
@@ -45,11 +47,16 @@ fn how_to_install(install: &[(String, Vec<String>)], note: Option<&str>) -> Stri
     }
 }
 
-/// Looks for the parts of a system. `program` is pubgauge's own executable.
+/// Looks for the parts of a system. `program` is pubgauge's own executable; one of `drivers` has to
+/// speak to the address of a system that runs elsewhere.
 ///
 /// # Errors
 /// Says what was looked for, where, and how to install it.
-pub fn find(system: &SystemFile, program: &Path) -> Result<Found, Missing> {
+pub(crate) fn find(
+    system: &SystemFile,
+    program: &Path,
+    drivers: &Drivers,
+) -> Result<Found, Missing> {
     let missing = |reason: String| Missing {
         system: system.name.clone(),
         reason,
@@ -62,7 +69,7 @@ pub fn find(system: &SystemFile, program: &Path) -> Result<Found, Missing> {
         Kind::Library => None,
         Kind::External => {
             if let Some(variable) = &system.find.variable {
-                let address = external_address(system, variable).map_err(&missing)?;
+                let address = external_address(system, variable, drivers).map_err(&missing)?;
                 values.insert("address".into(), address);
             }
             None
@@ -182,15 +189,20 @@ pub(crate) fn manager_tool(manager: &str) -> &str {
 }
 
 /// The address of an external system, which an environment variable holds.
-fn external_address(system: &SystemFile, variable: &str) -> Result<String, String> {
+fn external_address(
+    system: &SystemFile,
+    variable: &str,
+    drivers: &Drivers,
+) -> Result<String, String> {
     let address = std::env::var(variable).unwrap_or_default();
-    if address.is_empty() {
+    if !address.contains("://") {
         return Err(format!(
             "the environment variable {variable} does not give its address, for example {variable}={}://HOST:PORT",
             system.driver
         ));
     }
-    let there = external::from_address(&address).map_err(|e| format!("{variable}: {e}"))?;
+    let there =
+        external::from_address(&address, drivers).map_err(|e| format!("{variable}: {e}"))?;
     match there.driver == system.driver {
         true => Ok(address),
         false => Err(format!(

@@ -8,14 +8,18 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use pubgauge_driver::Drivers;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::command;
 use crate::file::install::coordinates;
 use crate::file::{Kind, Maven, SystemFile};
-use crate::find::{base_values, cache_folder, find, manager_tool, on_path, version};
+use crate::find::{
+    Found, Missing, base_values, cache_folder, find, manager_tool, on_path, version,
+};
 use crate::log::last_lines;
 use crate::owned::OwnedFolder;
+use crate::start::Testbed;
 use crate::template::fill;
 
 /// The plug-in that copies artifacts, with its version: what an installation does must not change
@@ -152,12 +156,12 @@ pub struct At<'a> {
 }
 
 impl Plan {
-    /// What installing `system` would do here. `program` is pubgauge's own executable.
+    /// What installing `system` would do here.
     ///
     /// # Errors
     /// If it is here already, cannot be installed at all, or a tool is missing for it.
-    pub fn new(system: &SystemFile, program: &Path) -> Result<Plan, NoPlan> {
-        if let Ok(found) = find(system, program) {
+    pub fn new(system: &SystemFile, testbed: &Testbed) -> Result<Plan, NoPlan> {
+        if let Ok(found) = testbed.find(system) {
             return Err(NoPlan::Already {
                 system: system.name.clone(),
                 version: version(system, &found),
@@ -210,12 +214,18 @@ impl Plan {
             None => self.steps_in(Path::new("/"), done, watch)?,
             Some(maven) => self.fetch(maven, watch)?,
         }
-        find(&self.file, Path::new("/proc/self/exe"))
+        self.find()
             .map(|_| ())
             .map_err(|missing| InstallError::StillMissing {
                 system: self.system.clone(),
                 reason: missing.reason,
             })
+    }
+
+    /// The parts of what was installed, which has no address that a driver would have to speak to.
+    fn find(&self) -> Result<Found, Missing> {
+        let program = Path::new("/proc/self/exe");
+        find(&self.file, program, &Drivers::default())
     }
 
     fn fetch(
@@ -240,7 +250,7 @@ impl Plan {
         // One at a time from here: another installation may have been quicker.
         let lock = std::fs::File::create(cache.join(".lock")).map_err(folder_error)?;
         flock(&lock, FlockOperation::LockExclusive).map_err(|e| folder_error(e.into()))?;
-        if find(&self.file, Path::new("/proc/self/exe")).is_ok() {
+        if self.find().is_ok() {
             return Ok(());
         }
         let target = cache.join(&maven.folder);

@@ -35,7 +35,7 @@ pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
 pub use counters::{Count, Counted, Counting};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
 pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
-pub use find::{Found, Missing, cache_folder, find, install_commands, version};
+pub use find::{Found, Missing, cache_folder, install_commands, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
@@ -43,8 +43,6 @@ pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use owned::OwnedFolder;
 pub use piped::{Piped, Streams};
 pub use ports::free_port;
-pub use probe::probe;
-pub use readiness::ProbeFn;
 pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};
 pub use running::{Record, Running};
 pub use sampler::{

@@ -22,7 +22,7 @@ const CLOSE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// Why it did not succeed.
-pub fn probe(
+pub(crate) fn probe(
     driver: &dyn Driver,
     what: Probe,
     target: &Target,

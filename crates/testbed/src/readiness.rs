@@ -4,27 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::Target;
+use pubgauge_driver::{Driver, Target};
 
-use crate::file::{Probe, Ready};
+use crate::file::Ready;
 use crate::instance::Instance;
 use crate::log;
 use crate::ports;
+use crate::probe::probe;
 use crate::running::tree;
 use crate::start_error::StartError;
 use crate::template::fill;
 
-/// Asks a driver whether a system serves: `Ok` once it does, else why not yet. Names the driver,
-/// what it has to succeed in, the system, and until when an answer is of use.
-pub type ProbeFn = dyn Fn(&str, Probe, &Target, Instant) -> Result<(), String> + Send + Sync;
-
 /// The rules of one started system.
 pub(crate) struct Readiness {
     pub system: String,
-    pub driver: String,
+    pub driver: Option<Arc<dyn Driver>>,
     pub ready: Ready,
     pub values: BTreeMap<String, String>,
-    pub probe: Option<Arc<ProbeFn>>,
 }
 
 /// Why a system is not ready.
@@ -108,10 +104,10 @@ impl Readiness {
                 ));
             }
         }
-        let (Some(probe), Some(ask)) = (ready.probe, &self.probe) else {
+        let (Some(what), Some(driver)) = (ready.probe, &self.driver) else {
             return None;
         };
-        let refused = ask(&self.driver, probe, target, deadline).err()?;
-        Some(format!("the driver {} says: {refused}", self.driver))
+        let refused = probe(&**driver, what, target, deadline).err()?;
+        Some(format!("the driver {} says: {refused}", driver.name()))
     }
 }

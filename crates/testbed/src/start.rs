@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::time::Instant;
 
-use pubgauge_driver::{Secret, Target};
+use pubgauge_driver::{Driver, Drivers, Secret, Target};
 
 use crate::domain::Domain;
 use crate::file::{Kind, SystemFile, UnknownVariant, When};
-use crate::find::{self, Found};
+use crate::find::{self, Found, Missing};
 use crate::instance::{Instance, Plan, private_folder, run_hooks};
 use crate::limits::max_open_files;
 use crate::ports::{self, Ports};
-use crate::readiness::{NotReady, ProbeFn, Readiness};
+use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::running::{Life, Record, Running};
 use crate::shares::{Held, Share};
@@ -28,7 +28,7 @@ const PORT_TRIES: usize = 5;
 /// Starts systems.
 pub struct Testbed {
     program: PathBuf,
-    probe: Option<Arc<ProbeFn>>,
+    drivers: Drivers,
     password: Option<Secret>,
 }
 
@@ -45,15 +45,16 @@ impl Testbed {
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
         Testbed {
             program: program.into(),
-            probe: None,
+            drivers: Drivers::default(),
             password: None,
         }
     }
 
-    /// Uses `probe` for systems whose file says so.
+    /// Speaks to systems through `drivers`: asks them whether a system serves whose file says so, and
+    /// what is missing for it.
     #[must_use]
-    pub fn probe(mut self, probe: Box<ProbeFn>) -> Self {
-        self.probe = Some(probe.into());
+    pub fn drivers(mut self, drivers: impl Into<Drivers>) -> Self {
+        self.drivers = drivers.into();
         self
     }
 
@@ -67,6 +68,19 @@ impl Testbed {
     /// pubgauge's own program.
     pub fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// The driver of a system, if the testbed was given it.
+    pub(crate) fn driver_of(&self, system: &SystemFile) -> Option<Arc<dyn Driver>> {
+        self.drivers.by_name(&system.driver)
+    }
+
+    /// Looks for the parts of a system on this machine.
+    ///
+    /// # Errors
+    /// Says what was looked for, where, and how to install it.
+    pub fn find(&self, system: &SystemFile) -> Result<Found, Missing> {
+        find::find(system, &self.program, &self.drivers)
     }
 
     /// The target that [`pubgauge_driver::Driver::resolve`] sees before anything is started:
@@ -97,8 +111,8 @@ impl Testbed {
         scratch: &Path,
     ) -> Result<Running, StartError> {
         let system = system.variant(variant)?;
-        let found = find::find(&system, &self.program)?;
-        if system.ready.probe.is_some() && self.probe.is_none() {
+        let found = self.find(&system)?;
+        if system.ready.probe.is_some() && self.driver_of(&system).is_none() {
             return Err(StartError::NoProbe {
                 system: system.name.clone(),
                 driver: system.driver.clone(),
@@ -238,10 +252,9 @@ impl Testbed {
         record.share = instance.held.clone();
         let readiness = Readiness {
             system: name(),
-            driver: system.driver.clone(),
+            driver: self.driver_of(system),
             ready: system.ready.clone(),
             values,
-            probe: self.probe.clone(),
         };
         let mut running = Running {
             target,

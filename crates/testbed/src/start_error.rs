@@ -100,7 +100,7 @@ pub enum StartError {
     },
     /// Its file asks for a probe, which nobody provides.
     #[error(
-        "the file of {system} asks for a probe by the driver {driver}, which has none\n  hint: use tcp, stdout-line or log-line in [ready]"
+        "the file of {system} asks for a probe by the driver {driver}, which this pubgauge was built without\n  hint: use tcp, stdout-line or log-line in [ready]"
     )]
     NoProbe {
         /// The system.

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::{Reliability, Settings};
+use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::{Count, Counted, Counting, Running, SystemFile, Testbed};
 
@@ -320,7 +321,7 @@ fn a_system_that_has_ended_is_not_asked() {
 #[test]
 fn systems_that_pubgauge_did_not_start_have_no_counts() {
     let scratch = tempfile::tempdir().unwrap();
-    let system = pubgauge_testbed::from_address("mqtt://127.0.0.1:1").unwrap();
+    let system = pubgauge_testbed::from_address("mqtt://127.0.0.1:1", &MqttDriver.into()).unwrap();
     let testbed = Testbed::new().unwrap();
     let running = testbed.start(&system, None, scratch.path()).unwrap();
     assert!(running.begin_counting(&[Settings::default()]).is_none());

@@ -2,9 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use pubgauge_driver::{
+    Driver, DriverError, Fleet, FleetConfig, Mapping, Mark, Settings, Target, Traits, Unsupported,
+};
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::{
     Catalog, Running, StartError, Stopped, SystemFile, Testbed, from_address, procfs,
 };
@@ -368,6 +375,32 @@ fn a_failing_hook_fails_the_start() {
     assert!(error.contains("did not end within 0.1 s"), "{error}");
 }
 
+/// The simulated system in place of an MQTT server, at the fourth attempt.
+struct Late(Arc<AtomicUsize>);
+
+impl Driver for Late {
+    fn name(&self) -> &'static str {
+        "mqtt"
+    }
+
+    fn resolve(&self, s: &Settings, t: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        SimulatedDriver.resolve(s, t)
+    }
+
+    fn traits(&self, settings: &Settings) -> Traits {
+        SimulatedDriver.traits(settings)
+    }
+
+    fn open(&self, mut config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        assert!(config.target.endpoints[0].starts_with("mqtt://127.0.0.1:"));
+        if self.0.fetch_add(1, Relaxed) < 3 {
+            return Err(DriverError::new("broker unavailable"));
+        }
+        config.target.shared = SimulatedDriver.shared(&config.settings, Mark::from_seed(1));
+        SimulatedDriver.open(config)
+    }
+}
+
 #[test]
 fn a_probe_by_the_driver_decides() {
     let scratch = tempfile::tempdir().unwrap();
@@ -376,18 +409,10 @@ fn a_probe_by_the_driver_decides() {
         "[ready]\nprobe = \"connect\"\ntime-out-s = 10",
     );
     assert!(fail(&system).contains("asks for a probe"));
-    let asked = std::sync::atomic::AtomicUsize::new(0);
-    let testbed = Testbed::new()
-        .unwrap()
-        .probe(Box::new(move |driver, _, target, _| {
-            assert_eq!(driver, "mqtt");
-            assert!(target.endpoints[0].starts_with("mqtt://127.0.0.1:"));
-            match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-                0..3 => Err("broker unavailable".into()),
-                _ => Ok(()),
-            }
-        }));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let testbed = Testbed::new().unwrap().drivers(Late(asked.clone()));
     testbed.start(&system, None, scratch.path()).unwrap();
+    assert_eq!(asked.load(Relaxed), 4);
 }
 
 #[test]
@@ -437,7 +462,7 @@ fn a_library_has_a_folder_but_no_process() {
 #[test]
 fn an_external_system_gets_its_user_and_password() {
     let scratch = tempfile::tempdir().unwrap();
-    let system = from_address("mqtts://ann@broker.example").unwrap();
+    let system = from_address("mqtts://ann@broker.example", &MqttDriver.into()).unwrap();
     let testbed = Testbed::new()
         .unwrap()
         .password(Some(pubgauge_driver::Secret::new("s3cret")));
@@ -474,7 +499,7 @@ tcp = ["port"]
     let catalog = Catalog::load(&[folder.path().to_owned()]).unwrap();
     let running = start(&catalog.get("my-broker").unwrap(), &folder.path().join("s")).unwrap();
     mqtt_connect(port_of(&running));
-    let listing = catalog.list(&PathBuf::from("/bin/true"));
+    let listing = catalog.list(&Testbed::with_program("/bin/true"));
     let mine = listing
         .iter()
         .find(|system| system.name == "my-broker")

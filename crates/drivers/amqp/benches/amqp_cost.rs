@@ -130,9 +130,7 @@ fn compare() {
     let scratch = tempfile::tempdir().expect("a folder");
     let running = Testbed::new()
         .expect("a testbed")
-        .probe(Box::new(|_, what, target, deadline| {
-            pubgauge_testbed::probe(&AmqpDriver, what, target, deadline)
-        }))
+        .drivers(AmqpDriver)
         .start(&system, None, scratch.path())
         .expect("RabbitMQ starts (apt install rabbitmq-server)");
     let endpoint = running.target.endpoints[0].clone();

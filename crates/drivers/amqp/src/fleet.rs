@@ -6,10 +6,10 @@ use std::sync::Arc;
 use pubgauge_amqp_codec::Method;
 use pubgauge_amqp_codec::method::{ConnectionClose, TxCommit};
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
-    Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
+    Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes,
 };
-use pubgauge_net::endpoint::{Endpoint, Scheme};
+use pubgauge_net::endpoint::{Endpoint, Protocol};
 use pubgauge_net::out::{OUT_CAP, OutPool};
 use pubgauge_net::pair::{self, Pair};
 use pubgauge_net::socket::SocketOptions;
@@ -37,13 +37,25 @@ const CLOSE_TIMEOUT_MS: u32 = 5_000;
 pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
 
 /// How AMQP endpoints are written.
-const SCHEME: Scheme = Scheme {
-    protocol: "AMQP",
-    plain: &["amqp"],
-    secure: &["amqps"],
-    plain_port: 5672,
-    secure_port: 5671,
-    path: Some("the virtual host"),
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    name: "AMQP",
+    schemes: &[
+        PLAIN,
+        Scheme {
+            name: "amqps",
+            encryption: Encryption::Tls,
+            usual_port: Some(5671),
+            ..PLAIN
+        },
+    ],
+};
+
+const PLAIN: Scheme = Scheme {
+    name: "amqp",
+    also: &[],
+    encryption: Encryption::None,
+    usual_port: Some(5672),
+    path: Some("VIRTUAL-HOST"),
 };
 
 /// One worker's share of the clients.
@@ -77,7 +89,9 @@ impl AmqpFleet {
             ))
         })?;
         let target = &config.target;
-        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| Pair::parse(url, &SCHEME))?;
+        let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
+            Pair::parse(url, &PROTOCOL)
+        })?;
         let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);
         if endpoints.iter().any(|e| path(e) > 255) {
             return Err(DriverError::new(
@@ -85,10 +99,15 @@ impl AmqpFleet {
             ));
         }
         let given = target.tls.clone().unwrap_or_default();
-        let tls = if endpoints.iter().any(|e| e.tls) {
+        let tls = if endpoints.iter().any(|e| e.encryption.is_on()) {
             let names = endpoints
                 .iter()
-                .map(|e| e.tls.then(|| tls::server_name(e, Some(&given))).transpose())
+                .map(|e| {
+                    e.encryption
+                        .is_on()
+                        .then(|| tls::server_name(e, Some(&given)))
+                        .transpose()
+                })
                 .collect::<Result<Vec<_>, _>>()?;
             Some(TlsSetup {
                 config: tls::configure(&given)?,

@@ -42,8 +42,8 @@ mod window;
 
 use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
+    Subscription, Target, Traits, Unsupported,
 };
 
 /// The AMQP 0-9-1 driver.
@@ -73,6 +73,10 @@ pub struct AmqpDriver;
 impl Driver for AmqpDriver {
     fn name(&self) -> &'static str {
         options::NAME
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        fleet::PROTOCOL.schemes
     }
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {

@@ -76,7 +76,8 @@ fn greet(
     let endpoint = &shared.endpoints[usize::from(client.endpoint)];
     let username = endpoint.username.as_ref().or(shared.username.as_ref());
     let sasl = shared.options.sasl.unwrap_or({
-        let by_certificate = endpoint.tls && shared.has_certificate && username.is_none();
+        let by_certificate =
+            endpoint.encryption.is_on() && shared.has_certificate && username.is_none();
         if by_certificate {
             Sasl::External
         } else {

@@ -43,25 +43,13 @@ use pubgauge_driver::{
     Target, Topology, Traits, Unsupported,
 };
 
-/// Whether the driver can be opened: the feature `native` was on when it was built.
-pub const LINKED: bool = cfg!(feature = "native");
-
-/// What to do where [`LINKED`] is false.
-pub const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
+const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
                                cyclonedds-dev && cargo build --release --features cyclonedds";
 
 /// The driver. [`Target::endpoints`] may name the DDS domain, as `dds://localhost/N`; otherwise
 /// it follows from [`Target::scratch`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CycloneddsDriver;
-
-/// The version of Cyclone DDS that is linked, for example `0.10.2`; `None` if none is.
-pub fn library_version() -> Option<String> {
-    #[cfg(feature = "native")]
-    return Some(ffi::version());
-    #[cfg(not(feature = "native"))]
-    None
-}
 
 impl CycloneddsDriver {
     /// The XML configuration that Cyclone is started with under `settings`, in DDS domain
@@ -78,6 +66,17 @@ impl CycloneddsDriver {
 impl Driver for CycloneddsDriver {
     fn name(&self) -> &'static str {
         options::NAME
+    }
+
+    fn library(&self) -> Option<String> {
+        #[cfg(feature = "native")]
+        return Some(format!("Cyclone DDS {}", ffi::version()));
+        #[cfg(not(feature = "native"))]
+        None
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        (!cfg!(feature = "native")).then_some(HOW_TO_LINK)
     }
 
     fn resolve(
@@ -174,7 +173,8 @@ mod tests {
         let error = CycloneddsDriver.open(config).err().unwrap().to_string();
         assert!(error.contains("apt-get install cyclonedds-dev"), "{error}");
         assert!(error.contains("--features cyclonedds"), "{error}");
-        assert!(!LINKED && library_version().is_none());
+        assert!(error.contains(CycloneddsDriver.missing().unwrap()));
+        assert!(CycloneddsDriver.library().is_none());
     }
 
     #[test]

@@ -21,26 +21,12 @@ use pubgauge_driver::{
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_fastdds::FastddsDriver;
 
-/// Name of the driver.
-pub const NAME: &str = "dds-mixed";
-
 /// Longest sleep of a worker that has clients in both libraries, ns.
 pub const SLICE: Nanos = 500_000;
 
-/// Whether both libraries are linked in.
-pub const LINKED: bool = pubgauge_driver_fastdds::LINKED && pubgauge_driver_cyclonedds::LINKED;
-
-/// What to do where [`LINKED`] is false.
-pub const HOW_TO_LINK: &str = "install both libraries and build with them (Debian): apt-get \
+const HOW_TO_LINK: &str = "install both libraries and build with them (Debian): apt-get \
                                install libfastrtps-dev libfastcdr-dev cyclonedds-dev, then cargo \
                                build --release --features fastdds,cyclonedds";
-
-/// The versions of both, where they are linked in.
-pub fn library_version() -> Option<String> {
-    let fast = pubgauge_driver_fastdds::library_version()?;
-    let cyclone = pubgauge_driver_cyclonedds::library_version()?;
-    Some(format!("Fast DDS {fast} with Cyclone DDS {cyclone}"))
-}
 
 /// The driver. Publishers are Fast DDS's, subscribers Cyclone DDS's; [`Mixed::SWAPPED`] the other
 /// way round.
@@ -73,7 +59,18 @@ impl Mixed {
 
 impl Driver for Mixed {
     fn name(&self) -> &'static str {
-        NAME
+        "dds-mixed"
+    }
+
+    /// The libraries of both, that of the publishers first.
+    fn library(&self) -> Option<String> {
+        let (out, into) = (self.publishing().1, self.subscribing().1);
+        Some(format!("{} with {}", out.library()?, into.library()?))
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        let one = FastddsDriver.missing().or(CycloneddsDriver.missing());
+        one.map(|_| HOW_TO_LINK)
     }
 
     /// What both make of the settings; where they differ, both are named.
@@ -183,10 +180,10 @@ impl Driver for Mixed {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        if !LINKED {
+        if let Some(how) = self.missing() {
             return Err(DriverError::with_hint(
                 "this program was built without Fast DDS or without Cyclone DDS",
-                HOW_TO_LINK,
+                how,
             ));
         }
         let publishing = self.publishing().1.open(config.clone())?;
@@ -261,11 +258,18 @@ mod tests {
             clients: 1,
             worker: 0,
         };
-        match (LINKED, Mixed::FAST_TO_CYCLONE.open(config)) {
-            (true, opened) => assert!(opened.is_ok(), "{:?}", opened.err()),
-            (false, Ok(_)) => panic!("it opened without its libraries"),
-            (false, Err(error)) => {
+        let mixed = Mixed::FAST_TO_CYCLONE;
+        match (mixed.missing(), mixed.open(config)) {
+            (None, opened) => {
+                assert!(opened.is_ok(), "{:?}", opened.err());
+                let library = mixed.library().unwrap();
+                assert!(library.starts_with("Fast DDS 2."), "{library}");
+                assert!(library.contains(" with Cyclone DDS 0."), "{library}");
+            }
+            (Some(_), Ok(_)) => panic!("it opened without its libraries"),
+            (Some(_), Err(error)) => {
                 assert!(error.to_string().contains("apt-get install"), "{error}");
+                assert_eq!(mixed.library(), None);
             }
         }
     }

@@ -104,8 +104,8 @@ fn parse<T: std::str::FromStr>(text: &str) -> T {
 /// Compares in all rows whose title holds `row`.
 fn compare(pairs: usize, count: u32, row: &str) {
     println!(
-        "Fast DDS {}, {PAYLOAD} B, {count} messages, reliable, UDP",
-        pubgauge_driver_fastdds::library_version().unwrap_or("?")
+        "{}, {PAYLOAD} B, {count} messages, reliable, UDP",
+        FastddsDriver.library().unwrap_or("Fast DDS".into())
     );
     for (preset, kinds, together) in [
         ("tuned", ["plain", "driver"], false),

@@ -40,18 +40,9 @@ use pubgauge_driver::{
     Target, Topology, Traits, Unsupported,
 };
 
-/// Whether Fast DDS is linked in (the cargo feature `native`).
-pub const LINKED: bool = cfg!(feature = "native");
-
-/// How to get a program with Fast DDS.
-pub const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
+const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
                                libfastrtps-dev libfastcdr-dev, then cargo build --release \
                                --features fastdds";
-
-/// The release of Fast DDS that is linked in, for example `2.9.1`; `None` without it.
-pub fn library_version() -> Option<&'static str> {
-    option_env!("FASTDDS_VERSION")
-}
 
 /// The driver. The domain is that of the target's endpoint, `dds://localhost/N`; without one it
 /// follows from the trial's private folder, so that the fleets of one trial meet and those of
@@ -62,6 +53,14 @@ pub struct FastddsDriver;
 impl Driver for FastddsDriver {
     fn name(&self) -> &'static str {
         options::NAME
+    }
+
+    fn library(&self) -> Option<String> {
+        option_env!("FASTDDS_VERSION").map(|version| format!("Fast DDS {version}"))
+    }
+
+    fn missing(&self) -> Option<&'static str> {
+        (!cfg!(feature = "native")).then_some(HOW_TO_LINK)
     }
 
     fn resolve(

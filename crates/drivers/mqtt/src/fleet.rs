@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
-    Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
+    Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes,
 };
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, QoS, Subscribe,
     SubscribeOptions, Version, topic,
 };
-use pubgauge_net::endpoint::Scheme;
+use pubgauge_net::endpoint::Protocol;
 use pubgauge_net::out::{OUT_CAP, OutPool};
 use pubgauge_net::pair::{self, Pair};
 use pubgauge_net::socket::SocketOptions;
@@ -37,12 +37,25 @@ const CONNECT_TIMEOUT_MS: u32 = 30_000;
 const CLOSE_TIMEOUT_MS: u32 = 5_000;
 
 /// How MQTT endpoints are written.
-pub(crate) const SCHEME: Scheme = Scheme {
-    protocol: "MQTT",
-    plain: &["mqtt", "tcp"],
-    secure: &["mqtts", "ssl", "tls"],
-    plain_port: 1883,
-    secure_port: 8883,
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    name: "MQTT",
+    schemes: &[
+        PLAIN,
+        Scheme {
+            name: "mqtts",
+            also: &["ssl", "tls"],
+            encryption: Encryption::Tls,
+            usual_port: Some(8883),
+            ..PLAIN
+        },
+    ],
+};
+
+const PLAIN: Scheme = Scheme {
+    name: "mqtt",
+    also: &["tcp"],
+    encryption: Encryption::None,
+    usual_port: Some(1883),
     path: None,
 };
 
@@ -78,7 +91,9 @@ impl MqttFleet {
                 ))
             })?;
         let target = &config.target;
-        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| Pair::parse(url, &SCHEME))?;
+        let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
+            Pair::parse(url, &PROTOCOL)
+        })?;
         let password_alone = target.password.is_some()
             && target.username.is_none()
             && endpoints.iter().any(|e| e.username.is_none());
@@ -88,11 +103,16 @@ impl MqttFleet {
                 "give the user name too",
             ));
         }
-        let tls = if endpoints.iter().any(|e| e.tls) {
+        let tls = if endpoints.iter().any(|e| e.encryption.is_on()) {
             let given = target.tls.clone().unwrap_or_default();
             let names = endpoints
                 .iter()
-                .map(|e| e.tls.then(|| tls::server_name(e, Some(&given))).transpose())
+                .map(|e| {
+                    e.encryption
+                        .is_on()
+                        .then(|| tls::server_name(e, Some(&given)))
+                        .transpose()
+                })
                 .collect::<Result<Vec<_>, _>>()?;
             Some(TlsSetup {
                 config: tls::configure(&given)?,

@@ -34,8 +34,8 @@ mod shared;
 mod topics;
 
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Reliability, Settings,
-    Subscription, Target, Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Reliability, Scheme,
+    Settings, Subscription, Target, Traits, Unsupported,
 };
 
 /// The MQTT driver.
@@ -59,6 +59,10 @@ pub struct MqttDriver;
 impl Driver for MqttDriver {
     fn name(&self) -> &'static str {
         options::NAME
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        fleet::PROTOCOL.schemes
     }
 
     fn resolve(

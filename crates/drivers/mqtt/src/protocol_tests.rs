@@ -49,7 +49,7 @@ fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
     Shared {
         leaving: false,
         options,
-        endpoints: vec![Endpoint::parse("mqtt://127.0.0.1:1", &crate::fleet::SCHEME).unwrap()],
+        endpoints: vec![Endpoint::parse("mqtt://127.0.0.1:1", &crate::fleet::PROTOCOL).unwrap()],
         username: None,
         password: None,
         topics: Topics::default(),

@@ -1,30 +1,37 @@
 //! Endpoints: `xmpp://[user@]host[:port][/domain]`, `xmpp+starttls://...` and `xmpps://...`; with
 //! places for publishers and subscribers, `xmpp://host:port,port/domain`.
 
-use pubgauge_driver::DriverError;
-use pubgauge_net::endpoint::{Endpoint as Net, Scheme};
+use pubgauge_driver::{DriverError, Encryption, Scheme};
+use pubgauge_net::endpoint::{Endpoint as Net, Protocol};
 use pubgauge_net::pair::Pair;
 
 /// How XMPP endpoints are written.
-pub(crate) const SCHEME: Scheme = Scheme {
-    protocol: "XMPP",
-    plain: &["xmpp", "xmpp+starttls"],
-    secure: &["xmpps"],
-    plain_port: 5222,
-    secure_port: 5223,
-    path: Some("the XMPP domain"),
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    name: "XMPP",
+    schemes: &[
+        PLAIN,
+        Scheme {
+            name: "xmpp+starttls",
+            encryption: Encryption::StartTls,
+            ..PLAIN
+        },
+        // XEP-0368.
+        Scheme {
+            name: "xmpps",
+            encryption: Encryption::Tls,
+            usual_port: Some(5223),
+            ..PLAIN
+        },
+    ],
 };
 
-/// How a connection is encrypted. What was asked for is what happens: never less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Security {
-    /// Not at all.
-    None,
-    /// After STARTTLS (RFC 6120 §5), which the server must offer.
-    StartTls,
-    /// From the first byte (XEP-0368).
-    Direct,
-}
+const PLAIN: Scheme = Scheme {
+    name: "xmpp",
+    also: &[],
+    encryption: Encryption::None,
+    usual_port: Some(5222),
+    path: Some("DOMAIN"),
+};
 
 /// Where a server is, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +39,6 @@ pub(crate) struct Endpoint {
     pub net: Net,
     /// The XMPP domain.
     pub domain: String,
-    pub security: Security,
     /// The account, without its domain.
     pub username: Option<String>,
 }
@@ -43,17 +49,12 @@ impl Endpoint {
     /// The domain is the one after the host, else the one in the user name (`user@domain`, the
     /// one in the URL before `default_user`), else the host.
     pub fn parse(url: &str, default_user: Option<&str>) -> Result<Endpoint, DriverError> {
-        let net = Net::parse(url, &SCHEME)?;
+        let net = Net::parse(url, &PROTOCOL)?;
         let bad = |what: &str| {
             DriverError::with_hint(
                 format!("{} is not an XMPP endpoint: {what}", net.shown),
                 "expected xmpp://HOST[:PORT][/DOMAIN] (not encrypted), xmpp+starttls://... or xmpps://..., optionally USER@ before HOST",
             )
-        };
-        let security = match net.shown.split_once("://") {
-            Some(("xmpp+starttls", _)) => Security::StartTls,
-            _ if net.tls => Security::Direct,
-            _ => Security::None,
         };
         let account = net.username.as_deref().or(default_user);
         let (username, of_user) = match account.map(|a| a.split_once('@').ok_or(a)) {
@@ -71,7 +72,6 @@ impl Endpoint {
         }
         Ok(Endpoint {
             domain,
-            security,
             username,
             net,
         })
@@ -79,7 +79,7 @@ impl Endpoint {
 
     /// Whether nobody but this host can read what is sent: encrypted, or never on a wire.
     pub fn is_private(&self) -> bool {
-        self.security != Security::None || self.net.addresses.iter().all(|a| a.ip().is_loopback())
+        self.net.encryption.is_on() || self.net.addresses.iter().all(|a| a.ip().is_loopback())
     }
 }
 
@@ -117,18 +117,21 @@ mod tests {
     fn urls_are_taken_apart() {
         let plain = parse("xmpp://127.0.0.1", None);
         assert_eq!(plain.net.addresses, ["127.0.0.1:5222".parse().unwrap()]);
-        assert_eq!((plain.security, plain.username), (Security::None, None));
+        assert_eq!(
+            (plain.net.encryption, plain.username),
+            (Encryption::None, None)
+        );
         assert_eq!(plain.domain, "127.0.0.1");
         let tls = parse("xmpps://a%40b.org@[::1]:99/", Some("other"));
         assert_eq!(tls.net.addresses, ["[::1]:99".parse().unwrap()]);
-        assert_eq!(tls.security, Security::Direct);
+        assert_eq!(tls.net.encryption, Encryption::Tls);
         assert_eq!(
             (tls.username.as_deref(), tls.domain.as_str()),
             (Some("a"), "b.org")
         );
         assert!(!tls.net.shown.contains("a%40b"));
         let start = parse("xmpp+starttls://127.0.0.1/c.org", Some("u@d.org"));
-        assert_eq!(start.security, Security::StartTls);
+        assert_eq!(start.net.encryption, Encryption::StartTls);
         assert_eq!(
             (start.username.as_deref(), start.domain.as_str()),
             (Some("u"), "c.org")

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
-    Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
+    Payload, Publish, Refusal, Subscription, TopicId, WireBytes,
 };
 use pubgauge_net::out::{OUT_CAP, OutPool};
 use pubgauge_net::pair;
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use crate::client::{Client, Request, State};
 use crate::element::Scratch;
-use crate::endpoint::{self, SCHEME, Security};
+use crate::endpoint::{self, PROTOCOL};
 use crate::negotiate;
 use crate::options::Options;
 use crate::protocol::Broken;
@@ -64,10 +64,10 @@ impl XmppFleet {
             })?;
         let target = &config.target;
         let user = target.username.as_deref();
-        let endpoints = pair::places(&target.endpoints, &SCHEME, |url| {
+        let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
             endpoint::parse_pair(url, user)
         })?;
-        let tls = match endpoints.iter().any(|e| e.security != Security::None) {
+        let tls = match endpoints.iter().any(|e| e.net.encryption.is_on()) {
             true => Some(tls::Setup::new(
                 &target.tls.clone().unwrap_or_default(),
                 &endpoints,
@@ -121,8 +121,8 @@ impl XmppFleet {
         let endpoint = &self.shared.endpoints[usize::from(client.endpoint)];
         let address = endpoint.net.address_for(client.source)?;
         let secure =
-            match endpoint.security {
-                Security::Direct => Some(self.shared.tls_connection(client).map_err(|error| {
+            match endpoint.net.encryption {
+                Encryption::Tls => Some(self.shared.tls_connection(client).map_err(|error| {
                     DriverError::new(format!("{}: {error}", endpoint.net.shown))
                 })?),
                 _ => None,

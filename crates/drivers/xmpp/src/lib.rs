@@ -52,7 +52,7 @@ mod write;
 
 use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Pattern, Settings,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Pattern, Scheme, Settings,
     Subscription, Target, Traits, Unsupported,
 };
 
@@ -73,6 +73,10 @@ pub struct XmppDriver;
 impl Driver for XmppDriver {
     fn name(&self) -> &'static str {
         options::NAME
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        endpoint::PROTOCOL.schemes
     }
 
     fn resolve(

@@ -1,10 +1,9 @@
 //! The negotiation of a stream: STARTTLS, login, binding (RFC 6120 §4.3, §5, §6, §7).
 
-use pubgauge_driver::{Change, ClientId};
+use pubgauge_driver::{Change, ClientId, Encryption};
 use pubgauge_net::login;
 
 use crate::client::{Client, Request, State, Step};
-use crate::endpoint::Security;
 use crate::protocol::Broken;
 use crate::requests::make_sure;
 use crate::sasl::{Account, Login};
@@ -117,7 +116,7 @@ fn features_came(
     features: &Features,
 ) -> Result<(), Broken> {
     let endpoint = shared.endpoint(client);
-    if endpoint.security == Security::StartTls && client.tls.is_none() {
+    if endpoint.net.encryption == Encryption::StartTls && client.tls.is_none() {
         if !features.starttls {
             return Err(Broken::of(
                 client,

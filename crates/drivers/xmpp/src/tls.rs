@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pubgauge_driver::{DriverError, Tls};
+use pubgauge_driver::{DriverError, Encryption, Tls};
 use pubgauge_net::tls::{configure, connect, server_name};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-use crate::endpoint::{Endpoint, Security};
+use crate::endpoint::Endpoint;
 
 /// What connections with TLS need.
 pub(crate) struct Setup {
@@ -23,10 +23,10 @@ impl Setup {
         direct.alpn_protocols = vec![b"xmpp-client".to_vec()];
         let direct = Arc::new(direct);
         let endpoints = endpoints.iter().map(|endpoint| {
-            let config = match endpoint.security {
-                Security::None => return Ok(None),
-                Security::StartTls => &config,
-                Security::Direct => &direct,
+            let config = match endpoint.net.encryption {
+                Encryption::None => return Ok(None),
+                Encryption::StartTls => &config,
+                Encryption::Tls => &direct,
             };
             // A certificate is for the XMPP domain, wherever its server is (RFC 6120 §13.7.2.1).
             let named = pubgauge_net::endpoint::Endpoint {

@@ -79,8 +79,8 @@ fn parse<T: std::str::FromStr>(text: &str) -> T {
 
 fn compare(pairs: usize, count: u32) {
     println!(
-        "libzmq {}, {PAYLOAD} B, {count} messages, TCP",
-        ZeromqDriver::libzmq_version()
+        "{}, {PAYLOAD} B, {count} messages, TCP",
+        ZeromqDriver.library().unwrap()
     );
     type Way = fn([&str; 2], u32, i32, bool) -> [Figures; 2];
     let comparisons: [(&str, i32, [&str; 2], Way); 5] = [

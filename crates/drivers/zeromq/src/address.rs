@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use pubgauge_driver::{DriverError, Transport};
+use pubgauge_driver::{DriverError, Encryption, Scheme, Transport};
 
 /// Longest path of a local socket: `sun_path` of `sockaddr_un` without its final zero byte.
 const MAX_IPC_PATH: usize = 107;
@@ -39,10 +39,23 @@ pub enum ForwarderAddress {
     },
 }
 
-impl ForwarderAddress {
-    const TCP: &'static str = "zmq-forwarder+tcp://";
-    const IPC: &'static str = "zmq-forwarder+ipc://";
+/// How addresses of forwarders begin. They name two sockets, unlike those of other servers.
+pub(crate) const SCHEMES: &[Scheme] = &[TCP, IPC];
 
+const TCP: Scheme = Scheme {
+    name: "zmq-forwarder+tcp",
+    also: &[],
+    encryption: Encryption::None,
+    usual_port: None,
+    path: None,
+};
+
+const IPC: Scheme = Scheme {
+    name: "zmq-forwarder+ipc",
+    ..TCP
+};
+
+impl ForwarderAddress {
     /// Where publishers connect to, in libzmq's words.
     pub fn for_publishers(&self) -> String {
         match self {
@@ -79,11 +92,11 @@ impl fmt::Display for ForwarderAddress {
                 host,
                 xsub_port,
                 xpub_port,
-            } => write!(f, "{}{host}:{xsub_port},{xpub_port}", Self::TCP),
+            } => write!(f, "{}://{host}:{xsub_port},{xpub_port}", TCP.name),
             Self::Ipc {
                 xsub_path,
                 xpub_path,
-            } => write!(f, "{}{xsub_path},{xpub_path}", Self::IPC),
+            } => write!(f, "{}://{xsub_path},{xpub_path}", IPC.name),
         }
     }
 }
@@ -99,7 +112,8 @@ impl FromStr for ForwarderAddress {
                  zmq-forwarder+ipc://PUBLISHER_PATH,SUBSCRIBER_PATH",
             )
         };
-        if let Some(rest) = text.strip_prefix(Self::TCP) {
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        if TCP.is(scheme) {
             let (host, ports) = rest.rsplit_once(':').ok_or_else(wrong)?;
             let (xsub, xpub) = ports.split_once(',').ok_or_else(wrong)?;
             if host.is_empty() || host.contains(',') {
@@ -110,7 +124,7 @@ impl FromStr for ForwarderAddress {
                 xsub_port: xsub.parse().map_err(|_| wrong())?,
                 xpub_port: xpub.parse().map_err(|_| wrong())?,
             })
-        } else if let Some(rest) = text.strip_prefix(Self::IPC) {
+        } else if IPC.is(scheme) {
             let (xsub, xpub) = rest.split_once(',').ok_or_else(wrong)?;
             if xpub.contains(',') {
                 return Err(wrong());

@@ -29,8 +29,8 @@ mod topic;
 mod zmq;
 
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
+    Subscription, Target, Traits, Unsupported,
 };
 
 use options::Topology;
@@ -43,17 +43,18 @@ pub use forwarder::{ForwarderCounts, ForwarderOptions};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ZeromqDriver;
 
-impl ZeromqDriver {
-    /// The version of the libzmq that is linked in, for example `4.3.4`.
-    pub fn libzmq_version() -> String {
-        let (major, minor, patch) = zmq::version();
-        format!("{major}.{minor}.{patch}")
-    }
-}
-
 impl Driver for ZeromqDriver {
     fn name(&self) -> &'static str {
         options::NAME
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        address::SCHEMES
+    }
+
+    fn library(&self) -> Option<String> {
+        let (major, minor, patch) = zmq::version();
+        Some(format!("libzmq {major}.{minor}.{patch}"))
     }
 
     fn resolve(

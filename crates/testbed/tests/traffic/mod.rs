@@ -20,10 +20,7 @@ pub fn start<D: Driver + Copy + 'static>(
     driver: D,
     scratch: &Path,
 ) -> Running {
-    let probe = move |_: &str, what, target: &Target, until| {
-        pubgauge_testbed::probe(&driver, what, target, until)
-    };
-    let testbed = Testbed::new().unwrap().probe(Box::new(probe));
+    let testbed = Testbed::new().unwrap().drivers(driver);
     testbed
         .start(system, variant, scratch)
         .unwrap_or_else(|error| {

@@ -63,11 +63,7 @@ impl Rabbit {
         let mut system = SystemFile::read(&path).unwrap();
         change(&mut system);
         let scratch = tempfile::tempdir().unwrap();
-        let testbed = Testbed::new()
-            .unwrap()
-            .probe(Box::new(|_, what, target, deadline| {
-                pubgauge_testbed::probe(&AmqpDriver, what, target, deadline)
-            }));
+        let testbed = Testbed::new().unwrap().drivers(AmqpDriver);
         let running = testbed
             .start(&system, None, scratch.path())
             .expect("these tests need RabbitMQ (apt install rabbitmq-server)");

@@ -21,11 +21,7 @@ pub fn system(name: &str) -> SystemFile {
 /// Starts a system; fails loudly if it is not installed.
 pub fn start(name: &str, variant: Option<&str>, scratch: &Path) -> Running {
     let system = Catalog::load(&[]).unwrap().get(name).unwrap();
-    let testbed = Testbed::new()
-        .unwrap()
-        .probe(Box::new(|_, what, target, until| {
-            pubgauge_testbed::probe(&MqttDriver, what, target, until)
-        }));
+    let testbed = Testbed::new().unwrap().drivers(MqttDriver);
     testbed
         .start(&system, variant, scratch)
         .unwrap_or_else(|error| {
