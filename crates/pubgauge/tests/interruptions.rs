@@ -194,16 +194,20 @@ fn groups_of(pid: i32) -> Vec<PathBuf> {
 }
 
 #[test]
-fn groups_of_limited_systems_go_with_them() {
+fn groups_of_limited_systems_and_workers_go_with_them() {
     for signal in [libc::SIGINT, libc::SIGKILL] {
         let place = Place::new();
         let mut args = long_run("mosquitto", "500/s");
         args.extend(["--set", "testbed.limits.cores=0.5"]);
         args.extend(["--set", "testbed.limits.memory=64MiB"]);
+        args.extend(["--processes", "1", "--set", "client.limits.cores=0.5"]);
         let plan = place.run(&["plan", "--set", "testbed.limits.cores=0.5", "--rate", "1/s"]);
         let mut run = place.start(&args);
         run.measures();
-        let groups = groups_of(run.systems()[0]);
+        // A broker and two workers.
+        let held = run.systems();
+        assert_eq!(held.len(), 3);
+        let groups: Vec<PathBuf> = held.into_iter().flat_map(groups_of).collect();
         // A machine that lets no groups be made was named in the plan.
         let told = plan.out.contains("cannot be held here");
         assert_eq!(groups.is_empty(), told, "{}", plan.out);

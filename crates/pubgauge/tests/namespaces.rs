@@ -154,6 +154,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
             processes: Some(Processes {
                 program: program().to_owned(),
                 namespace: Some(namespace.to_owned()),
+                ..Processes::default()
             }),
             ..Client::default()
         },

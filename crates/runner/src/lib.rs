@@ -11,5 +11,5 @@ mod processes;
 mod series;
 pub mod trial;
 
-pub use processes::Processes;
+pub use processes::{ProcessPlace, Processes};
 pub use trial::{Bench, Client, Job, Watch, perform};

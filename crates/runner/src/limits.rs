@@ -1,9 +1,11 @@
-//! Held shares of the machine: what each instance of the system gets, and where the client runs.
+//! Held shares of the machine: what each instance of the system and each worker process gets, and
+//! where the client runs.
 
 use pubgauge_results::model::HeldLimits;
 use pubgauge_testbed::shares::{Held, Share, apart};
 use pubgauge_testbed::{Kind, SystemFile, usable_cpus};
 
+use crate::processes::ProcessPlace;
 use crate::trial::Client;
 
 /// How a trial shares the machine between system and client.
@@ -58,31 +60,58 @@ impl Shared {
         shared
     }
 
-    /// What became of it on each instance, for the trial; `None` if nothing was asked for. It counts
-    /// as held where it is on all of them.
+    /// What became of it on each instance, for the trial; `None` if nothing was asked for.
     pub fn held(&self, held: &[&Held]) -> Option<HeldLimits> {
-        let on_all = |how: fn(&Held) -> Option<&String>| {
-            let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
-            all.and_then(|all| all.first().map(|how| (*how).clone()))
-        };
-        let mut not_held: Vec<String> = Vec::new();
-        let each = held.iter().flat_map(|held| &held.not_held);
-        for what in each.chain(&self.together) {
-            if !not_held.contains(what) {
-                not_held.push(what.clone());
-            }
-        }
-        (!self.share.is_none()).then(|| HeldLimits {
+        let limits = on_all(&self.share, held)?;
+        let mut not_held = limits.not_held;
+        not_held.extend(self.together.clone());
+        Some(HeldLimits {
             instances: self.instances as u32,
-            cores: self.share.cores,
-            cores_by: on_all(|held| held.cores_by.as_ref()),
-            cores_by_quota: !held.is_empty() && held.iter().all(|held| held.cores_by_quota),
-            memory_bytes: self.share.memory_bytes,
-            memory_by: on_all(|held| held.memory_by.as_ref()),
             clients_apart: self.clients_apart,
             not_held,
+            ..limits
         })
     }
+}
+
+/// What became of the share of each worker process, for the trial; `None` if nothing was asked for.
+/// The kernel's quota is for ordinary threads: workers with a real-time priority are not held by it.
+pub fn of_workers(place: &ProcessPlace, realtime: Option<u8>) -> Option<HeldLimits> {
+    let held = place.held();
+    let held: Vec<&Held> = held.iter().collect();
+    let mut limits = on_all(&place.share(), &held)?;
+    if let (Some(_), Some(cores), true) = (realtime, limits.cores, limits.cores_by_quota) {
+        limits.cores_by = None;
+        limits.cores_by_quota = false;
+        limits.not_held.push(format!(
+            "{cores} cores as a quota: workers with a real-time priority are not bound by one"
+        ));
+    }
+    Some(limits)
+}
+
+/// A share as it is held: it is where it is on all of those that were to have it.
+fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
+    let how = |how: fn(&Held) -> Option<&String>| {
+        let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
+        all.and_then(|all| all.first().map(|how| (*how).clone()))
+    };
+    let mut not_held: Vec<String> = Vec::new();
+    for what in held.iter().flat_map(|held| &held.not_held) {
+        if !not_held.contains(what) {
+            not_held.push(what.clone());
+        }
+    }
+    (!share.is_none()).then(|| HeldLimits {
+        instances: held.len() as u32,
+        cores: share.cores,
+        cores_by: how(|held| held.cores_by.as_ref()),
+        cores_by_quota: !held.is_empty() && held.iter().all(|held| held.cores_by_quota),
+        memory_bytes: share.memory_bytes,
+        memory_by: how(|held| held.memory_by.as_ref()),
+        clients_apart: false,
+        not_held,
+    })
 }
 
 #[cfg(test)]

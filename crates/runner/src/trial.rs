@@ -21,7 +21,7 @@ use crate::convert::{self, Asked};
 use crate::instances::Instances;
 use crate::limits;
 use crate::observe::{Observed, Watcher};
-use crate::processes::Processes;
+use crate::processes::{ProcessPlace, Processes};
 
 /// Somebody who is told how far a trial is.
 pub trait Watch {
@@ -143,8 +143,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
     let targets = running.targets();
-    let place = match &bench.client.processes {
-        Some(processes) => Arc::new(processes.clone()),
+    let processes = bench.client.processes.clone();
+    let processes = processes.map(|processes| Arc::new(ProcessPlace::new(processes)));
+    let place = match &processes {
+        Some(processes) => processes.clone(),
         None => local(
             &brief,
             &job.driver,
@@ -185,6 +187,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let version = running.version().or_else(|| job.library_version.clone());
     let mut trial = convert::trial(asked(version), &record, &observed);
     trial.limits = shared.held(&running.held());
+    let realtime = bench.client.realtime;
+    trial.client_limits = processes.and_then(|place| limits::of_workers(&place, realtime));
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
