@@ -169,13 +169,14 @@ fn used(pid: i32) -> Option<Duration> {
     Some(all)
 }
 
-/// A tenth of a core for each worker, and much more to send than that is enough for: nothing of what
-/// follows is laid on the system.
-#[test]
-fn workers_get_no_more_than_their_share_and_that_is_said() {
+/// A run with a tenth of a core for each worker, and so many subscribers and messages a second; its
+/// trial, and whether the kernel could hold that. Nothing of what follows is laid on the system.
+fn held_to_a_tenth(subscribers: &str, rate: &str) -> (Value, bool) {
     let place = Place::new();
-    let mut args = args("reference-broker", &["--rate", "5k/s-each"]);
-    args.extend(["--processes", "1", "--duration", "5s", "--warm-up", "500ms"]);
+    let mut args = vec!["run", "--on", "reference-broker", "--out", "run"];
+    args.extend(["--publishers", "6", "--subscribers", subscribers]);
+    args.extend(["--rate", rate, "--processes", "1"]);
+    args.extend(["--duration", "3s", "--warm-up", "200ms"]);
     args.extend(["--set", "client.limits.cores=0.1"]);
     args.extend(["--set", "client.limits.memory=512MiB"]);
     args.extend(["--set", "phases.ready-within=60s"]);
@@ -213,7 +214,7 @@ fn workers_get_no_more_than_their_share_and_that_is_said() {
     if !quota {
         let not_held = limits["not_held"].to_string();
         assert!(not_held.contains("0.1 cores as a quota"), "{limits:#}");
-        return;
+        return (trial, quota);
     }
     let share = 0.11 * trial["duration_s"].as_f64().unwrap() + 0.02;
     for side in ["publishers", "subscribers"] {
@@ -225,6 +226,30 @@ fn workers_get_no_more_than_their_share_and_that_is_said() {
     assert!(
         reasons.contains("each worker process being held to 0.1 cores"),
         "{reasons}"
+    );
+    (trial, quota)
+}
+
+#[test]
+fn publishers_that_used_up_their_share_are_client_bound() {
+    let (trial, quota) = held_to_a_tenth("1", "600k/s");
+    let unsent = "the publishers had little time";
+    assert!(
+        !quota || count(&trial, "not_sent") > 0 && reasons(&trial).contains(unsent),
+        "{}",
+        brief(&trial)
+    );
+}
+
+#[test]
+fn subscribers_that_used_up_their_share_are_client_bound() {
+    let (trial, quota) = held_to_a_tenth("4", "120k/s");
+    let late = "the busiest subscribing worker ran";
+    let drained = trial["drain"]["seconds"].as_f64().unwrap();
+    assert!(
+        !quota || drained > 1.0 && reasons(&trial).contains(late),
+        "{}",
+        brief(&trial)
     );
 }
 

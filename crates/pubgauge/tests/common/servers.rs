@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -175,6 +175,16 @@ impl Scripted {
     /// Takes what comes and says nothing.
     pub fn silent() -> Scripted {
         Scripted::start(|mut connection, stop| while hears(&mut connection, stop).is_some() {})
+    }
+
+    /// The same, and counts the clients from which something has come.
+    pub fn silent_and_counting(clients: Arc<AtomicU32>) -> Scripted {
+        Scripted::start(move |mut connection, stop| {
+            if hears(&mut connection, stop).is_some() {
+                clients.fetch_add(1, Ordering::Relaxed);
+            }
+            while hears(&mut connection, stop).is_some() {}
+        })
     }
 
     /// Answers the first packet with these bytes, and closes the connection if so wanted.
