@@ -154,12 +154,17 @@ impl Piped {
 }
 
 impl Confinement<'_> {
-    fn hold(&self, mut usable: Vec<usize>) -> Holding {
+    fn hold(&self, usable: Vec<usize>) -> Holding {
+        let usable = self.in_turn(usable);
+        shares::hold(&self.share, &usable, self.bound.as_slice(), [])
+    }
+
+    /// The processors with those at the end that this one is to take.
+    fn in_turn(&self, mut usable: Vec<usize>) -> Vec<usize> {
         let whole = self.share.cores.map_or(0, |cores| cores.ceil() as usize);
         let turn = self.number.saturating_mul(whole) % usable.len().max(1);
-        // Those at the end are taken.
         usable.rotate_right(turn);
-        shares::hold(&self.share, &usable, self.bound.as_slice(), [])
+        usable
     }
 }
 
@@ -168,5 +173,31 @@ impl Drop for Piped {
         let mut guard = self.guard();
         guard.kill();
         guard.reap(Duration::from_secs(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_take_processors_in_turn() {
+        let taken = |cores, number| {
+            let confinement = Confinement {
+                share: Share {
+                    cores: Some(cores),
+                    memory_bytes: None,
+                },
+                number,
+                ..Confinement::default()
+            };
+            let usable = confinement.in_turn(vec![4, 5, 6, 7]);
+            usable[usable.len() - f64::ceil(cores) as usize..].to_vec()
+        };
+        let one: Vec<_> = (0..5).map(|number| taken(0.5, number)).collect();
+        assert_eq!(one, [[7], [6], [5], [4], [7]]);
+        let two: Vec<_> = (0..3).map(|number| taken(1.5, number)).collect();
+        assert_eq!(two, [[6, 7], [4, 5], [6, 7]]);
+        assert_eq!(taken(4.0, 1), [4, 5, 6, 7]);
     }
 }
