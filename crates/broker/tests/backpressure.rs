@@ -4,6 +4,8 @@
 mod common;
 
 use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Client, properties, start};
@@ -144,16 +146,28 @@ fn queued_qos_1_stops_the_publisher_until_the_acknowledgements_come() {
     slow.subscribe("t", AtLeastOnce);
     let mut from = Client::new(&broker, V311, "from");
     let count = 20_000u32;
+    let sent = Arc::new(AtomicU32::new(0));
+    let writes = sent.clone();
     let writer = std::thread::spawn(move || {
         for i in 0..count {
             from.send_bytes(&wire("t", i, AtLeastOnce, (i % 60_000) as u16 + 1, 1000));
+            writes.store(i + 1, Ordering::Relaxed);
         }
         for _ in 0..count {
             assert_eq!(from.next().name, "PUBACK");
         }
         from.quiet();
     });
-    std::thread::sleep(Duration::from_millis(300));
+    // It is held back once it gets no further.
+    let mut before = 0;
+    loop {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = sent.load(Ordering::Relaxed);
+        if now > 0 && now == before {
+            break;
+        }
+        before = now;
+    }
     for i in 0..count {
         assert_eq!(number(&slow.message().payload), i);
     }

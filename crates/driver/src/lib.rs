@@ -15,6 +15,7 @@ pub mod payload;
 pub mod resource;
 pub mod seam;
 pub mod settings;
+pub mod share;
 
 pub use address::{Encryption, Scheme, addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_engine::assignment::Workers;
+use pubgauge_testbed::shares::Share;
 use serde::{Deserialize, Serialize};
 
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
@@ -384,8 +385,8 @@ impl Default for ClientArgs {
 }
 
 impl ClientArgs {
-    /// As a trial takes them; `program` is this one.
-    pub fn client(&self, program: &Path) -> pubgauge_runner::Client {
+    /// As a trial takes them; `program` is this one, and each worker process gets `share` at most.
+    pub fn client(&self, program: &Path, share: Share) -> pubgauge_runner::Client {
         pubgauge_runner::Client {
             workers: self.workers(),
             realtime: self.realtime,
@@ -393,6 +394,7 @@ impl ClientArgs {
             processes: self.processes.map(|_| pubgauge_runner::Processes {
                 program: program.to_owned(),
                 namespace: None,
+                share,
             }),
         }
     }

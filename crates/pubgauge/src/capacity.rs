@@ -81,6 +81,48 @@ pub fn check<'a>(
     Ok(needed)
 }
 
+/// Processes on each side for the workers of a trial, where `enough` are what [`check`] gave; `None`:
+/// they are threads of this process.
+pub fn processes(
+    trial: &PlannedTrial,
+    system: &Chosen,
+    client: &ClientArgs,
+    enough: Option<u32>,
+) -> Option<u32> {
+    let enough = enough.filter(|_| !lives_here(system));
+    client.processes.or(trial.processes).or(enough)
+}
+
+/// Checks that what a plan limits worker processes to finds some, where `enough` are what [`check`]
+/// gave.
+///
+/// # Errors
+/// Bad input: the first trial whose workers are threads of this process, and what to do.
+pub fn check_limits(
+    plan: &Plan,
+    systems: &BTreeMap<String, Chosen>,
+    client: &ClientArgs,
+    enough: Option<u32>,
+) -> Result<(), Ending> {
+    for trial in plan.trials.iter().filter(|t| !t.client_limits.is_empty()) {
+        let Some(system) = systems.get(&trial.system) else {
+            continue;
+        };
+        if processes(trial, system, client, enough).is_none() {
+            let hint = match lives_here(system) {
+                true => "the simulated system lives there too: leave [client.limits] out",
+                false => "add `processes = 1` to [client], or --processes 1 to a run",
+            };
+            return Err(Ending::bad_input(format!(
+                "{}, {}: [client.limits] are for worker processes, and its workers are threads of \
+                 pubgauge's own process\n  hint: {hint}",
+                trial.workload.name, trial.system
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a system's server is part of this process.
 pub fn lives_here(system: &Chosen) -> bool {
     system.driver.lives_here()

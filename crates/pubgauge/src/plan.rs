@@ -7,14 +7,14 @@ use pubgauge_study::{PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
-use crate::args::PlanArgs;
+use crate::args::{ClientArgs, PlanArgs};
 use crate::capacity::{Clients, brokers};
-use crate::drivers;
 use crate::exit::{Ending, FINE, print, print_json};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::{about, so_many};
 use crate::run::tls;
 use crate::systems::wrap;
+use crate::{capacity, drivers};
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
 
 /// How many notes are shown unless all are asked for: each connection may have one.
@@ -69,6 +69,8 @@ pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let tls = tls(&args.login)?;
     let prepared = prepare(&args.selection, &testbed)?.reached_by(&tls);
+    let (plan, client) = (&prepared.plan, ClientArgs::default());
+    capacity::check_limits(plan, &prepared.systems, &client, prepared.processes)?;
     match args.output.json {
         true => print_json(&json(&prepared)),
         false => print(&words(&prepared, args.verbose)),

@@ -32,6 +32,9 @@ pub struct Prepared {
     pub folder: PathBuf,
     /// The systems on this machine.
     pub found: Found,
+    /// Processes on each side in which those trials fit that ask for no number of them, where one
+    /// process is not enough.
+    pub processes: Option<u32>,
 }
 
 /// A system of a plan.
@@ -210,6 +213,7 @@ fn planned(
             variants: options.known.found_variants,
             first_look: options.known.first_look,
         },
+        processes,
     })
 }
 
@@ -294,7 +298,7 @@ fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
     Ok((study, String::new(), PathBuf::new()))
 }
 
-/// What a study gives each instance of a system at most, for the testbed.
+/// What a study gives each instance of a system, or each worker process, at most, for the testbed.
 pub fn share(limits: &LimitsFile) -> Share {
     Share {
         cores: limits.cores,
@@ -305,7 +309,13 @@ pub fn share(limits: &LimitsFile) -> Share {
 /// How the limits of a plan will be held here, in words.
 fn limits(plan: &Plan) -> Vec<String> {
     let mut told = Vec::new();
-    for share in plan.trials.iter().map(|t| share(&t.limits)) {
+    let all = plan.trials.iter().flat_map(|t| {
+        [
+            ("each instance of a system", share(&t.limits)),
+            ("each worker process", share(&t.client_limits)),
+        ]
+    });
+    for (who, share) in all {
         let held = foresee(&share);
         let by = |how: &Option<String>| how.clone().unwrap_or("not by the kernel".into());
         let cores = share
@@ -318,7 +328,7 @@ fn limits(plan: &Plan) -> Vec<String> {
         if all.is_empty() {
             continue;
         }
-        let given = format!("each instance of a system gets {}", all.join(" and "));
+        let given = format!("{who} gets {}", all.join(" and "));
         let not = held
             .not_held
             .iter()

@@ -9,7 +9,7 @@ use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{NewRun, RunFolder, StoreError};
-use pubgauge_runner::{Bench, Job, perform};
+use pubgauge_runner::{Bench, Client, Job, perform};
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{Catalog, Testbed, load_average, machine_facts, raise_nofile};
 
@@ -50,6 +50,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     raise_nofile()
         .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
     let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
+    capacity::check_limits(&prepared.plan, &prepared.systems, &client, processes)?;
     let proposer = Proposer::new(&prepared, &client, processes)?;
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
@@ -178,7 +179,7 @@ fn trials(
     let mut bench = Bench {
         testbed,
         scratch: scratch.path(),
-        client: client.client(&program),
+        client: Client::default(),
         tls,
         stop: stop.clone(),
         cores: machine_facts().cores,
@@ -195,12 +196,11 @@ fn trials(
             )));
         };
         progress.trial(trial);
-        let enough = proposal.processes.filter(|_| !capacity::lives_here(chosen));
         bench.client = ClientArgs {
-            processes: client.processes.or(trial.processes).or(enough),
+            processes: capacity::processes(trial, chosen, client, proposal.processes),
             ..client.clone()
         }
-        .client(&program);
+        .client(&program, crate::prepare::share(&trial.client_limits));
         let job = Job {
             id: trial.order,
             cell: &trial.cell,

@@ -194,7 +194,7 @@ fn garbage_in_the_middle() {
     args.extend(["--duration", "3s", "--warm-up", "200ms"]);
     let mut run = place.start(&args);
     run.measures();
-    std::thread::sleep(Duration::from_millis(500));
+    works(broker.pid());
     spoil.store(true, Ordering::Relaxed);
     run.ends().exits(2);
     place.is_clean();
@@ -216,7 +216,7 @@ fn the_connections_are_closed_in_the_middle() {
     let address = server.address();
     let mut run = place.start(&long_run(&address));
     run.measures();
-    std::thread::sleep(Duration::from_millis(500));
+    works(broker.pid());
     cut.store(true, Ordering::Relaxed);
     run.ends_within(SOON).exits(2);
     place.is_clean();

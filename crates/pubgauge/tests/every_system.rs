@@ -237,10 +237,11 @@ fn killed(name: &str) {
         "run",
         "--set",
         "phases.ready-within=60s",
+        "--listen",
+        "0",
     ];
     let mut run = place.spawn(with_cache(&place, &args));
-    run.measures();
-    std::thread::sleep(Duration::from_millis(700));
+    run.delivers();
     let processes = run.systems();
     match processes.is_empty() {
         true => run.signal(libc::SIGINT),

@@ -263,7 +263,7 @@ rate = "200/s"
     let address = server.address();
     let mut run = place.start(&["run", "again.toml", "--on", &address, "--out", "run"]);
     run.measures();
-    std::thread::sleep(Duration::from_millis(500));
+    works(broker.pid());
     cut.store(true, Ordering::Relaxed);
     std::thread::sleep(Duration::from_millis(200));
     cut.store(false, Ordering::Relaxed);

@@ -4,6 +4,8 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::servers::Scripted;
@@ -14,7 +16,7 @@ const FIVE_SECONDS: Duration = Duration::from_secs(5);
 
 fn long_run<'a>(on: &'a str, rate: &'a str) -> Vec<&'a str> {
     let mut args = vec!["run", "--on", on, "--rate", rate, "--out", "run"];
-    args.extend(["--duration", "100s", "--warm-up", "200ms"]);
+    args.extend(["--duration", "100s", "--warm-up", "200ms", "--listen", "0"]);
     args
 }
 
@@ -28,8 +30,7 @@ fn ctrl_c_once_ends_in_order() {
     ] {
         let place = Place::new();
         let mut run = place.start(&long_run(system, "max"));
-        run.measures();
-        std::thread::sleep(Duration::from_millis(300));
+        run.delivers();
         run.signal(signal);
         run.ends_within(FIVE_SECONDS)
             .exits(2)
@@ -67,12 +68,11 @@ fn ctrl_c_keeps_the_trials_that_were_finished() {
 #[test]
 fn ctrl_c_while_connecting() {
     let place = Place::new();
-    let server = Scripted::silent();
+    let heard = Arc::new(AtomicU32::new(0));
+    let server = Scripted::silent_and_counting(heard.clone());
     let address = server.address();
     let mut run = place.start(&long_run(&address, "100/s"));
-    let results = place.at("run/results.json");
-    run.until("the run has begun", || results.exists());
-    std::thread::sleep(Duration::from_millis(300));
+    run.until("both are connecting", || heard.load(Ordering::Relaxed) >= 2);
     run.signal(libc::SIGINT);
     run.ends_within(FIVE_SECONDS).exits(2);
     place.is_clean();
@@ -85,7 +85,7 @@ fn ctrl_c_while_the_broker_hangs() {
     let mut run = place.start(&long_run("mosquitto", "max"));
     run.measures();
     kill(run.systems()[0], libc::SIGSTOP);
-    std::thread::sleep(Duration::from_millis(300));
+    run.is_held_back();
     run.signal(libc::SIGINT);
     run.ends_within(FIVE_SECONDS).exits(2);
     place.is_clean();
@@ -133,7 +133,8 @@ fn ctrl_c_twice_ends_at_once() {
     run.signal(libc::SIGINT);
     // Two signals of a kind that wait together are one.
     run.until_said("ending in order");
-    std::thread::sleep(Duration::from_millis(300));
+    let pid = run.pid();
+    run.until("the end of the trial", || !Started::is_measuring(pid));
     run.signal(libc::SIGINT);
     run.ends_within(Duration::from_secs(2)).exits(130);
     place.is_clean();
@@ -194,16 +195,20 @@ fn groups_of(pid: i32) -> Vec<PathBuf> {
 }
 
 #[test]
-fn groups_of_limited_systems_go_with_them() {
+fn groups_of_limited_systems_and_workers_go_with_them() {
     for signal in [libc::SIGINT, libc::SIGKILL] {
         let place = Place::new();
         let mut args = long_run("mosquitto", "500/s");
         args.extend(["--set", "testbed.limits.cores=0.5"]);
         args.extend(["--set", "testbed.limits.memory=64MiB"]);
+        args.extend(["--processes", "1", "--set", "client.limits.cores=0.5"]);
         let plan = place.run(&["plan", "--set", "testbed.limits.cores=0.5", "--rate", "1/s"]);
         let mut run = place.start(&args);
         run.measures();
-        let groups = groups_of(run.systems()[0]);
+        // A broker and two workers.
+        let held = run.systems();
+        assert_eq!(held.len(), 3);
+        let groups: Vec<PathBuf> = held.into_iter().flat_map(groups_of).collect();
         // A machine that lets no groups be made was named in the plan.
         let told = plan.out.contains("cannot be held here");
         assert_eq!(groups.is_empty(), told, "{}", plan.out);

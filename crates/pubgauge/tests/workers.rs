@@ -4,7 +4,7 @@
 mod common;
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::servers::Mosquitto;
 use common::*;
@@ -158,6 +158,147 @@ fn processes_come_by_themselves_where_one_may_not_open_enough() {
     let trial = place.trial("run");
     adds_up(&trial);
     assert_eq!(count(&trial, "connections.made"), 300, "{}", brief(&trial));
+}
+
+/// Processor time of all threads of a process; `None` if it has ended.
+fn used(pid: i32) -> Option<Duration> {
+    let mut all = Duration::ZERO;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        all += Duration::from_nanos(text.split(' ').next()?.parse().ok()?);
+    }
+    Some(all)
+}
+
+/// A run with a tenth of a core for each worker, and so many subscribers and messages a second; its
+/// trial, and whether the kernel could hold that. Nothing of what follows is laid on the system.
+fn held_to_a_tenth(subscribers: &str, rate: &str) -> (Value, bool) {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "reference-broker", "--out", "run"];
+    args.extend(["--publishers", "6", "--subscribers", subscribers]);
+    args.extend(["--rate", rate, "--processes", "1"]);
+    args.extend(["--duration", "3s", "--warm-up", "200ms"]);
+    args.extend(["--set", "client.limits.cores=0.1"]);
+    args.extend(["--set", "client.limits.memory=512MiB"]);
+    args.extend(["--set", "phases.ready-within=60s"]);
+    args.extend(["--set", "phases.drain-within=60s"]);
+    let mut run = place.start(&args);
+    run.measures();
+    let workers = workers(&place);
+    assert_eq!(workers.len(), 2);
+    let quota = workers.iter().all(|pid| {
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        groups.contains("/pubgauge-")
+    });
+    // The kernel's accounts, beside pubgauge's. The time between is read wider than the processor
+    // time: the bound holds on a busy machine.
+    let from = Instant::now();
+    let before: Vec<Duration> = workers.iter().map(|pid| used(*pid).unwrap()).collect();
+    let mut most = vec![Duration::ZERO; workers.len()];
+    run.until("a second", || from.elapsed() > Duration::from_secs(1));
+    for (nth, pid) in workers.iter().enumerate().filter(|_| quota) {
+        most[nth] = used(*pid).unwrap() - before[nth];
+        let share = from.elapsed().mul_f64(0.11) + Duration::from_millis(20);
+        assert!(most[nth] <= share, "{:?}, {share:?} at most", most[nth]);
+    }
+    let done = run.ends().exits(2);
+    place.is_clean();
+    let trial = place.trial("run");
+    let limits = &trial["client_limits"];
+    assert_eq!(limits["instances"], 2, "{limits:#}");
+    assert_eq!(limits["cores"], 0.1, "{limits:#}");
+    assert_eq!(limits["memory_bytes"], 512 << 20, "{limits:#}");
+    assert!(trial["limits"].is_null());
+    assert_eq!(limits["cores_by_quota"], quota, "{limits:#}");
+    let page = std::fs::read_to_string(place.at("run/report.html")).unwrap();
+    assert!(page.contains("each worker process had 0.1 cores"));
+    if !quota {
+        let not_held = limits["not_held"].to_string();
+        assert!(not_held.contains("0.1 cores as a quota"), "{limits:#}");
+        return (trial, quota);
+    }
+    let share = 0.11 * trial["duration_s"].as_f64().unwrap() + 0.02;
+    for side in ["publishers", "subscribers"] {
+        let used = trial["client_cpu_s"][side].as_f64().unwrap();
+        assert!(0.0 < used && used <= share, "{side}: {used} s of {share} s");
+    }
+    let reasons = reasons(&trial);
+    assert_eq!(verdict(&trial), "client-bound", "{reasons}\n{}", done.err);
+    assert!(
+        reasons.contains("each worker process being held to 0.1 cores"),
+        "{reasons}"
+    );
+    (trial, quota)
+}
+
+#[test]
+fn publishers_that_used_up_their_share_are_client_bound() {
+    let (trial, quota) = held_to_a_tenth("1", "600k/s");
+    let unsent = "the publishers had little time";
+    assert!(
+        !quota || count(&trial, "not_sent") > 0 && reasons(&trial).contains(unsent),
+        "{}",
+        brief(&trial)
+    );
+}
+
+#[test]
+fn subscribers_that_used_up_their_share_are_client_bound() {
+    let (trial, quota) = held_to_a_tenth("4", "120k/s");
+    let late = "the busiest subscribing worker ran";
+    let drained = trial["drain"]["seconds"].as_f64().unwrap();
+    assert!(
+        !quota || drained > 1.0 && reasons(&trial).contains(late),
+        "{}",
+        brief(&trial)
+    );
+}
+
+/// The kernel ends a worker that needs more memory than it was given; the system is not to blame.
+#[test]
+fn a_worker_that_outgrows_its_memory_says_so() {
+    let place = Place::new();
+    let mut args = args("reference-broker", &["--rate", "10/s-each"]);
+    args.extend(["--processes", "1", "--duration", "1s"]);
+    args.extend(["--set", "client.limits.memory=4MiB"]);
+    // A pool of payloads takes more.
+    args.extend(["--payload", "64MiB"]);
+    place.run(&args).exits(2);
+    place.is_clean();
+    let trial = place.trial("run");
+    match trial["client_limits"]["memory_by"].is_string() {
+        true => is_broken(&trial, &["its memory is limited to 4 MiB"]),
+        false => assert!(
+            trial["client_limits"]["not_held"]
+                .to_string()
+                .contains("4 MiB")
+        ),
+    }
+}
+
+#[test]
+fn limits_of_workers_need_worker_processes() {
+    let place = Place::new();
+    let before = place.files();
+    let limits = ["--set", "client.limits.cores=0.5"];
+    for (on, hint) in [
+        ("reference-broker", "add `processes = 1` to [client]"),
+        ("simulated", "leave [client.limits] out"),
+    ] {
+        let plan = ["plan", "--on", on, "--rate", "1/s", limits[0], limits[1]];
+        for args in [&args(on, &limits)[..], &plan] {
+            let done = place.run(args).exits(3);
+            done.says("[client.limits] are for worker processes")
+                .says(hint);
+        }
+    }
+    assert_eq!(place.files(), before);
+    let study = ["--set", "client.processes=1"];
+    let plan = ["plan", "--on", "reference-broker", "--rate", "1/s"];
+    let plan = [&plan[..], &limits[..], &study[..]].concat();
+    let done = place.run(&plan).exits(0);
+    let told = "each worker process gets 0.5 cores";
+    assert!(done.out.contains(told), "{}", done.out);
 }
 
 #[test]

@@ -425,13 +425,19 @@ fn limits_of_systems_stand_in_the_page() {
             not_held: vec!["64 MiB of memory: <why>".into()],
             ..Default::default()
         });
+        trial.client_limits = Some(pubgauge_results::model::HeldLimits {
+            cores: Some(1.0),
+            ..Default::default()
+        });
     }
     let html = page(&results, &logs);
+    let of_client = "each worker process had 1 cores (not held) at most.</p>";
     let words = "each instance had 0.5 cores (a quota) and 64.0 MiB of memory (not held) at most; \
                  not held as asked: 64 MiB of memory: &lt;why&gt;.</p>";
     let workloads: std::collections::BTreeSet<_> =
         results.trials.iter().map(|t| &t.workload.name).collect();
     assert_eq!(html.matches(words).count(), workloads.len(), "{words}");
+    assert_eq!(html.matches(of_client).count(), workloads.len());
 }
 
 #[test]

@@ -255,6 +255,10 @@ pub struct Trial {
     /// limits nothing.
     #[serde(default)]
     pub limits: Option<HeldLimits>,
+    /// What the study limits each worker process to, and what became of that; absent where it limits
+    /// nothing.
+    #[serde(default)]
+    pub client_limits: Option<HeldLimits>,
     /// Figures that were found in two independent ways.
     #[serde(default)]
     pub checks: Vec<CountCheck>,
@@ -341,24 +345,25 @@ pub struct Circumstances {
     pub pacing_within_ns: u64,
 }
 
-/// What each instance of a system is to have of the machine at most, and how that was held.
+/// What each instance of a system, or each worker process, is to have of the machine at most, and how
+/// that was held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldLimits {
-    /// Instances that were to have so much each.
+    /// Instances or worker processes that were to have so much each.
     #[serde(default)]
     pub instances: u32,
     /// Processors' worth of time; absent: not limited.
     pub cores: Option<f64>,
     /// How they were held, in words; absent: they were not.
     pub cores_by: Option<String>,
-    /// Whether the kernel held them as a quota of time: no instance can have had more.
+    /// Whether the kernel held them as a quota of time: none of them can have had more.
     #[serde(default)]
     pub cores_by_quota: bool,
     /// Memory in bytes; absent: not limited.
     pub memory_bytes: Option<u64>,
     /// How it was held, in words; absent: it was not.
     pub memory_by: Option<String>,
-    /// The client's workers were kept off the system's processors.
+    /// The client's workers were kept off the system's processors; told with the system's limits.
     #[serde(default)]
     pub clients_apart: bool,
     /// What could not be held as asked for, each with the reason.

@@ -284,9 +284,10 @@ fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut 
         percent(part.not_sent, part.offered)
     );
     let load = format!(
-        "they ran {:.0} % and waited for a processor {:.0} % of it",
+        "they ran {:.0} % and waited for a processor {:.0} % of it{}",
         trial.worker_load.publishers_running * 100.0,
         trial.worker_load.publishers_waiting * 100.0,
+        client.share(),
     );
     if client.publishers_short_of_time(trial) || client.stalled.is_some() {
         findings.add(

@@ -169,6 +169,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             .unwrap_or(0),
         circumstances: Default::default(),
         limits: None,
+        client_limits: None,
         checks: checks(record, &sum),
         flows: flows(&asked, record, per_s),
         at_start: series::at_start(record),

@@ -12,5 +12,5 @@ pub mod searching;
 mod series;
 pub mod trial;
 
-pub use processes::Processes;
+pub use processes::{ProcessPlace, Processes};
 pub use trial::{Bench, Client, Job, Watch, perform};

@@ -1,9 +1,11 @@
-//! Held shares of the machine: what each instance of the system gets, and where the client runs.
+//! Held shares of the machine: what each instance of the system and each worker process gets, and
+//! where the client runs.
 
 use pubgauge_results::model::HeldLimits;
 use pubgauge_testbed::shares::{Held, Share, apart};
 use pubgauge_testbed::{Kind, SystemFile, usable_cpus};
 
+use crate::processes::ProcessPlace;
 use crate::trial::Client;
 
 /// How a trial shares the machine between system and client.
@@ -58,31 +60,69 @@ impl Shared {
         shared
     }
 
-    /// What became of it on each instance, for the trial; `None` if nothing was asked for. It counts
-    /// as held where it is on all of them.
+    /// What became of it on each instance, for the trial; `None` if nothing was asked for.
     pub fn held(&self, held: &[&Held]) -> Option<HeldLimits> {
-        let on_all = |how: fn(&Held) -> Option<&String>| {
-            let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
-            all.and_then(|all| all.first().map(|how| (*how).clone()))
-        };
-        let mut not_held: Vec<String> = Vec::new();
-        let each = held.iter().flat_map(|held| &held.not_held);
-        for what in each.chain(&self.together) {
-            if !not_held.contains(what) {
-                not_held.push(what.clone());
-            }
-        }
-        (!self.share.is_none()).then(|| HeldLimits {
+        let limits = on_all(&self.share, held)?;
+        let mut not_held = limits.not_held;
+        not_held.extend(self.together.clone());
+        Some(HeldLimits {
             instances: self.instances as u32,
-            cores: self.share.cores,
-            cores_by: on_all(|held| held.cores_by.as_ref()),
-            cores_by_quota: !held.is_empty() && held.iter().all(|held| held.cores_by_quota),
-            memory_bytes: self.share.memory_bytes,
-            memory_by: on_all(|held| held.memory_by.as_ref()),
             clients_apart: self.clients_apart,
             not_held,
+            ..limits
         })
     }
+}
+
+/// What became of the share of each worker process, for the trial; `None` if nothing was asked for.
+pub fn of_workers(place: &ProcessPlace, realtime: Option<u8>) -> Option<HeldLimits> {
+    let held = place.held();
+    let held: Vec<&Held> = held.iter().collect();
+    Some(beside_realtime(on_all(&place.share(), &held)?, realtime))
+}
+
+/// The kernel's quota is for ordinary threads: workers with a real-time priority are not held by it.
+fn beside_realtime(mut limits: HeldLimits, realtime: Option<u8>) -> HeldLimits {
+    if let (Some(_), Some(cores), true) = (realtime, limits.cores, limits.cores_by_quota) {
+        limits.cores_by = None;
+        limits.cores_by_quota = false;
+        limits.not_held.push(format!(
+            "{cores} cores as a quota: workers with a real-time priority are not bound by one"
+        ));
+    }
+    limits
+}
+
+/// A share as it is held: it is where it is on all of those that were to have it.
+fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
+    // Workers may be on different processors.
+    let how = |how: fn(&Held) -> Option<&String>| {
+        let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
+        let all = each_once(all.unwrap_or_default());
+        (!all.is_empty()).then(|| all.join("; "))
+    };
+    let not_held = each_once(held.iter().flat_map(|held| &held.not_held));
+    (!share.is_none()).then(|| HeldLimits {
+        instances: held.len() as u32,
+        cores: share.cores,
+        cores_by: how(|held| held.cores_by.as_ref()),
+        cores_by_quota: !held.is_empty() && held.iter().all(|held| held.cores_by_quota),
+        memory_bytes: share.memory_bytes,
+        memory_by: how(|held| held.memory_by.as_ref()),
+        clients_apart: false,
+        not_held,
+    })
+}
+
+/// Texts without those that were there before.
+fn each_once<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for text in texts {
+        if !seen.contains(text) {
+            seen.push(text.clone());
+        }
+    }
+    seen
 }
 
 #[cfg(test)]
@@ -154,5 +194,37 @@ mod tests {
                 .not_held,
             [""; 0]
         );
+    }
+
+    #[test]
+    fn what_became_of_the_share_of_each_worker_is_told() {
+        let on = |cpu: u32, cores_by_quota| Held {
+            cores_by: Some(format!("affinity to processors {cpu}")),
+            cores_by_quota,
+            ..Held::default()
+        };
+        let share = Share {
+            cores: Some(0.5),
+            memory_bytes: None,
+        };
+        let (one, other) = (on(1, false), on(0, false));
+        let told = on_all(&share, &[&one, &other, &one]).expect("asked for");
+        assert_eq!(
+            told.cores_by.as_deref(),
+            Some("affinity to processors 1; affinity to processors 0")
+        );
+        assert_eq!((told.instances, told.cores_by_quota), (3, false));
+        assert_eq!(on_all(&Share::default(), &[&one]), None);
+        // Nobody was started.
+        let told = on_all(&share, &[]).expect("asked for");
+        assert_eq!((told.cores_by, told.cores_by_quota), (None, false));
+
+        let quota = on(0, true);
+        let told = on_all(&share, &[&quota]).expect("asked for");
+        let as_it_is = beside_realtime(told.clone(), None);
+        assert_eq!(as_it_is, told);
+        let realtime = beside_realtime(told, Some(10));
+        assert_eq!((realtime.cores_by, realtime.cores_by_quota), (None, false));
+        assert!(realtime.not_held[0].contains("real-time priority"));
     }
 }

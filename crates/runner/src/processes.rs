@@ -1,35 +1,77 @@
 //! Workers in processes of their own.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pubgauge_driver::{Attempt, DriverError, Nanos};
 use pubgauge_engine::link::stream::{Peer, link};
 use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
-use pubgauge_testbed::Piped;
+use pubgauge_testbed::shares::{Held, Share};
+use pubgauge_testbed::{Confinement, Piped};
 
 /// A process for each worker: `PROGRAM worker`, which calls
 /// [`pubgauge_engine::link::stream::serve`]. It ends with its link, and with this program.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Processes {
     /// The program.
     pub program: PathBuf,
     /// The network namespace that they run in, as `ip netns` names it; the caller's if absent.
     pub namespace: Option<String>,
+    /// What each of them gets of the machine at most.
+    pub share: Share,
 }
 
-impl Place for Processes {
+/// Processes as the place of a trial's workers, which knows what became of their shares.
+#[derive(Debug)]
+pub struct ProcessPlace {
+    processes: Processes,
+    held: Mutex<Vec<Held>>,
+}
+
+impl ProcessPlace {
+    /// The place of one trial.
+    pub fn new(processes: Processes) -> Self {
+        ProcessPlace {
+            processes,
+            held: Mutex::default(),
+        }
+    }
+
+    /// What each worker was to get at most.
+    pub fn share(&self) -> Share {
+        self.processes.share
+    }
+
+    /// What became of the share of each worker that was started.
+    pub fn held(&self) -> Vec<Held> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place for ProcessPlace {
     fn start(
         &self,
         order: Order,
         secrets: Secrets,
         outbox: Outbox,
     ) -> Result<Box<dyn Link>, DriverError> {
-        let started = Piped::start(&self.program, &["worker"], self.namespace.as_deref());
+        let program = &self.processes.program;
+        let confinement = Confinement {
+            namespace: self.processes.namespace.as_deref(),
+            share: self.processes.share,
+            bound: order.assignment.pin_to,
+            number: self.lock().len(),
+        };
+        let started = Piped::start(program, &["worker"], &confinement);
         let (process, streams) = started.map_err(|error| {
-            let what = format!("cannot start a worker, {} worker", self.program.display());
+            let what = format!("cannot start a worker, {} worker", program.display());
             DriverError::of_io(what, Attempt::Start, &error)
         })?;
+        self.lock().push(process.held().clone());
         let peer = Arc::new(Process(process));
         link(streams.output, streams.input, order, secrets, outbox, peer)
     }

@@ -20,7 +20,7 @@ use crate::convert::{self, Asked};
 use crate::instances::Instances;
 use crate::limits;
 use crate::observe::{Observed, Watcher};
-use crate::processes::Processes;
+use crate::processes::{ProcessPlace, Processes};
 
 /// Somebody who is told how far a trial is.
 pub trait Watch {
@@ -142,6 +142,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let targets = running.targets();
     let clock = Clock::Monotonic;
     let here = TrialSpec::local(brief, job.driver.clone(), targets, clock, prepare_thread);
+    let processes = bench.client.processes.clone();
+    let processes = processes.map(|processes| Arc::new(ProcessPlace::new(processes)));
     let spec = TrialSpec {
         settings: std::iter::once(job.settings)
             .chain(job.of_flows.iter().map(|(settings, _)| settings))
@@ -152,8 +154,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         pacing_within: job.pacing_within,
         realtime: bench.client.realtime,
         pin_to: shared.pin.clone(),
-        place: match &bench.client.processes {
-            Some(processes) => Arc::new(processes.clone()),
+        place: match &processes {
+            Some(processes) => processes.clone(),
             None => here.place.clone(),
         },
         ..here
@@ -174,6 +176,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let version = running.version().or_else(|| job.driver.library());
     let mut trial = convert::trial(asked(version), &record, &observed);
     trial.limits = shared.held(&running.held());
+    let realtime = bench.client.realtime;
+    trial.client_limits = processes.and_then(|place| limits::of_workers(&place, realtime));
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),

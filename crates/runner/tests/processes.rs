@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use pubgauge_driver::{Clock, Mark, Settings, Target};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
-use pubgauge_runner::Processes;
+use pubgauge_runner::{ProcessPlace, Processes};
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_workload::{Arrivals, SECOND, Workload};
 
@@ -29,10 +29,11 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
         pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
-        place: Arc::new(Processes {
+        place: Arc::new(ProcessPlace::new(Processes {
             program,
             namespace: namespace.map(Into::into),
-        }),
+            ..Processes::default()
+        })),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     let Outcome::NotReady(why) = &record.outcome else {

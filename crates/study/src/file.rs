@@ -153,6 +153,9 @@ pub struct ClientFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub processes: Option<u32>,
+    /// What each worker process gets of the machine at most.
+    #[serde(default, skip_serializing_if = "LimitsFile::is_empty")]
+    pub limits: LimitsFile,
 }
 
 impl ClientFile {
@@ -176,7 +179,7 @@ impl TestbedFile {
     }
 }
 
-/// What each instance of a system gets of the machine at most.
+/// What each instance of a system, or each worker process, gets of the machine at most.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitsFile {
@@ -189,7 +192,8 @@ pub struct LimitsFile {
 }
 
 impl LimitsFile {
-    fn is_empty(&self) -> bool {
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
         *self == LimitsFile::default()
     }
 }

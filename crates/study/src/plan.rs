@@ -109,6 +109,8 @@ pub struct PlannedTrial {
     pub processes: Option<u32>,
     /// What each instance of the system gets of the machine at most.
     pub limits: LimitsFile,
+    /// What each worker process gets of the machine at most.
+    pub client_limits: LimitsFile,
     /// What is run, over `brokers` brokers; shared by all trials of it.
     pub workload: Arc<Workload>,
     /// Brokers side by side.
@@ -245,9 +247,12 @@ impl Study {
             let mut traces = Traces::new(&file.trace, &self.folder);
             resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
             resolve::check_client(&file.client, &mut Clashes::new(&["client"], &mut found));
-            let limits = &file.testbed.limits;
-            let base = ["testbed", "limits"];
-            resolve::check_limits(limits, &mut Clashes::new(&base, &mut found));
+            for (of, limits) in [
+                ("testbed", &file.testbed.limits),
+                ("client", &file.client.limits),
+            ] {
+                resolve::check_limits(limits, &mut Clashes::new(&[of, "limits"], &mut found));
+            }
             notes.extend(file.client.pacing_within.map(|span| {
                 format!(
                     "scheduled messages leave up to {span} after they are due (pacing-within): latency \
@@ -552,7 +557,7 @@ impl Study {
             false => &file.settings,
         };
         let (pacing_within, processes) = (file.client.pacing_within, file.client.processes);
-        let file_limits = &file.testbed.limits;
+        let (file_limits, client_limits) = (&file.testbed.limits, &file.client.limits);
         for repeat in 1..=repeats {
             for (nth, file) in file.workload.iter().enumerate() {
                 let own: Vec<&Settings> = file
@@ -587,6 +592,7 @@ impl Study {
                             of_flows: own.iter().map(|own| settings.with(own)).collect(),
                             axes: cell.axes.clone(),
                             limits: file_limits.clone(),
+                            client_limits: client_limits.clone(),
                             pacing_within: pacing_within.map_or(0, |span| span.0),
                             processes,
                             workload: workload.clone(),

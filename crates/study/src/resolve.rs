@@ -5,6 +5,7 @@ mod traces;
 
 use std::collections::{HashMap, HashSet};
 
+use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
 use pubgauge_workload::{
     Arrivals, AudienceError, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber,
@@ -647,20 +648,16 @@ pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
 }
 
 pub(crate) fn check_limits(limits: &LimitsFile, clashes: &mut Clashes<'_>) {
-    if limits.cores.is_some_and(|c| !(0.1..=4096.0).contains(&c)) {
-        clashes.hinted(
-            "cores",
-            "expected a number of processors from 0.1 on, such as 0.5",
-            Some("leave it out to let each instance have what there is".into()),
-        );
+    let hint = || Some("leave it out to let each have what there is".into());
+    let cores = MIN_CORES..=MAX_CORES;
+    if limits.cores.is_some_and(|c| !cores.contains(&c)) {
+        let message = format!("expected a number of processors from {MIN_CORES} on, such as 0.5");
+        clashes.hinted("cores", message, hint());
     }
-    let whole = |bytes: u64| bytes.is_multiple_of(1 << 20) && bytes >= 4 << 20;
+    let whole = |bytes: u64| bytes.is_multiple_of(1 << 20) && bytes >> 20 >= MIN_MEMORY_MIB;
     if limits.memory.is_some_and(|memory| !whole(memory.0)) {
-        clashes.hinted(
-            "memory",
-            "expected whole MiB, 4 and more, such as \"512MiB\"",
-            Some("leave it out to let each instance have what there is".into()),
-        );
+        let message = format!("expected whole MiB, {MIN_MEMORY_MIB} and more, such as \"512MiB\"");
+        clashes.hinted("memory", message, hint());
     }
 }
 

@@ -563,10 +563,11 @@ fn how_the_client_paces_may_be_varied_and_is_told() {
 }
 
 #[test]
-fn limits_of_systems_may_be_varied() {
+fn limits_of_systems_and_workers_may_be_varied() {
     let flow = "[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n";
-    let limits = "[testbed.limits]\ncores = 1\nmemory = \"64MiB\"\n";
-    let grid = "[grid]\n\"testbed.limits.cores\" = [0.5, 2]\n";
+    let limits = "[testbed.limits]\ncores = 1\nmemory = \"64MiB\"\n[client.limits]\ncores = 0.1\n";
+    let grid =
+        "[grid]\n\"testbed.limits.cores\" = [0.5, 2]\n\"client.limits.memory\" = [\"4MiB\"]\n";
     let plan = plan(&format!(
         "name = \"t\"\norder = \"listed\"\n{limits}{grid}{flow}"
     ));
@@ -577,6 +578,12 @@ fn limits_of_systems_may_be_varied() {
             .iter()
             .all(|t| t.limits.memory == Some(Size(64 << 20)))
     );
+    let of_workers = plan.trials.iter().map(|t| &t.client_limits);
+    assert!(
+        of_workers
+            .into_iter()
+            .all(|l| (l.cores, l.memory) == (Some(0.1), Some(Size(4 << 20))))
+    );
     for (wrong, says) in [
         ("cores = 0.05", "from 0.1 on"),
         ("cores = -1", "from 0.1 on"),
@@ -584,12 +591,14 @@ fn limits_of_systems_may_be_varied() {
         ("memory = \"64MB\"", "whole MiB"),
         ("memory = \"0B\"", "whole MiB"),
     ] {
-        let text = format!("name = \"t\"\n[testbed.limits]\n{wrong}\n{flow}");
-        let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
-        let said = study.plan(&options(&["a"])).expect_err(wrong).to_string();
-        assert!(
-            said.contains(says) && said.contains("test.toml:3"),
-            "{said}"
-        );
+        for of in ["testbed", "client"] {
+            let text = format!("name = \"t\"\n[{of}.limits]\n{wrong}\n{flow}");
+            let study = Study::parse("test.toml", &text, Path::new("")).expect("TOML");
+            let said = study.plan(&options(&["a"])).expect_err(wrong).to_string();
+            assert!(
+                said.contains(says) && said.contains("test.toml:3"),
+                "{said}"
+            );
+        }
     }
 }

@@ -249,18 +249,7 @@ impl Instance {
     /// How the system ended, in words with its last lines, if it has.
     pub fn describe_end(&self) -> Option<String> {
         let status = self.exited()?;
-        let memory = self
-            .held
-            .memory_by
-            .as_ref()
-            .and(self.plan.share.memory_bytes);
-        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
-        let memory = memory.filter(|_| killed).map_or(String::new(), |bytes| {
-            format!(
-                " (perhaps by the kernel: its memory is limited to {} MiB)",
-                bytes >> 20
-            )
-        });
+        let memory = self.plan.share.words_behind_end(&self.held, status);
         Some(format!(
             "{} {}{memory}; {}",
             self.plan.system,

@@ -41,7 +41,7 @@ pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use owned::OwnedFolder;
-pub use piped::{Piped, Streams};
+pub use piped::{Confinement, Piped, Streams};
 pub use ports::free_port;
 pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};
 pub use running::{Record, Running};

@@ -11,6 +11,8 @@ use std::time::Duration;
 use crate::command::{describe_exit, last_of};
 use crate::external::PASSWORD_VARIABLE;
 use crate::guard::{Guard, Report, Spec};
+use crate::realtime::usable_cpus;
+use crate::shares::{self, Group, Held, Holding, Share};
 
 /// How long to wait for the end of a process that has closed its output.
 const ENDING: Duration = Duration::from_secs(2);
@@ -20,6 +22,23 @@ const ENDING: Duration = Duration::from_secs(2);
 pub struct Piped {
     guard: Mutex<Guard>,
     stderr: Mutex<File>,
+    share: Share,
+    /// The guard removes the groups, and this where the guard was killed.
+    holding: Holding,
+}
+
+/// Where a process runs, and what it has of the machine at most.
+#[derive(Clone, Debug, Default)]
+pub struct Confinement<'a> {
+    /// The network namespace, as `ip netns` names it; the caller's if absent.
+    pub namespace: Option<&'a str>,
+    /// What it gets at most.
+    pub share: Share,
+    /// The processor that the process will stay on by itself.
+    pub bound: Option<usize>,
+    /// Which of several alike it is, from 0: where processor time is held by affinity, they take
+    /// processors in turn.
+    pub number: usize,
 }
 
 /// Both streams of a process: what is written is its input, what is read its output.
@@ -32,20 +51,22 @@ pub struct Streams {
 
 impl Piped {
     /// Starts `program` with `arguments` and pubgauge's own environment, without the password of
-    /// systems; in a network namespace made with `ip netns add` if `namespace` names one.
+    /// systems. Its network namespace has been made with `ip netns add`.
     ///
     /// # Errors
-    /// If it cannot be started, or there is no such namespace.
+    /// If it cannot be started, or there is no such namespace. A share that cannot be held is no
+    /// error, see [`Piped::held`].
     pub fn start(
         program: &Path,
         arguments: &[&str],
-        namespace: Option<&str>,
+        confinement: &Confinement<'_>,
     ) -> io::Result<(Piped, Streams)> {
         let file = |end: OwnedFd| File::from(end);
         let (their_input, input) = io::pipe()?;
         let (output, their_output) = io::pipe()?;
         let stderr = tempfile::tempfile()?;
-        let network = namespace
+        let network = confinement
+            .namespace
             .map(|name| {
                 let path = PathBuf::from("/run/netns").join(name);
                 File::open(&path).map_err(|error| {
@@ -58,6 +79,7 @@ impl Piped {
             })
             .transpose()?;
         let arguments = arguments.iter().map(OsString::from);
+        let holding = confinement.hold(usable_cpus());
         let guard = Guard::spawn(Spec {
             argv: std::iter::once(program.into()).chain(arguments).collect(),
             env: std::env::vars_os()
@@ -68,20 +90,27 @@ impl Piped {
             network,
             stdout: file(their_output.into()),
             stderr: stderr.try_clone()?,
-            cpus: Vec::new(),
+            cpus: holding.cpus.clone(),
             address_space_bytes: None,
             open_files: None,
-            groups: Vec::new(),
+            groups: holding.groups.iter().map(Group::names).collect(),
         })?;
         let piped = Piped {
             guard: Mutex::new(guard),
             stderr: Mutex::new(stderr),
+            share: confinement.share,
+            holding,
         };
         let streams = Streams {
             input: file(input.into()),
             output: file(output.into()),
         };
         Ok((piped, streams))
+    }
+
+    /// What became of its share of the machine.
+    pub fn held(&self) -> &Held {
+        &self.holding.held
     }
 
     /// Kills it and all its descendants.
@@ -95,7 +124,10 @@ impl Piped {
         let guard = self.guard();
         let how = loop {
             match guard.report(ENDING) {
-                Some(Report::Exited(status)) => break describe_exit(status),
+                Some(Report::Exited(status)) => {
+                    let memory = self.share.words_behind_end(self.held(), status);
+                    break format!("{}{memory}", describe_exit(status));
+                }
                 Some(Report::Started(_)) => {}
                 Some(Report::Gone) => break "ended".into(),
                 None => break "closed its output and lives on".into(),
@@ -121,10 +153,51 @@ impl Piped {
     }
 }
 
+impl Confinement<'_> {
+    fn hold(&self, usable: Vec<usize>) -> Holding {
+        let usable = self.in_turn(usable);
+        shares::hold(&self.share, &usable, self.bound.as_slice(), [])
+    }
+
+    /// The processors with those at the end that this one is to take.
+    fn in_turn(&self, mut usable: Vec<usize>) -> Vec<usize> {
+        let whole = self.share.cores.map_or(0, |cores| cores.ceil() as usize);
+        let turn = self.number.saturating_mul(whole) % usable.len().max(1);
+        usable.rotate_right(turn);
+        usable
+    }
+}
+
 impl Drop for Piped {
     fn drop(&mut self) {
         let mut guard = self.guard();
         guard.kill();
         guard.reap(Duration::from_secs(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_take_processors_in_turn() {
+        let taken = |cores, number| {
+            let confinement = Confinement {
+                share: Share {
+                    cores: Some(cores),
+                    memory_bytes: None,
+                },
+                number,
+                ..Confinement::default()
+            };
+            let usable = confinement.in_turn(vec![4, 5, 6, 7]);
+            usable[usable.len() - f64::ceil(cores) as usize..].to_vec()
+        };
+        let one: Vec<_> = (0..5).map(|number| taken(0.5, number)).collect();
+        assert_eq!(one, [[7], [6], [5], [4], [7]]);
+        let two: Vec<_> = (0..3).map(|number| taken(1.5, number)).collect();
+        assert_eq!(two, [[6, 7], [4, 5], [6, 7]]);
+        assert_eq!(taken(4.0, 1), [4, 5, 6, 7]);
     }
 }

@@ -1,5 +1,5 @@
 //! Held shares of the machine: so much processor time and memory for each instance of a system, so
-//! that a second one on a machine is like a second host.
+//! that a second one on a machine is like a second host; the same for worker processes.
 //!
 //! A share is held by a control group of the kernel, version 2 or 1, where one may be made below or
 //! around pubgauge's own: processor time as a quota for each period of 10 ms, memory as a limit
@@ -16,20 +16,17 @@ mod cgroup;
 
 use std::path::PathBuf;
 
+pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 use serde::Serialize;
 
 use crate::file::Limits;
 use cgroup::Cgroups;
 pub(crate) use cgroup::Group;
 
-/// Smallest share of processor time: the kernel takes no quota below 1 ms, and a period has 10 ms.
-pub const MIN_CORES: f64 = 0.1;
-/// Smallest share of memory, in MiB.
-pub const MIN_MEMORY_MIB: u64 = 4;
 /// Length of the periods in which a share of processor time is given, in microseconds.
 pub const PERIOD_US: u64 = 10_000;
 
-/// What an instance is to have at most.
+/// What an instance of a system, or a worker process, is to have at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
     /// Processors' worth of time; [`MIN_CORES`] and more.
@@ -50,6 +47,17 @@ impl Share {
     /// Whether nothing is to be held.
     pub fn is_none(&self) -> bool {
         *self == Share::default()
+    }
+
+    /// What is said behind the end of a process with this wait status whose memory was `held`:
+    /// nothing, unless it was killed, which the kernel does where memory is at its limit.
+    pub(crate) fn words_behind_end(&self, held: &Held, status: i32) -> String {
+        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
+        let limited = self.memory_bytes.filter(|_| held.memory_by.is_some());
+        limited.filter(|_| killed).map_or(String::new(), |bytes| {
+            let mib = bytes >> 20;
+            format!(" (perhaps by the kernel: its memory is limited to {mib} MiB)")
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Rig, SECOND, settings, target};
 use pubgauge_driver::{Change, Publish, Refusal};
@@ -17,7 +17,6 @@ fn a_late_subscriber_gets_the_last_value_and_nothing_older() {
     for n in 0..5 {
         out.send(client, topic, n);
     }
-    std::thread::sleep(Duration::from_millis(20));
     let mut into = Rig::open(&target(&scratch), &settings, 2);
     into.subscriber("kept/#");
     common::run(&mut out, &mut into, 5 * SECOND, |_, into| {
@@ -100,8 +99,12 @@ fn keep_last_gives_up_what_is_older_and_keep_all_does_not() {
         for n in 0..10 {
             out.send(client, topic, n);
         }
-        // All have arrived in the reader's history before it is looked at.
-        std::thread::sleep(Duration::from_millis(300));
+        // All have arrived in the reader's history before it is looked at: it has acknowledged them.
+        let until = Instant::now() + Duration::from_secs(20);
+        while out.fleet.unsettled() > 0 {
+            assert!(Instant::now() < until, "not acknowledged: {json}");
+            out.poll(1_000_000);
+        }
         common::run(&mut out, &mut into, SECOND / 2, |_, _| false);
         assert_eq!(into.seen.got, expected, "{json}");
     }
@@ -120,11 +123,19 @@ fn in_flight_limits_what_is_not_acknowledged() {
                 Publish::Accepted => accepted += 1,
                 other => {
                     refused = Some(other);
-                    // Whatever the reader takes is acknowledged by now.
-                    std::thread::sleep(Duration::from_millis(20));
-                    match out.try_send(client, topic, n) {
-                        Publish::Accepted => accepted += 1,
-                        _ => break,
+                    // Whatever the reader takes is acknowledged sooner or later.
+                    let until = Instant::now() + Duration::from_secs(1);
+                    let mut again = || out.try_send(client, topic, n) == Publish::Accepted;
+                    let took = loop {
+                        match (again(), Instant::now() < until) {
+                            (true, _) => break true,
+                            (false, true) => std::thread::sleep(Duration::from_millis(1)),
+                            (false, false) => break false,
+                        }
+                    };
+                    match took {
+                        true => accepted += 1,
+                        false => break,
                     }
                 }
             }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::io::{self, BufRead, BufReader};
 use std::time::Duration;
 
 use common::*;
@@ -236,8 +237,11 @@ fn properties_and_aliases(port: u16) {
     let mut settings = common::version("5");
     settings.user_properties = Some([("place".to_owned(), "hall 7".to_owned())].into());
     native(&mut settings, "topic-alias", 5.into());
-    let other = std::process::Command::new("mosquitto_sub")
+    // Line by line, although into a pipe.
+    let other = std::process::Command::new("stdbuf")
         .args([
+            "-oL",
+            "mosquitto_sub",
             "-p",
             &port.to_string(),
             "-V",
@@ -249,12 +253,15 @@ fn properties_and_aliases(port: u16) {
             "-W",
             "10",
         ])
-        .args(["-F", "%t|%P|%l"])
+        .args(["-d", "-F", "%t|%P|%l"])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("these tests need mosquitto_sub (apt install mosquitto-clients)");
     let mut other = Process(other);
-    std::thread::sleep(Duration::from_millis(500));
+    // It tells what it does (-d): from its subscription on it hears everything.
+    let mut lines = BufReader::new(other.0.stdout.take().unwrap()).lines();
+    let subscribed = |line: io::Result<String>| line.unwrap().starts_with("Subscribed (mid: ");
+    assert!(lines.any(subscribed), "it is not subscribed");
     let mut bench = on(port, settings);
     let p = bench.named("p");
     let a = bench.fleet.advertise(p, "site/a").unwrap();
@@ -263,11 +270,11 @@ fn properties_and_aliases(port: u16) {
         bench.publish(p, topic, 0, 40);
     }
     bench.poll_for(Duration::from_millis(50));
-    let mut text = String::new();
-    std::io::Read::read_to_string(other.0.stdout.as_mut().unwrap(), &mut text).unwrap();
+    let told = lines.map(Result::unwrap).filter(|l| l.starts_with("site/"));
+    let told: Vec<String> = told.collect();
     let line = |topic: &str| format!("{topic}|place:hall 7|40");
     let expected = ["site/a", "site/b", "site/a", "site/b"].map(line);
-    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(told, expected);
 }
 
 #[test]

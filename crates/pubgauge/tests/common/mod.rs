@@ -3,6 +3,8 @@
 
 pub mod servers;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -273,6 +275,18 @@ fn said_in(place: &Place) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
+/// A live figure of the run that was started last, with `--listen 0`; `None` while no trial runs.
+fn live(place: &Place, name: &str) -> Option<f64> {
+    let said = said_in(place);
+    let address = said.split("http://").nth(1)?.split('/').next()?;
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let line = answer.lines().find(|line| line.starts_with(name))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
 /// A pubgauge that runs; killed if the test gives up.
 pub struct Started<'a> {
     place: &'a Place,
@@ -289,18 +303,44 @@ impl Started<'_> {
         kill(self.pid(), signal);
     }
 
-    /// Waits until the measurement of a trial has begun: the thread that measures the machine's
-    /// noise lives exactly as long.
+    /// Whether a trial is being measured: the thread that measures the machine's noise lives exactly
+    /// as long.
+    pub fn is_measuring(pid: i32) -> bool {
+        let is_noise = |task: std::io::Result<std::fs::DirEntry>| {
+            let comm = task.and_then(|task| std::fs::read_to_string(task.path().join("comm")));
+            comm.is_ok_and(|comm| comm == "noise\n")
+        };
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+        tasks.is_ok_and(|mut tasks| tasks.any(is_noise))
+    }
+
+    /// Waits until the measurement of a trial has begun.
     #[track_caller]
     pub fn measures(&mut self) {
-        let tasks = format!("/proc/{}/task", self.pid());
-        self.until("a measurement", || {
-            std::fs::read_dir(&tasks).is_ok_and(|mut tasks| {
-                tasks.any(|task| {
-                    let comm = task.map(|t| t.path().join("comm"));
-                    comm.is_ok_and(|c| std::fs::read_to_string(c).is_ok_and(|c| c == "noise\n"))
-                })
-            })
+        let pid = self.pid();
+        self.until("a measurement", || Started::is_measuring(pid));
+    }
+
+    /// Waits until the measurement of a trial has begun, and 30 messages have been delivered since: more
+    /// than those of a warm-up of 200 ms at 100 a second. The run was started with `--listen 0`.
+    #[track_caller]
+    pub fn delivers(&mut self) {
+        self.measures();
+        let place = self.place;
+        let delivered = || live(place, "pubgauge_live_deliveries_total").unwrap_or(0.0);
+        let before = delivered();
+        self.until("deliveries", || delivered() > before + 30.0);
+    }
+
+    /// Waits until nothing more is published: two answers, which are a tenth of a second apart, say the
+    /// same. The run was started with `--listen 0`.
+    #[track_caller]
+    pub fn is_held_back(&mut self) {
+        let place = self.place;
+        let mut last = None;
+        self.until("publishers that are held back", || {
+            let now = live(place, "pubgauge_live_published_messages_total");
+            std::mem::replace(&mut last, now).is_some_and(|last| Some(last) == now)
         });
     }
 

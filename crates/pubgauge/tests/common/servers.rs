@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ pub fn free_port() -> u16 {
 /// A private mosquitto; killed and waited for when it is dropped.
 pub struct Mosquitto {
     pub port: u16,
+    host: Ipv4Addr,
     child: Child,
     folder: tempfile::TempDir,
 }
@@ -44,20 +45,32 @@ impl Mosquitto {
             "allow_anonymous false\npassword_file {}\n{more}",
             file.display()
         );
-        Mosquitto::in_folder(folder, &lines, None)
+        Mosquitto::in_folder(folder, Ipv4Addr::LOCALHOST, &lines, None)
     }
 
     /// With these lines of configuration beside the listener, and a limit of open files.
     pub fn with(lines: &str, open_files: Option<u32>) -> Mosquitto {
-        Mosquitto::in_folder(tempfile::tempdir().unwrap(), lines, open_files)
+        let folder = tempfile::tempdir().unwrap();
+        Mosquitto::in_folder(folder, Ipv4Addr::LOCALHOST, lines, open_files)
     }
 
-    fn in_folder(folder: tempfile::TempDir, lines: &str, open_files: Option<u32>) -> Mosquitto {
+    /// At another address of this host.
+    pub fn at(host: Ipv4Addr) -> Mosquitto {
+        let folder = tempfile::tempdir().unwrap();
+        Mosquitto::in_folder(folder, host, "allow_anonymous true", None)
+    }
+
+    fn in_folder(
+        folder: tempfile::TempDir,
+        host: Ipv4Addr,
+        lines: &str,
+        open_files: Option<u32>,
+    ) -> Mosquitto {
         let port = free_port();
         let config = folder.path().join("mosquitto.conf");
         // As root it would become a user that cannot read its folder.
         let text = format!(
-            "listener {port} 127.0.0.1\nuser root\nsys_interval 1\nmax_queued_messages 0\n\
+            "listener {port} {host}\nuser root\nsys_interval 1\nmax_queued_messages 0\n\
              max_inflight_messages 0\n{lines}\n"
         );
         std::fs::write(&config, text).unwrap();
@@ -75,11 +88,12 @@ impl Mosquitto {
             .unwrap();
         let broker = Mosquitto {
             port,
+            host,
             child,
             folder,
         };
         let end = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        while TcpStream::connect((host, port)).is_err() {
             assert!(
                 Instant::now() < end,
                 "mosquitto does not answer; these tests need it (apt install mosquitto): {}",
@@ -99,7 +113,7 @@ impl Mosquitto {
     }
 
     pub fn address(&self) -> String {
-        format!("mqtt://127.0.0.1:{}", self.port)
+        format!("mqtt://{}:{}", self.host, self.port)
     }
 
     pub fn pid(&self) -> i32 {
@@ -161,6 +175,16 @@ impl Scripted {
     /// Takes what comes and says nothing.
     pub fn silent() -> Scripted {
         Scripted::start(|mut connection, stop| while hears(&mut connection, stop).is_some() {})
+    }
+
+    /// The same, and counts the clients from which something has come.
+    pub fn silent_and_counting(clients: Arc<AtomicU32>) -> Scripted {
+        Scripted::start(move |mut connection, stop| {
+            if hears(&mut connection, stop).is_some() {
+                clients.fetch_add(1, Ordering::Relaxed);
+            }
+            while hears(&mut connection, stop).is_some() {}
+        })
     }
 
     /// Answers the first packet with these bytes, and closes the connection if so wanted.

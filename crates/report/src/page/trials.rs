@@ -179,10 +179,16 @@ pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
     out.push_str("</section>\n");
 }
 
-/// What the study limited systems to, and what could not be held.
+/// What the study limited systems and worker processes to, and what could not be held.
 fn limits(workload: &Workload<'_>) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
-    for (label, limits) in trials(workload).filter_map(|(l, t)| Some((l, t.limits.as_ref()?))) {
+    let all = trials(workload).flat_map(|(label, trial)| {
+        let of_system = trial.limits.as_ref().map(|l| (label, "instance", l));
+        let of_client = trial.client_limits.as_ref();
+        let of_client = of_client.map(|l| (label, "worker process", l));
+        of_system.into_iter().chain(of_client)
+    });
+    for (label, who, limits) in all {
         let by = |how: &Option<String>| how.clone().unwrap_or("not held".into());
         let cores = limits
             .cores
@@ -191,7 +197,7 @@ fn limits(workload: &Workload<'_>) -> Vec<String> {
             .memory_bytes
             .map(|b| format!("{} of memory ({})", units::bytes(b), by(&limits.memory_by)));
         let parts: Vec<String> = cores.into_iter().chain(memory).collect();
-        let mut words = format!("{label}: each instance had {} at most", parts.join(" and "));
+        let mut words = format!("{label}: each {who} had {} at most", parts.join(" and "));
         match &limits.not_held[..] {
             [] => {}
             not => words.push_str(&format!("; not held as asked: {}", not.join("; "))),

@@ -15,6 +15,9 @@ pub(super) struct Load {
     /// How it stood still for less, but long enough to be what the tail of the latencies is made of.
     spoils_tail: Option<String>,
     running_limit: f64,
+    /// Processors' worth of time that the kernel held each worker process to, where that is less than
+    /// one.
+    held: Option<f64>,
     /// The system had a thread that never rested, in a flat-out trial.
     system_full: bool,
 }
@@ -22,11 +25,14 @@ pub(super) struct Load {
 impl Load {
     pub fn of(trial: &Trial) -> Load {
         let circumstances = &trial.circumstances;
-        let running_limit = if trial.workload.flat_out {
-            thresholds::FLAT_OUT_RUNNING
-        } else {
-            thresholds::PACED_RUNNING
-        };
+        let limits = trial.client_limits.as_ref().filter(|l| l.cores_by_quota);
+        let held = limits.and_then(|l| l.cores).filter(|cores| *cores < 1.0);
+        let running_limit = held.unwrap_or(1.0)
+            * if trial.workload.flat_out {
+                thresholds::FLAT_OUT_RUNNING
+            } else {
+                thresholds::PACED_RUNNING
+            };
         let load = &trial.worker_load;
         let (client_cores, system_cores) = cores_in_use(trial);
         let system_full = trial.workload.flat_out
@@ -53,6 +59,7 @@ impl Load {
                 .filter(|still| still.spoils_tail)
                 .map(words),
             running_limit,
+            held,
             system_full,
         }
     }
@@ -60,7 +67,7 @@ impl Load {
     pub fn judge(&self, trial: &Trial, growth: Option<&Growth>, findings: &mut Findings) {
         self.running(trial, growth, findings);
         if !self.system_full {
-            waiting(trial, findings);
+            self.waiting(trial, findings);
         }
         if let Some(stalled) = self.stalled.as_ref().or(self.spoils_tail.as_ref()) {
             findings.add(
@@ -81,9 +88,10 @@ impl Load {
         let full = self.subscribers_full.then(|| {
             format!(
                 "the busiest subscribing worker ran {:.0} % of the time and waited {:.0} % for a \
-                 processor",
+                 processor{}",
                 load.subscribers_running * 100.0,
-                load.subscribers_waiting * 100.0
+                load.subscribers_waiting * 100.0,
+                self.share()
             )
         });
         full.or_else(|| self.stalled.clone())
@@ -92,6 +100,14 @@ impl Load {
     /// Whether a publishing worker had too little time for what it had to send.
     pub fn publishers_short_of_time(&self, trial: &Trial) -> bool {
         self.publishers_full || trial.worker_load.publishers_waiting > thresholds::WAITING
+    }
+
+    /// The share that a worker may have used up, for the end of a clause; nothing where workers were
+    /// not held to less than a processor each.
+    pub fn share(&self) -> String {
+        self.held.map_or(String::new(), |cores| {
+            format!(", each worker process being held to {cores} cores")
+        })
     }
 
     fn running(&self, trial: &Trial, growth: Option<&Growth>, findings: &mut Findings) {
@@ -107,9 +123,10 @@ impl Load {
                     Status::ClientBound,
                     format!(
                         "the busiest worker, which the system's library runs in, was busy {:.0} % \
-                         of the time (limit {:.0} %)",
+                         of the time (limit {:.0} %{})",
                         busiest * 100.0,
-                        limit * 100.0
+                        limit * 100.0,
+                        self.share()
                     ),
                 );
             }
@@ -126,10 +143,11 @@ impl Load {
                 Rule::PublisherFull,
                 Status::ClientBound,
                 format!(
-                    "the busiest publishing worker ran {:.0} % of the time (limit {:.0} %): the \
+                    "the busiest publishing worker ran {:.0} % of the time (limit {:.0} %{}): the \
                      system could have taken more",
                     load.publishers_running * 100.0,
-                    limit * 100.0
+                    limit * 100.0,
+                    self.share()
                 ),
             );
         }
@@ -139,18 +157,53 @@ impl Load {
                 Status::ClientBound,
                 format!(
                     "the busiest subscribing worker ran {:.0} % of the time and waited {:.0} % \
-                     for a processor (limit {:.0} % running, {:.0} % both): what it did not take \
+                     for a processor (limit {:.0} % running, {:.0} % both{}): what it did not take \
                      in time is not the system's doing{}",
                     load.subscribers_running * 100.0,
                     load.subscribers_waiting * 100.0,
                     limit * 100.0,
                     thresholds::FLAT_OUT_RUNNING * 100.0,
+                    self.share(),
                     growth
                         .map(|growth| format!("; {growth}"))
                         .unwrap_or_default()
                 ),
             );
         }
+    }
+
+    /// Workers that are ready but wait for a processor: the machine is crowded, or their share of it
+    /// is used up.
+    fn waiting(&self, trial: &Trial, findings: &mut Findings) {
+        let load = &trial.worker_load;
+        let worst = load.publishers_waiting.max(load.subscribers_waiting);
+        if worst <= thresholds::WAITING {
+            return;
+        }
+        let (client_cores, system_cores) = cores_in_use(trial);
+        let machine = match (self.held, trial.circumstances.cores) {
+            (Some(cores), _) => {
+                format!("the share of each worker process, {cores} cores, or the machine")
+            }
+            (None, 0) => "the machine".to_owned(),
+            (None, cores) => format!("the machine with its {cores} processors"),
+        };
+        findings.add(
+            Rule::MachineFull,
+            Status::ClientBound,
+            format!(
+                "{machine} was the limit: the busiest workers waited for a processor {:.0} % \
+                 (publishing) and {:.0} % (subscribing) of the time (limit {:.0} %); in use were \
+                 {:.2} cores by the client and {} by the system",
+                load.publishers_waiting * 100.0,
+                load.subscribers_waiting * 100.0,
+                thresholds::WAITING * 100.0,
+                client_cores,
+                system_cores.map_or("an unknown number".to_owned(), |cores| format!(
+                    "{cores:.2}"
+                )),
+            ),
+        );
     }
 
     /// Lateness of the client itself in a paced trial.
@@ -263,36 +316,6 @@ fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
         client / duration,
         trial.system_cpu_s.map(|seconds| seconds / duration),
     )
-}
-
-/// Workers that are ready but wait for a processor: the machine is crowded.
-fn waiting(trial: &Trial, findings: &mut Findings) {
-    let load = &trial.worker_load;
-    let worst = load.publishers_waiting.max(load.subscribers_waiting);
-    if worst <= thresholds::WAITING {
-        return;
-    }
-    let (client_cores, system_cores) = cores_in_use(trial);
-    let machine = match trial.circumstances.cores {
-        0 => "the machine".to_owned(),
-        cores => format!("the machine with its {cores} processors"),
-    };
-    findings.add(
-        Rule::MachineFull,
-        Status::ClientBound,
-        format!(
-            "{machine} was the limit: the busiest workers waited for a processor {:.0} % \
-             (publishing) and {:.0} % (subscribing) of the time (limit {:.0} %); in use were {:.2} \
-             cores by the client and {} by the system",
-            load.publishers_waiting * 100.0,
-            load.subscribers_waiting * 100.0,
-            thresholds::WAITING * 100.0,
-            client_cores,
-            system_cores.map_or("an unknown number".to_owned(), |cores| format!(
-                "{cores:.2}"
-            )),
-        ),
-    );
 }
 
 /// A system with a thread that never rests is its own limit, unless it has several threads and

@@ -452,6 +452,52 @@ fn a_late_client() {
 }
 
 #[test]
+fn workers_at_the_end_of_their_share_are_the_limit() {
+    let held = |cores, by_quota| {
+        Some(crate::model::HeldLimits {
+            instances: 2,
+            cores: Some(cores),
+            cores_by_quota: by_quota,
+            ..Default::default()
+        })
+    };
+    let share = ", each worker process being held to 0.1 cores";
+    let calm = || {
+        let mut t = calm();
+        t.worker_load.publishers_running = 0.05;
+        t.worker_load.subscribers_running = 0.05;
+        t
+    };
+    // Publishers that leave a tenth of their messages, after 8 % of a processor.
+    let mut t = calm();
+    t.not_sent = t.offered / 10;
+    t.published = t.offered - t.not_sent;
+    t.worker_load.publishers_running = 0.08;
+    expect(&t, &here(), Status::Overloaded, "publishers had time");
+    t.client_limits = held(0.1, true);
+    let said = format!("ran 8 % and waited for a processor 2 % of it{share}");
+    expect(&t, &here(), Status::ClientBound, &said);
+    // Nobody held them to it, or to more than a thread can use.
+    for other in [held(0.1, false), held(2.0, true)] {
+        t.client_limits = other;
+        expect(&t, &here(), Status::Overloaded, "publishers had time");
+    }
+
+    let mut t = calm();
+    t.worker_load.subscribers_running = 0.08;
+    expect(&t, &here(), Status::Valid, "");
+    t.client_limits = held(0.1, true);
+    expect(&t, &here(), Status::ClientBound, share);
+
+    // The quota keeps a worker waiting that has used up less of it by itself.
+    let mut t = calm();
+    t.worker_load.publishers_waiting = 0.3;
+    t.client_limits = held(0.1, true);
+    let said = "the share of each worker process, 0.1 cores, or the machine was the limit";
+    expect(&t, &here(), Status::ClientBound, said);
+}
+
+#[test]
 fn a_system_at_the_end_of_its_share_is_the_limit() {
     // Half a core of eight, used up: workers that wait for a processor do not change that.
     let mut t = flat_out();

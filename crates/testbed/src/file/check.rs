@@ -6,7 +6,7 @@ use pubgauge_conformance::check_names;
 use pubgauge_driver::Capability;
 
 use super::{Kind, SystemFile, spelling_hint};
-use crate::shares::{MIN_CORES, MIN_MEMORY_MIB};
+use crate::shares::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 use crate::template;
 
 /// Whether this is `CHECK` or `CHECK:SETTINGS` of the conformance suite.
@@ -135,9 +135,9 @@ impl SystemFile {
             ));
         }
         let cores = self.limits.cores.unwrap_or(1.0);
-        if !(MIN_CORES..=4096.0).contains(&cores) {
+        if !(MIN_CORES..=MAX_CORES).contains(&cores) {
             return Err(Fault::new(
-                format!("cores = {cores} is not a number from {MIN_CORES} to 4096"),
+                format!("cores = {cores} is not a number from {MIN_CORES} to {MAX_CORES}"),
                 None,
                 Some("cores".into()),
             ));
