@@ -28,6 +28,75 @@ fn five_repeats() {
 }
 
 #[test]
+fn searches_stand_before_what_is_compared() {
+    let (results, _) = sample::searches();
+    insta::assert_snapshot!(table(&results, 80));
+    // Beside trials of a plan, whose part of the table stays as it is.
+    let (mut both, _) = sample::run(1);
+    let alone = table(&both, 80);
+    let first = both.trials.len() as u32;
+    both.trials
+        .extend(results.trials.into_iter().map(|mut trial| {
+            trial.id += first;
+            trial
+        }));
+    both.searches = results.searches;
+    for step in both
+        .searches
+        .iter_mut()
+        .flat_map(|search| &mut search.trials)
+    {
+        step.id += first;
+    }
+    let text = table(&both, 80);
+    assert!(text.ends_with(&alone), "{text}");
+    assert!(text.starts_with("meters (100 -> 1,"), "{text}");
+}
+
+/// A search that was not told of, as after a crash, hides none of its trials.
+#[test]
+fn trials_without_their_search_are_rows() {
+    let (mut results, _) = sample::searches();
+    results.searches.clear();
+    let text = table(&results, 80);
+    assert!(text.contains("Does it carry this load?"), "{text}");
+}
+
+#[test]
+fn searches_fit_at_every_width() {
+    let (mut results, _) = sample::searches();
+    for search in &mut results.searches {
+        search.system.insert_str(0, "a-name-that-is-rather-long-");
+        search.settings = "settings that are of several words".into();
+    }
+    results.searches[0].settings = "fast".into();
+    for width in [72, 80, 100, 120] {
+        let text = table(&results, width);
+        let wide = text.lines().filter(|line| line.chars().count() > width);
+        assert_eq!(wide.count(), 0, "{width}: {text}");
+        for words in ["gave way", "at 90 %", "207k", "rather-long-"] {
+            assert!(text.contains(words), "{width}: {words}: {text}");
+        }
+    }
+}
+
+#[test]
+fn loads_have_the_unit_of_what_was_searched_for() {
+    for (axis, limit) in [
+        ("payload", "202 KiB to 212 KiB"),
+        ("publishers", "207 k to 217 k publishers"),
+        ("topics", "207 k to 217 k topics"),
+    ] {
+        let (mut results, _) = sample::searches();
+        results.searches[0].axis = axis.into();
+        results.searches[0].bound = pubgauge_results::search::Bound::Budget;
+        let text = table(&results, 120);
+        let limit = format!("{limit} (budget)");
+        assert!(text.contains(&limit), "{limit}: {text}");
+    }
+}
+
+#[test]
 fn nothing_measured_says_so() {
     let (mut results, _) = sample::run(1);
     results.trials.clear();
