@@ -14,6 +14,8 @@ const HALF: f64 = 0.7;
 
 /// One search.
 pub(crate) struct Sought<'a> {
+    /// Its number in the run, from 0.
+    pub number: usize,
     /// What was found.
     pub search: &'a Search,
     /// What tells it from the other searches of the run.
@@ -55,12 +57,13 @@ pub(crate) fn has(results: &Results, trial: &Trial) -> bool {
 
 /// The searches of a run, in its order.
 pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<'a>> {
-    let each = results.searches.iter().map(|search| {
+    let each = results.searches.iter().enumerate().map(|(number, search)| {
         let tried = search.trials.iter().map(|step| Tried {
             step,
             trial: results.trials.iter().find(|trial| trial.id == step.id),
         });
         Sought {
+            number,
             search,
             label: String::new(),
             system_index: summary.place(&search.system),
@@ -346,10 +349,10 @@ pub(crate) const FINDINGS: [(Finding, &str, &str); 4] = [
     ),
 ];
 
-/// The word for a finding.
-pub(crate) fn finding(finding: Finding) -> &'static str {
+/// The word for a finding, and what it means.
+pub(crate) fn finding(finding: Finding) -> (&'static str, &'static str) {
     let found = FINDINGS.iter().find(|(known, _, _)| *known == finding);
-    found.map_or("", |(_, word, _)| word)
+    found.map_or(("", ""), |(_, word, meaning)| (word, meaning))
 }
 
 /// The word for what a trial of a search is for.
