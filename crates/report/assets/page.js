@@ -92,6 +92,11 @@
     const step = [1, 2, 5, 10].map((s) => s * power).find((s) => s >= rough * 0.999);
     return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, i) => +(i * step).toPrecision(12));
   };
+  // The same of an axis that begins elsewhere.
+  const between = ({ low, high }, count) => {
+    const [, step] = ticks(high - low, count);
+    return step ? Array.from({ length: Math.ceil(high / step) + 1 }, (_, i) => +(i * step).toPrecision(12)).filter((v) => v >= low && v <= high) : [low];
+  };
   const logTicks = ({ low, high, from, to }) => {
     const decades = Math.log10(high / low), room = Math.abs(to - from) / decades;
     const steps = room > 110 ? [1, 2, 5] : room > 44 ? [1, 3] : [1], all = [];
@@ -471,7 +476,7 @@
   const searchKeys = (s, rows, at, diagonal) => [
     ...Object.keys(told).filter((f) => rows.some((d) => d.finding === f)).map((f) => [told[f].words, (x, y) => mark(s, f, x, y)]),
     ...(rows.some((d) => d.purpose === "long") ? [["ringed: long", (x, y) => ring(s, x, y, { r: 7 })]] : []),
-    ...("low" in at || "high" in at ? [["95 % interval", (x, y) => band(s, x - 8, x + 8, y - 7, y + 7)]] : []),
+    ...("low" in at || "high" in at ? [["low" in at && "high" in at ? "95 % interval" : "where the limit lies", (x, y) => band(s, x - 8, x + 8, y - 7, y + 7)]] : []),
     ...("confirmed" in at ? [["confirmed", (x, y) => s.add(el("line", { x1: x, x2: x, y1: y - 8, y2: y + 8, stroke: "var(--ink)", "stroke-width": 2 }))]] : []),
     ...(diagonal ? [["all that was offered", (x, y) => path(s, [[x - 9, y + 6], [x + 9, y - 6]], { stroke: "var(--soft)", dash: "4 3" }, 1.4)]] : []),
   ];
@@ -490,11 +495,13 @@
     const rows = objects(figure, workload), column = figure.columns.find((name) => name.startsWith("load")), unit = column.slice(5);
     const at = Object.fromEntries(figure.lines.filter((l) => ["low", "high", "confirmed"].includes(l.of)).map((l) => [l.of, l.value]));
     const value = of ?? column, loads = [...rows.map((d) => d[value]), ...Object.values(at)].filter((v) => v > 0);
-    const far = max(loads) / Math.min(...loads) > 30;
+    const least = loads.length ? Math.min(...loads) : 0, far = max(loads) / least > 30;
     const amount = unit === "bytes" ? (b) => (b < 1023.5 ? `${+b.toFixed(0)} B` : bytes(b)) : unit === "msgs_per_s" ? rate : scaled;
     const about = (d, more) => `${d.purpose}${d[column] == null ? "" : ` ${amount(d[column])}`}: ${more}; ${told[d.finding].words}${d.verdict ? `, ${d.verdict}` : ""}`;
-    const scale = (from, to) => (far ? log(Math.min(...loads) / 1.4, max(loads) * 1.4, from, to) : linear(0, (max(loads) || 1) * 1.06, from, to));
-    return { rows, column, unit, at, far, amount, about, scale, marks: (x, room) => (far ? logTicks(x) : ticks(x.high, room)) };
+    const scale = (from, to) => (far ? log(least / 1.4, max(loads) * 1.4, from, to) : linear(least * 0.9, loads.length ? max(loads) * 1.04 : 1, from, to));
+    // Most was measured near the limit: no axis begins at zero.
+    const marks = (axis, count) => (far ? logTicks(axis) : between(axis, count));
+    return { rows, column, unit, at, far, amount, about, scale, marks };
   }
 
   function limit(figure, workload, width) {
@@ -507,12 +514,13 @@
     const s = sheet(width, bottom + 38);
     keys(s, searchKeys(s, rows, at, true), 12);
     const x = scale(left, right), most = Math.max(max(rows, (d) => d[achieved]), max(paced, (d) => d[column]));
-    const least = Math.min(x.low || Infinity, ...rows.map((d) => d[achieved]).filter((v) => v > 0));
-    const y = far ? log(least, most * 1.4, bottom, top) : linear(0, (most || 1) * 1.06, bottom, top);
+    const some = rows.map((d) => d[achieved]).filter((v) => v > 0);
+    const least = far ? Math.min(x.low, ...some) : Math.min(x.low, ...rows.map((d) => d[achieved] * 0.95));
+    const y = far ? log(least, most * 1.4, bottom, top) : linear(least, (most || 1) * 1.06, bottom, top);
     const words = (v) => (unit === "bytes" ? amount(v) : brief(v));
     const name = { msgs_per_s: "messages per second", bytes: "payload" }[unit] ?? unit;
     s.text(0, top - 8, `achieved, ${name}`, { size: 11, fill: "var(--soft)" });
-    yAxis(s, y, far ? logTicks(y) : ticks(y.high, 4), words, left, right + slot);
+    yAxis(s, y, marks(y, 4), words, left, right + slot);
     xAxis(s, x, marks(x, (right - left) / 80), words, top, bottom, `load, ${name}`);
     limits(s, x, at, top, bottom);
     const end = Math.min(x.high, y.high), start = Math.max(x.low, y.low);

@@ -21,7 +21,7 @@ pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
     let (valid, all) = (valid.count(), trials().count());
     out.push_str("<section id=\"validity\"><h2>What is not valid, and why</h2>\n");
     if !page.searches.is_empty() {
-        out.push_str("<p>What the trials of a search told stands with it: beyond the limit none is valid.</p>\n");
+        out.push_str("<p>Trials of a search are not counted here: what each told stands with the search.</p>\n");
     }
     if all == 0 && !page.searches.is_empty() {
         out.push_str("</section>\n");

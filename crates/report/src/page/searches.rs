@@ -141,7 +141,7 @@ fn trials(out: &mut String, sought: &Sought<'_>) {
         "why" => "Reasons of the verdict, and criteria that were not met.",
         head => words::figure(head),
     };
-    let label = format!("Trials of the search on {}", sought.label);
+    let label = format!("What the trials on {} told", sought.label);
     begin_table(
         out,
         "tried fold",
