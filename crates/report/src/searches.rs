@@ -1,7 +1,7 @@
 //! Searches for a limit as they are shown: what each is called, and what it found, in few words.
 
 use pubgauge_results::search::{Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
-use pubgauge_results::{Axis, Results, System, Trial};
+use pubgauge_results::{Results, System, Trial};
 
 use crate::naming;
 use crate::stats::Estimate;
@@ -20,6 +20,8 @@ pub(crate) struct Sought<'a> {
     pub search: &'a Search,
     /// What tells it from the other searches of the run.
     pub label: String,
+    /// What tells it from those that it is compared with.
+    pub row: String,
     /// Place of the system in [`Summary::systems`].
     pub system_index: usize,
     /// Whether it is of the reference broker.
@@ -66,55 +68,76 @@ pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<
             number,
             search,
             label: String::new(),
+            row: String::new(),
             system_index: summary.place(&search.system),
             reference: crate::summary::is_reference(&search.system),
             tried: tried.collect(),
         }
     });
     let mut all: Vec<Sought<'a>> = each.collect();
-    let labels = labels(&all);
-    for (sought, label) in all.iter_mut().zip(labels) {
-        sought.label = label;
-    }
+    name(&mut all);
     all
 }
 
-/// Names as rows of the table have them: what differs and nothing else. A search is no cell, so each
-/// is stood for by a trial with what can differ; its own trials carry the loads as well.
-fn labels(all: &[Sought<'_>]) -> Vec<String> {
+/// Whether two searches are compared with each other: those of one workload over one axis.
+fn compared(a: &Search, b: &Search) -> bool {
+    (&a.workload, &a.axis) == (&b.workload, &b.axis)
+}
+
+/// Names searches as rows of the table are named: what differs and nothing else, first among those
+/// that are compared. A search is no cell, so each is stood for by a trial with what can differ; its
+/// own trials carry the loads as well.
+fn name(all: &mut [Sought<'_>]) {
     let stand_ins = all.iter().map(|sought| {
         let search = sought.search;
         let first = sought.tried.iter().find_map(|tried| tried.trial);
-        let more = [("workload", &search.workload), ("found", &search.axis)];
-        let more = more.map(|(name, value)| Axis {
-            name: name.to_owned(),
-            value: value.clone(),
-        });
         Trial {
             system: System {
                 name: search.system.clone(),
                 version: first.map_or(String::new(), |t| t.system.version.clone()),
             },
             settings_name: search.settings.clone(),
-            axes: search.axes.iter().cloned().chain(more).collect(),
+            axes: search.axes.clone(),
             mappings: first.map_or(Vec::new(), |t| t.mappings.clone()),
             ..Trial::default()
         }
     });
     let stand_ins: Vec<Trial> = stand_ins.collect();
-    let mut cells: Vec<Cell<'_>> = stand_ins.iter().map(Cell::alone).collect();
-    naming::name(&mut cells);
-    cells.into_iter().map(|cell| cell.label).collect()
+    let first = all.first().map(|sought| sought.search);
+    let differs = |of: fn(&Search) -> &str| {
+        let mut searches = all.iter().map(|sought| sought.search);
+        searches.any(|search| first.map(of) != Some(of(search)))
+    };
+    let (workloads, axes) = (differs(|s| &s.workload), differs(|s| &s.axis));
+    for at in 0..all.len() {
+        let search = all[at].search;
+        let alike = (0..all.len()).filter(|other| compared(all[*other].search, search));
+        let alike: Vec<usize> = alike.collect();
+        if alike[0] != at {
+            continue;
+        }
+        let mut cells: Vec<_> = alike
+            .iter()
+            .map(|at| Cell::alone(&stand_ins[*at]))
+            .collect();
+        naming::name(&mut cells);
+        for (at, cell) in alike.into_iter().zip(cells) {
+            let workload = workloads.then_some(&search.workload);
+            let axis = axes.then_some(&search.axis);
+            let parts = [&cell.label].into_iter().chain(workload).chain(axis);
+            all[at].label = parts.map(String::as_str).collect::<Vec<_>>().join(", ");
+            all[at].row = cell.label;
+        }
+    }
 }
 
 /// Searches that are compared with each other, in the order of the run.
 pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Group<'s, 'a>> {
-    let same = |a: &Search, b: &Search| (&a.workload, &a.axis) == (&b.workload, &b.axis);
     let mut groups: Vec<Group<'s, 'a>> = Vec::new();
     for sought in all {
         let found = groups
             .iter_mut()
-            .find(|group| same(group.members[0].search, sought.search));
+            .find(|group| compared(group.members[0].search, sought.search));
         match found {
             Some(group) => group.members.push(sought),
             None => groups.push(Group {
@@ -283,7 +306,7 @@ impl<'a> Sought<'a> {
 /// What a cost is where the system works inside the client; empty if none of these does.
 pub(crate) fn cost_words(members: &[&Sought<'_>]) -> String {
     let inside = members.iter().filter(|sought| sought.in_client());
-    let inside: Vec<&str> = inside.map(|sought| sought.label.as_str()).collect();
+    let inside: Vec<&str> = inside.map(|sought| sought.row.as_str()).collect();
     match &inside[..] {
         [] => String::new(),
         [one] => format!("{one} works inside the client: its cost is the client's processor time."),
@@ -300,8 +323,8 @@ pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
     for sought in members {
         for note in &sought.search.notes {
             match notes.iter_mut().find(|(known, _)| known == note) {
-                Some((_, labels)) => labels.push(&sought.label),
-                None => notes.push((note, vec![&sought.label])),
+                Some((_, labels)) => labels.push(&sought.row),
+                None => notes.push((note, vec![&sought.row])),
             }
         }
     }

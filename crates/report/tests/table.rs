@@ -80,6 +80,34 @@ fn searches_fit_at_every_width() {
     }
 }
 
+/// A search is named by what differs, as a row is; each workload has a table of its own.
+#[test]
+fn searches_are_named_by_what_differs() {
+    let (mut results, _) = sample::searches();
+    results.searches.truncate(1);
+    let mut more = |change: &dyn Fn(&mut pubgauge_results::search::Search)| {
+        let mut search = results.searches[0].clone();
+        change(&mut search);
+        results.searches.push(search);
+    };
+    more(&|search| search.workload = "commands".into());
+    more(&|search| {
+        search.axes = vec![pubgauge_results::Axis {
+            name: "settings.reliability".into(),
+            value: "at-least-once".into(),
+        }];
+    });
+    more(&|search| search.axis = "publishers".into());
+    let text = table(&results, 120);
+    // Of meters, of commands, and of the other axis.
+    let rows = text.lines().filter_map(|line| line.split_once("207"));
+    let names: Vec<&str> = rows.map(|(name, _)| name.trim()).collect();
+    let reliable = "reliability = at-least-once";
+    assert_eq!(names, ["mosquitto", reliable, "mosquitto", "mosquitto"]);
+    assert_eq!(text.matches("How far does it go?").count(), 3, "{text}");
+    assert!(text.contains("meters (? -> 1, 100 topics, 64 B,"), "{text}");
+}
+
 #[test]
 fn loads_have_the_unit_of_what_was_searched_for() {
     for (axis, limit) in [

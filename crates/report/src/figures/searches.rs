@@ -82,7 +82,7 @@ fn achieved(sought: &Sought<'_>, id: String) -> Figure {
         wide: false,
         title: "Achieved of each load".into(),
         description: format!(
-            "Every trial of the search, by what it told. Limit: {}; shaded is the 95 % interval, the upright line the \
+            "Every trial of the search, by what it told. Limit: {}; shaded is where the limit lies with 95 % certainty, the upright line the \
              confirmed load, the dashed diagonal all that was offered.",
             sought.limit()
         ),

@@ -28,7 +28,8 @@ pub(super) fn overview(out: &mut String, page: &Page<'_>) {
             ("cost at 50 %", COST),
             ("at 90 %", COST),
         ];
-        let label = format!("Limits of {}", group.members[0].search.workload);
+        let search = group.members[0].search;
+        let label = format!("Limits of {}, {}", search.workload, search.axis);
         begin_table(out, "limits fold", &label, heads);
         for sought in &group.members {
             let cost = |share| sought.cost_ns(share).map(units::time);
@@ -42,13 +43,13 @@ pub(super) fn overview(out: &mut String, page: &Page<'_>) {
                     way.map_or("", |way| &way.words),
                 ),
                 ("cost at 50 %", cost(0.5), ""),
-                ("at 90 %", cost(0.9), ""),
+                ("cost at 90 %", cost(0.9), ""),
             ];
             let _ = write!(
                 out,
                 "<tr><th scope=\"row\"><a href=\"#s{}\">{}</a></th>",
                 sought.number + 1,
-                escape(&sought.label)
+                escape(&sought.row)
             );
             for (name, words, title) in figures {
                 let title = match title {

@@ -51,7 +51,7 @@ fn row(sought: &Sought<'_>) -> [String; HEADS.len()] {
     let or_none = |words: Option<String>| words.unwrap_or("-".to_owned());
     let cost = |share| or_none(sought.cost_ns(share).map(units::time));
     [
-        sought.label.clone(),
+        sought.row.clone(),
         sought.limit(),
         or_none(sought.confirmed()),
         or_none(sought.search.gave_way.as_ref().map(searches::gave_way)),
