@@ -451,7 +451,7 @@ fn every_cell_of_the_matrix_is_there_and_in_words() {
 /// Each search has its curves, with a mark of its own shape for each trial, and its table.
 #[test]
 fn searches_are_drawn_and_told() {
-    let (results, logs) = sample::searches();
+    let (results, logs) = sample::searches::run();
     let mut browser = Browser::start();
     browser.size(1400, 900, false);
     browser.media("screen", "light");
@@ -543,7 +543,7 @@ fn searches_are_drawn_and_told() {
 #[test]
 fn every_kind_of_search_is_drawn() {
     for axis in ["payload", "publishers", "subscribers", "topics", "else"] {
-        let (mut results, _) = sample::searches();
+        let (mut results, _) = sample::searches::run();
         for search in &mut results.searches {
             search.axis = axis.into();
         }

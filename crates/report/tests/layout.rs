@@ -103,7 +103,7 @@ fn samples() -> Vec<(&'static str, (Results, Logs))> {
         ("bounds", bounds),
         ("long", long),
         ("nobody", nobody_listens()),
-        ("searches", sample::searches()),
+        ("searches", sample::searches::run()),
     ]
 }
 
@@ -227,7 +227,7 @@ fn axe_finds_nothing() {
     for (name, (results, logs)) in [
         ("run", sample::run(2)),
         ("grid", sample::grid(2)),
-        ("searches", sample::searches()),
+        ("searches", sample::searches::run()),
     ] {
         for (width, phone, scheme) in [
             (1400, false, "light"),

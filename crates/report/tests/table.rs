@@ -29,7 +29,7 @@ fn five_repeats() {
 
 #[test]
 fn searches_stand_before_what_is_compared() {
-    let (results, _) = sample::searches();
+    let (results, _) = sample::searches::run();
     insta::assert_snapshot!(table(&results, 80));
     // Beside trials of a plan, whose part of the table stays as it is.
     let (mut both, _) = sample::run(1);
@@ -56,7 +56,7 @@ fn searches_stand_before_what_is_compared() {
 /// A search that was not told of, as after a crash, hides none of its trials.
 #[test]
 fn trials_without_their_search_are_rows() {
-    let (mut results, _) = sample::searches();
+    let (mut results, _) = sample::searches::run();
     results.searches.clear();
     let text = table(&results, 80);
     assert!(text.contains("Does it carry this load?"), "{text}");
@@ -64,7 +64,7 @@ fn trials_without_their_search_are_rows() {
 
 #[test]
 fn searches_fit_at_every_width() {
-    let (mut results, _) = sample::searches();
+    let (mut results, _) = sample::searches::run();
     for search in &mut results.searches {
         search.system.insert_str(0, "a-name-that-is-rather-long-");
         search.settings = "settings that are of several words".into();
@@ -83,7 +83,7 @@ fn searches_fit_at_every_width() {
 /// A search is named by what differs, as a row is; each workload has a table of its own.
 #[test]
 fn searches_are_named_by_what_differs() {
-    let (mut results, _) = sample::searches();
+    let (mut results, _) = sample::searches::run();
     results.searches.truncate(1);
     let mut more = |change: &dyn Fn(&mut pubgauge_results::search::Search)| {
         let mut search = results.searches[0].clone();
@@ -115,7 +115,7 @@ fn loads_have_the_unit_of_what_was_searched_for() {
         ("publishers", "207 k to 217 k publishers"),
         ("topics", "207 k to 217 k topics"),
     ] {
-        let (mut results, _) = sample::searches();
+        let (mut results, _) = sample::searches::run();
         results.searches[0].axis = axis.into();
         results.searches[0].bound = pubgauge_results::search::Bound::Budget;
         let text = table(&results, 120);

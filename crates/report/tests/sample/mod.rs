@@ -13,8 +13,7 @@ use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_results::verdict::judge;
 use pubgauge_results::*;
 
-mod searches;
-pub use searches::searches;
+pub mod searches;
 
 /// A small generator of our own, so that the sample never changes with a library.
 pub struct Draws(u64);

@@ -49,7 +49,7 @@ const RABBITMQ: [(Purpose, Option<f64>, Finding); 6] = [
 ];
 
 /// The run.
-pub fn searches() -> (Results, Logs) {
+pub fn run() -> (Results, Logs) {
     let (mut all, mut logs) = of(&[], 1, |_| true);
     all.study.name = "how far".into();
     all.study.question = Some("How far will it go?".into());
