@@ -542,10 +542,18 @@ fn searches_are_drawn_and_told() {
 /// Searches of another axis, cut off, or with trials that are gone.
 #[test]
 fn every_kind_of_search_is_drawn() {
-    for axis in ["payload", "publishers", "subscribers", "topics", "else"] {
+    let hostile = "</script><img src=x onerror=\"window.broken=1\">";
+    for axis in ["payload", "publishers", "subscribers", "topics", hostile] {
         let (mut results, _) = sample::searches::run();
         for search in &mut results.searches {
             search.axis = axis.into();
+            search.settings = format!("{} {hostile}", search.system);
+            search.notes.push(hostile.into());
+            search.trials[0].why.push(hostile.into());
+            for way in &mut search.gave_way {
+                way.what = hostile.into();
+                way.words = hostile.into();
+            }
         }
         results.searches[1].trials.clear();
         results.trials.retain(|trial| trial.id != 3);
@@ -556,6 +564,12 @@ fn every_kind_of_search_is_drawn() {
         let drawn = browser
             .eval("[...document.querySelectorAll('figure')].every((f) => f.querySelector('svg'))");
         assert_eq!(drawn, true, "{axis}");
+        assert_eq!(browser.eval("typeof window.broken"), "undefined");
+        assert_eq!(
+            browser.eval("document.querySelectorAll('img').length"),
+            0,
+            "{axis}"
+        );
         let figures = browser.eval("document.querySelectorAll('figure').length");
         assert_eq!(figures, 4, "{axis}");
     }
