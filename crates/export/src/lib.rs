@@ -1,7 +1,7 @@
 //! The figures of a run in the forms that other programs read. Pure: values in, bytes out; nothing
 //! here reads files, prints or knows the time.
 //!
-//! - [`tables`]: tidy tables of trials, flows, series and percentiles.
+//! - [`tables`]: tidy tables of trials, flows, series, percentiles and searches.
 //! - [`mod@format`]: such a table as CSV, JSON or Parquet.
 //! - [`openmetrics`]: figures as OpenMetrics text.
 //! - [`check`]: outcomes that a gate rests on, as JUnit XML and as annotations of GitHub.

@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_results::model::{Distribution, Results, Status, Trial};
+use pubgauge_results::model::{Axis, Distribution, Results, Status, Trial};
+use pubgauge_results::search::Search;
 
 /// The media type of the text.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -137,7 +138,63 @@ pub fn of_run(run: &str, results: &Results) -> String {
             }
         }
     }
+    searches(&mut text, run, results);
     text.finish()
+}
+
+/// A figure of a search, in the unit of its axis.
+type Limit = (&'static str, &'static str, fn(&Search) -> Option<f64>);
+
+const LIMITS: [Limit; 3] = [
+    (
+        "pubgauge_search_low",
+        "Lower end of the 95 % interval of the limit, in the unit of the axis.",
+        |s| s.low,
+    ),
+    (
+        "pubgauge_search_high",
+        "Upper end of the 95 % interval of the limit, in the unit of the axis.",
+        |s| s.high,
+    ),
+    (
+        "pubgauge_search_confirmed",
+        "The load that a long trial stayed within, in the unit of the axis.",
+        |s| s.confirmed,
+    ),
+];
+
+/// The limits that were found; no family in a run without searches.
+fn searches(text: &mut Text, run: &str, results: &Results) {
+    if results.searches.is_empty() {
+        return;
+    }
+    for (name, help, of) in LIMITS {
+        text.family(name, Kind::Gauge, "", help);
+        for (number, search) in results.searches.iter().enumerate() {
+            let number = number.to_string();
+            let axes = axes(&search.axes);
+            let labels = [
+                ("run", run),
+                ("study", &results.study.name),
+                ("system", &search.system),
+                ("workload", &search.workload),
+                ("settings", &search.settings),
+                ("axes", &axes),
+                ("search", &number),
+                ("axis", &search.axis),
+            ];
+            if let Some(value) = of(search) {
+                text.sample("", &labels, &[], value);
+            }
+        }
+    }
+}
+
+/// Values of axes as one label: `payload=64B, rate=5k/s`.
+pub(crate) fn axes(axes: &[Axis]) -> String {
+    let pairs = axes.iter();
+    let pairs: Vec<String> = pairs.map(|a| format!("{}={}", a.name, a.value)).collect();
+    pairs.join(", ")
 }
 
 fn summary(text: &mut Text, named: &Named, d: &Distribution) {
@@ -167,21 +224,27 @@ struct Named {
 
 impl Named {
     fn new(run: &str, results: &Results, trial: &Trial) -> Named {
-        let axes: Vec<String> = trial
-            .axes
-            .iter()
-            .map(|axis| format!("{}={}", axis.name, axis.value))
-            .collect();
+        // Trials of a search differ in load alone, and may repeat one.
+        let step = trial.search.into_iter().flat_map(|step| {
+            let load = step.load.map_or(String::new(), |load| load.to_string());
+            let number = step.search.to_string();
+            [
+                ("search", number),
+                ("load", load),
+                ("trial", trial.id.to_string()),
+            ]
+        });
+        let labels = [
+            ("run", run.to_owned()),
+            ("study", results.study.name.clone()),
+            ("system", trial.system.name.clone()),
+            ("workload", trial.workload.name.clone()),
+            ("settings", trial.settings_name.clone()),
+            ("axes", axes(&trial.axes)),
+            ("repeat", trial.repeat.to_string()),
+        ];
         Named {
-            labels: vec![
-                ("run", run.to_owned()),
-                ("study", results.study.name.clone()),
-                ("system", trial.system.name.clone()),
-                ("workload", trial.workload.name.clone()),
-                ("settings", trial.settings_name.clone()),
-                ("axes", axes.join(", ")),
-                ("repeat", trial.repeat.to_string()),
-            ],
+            labels: labels.into_iter().chain(step).collect(),
         }
     }
 

@@ -8,6 +8,7 @@ use pubgauge_results::model::{FlowFigures, Results, Second, Trial};
 use serde_json::Value;
 
 use crate::flat::Flat;
+use crate::openmetrics::axes;
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,15 +122,24 @@ impl Run<'_> {
             "workload.name",
             "repeat",
             "verdict",
+            "search",
         ]);
         let own = [
+            ("search", Kind::Integer),
+            ("search_purpose", Kind::Text),
+            ("search_load", Kind::Real),
             ("reasons", Kind::Text),
             ("errors", Kind::Text),
             ("lost_share", Kind::Real),
         ];
         let mut table = self.table("trials", own, &flat);
         for trial in &self.results.trials {
+            let step = trial.search;
             let own = [
+                step.map_or(Cell::None, |step| step.search.into()),
+                step.map_or(Cell::None, |step| word(step.purpose)),
+                step.and_then(|step| step.load)
+                    .map_or(Cell::None, Cell::real),
                 Cell::Text(trial.verdict.reasons.join("; ")),
                 Cell::Text(trial.errors.join("; ")),
                 share(trial.lost, trial.expected),
@@ -237,6 +247,63 @@ impl Run<'_> {
         Ok(table)
     }
 
+    /// A row for each search for a limit. Loads are in the unit of its `axis`: messages a second,
+    /// bytes, or a count.
+    pub fn searches(&self) -> Table {
+        let own = [
+            ("run", Kind::Text),
+            ("study", Kind::Text),
+            ("search", Kind::Integer),
+            ("system", Kind::Text),
+            ("settings", Kind::Text),
+            ("workload", Kind::Text),
+            ("axes", Kind::Text),
+            ("axis", Kind::Text),
+            ("low", Kind::Real),
+            ("high", Kind::Real),
+            ("confirmed", Kind::Real),
+            ("bound", Kind::Text),
+            ("gave_way", Kind::Text),
+            ("gave_way_figure", Kind::Real),
+            ("gave_way_unit", Kind::Text),
+            ("notes", Kind::Text),
+            ("trials", Kind::Integer),
+        ];
+        let column = |(name, kind): (&str, Kind)| Column {
+            name: name.to_owned(),
+            kind,
+        };
+        let real = |value: Option<f64>| value.map_or(Cell::None, Cell::real);
+        let rows = (0..).zip(&self.results.searches).map(|(number, search)| {
+            let way = search.gave_way.as_ref();
+            let row: [Cell; 17] = [
+                self.name.into(),
+                self.results.study.name.as_str().into(),
+                Cell::Integer(number),
+                search.system.as_str().into(),
+                search.settings.as_str().into(),
+                search.workload.as_str().into(),
+                Cell::Text(axes(&search.axes)),
+                search.axis.as_str().into(),
+                real(search.low),
+                real(search.high),
+                real(search.confirmed),
+                word(search.bound),
+                way.map_or(Cell::None, |way| way.what.as_str().into()),
+                real(way.map(|way| way.figure)),
+                way.map_or(Cell::None, |way| way.unit.as_str().into()),
+                Cell::Text(search.notes.join("; ")),
+                (search.trials.len() as u64).into(),
+            ];
+            row.to_vec()
+        });
+        Table {
+            name: "searches",
+            columns: own.into_iter().map(column).collect(),
+            rows: rows.collect(),
+        }
+    }
+
     /// An empty table: what tells trials apart, then `own`, then the columns of `flat`.
     fn table(
         &self,
@@ -320,6 +387,14 @@ const KEYS: [(&str, Kind); 10] = [
     ("repeat", Kind::Integer),
     ("verdict", Kind::Text),
 ];
+
+/// One of several words, as `results.json` writes it.
+fn word(of: impl serde::Serialize) -> Cell {
+    match serde_json::to_value(of) {
+        Ok(Value::String(word)) => Cell::Text(word),
+        _ => Cell::None,
+    }
+}
 
 fn share(part: u64, whole: u64) -> Cell {
     match whole {

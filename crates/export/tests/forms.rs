@@ -78,6 +78,97 @@ fn results() -> Results {
     }
 }
 
+/// The same with a search of two trials of one load.
+fn with_a_search() -> Results {
+    use pubgauge_results::search::*;
+
+    let mut results = results();
+    let loads = [
+        (2, Purpose::FlatOut, None),
+        (3, Purpose::Short, Some(40e3)),
+        (4, Purpose::Short, Some(40e3)),
+    ];
+    for (id, purpose, load) in loads {
+        results.trials.push(Trial {
+            search: Some(SearchStep {
+                search: 0,
+                purpose,
+                load,
+            }),
+            ..trial(id, "mosquitto", "64B", Status::Valid)
+        });
+    }
+    results.searches = vec![Search {
+        system: "mosquitto".into(),
+        settings: "default".into(),
+        workload: "fleet".into(),
+        axes: results.trials[0].axes.clone(),
+        axis: "rate".into(),
+        low: Some(39.5e3),
+        high: None,
+        confirmed: Some(39.5e3),
+        bound: Bound::Client,
+        gave_way: Some(GaveWay {
+            what: "client".into(),
+            figure: 0.97,
+            unit: "share of a core".into(),
+            words: "a client thread was busy".into(),
+        }),
+        notes: vec!["one".into(), "two".into()],
+        trials: Vec::new(),
+    }];
+    results
+}
+
+#[test]
+fn searches_are_columns_of_their_trials_and_a_table() {
+    let results = with_a_search();
+    let run = Run {
+        name: "night-1",
+        results: &results,
+    };
+    let trials = run.trials();
+    for column in ["search", "search_purpose", "search_load"] {
+        assert_eq!(*get(&trials, 0, column), Cell::None, "{column}");
+    }
+    assert_eq!(*get(&trials, 2, "search"), Cell::Integer(0));
+    assert_eq!(*get(&trials, 2, "search_purpose"), "flat-out".into());
+    assert_eq!(*get(&trials, 2, "search_load"), Cell::None);
+    assert_eq!(*get(&trials, 3, "search_purpose"), "short".into());
+    assert_eq!(*get(&trials, 3, "search_load"), Cell::Real(40e3));
+    let searches = run.searches();
+    assert_eq!(searches.rows.len(), 1);
+    assert_eq!(*get(&searches, 0, "axes"), "payload=64B".into());
+    assert_eq!(*get(&searches, 0, "low"), Cell::Real(39.5e3));
+    assert_eq!(*get(&searches, 0, "high"), Cell::None);
+    assert_eq!(*get(&searches, 0, "bound"), "client".into());
+    assert_eq!(*get(&searches, 0, "gave_way_figure"), Cell::Real(0.97));
+    assert_eq!(*get(&searches, 0, "notes"), "one; two".into());
+    for format in [Format::Csv, Format::Json, Format::Parquet] {
+        assert!(!written(format, &searches).is_empty());
+    }
+    let names =
+        |table: &Table| -> Vec<String> { table.columns.iter().map(|c| c.name.clone()).collect() };
+    let none = Run {
+        name: "none",
+        results: &self::results(),
+    };
+    assert_eq!(names(&none.searches()), names(&searches));
+}
+
+#[test]
+fn openmetrics_of_a_search_is_well_formed() {
+    let text = well_formed(&with_a_search());
+    for line in [
+        "workload=\"fleet\",settings=\"default\",axes=\"payload=64B\",search=\"0\",axis=\"rate\"} 39500",
+        "repeat=\"1\",search=\"0\",load=\"40000\",trial=\"4\"",
+        "# TYPE pubgauge_search_high gauge",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert!(!well_formed(&results()).contains("pubgauge_search"));
+}
+
 fn logs(_: u32, name: &str) -> Result<Vec<Interval>, ()> {
     let interval = |tag: &str| Interval {
         tag: Some(tag.into()),
@@ -268,10 +359,10 @@ fn a_run_without_trials_has_the_same_columns() {
     }
 }
 
-/// What the grammar of OpenMetrics 1.0 demands, as far as it shows line by line.
-#[test]
-fn openmetrics_is_well_formed() {
-    let text = openmetrics::of_run("night-1", &results());
+/// The text of a run, held against what the grammar of OpenMetrics 1.0 demands, as far as it shows
+/// line by line.
+fn well_formed(results: &Results) -> String {
+    let text = openmetrics::of_run("night-1", results);
     assert!(text.ends_with("\n# EOF\n") && !text.contains("\n\n"));
     let mut family = ("", "");
     let mut seen = Vec::new();
@@ -308,6 +399,12 @@ fn openmetrics_is_well_formed() {
             assert!(samples.insert((name, labels)), "{line}: twice");
         }
     }
+    text
+}
+
+#[test]
+fn openmetrics_is_well_formed() {
+    let text = well_formed(&results());
     for line in [
         "pubgauge_lost_deliveries_total{",
         "pubgauge_latency_seconds_count{",

@@ -92,6 +92,11 @@
     const step = [1, 2, 5, 10].map((s) => s * power).find((s) => s >= rough * 0.999);
     return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, i) => +(i * step).toPrecision(12));
   };
+  // The same of an axis that begins elsewhere.
+  const between = ({ low, high }, count) => {
+    const [, step] = ticks(high - low, count);
+    return step ? Array.from({ length: Math.ceil(high / step) + 1 }, (_, i) => +(i * step).toPrecision(12)).filter((v) => v >= low && v <= high) : [low];
+  };
   const logTicks = ({ low, high, from, to }) => {
     const decades = Math.log10(high / low), room = Math.abs(to - from) / decades;
     const steps = room > 110 ? [1, 2, 5] : room > 44 ? [1, 3] : [1], all = [];
@@ -441,7 +446,134 @@
     return s.root;
   }
 
-  const draw = { percentiles, ecdf, axis, throughput, series, times: cpu, bytes: memory };
+  // ---- searches for a limit ----------------------------------------------------------------
+  // What a trial told is a shape: filled disc, hollow triangle, square, cross.
+  const told = {
+    within: { words: "within", stroke: "var(--good)", fill: "var(--good)", d: (x, y, r) => `M${x - r},${y}a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0Z` },
+    beyond: { words: "beyond", stroke: "var(--bad)", fill: "var(--paper)", d: (x, y, r) => `M${x},${y - 1.25 * r}L${x + 1.2 * r},${y + 0.9 * r}L${x - 1.2 * r},${y + 0.9 * r}Z` },
+    client: { words: "client the limit", stroke: "var(--link)", fill: "var(--link)", d: (x, y, r) => `M${x - r},${y - r}h${2 * r}v${2 * r}h${-2 * r}Z` },
+    nothing: { words: "tells nothing", stroke: "var(--soft)", fill: "none", d: (x, y, r) => `M${x - r},${y - r}l${2 * r},${2 * r}M${x - r},${y + r}l${2 * r},${-2 * r}` },
+  };
+  const ring = (s, x, y, look) => s.add(el("circle", { cx: x, cy: y, r: 8.5, fill: "none", stroke: "var(--ink)", "stroke-width": 1.4, ...look }));
+  function mark(s, finding, x, y, { r = 4, title, purpose } = {}) {
+    const { stroke, fill, d } = told[finding];
+    s.add(el("path", { d: d(+x.toFixed(1), +y.toFixed(1), r), fill, stroke, "stroke-width": 1.8, "stroke-linejoin": "round", "data-finding": title ? finding : null }, title ? el("title", {}, title) : null));
+    if (purpose === "long") ring(s, x, y);
+    s.block(x - r - 2, y - r - 2, x + r + 2, y + r + 2);
+  }
+  // Keys of what is drawn, several in a line; gives back their height.
+  function keys(s, list, y) {
+    let x = 0, line = 0;
+    for (const [words, draw] of list) {
+      const wide = 26 + widthOf(words, 11);
+      if (x && x + wide > s.width) { x = 0; line++; }
+      draw(x + 10, y + line * 20 - 4);
+      s.text(x + 24, y + line * 20, words, { size: 11, fill: "var(--soft)" });
+      x += wide + 12;
+    }
+    return (line + 1) * 20;
+  }
+  const searchKeys = (s, rows, at, diagonal) => [
+    ...Object.keys(told).filter((f) => rows.some((d) => d.finding === f)).map((f) => [told[f].words, (x, y) => mark(s, f, x, y)]),
+    ...(rows.some((d) => d.purpose === "long") ? [["ringed: long", (x, y) => ring(s, x, y, { r: 7 })]] : []),
+    ...("low" in at || "high" in at ? [["low" in at && "high" in at ? "95 % interval" : "where the limit lies", (x, y) => band(s, x - 8, x + 8, y - 7, y + 7)]] : []),
+    ...("confirmed" in at ? [["confirmed", (x, y) => s.add(el("line", { x1: x, x2: x, y1: y - 8, y2: y + 8, stroke: "var(--ink)", "stroke-width": 2 }))]] : []),
+    ...(diagonal ? [["all that was offered", (x, y) => path(s, [[x - 9, y + 6], [x + 9, y - 6]], { stroke: "var(--soft)", dash: "4 3" }, 1.4)]] : []),
+  ];
+  // The interval of the limit; without an end it goes on to the edge of the plot.
+  function band(s, x1, x2, top, bottom, open = []) {
+    s.add(el("rect", { x: x1, y: top, width: Math.max(2, x2 - x1), height: bottom - top, fill: "var(--ink)", opacity: 0.1, "data-interval": "yes" }));
+    for (const x of [x1, x2].filter((_, i) => !open[i])) s.add(el("line", { x1: x, x2: x, y1: top, y2: bottom, stroke: "var(--soft)", "stroke-width": 1, "stroke-dasharray": "2 2" }));
+  }
+  function limits(s, x, at, top, bottom) {
+    const inside = (v) => x(Math.min(Math.max(v, x.low), x.high));
+    if ("low" in at || "high" in at) band(s, inside(at.low ?? x.low), inside(at.high ?? x.high), top, bottom, [!("low" in at), !("high" in at)]);
+    if ("confirmed" in at) s.add(el("line", { x1: inside(at.confirmed), x2: inside(at.confirmed), y1: top, y2: bottom, stroke: "var(--ink)", "stroke-width": 2, "data-confirmed": "yes" }));
+  }
+  // What is common to both figures: rows, unit of the load, scale of the loads, values of the limit.
+  function searched(figure, workload, of) {
+    const rows = objects(figure, workload), column = figure.columns.find((name) => name.startsWith("load")), unit = column.slice(5);
+    const at = Object.fromEntries(figure.lines.filter((l) => ["low", "high", "confirmed"].includes(l.of)).map((l) => [l.of, l.value]));
+    const value = of ?? column, loads = [...rows.map((d) => d[value]), ...Object.values(at)].filter((v) => v > 0);
+    const least = loads.length ? Math.min(...loads) : 0, far = max(loads) / least > 30;
+    const amount = unit === "bytes" ? (b) => (b < 1023.5 ? `${+b.toFixed(0)} B` : bytes(b)) : unit === "msgs_per_s" ? rate : scaled;
+    const about = (d, more) => `${d.purpose}${d[column] == null ? "" : ` ${amount(d[column])}`}: ${more}; ${told[d.finding].words}${d.verdict ? `, ${d.verdict}` : ""}`;
+    const scale = (from, to) => (far ? log(least / 1.4, max(loads) * 1.4, from, to) : linear(least * 0.9, loads.length ? max(loads) * 1.04 : 1, from, to));
+    // Most was measured near the limit: no axis begins at zero.
+    const marks = (axis, count) => (far ? logTicks(axis) : between(axis, count));
+    return { rows, column, unit, at, far, amount, about, scale, marks };
+  }
+
+  function limit(figure, workload, width) {
+    const { rows, column, unit, at, far, amount, about, scale, marks } = searched(figure, workload);
+    const achieved = figure.columns.find((name) => name.startsWith("achieved"));
+    const paced = rows.filter((d) => d[column] != null).sort((a, b) => a[column] - b[column]), flat = rows.filter((d) => d[column] == null);
+    const head = keys(sheet(width, 1), searchKeys(sheet(width, 1), rows, at, true), 0);
+    const left = 52, slot = flat.length ? 62 : 0, right = width - 14 - slot;
+    const top = head + 22, bottom = top + tall(Math.round(Math.max(200, Math.min(300, width * 0.55))), 170);
+    const s = sheet(width, bottom + 38);
+    keys(s, searchKeys(s, rows, at, true), 12);
+    const x = scale(left, right), most = Math.max(max(rows, (d) => d[achieved]), max(paced, (d) => d[column]));
+    const some = rows.map((d) => d[achieved]).filter((v) => v > 0);
+    const least = far ? Math.min(x.low, ...some) : Math.min(x.low, ...rows.map((d) => d[achieved] * 0.95));
+    const y = far ? log(least, most * 1.4, bottom, top) : linear(least, (most || 1) * 1.06, bottom, top);
+    const words = (v) => (unit === "bytes" ? amount(v) : brief(v));
+    const name = { msgs_per_s: "messages per second", bytes: "payload" }[unit] ?? unit;
+    s.text(0, top - 8, `achieved, ${name}`, { size: 11, fill: "var(--soft)" });
+    yAxis(s, y, marks(y, 4), words, left, right + slot);
+    xAxis(s, x, marks(x, (right - left) / 80), words, top, bottom, `load, ${name}`);
+    limits(s, x, at, top, bottom);
+    const end = Math.min(x.high, y.high), start = Math.max(x.low, y.low);
+    path(s, [[x(start), y(start)], [x(end), y(end)]], { stroke: "var(--soft)", dash: "4 3" }, 1.4);
+    const levels = unique(paced.map((d) => d[column])).map((load) => {
+      const alike = paced.filter((d) => d[column] === load);
+      return [x(load), y(alike.reduce((sum, d) => sum + d[achieved], 0) / alike.length)];
+    });
+    path(s, levels, { stroke: "var(--soft)" }, 1.2, { opacity: 0.7 });
+    const lasted = (d) => (d.measured_s == null ? "" : ` over ${+d.measured_s.toPrecision(3)} s`);
+    // Long ones on top, so that their rings are whole.
+    for (const d of [...paced].sort((a, b) => (a.purpose === "long") - (b.purpose === "long")))
+      mark(s, d.finding, x(d[column]), y(d[achieved]), { purpose: d.purpose, title: about(d, `${amount(d[achieved])} achieved${lasted(d)}`) });
+    if (flat.length) {
+      s.add(el("line", { x1: right + 8, x2: right + 8, y1: top, y2: bottom, stroke: "var(--soft)", "stroke-width": 1 }));
+      s.text(right + 8 + slot / 2, bottom + 15, "flat out", { anchor: "middle", size: 11, fill: "var(--soft)" });
+      for (const d of flat) mark(s, d.finding, right + 8 + slot / 2, y(d[achieved]), { title: about(d, `${amount(d[achieved])} achieved${lasted(d)}`) });
+    }
+    return s.root;
+  }
+
+  function latencyOverLoad(figure, workload, width) {
+    const share = figure.rows.some((row) => row[figure.columns.indexOf("load_share")] != null);
+    const { rows, column, unit, at, amount, about, scale, marks } = searched(figure, workload, share ? "load_share" : null);
+    const of = share ? "load_share" : column;
+    const list = (s) => [...searchKeys(s, rows, at, false), ["p50", (x, y) => s.add(el("circle", { cx: x, cy: y, r: 2.6, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 1.4 }))]];
+    const head = keys(sheet(width, 1), list(sheet(width, 1)), 0);
+    const left = 52, right = width - 14, top = head + 22, bottom = top + tall(Math.round(Math.max(200, Math.min(300, width * 0.55))), 170);
+    const s = sheet(width, bottom + 38);
+    keys(s, list(s), 12);
+    const values = rows.flatMap((d) => [d.p50_ns, d.p99_ns]).filter((v) => v > 0);
+    const asked = figure.lines.filter((l) => l.of.startsWith("latency_ns"));
+    const [low, high] = around([...values, ...asked.map((l) => l.value).filter((v) => v < max(values) * 30)]);
+    const x = scale(left, right), y = log(low, high, bottom, top);
+    s.text(0, top - 8, "latency: p99, and p50 below", { size: 11, fill: "var(--soft)" });
+    yAxis(s, y, logTicks(y), briefTime, left, right);
+    const words = share ? (v) => +(v * 100).toPrecision(3) + " %" : unit === "bytes" ? amount : brief;
+    xAxis(s, x, marks(x, (right - left) / 70), words, top, bottom, share ? "load, share of the limit" : "load");
+    limits(s, x, at, top, bottom);
+    for (const d of rows) {
+      if (d.p99_ns != null && d.p50_ns != null) s.add(el("line", { x1: x(d[of]), x2: x(d[of]), y1: y(d.p50_ns), y2: y(d.p99_ns), stroke: "var(--soft)", "stroke-width": 1, opacity: 0.5 }));
+      s.add(el("circle", { cx: x(d[of]), cy: y(d.p50_ns), r: 2.6, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 1.4 }, el("title", {}, about(d, `p50 ${time(d.p50_ns)}`))));
+      s.block(x(d[of]) - 4, y(d.p50_ns) - 4, x(d[of]) + 4, y(d.p50_ns) + 4);
+    }
+    for (const d of rows.filter((d) => d.p99_ns != null)) mark(s, d.finding, x(d[of]), y(d.p99_ns), { purpose: d.purpose, title: about(d, `p99 ${time(d.p99_ns)}`) });
+    for (const l of asked.filter((l) => l.value >= low && l.value <= high)) {
+      s.add(el("line", { x1: left, x2: right, y1: y(l.value), y2: y(l.value), stroke: "var(--bad)", "stroke-width": 1.5, "stroke-dasharray": "6 4" }));
+      s.label(l.label, [[left + 6, y(l.value) - 6, "start"], [left + 6, y(l.value) + 14, "start"]], { size: 11, fill: "var(--bad)" });
+    }
+    return s.root;
+  }
+
+  const draw = { percentiles, ecdf, axis, throughput, series, times: cpu, bytes: memory, limit, "latency-over-load": latencyOverLoad };
 
   function render(element, fixed) {
     const { figure, workload } = figures.get(element.id);

@@ -126,14 +126,7 @@ pub(crate) fn default_words(results: &Results) -> &'static str {
 pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> WorkloadAnswer {
     let specs = &results.study.criterion_specs;
     let rows = workload.cells.iter().map(|cell| row(cell, specs)).collect();
-    let demands = demands(specs, workload);
-    let by_default = workload
-        .cells
-        .iter()
-        .any(|cell| defaulted(cell.trials[0], specs));
-    let others = ["nothing lost", "no growing queue"].map(str::to_owned);
-    let others = others.into_iter().filter(|_| by_default);
-    let asked = others.chain(demands.iter().map(demand)).collect();
+    let (asked, by_default) = asked(results, workload);
     let wins = (0..workload.points.len()).flat_map(|point| {
         let cells: Vec<&Cell<'_>> = workload.at(point).collect();
         let at = workload.points[point].label.clone();
@@ -158,6 +151,20 @@ pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> Workloa
         rows,
         wins: wins.collect(),
     }
+}
+
+/// What is asked of a workload in words, and whether pubgauge's default is, at least for some rows.
+pub(crate) fn asked(results: &Results, workload: &Workload<'_>) -> (Vec<String>, bool) {
+    let specs = &results.study.criterion_specs;
+    let demands = demands(specs, workload);
+    let by_default = workload
+        .cells
+        .iter()
+        .any(|cell| defaulted(cell.trials[0], specs));
+    let others = ["nothing lost", "no growing queue"].map(str::to_owned);
+    let others = others.into_iter().filter(|_| by_default);
+    let asked = others.chain(demands.iter().map(demand)).collect();
+    (asked, by_default)
 }
 
 /// What is asked of a workload: the study's criteria that bear on it, and pubgauge's default where

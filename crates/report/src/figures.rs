@@ -13,6 +13,7 @@ use crate::units;
 use crate::wins::per_message;
 
 mod latency;
+pub(crate) mod searches;
 mod series;
 
 /// Label of the machine's own noise in figures of latency.
@@ -59,9 +60,14 @@ pub enum Kind {
     Times,
     /// Stacked bars of bytes.
     Bytes,
+    /// What was achieved of each load of a search, with the limit.
+    Limit,
+    /// Latency of each load of a search on a log axis.
+    LatencyOverLoad,
 }
 
-/// Something asked of a figure.
+/// Something asked of a figure; of a search, an end of the limit's interval (`low`, `high`) or the
+/// `confirmed` load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// The figure by its name in `results.json`: `latency_ns.p99`.

@@ -19,6 +19,7 @@ pub mod compare;
 pub mod figures;
 pub mod naming;
 mod page;
+mod searches;
 pub mod stats;
 pub mod summary;
 mod table;
@@ -45,8 +46,16 @@ pub type Logs = BTreeMap<u32, Vec<Interval>>;
 /// A workload in one line: its name, devices, topics, sizes, arrivals, and what was asked of all
 /// systems alike: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
 fn workload_words(workload: &Workload<'_>) -> String {
+    words_without(workload, "")
+}
+
+/// The same without the value of what was searched for: `rate`, `publishers`, ...; empty for none.
+fn words_without(workload: &Workload<'_>, sought: &str) -> String {
     let cells = &workload.cells;
-    let same = |of: fn(&Trial) -> String| {
+    let same = |axis: &str, of: fn(&Trial) -> String| {
+        if !axis.is_empty() && axis == sought {
+            return "?".to_owned();
+        }
         let mut all: Vec<String> = Vec::new();
         for word in cells.iter().map(|cell| of(cell.trials[0])) {
             if !all.contains(&word) {
@@ -58,20 +67,26 @@ fn workload_words(workload: &Workload<'_>) -> String {
     let mut words = vec![
         format!(
             "{} -> {}",
-            same(|t| t.workload.publishers.to_string()),
-            same(|t| t.workload.subscribers.to_string())
+            same("publishers", |t| t.workload.publishers.to_string()),
+            same("subscribers", |t| t.workload.subscribers.to_string())
         ),
         format!(
             "{} topic{}",
-            same(|t| t.workload.topics.to_string()),
+            same("topics", |t| t.workload.topics.to_string()),
             if cells[0].trials[0].workload.topics == 1 {
                 ""
             } else {
                 "s"
             }
         ),
-        same(|t| t.workload.payload.clone()),
-        same(|t| t.workload.arrivals.clone()),
+        match sought {
+            "payload" => "? B".to_owned(),
+            _ => same("", |t| t.workload.payload.clone()),
+        },
+        match sought {
+            "rate" => "? msg/s".to_owned(),
+            _ => same("", |t| t.workload.arrivals.clone()),
+        },
     ];
     words.extend(settings_words(workload));
     format!("{} ({})", workload.name, words.join(", "))

@@ -8,12 +8,14 @@ use serde_json::json;
 use crate::Logs;
 use crate::answers::{self, WorkloadAnswer};
 use crate::figures::{self, Figure};
-use crate::summary::Summary;
+use crate::searches::Sought;
+use crate::summary::{Summary, Workload};
 use crate::words;
 
 mod answer;
 mod facts;
 mod matrix;
+mod searches;
 mod trials;
 mod workload;
 
@@ -28,16 +30,23 @@ struct Page<'a> {
     answers: Vec<WorkloadAnswer>,
     /// Of each workload.
     figures: Vec<Vec<Figure>>,
+    /// Searches for a limit.
+    searches: Vec<Sought<'a>>,
+    /// The trials of each search.
+    searched: Vec<Workload<'a>>,
+    /// Of each search.
+    search_figures: Vec<Vec<Figure>>,
 }
 
 impl Page<'_> {
+    /// What was measured: the workloads that are compared, and the trials of each search.
+    fn measured(&self) -> impl Iterator<Item = &Workload<'_>> {
+        self.summary.workloads.iter().chain(&self.searched)
+    }
+
     /// Whether the reference broker ran.
     fn reference(&self) -> bool {
-        let mut cells = self
-            .summary
-            .workloads
-            .iter()
-            .flat_map(|workload| &workload.cells);
+        let mut cells = self.measured().flat_map(|workload| &workload.cells);
         cells.any(|cell| cell.reference)
     }
 }
@@ -47,8 +56,14 @@ impl Page<'_> {
 pub fn page(results: &Results, logs: &Logs) -> String {
     let summary = Summary::of(results);
     let each = || summary.workloads.iter().enumerate();
+    let searches = crate::searches::of(results, &summary);
     let page = Page {
         results,
+        searched: searches.iter().map(Sought::workload).collect(),
+        search_figures: (searches.iter())
+            .map(|sought| figures::searches::of_search(results, sought))
+            .collect(),
+        searches,
         answers: each()
             .map(|(_, w)| answers::of_workload(results, w))
             .collect(),
@@ -64,13 +79,16 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     contents(&mut out, &page);
     facts::doubts(&mut out, &page);
     facts::criteria(&mut out, results);
+    for sought in &page.searches {
+        searches::section(&mut out, &page, sought);
+    }
     for at in 0..page.summary.workloads.len() {
         workload::section(&mut out, &page, at);
     }
-    facts::settings(&mut out, &page.summary);
+    facts::settings(&mut out, &page);
     facts::unsupported(&mut out, results);
     matrix::section(&mut out, results);
-    trials::section(&mut out, &page.summary);
+    trials::section(&mut out, &page);
     facts::machine(&mut out, results);
     facts::reading(&mut out, &page);
     out.push_str("</main>\n");
@@ -135,6 +153,10 @@ fn contents(out: &mut String, page: &Page<'_>) {
     };
     add(true, "validity", "What is not valid");
     add(!results.study.criteria.is_empty(), "criteria", "Criteria");
+    for sought in &page.searches {
+        let words = format!("How far: {}", sought.label);
+        add(true, &format!("s{}", sought.number + 1), &words);
+    }
     for (at, workload) in page.summary.workloads.iter().enumerate() {
         add(true, &format!("w{}", at + 1), &workload.name);
     }
@@ -214,7 +236,19 @@ fn data(out: &mut String, page: &Page<'_>) {
             let cells: Vec<_> = cells.collect();
             json!({ "flatOut": workload.flat_out, "cells": cells, "figures": figures })
         });
-    let workloads: Vec<_> = workloads.collect();
+    // A search is drawn as a workload of one row.
+    let searches = page.searches.iter().zip(&page.search_figures);
+    let searches = searches.map(|(sought, figures)| {
+        let cell = json!({
+            "label": sought.label,
+            "row": sought.label,
+            "point": 0,
+            "colour": sought.system_index,
+            "reference": sought.reference,
+        });
+        json!({ "flatOut": false, "cells": [cell], "figures": figures })
+    });
+    let workloads: Vec<_> = workloads.chain(searches).collect();
     let text = serde_json::to_string(&json!({ "workloads": workloads, "noise": figures::NOISE }))
         .expect("figures are plain data");
     out.push_str("<script type=\"application/json\" id=\"data\">");

@@ -6,6 +6,7 @@ use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
 use crate::naming::{self, Point};
+use crate::searches;
 use crate::stats::Estimate;
 use crate::wins::Metric;
 
@@ -67,7 +68,8 @@ pub struct Cell<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Groups the trials of a run.
+    /// Groups the trials of a run, those of searches left out: they differ in load, so that they are no
+    /// repeats of a cell, and the search stands for them.
     pub fn of(results: &'a Results) -> Summary<'a> {
         let names = results.trials.iter().map(|t| t.system.name.clone());
         // By name: the random order of trials must not give each run colours of its own.
@@ -75,7 +77,8 @@ impl<'a> Summary<'a> {
         systems.sort_by_key(|name| (is_reference(name), name.clone()));
         systems.dedup();
         let mut workloads: Vec<Workload<'a>> = Vec::new();
-        for trial in &results.trials {
+        let compared = results.trials.iter();
+        for trial in compared.filter(|trial| !searches::has(results, trial)) {
             let system_index = systems.iter().position(|name| *name == trial.system.name);
             let at = workloads.iter().position(|w| w.name == trial.workload.name);
             let at = at.unwrap_or_else(|| {
@@ -94,14 +97,8 @@ impl<'a> Summary<'a> {
             {
                 Some(cell) => cell.trials.push(trial),
                 None => cells.push(Cell {
-                    id: trial.cell.clone(),
-                    label: String::new(),
-                    row: String::new(),
-                    point: 0,
-                    system: trial.system.name.clone(),
                     system_index: system_index.unwrap_or_default(),
-                    reference: is_reference(&trial.system.name),
-                    trials: vec![trial],
+                    ..Cell::alone(trial)
                 }),
             }
         }
@@ -113,13 +110,33 @@ impl<'a> Summary<'a> {
         }
         Summary { workloads, systems }
     }
+
+    /// The place of a system in [`Summary::systems`].
+    pub(crate) fn place(&self, system: &str) -> usize {
+        let place = self.systems.iter().position(|name| name == system);
+        place.unwrap_or_default()
+    }
 }
 
-fn is_reference(system: &str) -> bool {
+pub(crate) fn is_reference(system: &str) -> bool {
     REFERENCE_NAMES.contains(&system)
 }
 
 impl<'a> Cell<'a> {
+    /// The cell of a single trial that is compared with no other, without a name.
+    pub(crate) fn alone(trial: &'a Trial) -> Cell<'a> {
+        Cell {
+            id: trial.cell.clone(),
+            label: String::new(),
+            row: String::new(),
+            point: 0,
+            system: trial.system.name.clone(),
+            system_index: 0,
+            reference: is_reference(&trial.system.name),
+            trials: vec![trial],
+        }
+    }
+
     /// Whether it has flat-out traffic: a grid over the rate may have both.
     pub fn flat_out(&self) -> bool {
         self.trials[0].workload.flat_out

@@ -11,6 +11,8 @@ use crate::columns::{Column, columns};
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
 
+mod searches;
+
 /// Narrowest table that can be made.
 pub const MINIMUM_WIDTH: usize = 72;
 
@@ -44,7 +46,8 @@ pub fn table(results: &Results, width: usize) -> String {
     let width = width.max(MINIMUM_WIDTH);
     let summary = Summary::of(results);
     let mut out = String::new();
-    if summary.workloads.is_empty() {
+    searches::section(&mut out, results, &summary, width);
+    if summary.workloads.is_empty() && results.searches.is_empty() {
         out.push_str("No trial has been measured.\n");
     }
     for workload in &summary.workloads {

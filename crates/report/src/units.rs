@@ -42,6 +42,17 @@ pub fn count(count: u64) -> String {
     }
 }
 
+/// A number in at most three digits: `820`, `41.2k`, `96k`, `1.23M`.
+pub fn brief(value: f64) -> String {
+    let text = scaled(value);
+    let (number, thousands) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = match number.contains('.') && !number.contains('e') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    };
+    format!("{number}{thousands}")
+}
+
 fn scaled(value: f64) -> String {
     match value {
         v if v < 999.5 && v.fract() == 0.0 => format!("{v:.0}"),
@@ -174,6 +185,19 @@ mod tests {
         ];
         for (per_s, text) in rates {
             assert_eq!(rate(per_s), text);
+        }
+        let briefs = [
+            (0.0, "0"),
+            (1.0, "1"),
+            (820.0, "820"),
+            (41_234.0, "41.2k"),
+            (96_000.0, "96k"),
+            (1_234_567.0, "1.23M"),
+            (2.5, "2.5"),
+            (0.001, "1.0e-3"),
+        ];
+        for (number, text) in briefs {
+            assert_eq!(brief(number), text);
         }
         assert_eq!(count(99_999), "99999");
         assert_eq!(count(1_000_001), "1.00 M");

@@ -3,7 +3,7 @@
 mod chromium;
 mod sample;
 
-use chromium::Browser;
+use chromium::{Browser, SAVED, saved};
 use pubgauge_report::figures::{self, Figure, Value as Entry};
 use pubgauge_report::summary::Summary;
 use pubgauge_report::{Logs, page};
@@ -15,22 +15,6 @@ fn figures_of(results: &Results, logs: &Logs) -> Vec<Figure> {
     (0..summary.workloads.len())
         .flat_map(|at| figures::of_workload(results, &summary.workloads[at], at, logs))
         .collect()
-}
-
-/// Clicks a figure's button and gives back the file that it saves.
-const SAVED: &str = "
-    window.saved = (id, kind) => new Promise((resolve, reject) => {
-        const button = document.querySelector(`#${id} button[data-save=${kind}]`);
-        const original = URL.createObjectURL;
-        URL.createObjectURL = (blob) => { URL.createObjectURL = original; blob.text().then(resolve, reject); return original.call(URL, blob); };
-        HTMLAnchorElement.prototype.click = function () { window.savedName = this.download; };
-        button.click();
-    }); true";
-
-fn saved(browser: &mut Browser, id: &str, kind: &str) -> String {
-    let text = browser.eval(&format!("saved({id:?}, {kind:?})"));
-    assert_eq!(browser.eval("savedName"), json!(format!("{id}.{kind}")));
-    text.as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn samples() -> Vec<(&'static str, (Results, Logs))> {
         ("bounds", bounds),
         ("long", long),
         ("nobody", nobody_listens()),
+        ("searches", sample::searches::run()),
     ]
 }
 
@@ -223,7 +224,11 @@ fn the_answer_is_within_the_first_screen() {
 #[test]
 fn axe_finds_nothing() {
     let mut browser = Browser::start();
-    for (name, (results, logs)) in [("run", sample::run(2)), ("grid", sample::grid(2))] {
+    for (name, (results, logs)) in [
+        ("run", sample::run(2)),
+        ("grid", sample::grid(2)),
+        ("searches", sample::searches::run()),
+    ] {
         for (width, phone, scheme) in [
             (1400, false, "light"),
             (1400, false, "dark"),

@@ -28,6 +28,103 @@ fn five_repeats() {
 }
 
 #[test]
+fn searches_stand_before_what_is_compared() {
+    let (results, _) = sample::searches::run();
+    insta::assert_snapshot!(table(&results, 80));
+    // Beside trials of a plan, whose part of the table stays as it is.
+    let (mut both, _) = sample::run(1);
+    let alone = table(&both, 80);
+    let first = both.trials.len() as u32;
+    both.trials
+        .extend(results.trials.into_iter().map(|mut trial| {
+            trial.id += first;
+            trial
+        }));
+    both.searches = results.searches;
+    for step in both
+        .searches
+        .iter_mut()
+        .flat_map(|search| &mut search.trials)
+    {
+        step.id += first;
+    }
+    let text = table(&both, 80);
+    assert!(text.ends_with(&alone), "{text}");
+    assert!(text.starts_with("meters (100 -> 1,"), "{text}");
+}
+
+/// A search that was not told of, as after a crash, hides none of its trials.
+#[test]
+fn trials_without_their_search_are_rows() {
+    let (mut results, _) = sample::searches::run();
+    results.searches.clear();
+    let text = table(&results, 80);
+    assert!(text.contains("Does it carry this load?"), "{text}");
+}
+
+#[test]
+fn searches_fit_at_every_width() {
+    let (mut results, _) = sample::searches::run();
+    for search in &mut results.searches {
+        search.system.insert_str(0, "a-name-that-is-rather-long-");
+        search.settings = "settings that are of several words".into();
+    }
+    results.searches[0].settings = "fast".into();
+    for width in [72, 80, 100, 120] {
+        let text = table(&results, width);
+        let wide = text.lines().filter(|line| line.chars().count() > width);
+        assert_eq!(wide.count(), 0, "{width}: {text}");
+        for words in ["gave way", "at 90 %", "207k", "rather-long-"] {
+            assert!(text.contains(words), "{width}: {words}: {text}");
+        }
+    }
+}
+
+/// A search is named by what differs, as a row is; each workload has a table of its own.
+#[test]
+fn searches_are_named_by_what_differs() {
+    let (mut results, _) = sample::searches::run();
+    results.searches.truncate(1);
+    let mut more = |change: &dyn Fn(&mut pubgauge_results::search::Search)| {
+        let mut search = results.searches[0].clone();
+        change(&mut search);
+        results.searches.push(search);
+    };
+    more(&|search| search.workload = "commands".into());
+    more(&|search| {
+        search.axes = vec![pubgauge_results::Axis {
+            name: "settings.reliability".into(),
+            value: "at-least-once".into(),
+        }];
+    });
+    more(&|search| search.axis = "publishers".into());
+    let text = table(&results, 120);
+    // Of meters, of commands, and of the other axis.
+    let rows = text.lines().filter_map(|line| line.split_once("207"));
+    let names: Vec<&str> = rows.map(|(name, _)| name.trim()).collect();
+    let reliable = "reliability = at-least-once";
+    assert_eq!(names, ["mosquitto", reliable, "mosquitto", "mosquitto"]);
+    assert_eq!(text.matches("How far does it go?").count(), 3, "{text}");
+    assert!(text.contains("meters (? -> 1, 100 topics, 64 B,"), "{text}");
+}
+
+#[test]
+fn loads_have_the_unit_of_what_was_searched_for() {
+    for (axis, limit) in [
+        ("payload", "202 KiB to 212 KiB"),
+        ("publishers", "207 k to 217 k publishers"),
+        ("topics", "207 k to 217 k topics"),
+    ] {
+        let (mut results, _) = sample::searches::run();
+        results.searches[0].axis = axis.into();
+        results.searches[0].bound = pubgauge_results::search::Bound::Budget;
+        let text = table(&results, 120);
+        let limit = format!("{limit} (budget)");
+        assert!(text.contains(&limit), "{limit}: {text}");
+    }
+}
+
+#[test]
 fn nothing_measured_says_so() {
     let (mut results, _) = sample::run(1);
     results.trials.clear();

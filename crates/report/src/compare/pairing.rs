@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use pubgauge_results::{Results, Trial};
 
+use crate::searches;
+
 /// What to take from a run for one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
@@ -119,9 +121,20 @@ pub fn pair<'a>(
     workload: Option<&str>,
 ) -> Result<Pairing<'a>, Nothing> {
     const SIDES: [&str; 2] = ["A", "B"];
+    // Trials of a search differ in load: they are no repeats of a cell.
+    let searched = SIDES.into_iter().zip(runs).filter_map(|(side, run)| {
+        let of_searches = run.trials.iter().filter(|t| searches::has(run, t)).count();
+        let words = format!("{side}: {of_searches} trials of searches for a limit");
+        (of_searches > 0).then_some(words)
+    });
+    let searched: Vec<String> = searched.collect();
     let mut sides: Vec<Vec<&Trial>> = Vec::new();
     for ((side, run), choice) in SIDES.into_iter().zip(runs).zip(choices) {
-        let all: Vec<&Trial> = run.trials.iter().collect();
+        let compared = |trial: &&Trial| !searches::has(run, trial);
+        let all: Vec<&Trial> = run.trials.iter().filter(compared).collect();
+        if all.is_empty() && !searched.is_empty() {
+            return Err(Nothing::NoPair { why: searched });
+        }
         let chosen = narrowed(side, "system", all, choice.system.as_deref(), system)?;
         let chosen = narrowed(
             side,
@@ -170,7 +183,7 @@ pub fn pair<'a>(
     ];
     let mut pairing = Pairing {
         pairs: Vec::new(),
-        not_compared: Vec::new(),
+        not_compared: searched,
         remarks: remarks(runs, &systems, &sides),
     };
     for (key, a) in &cells[0] {

@@ -412,6 +412,46 @@ fn cells_find_their_partners() {
     assert!(error.to_string().contains("--systems a,b"), "{error}");
 }
 
+/// Trials of a search differ in load: they are no repeats of a cell.
+#[test]
+fn trials_of_searches_are_not_compared() {
+    use pubgauge_results::search::{Bound, Purpose, Search, SearchStep};
+
+    let mut both = run(1, 2, QUIET, QUIET);
+    let [a, b] = [of_system("a"), of_system("b")];
+    for trial in both.trials.iter_mut().filter(|t| t.repeat == 2) {
+        trial.search = Some(SearchStep {
+            search: 0,
+            purpose: Purpose::Short,
+            load: Some(1.0),
+        });
+    }
+    let repeats = |r: &Results| pair([r, r], [&a, &b], None).unwrap().pairs[0].a.len();
+    assert_eq!(repeats(&both), 2, "the run tells of no search");
+    both.searches = vec![Search {
+        system: "a".into(),
+        settings: String::new(),
+        workload: "w".into(),
+        axes: Vec::new(),
+        axis: "rate".into(),
+        low: None,
+        high: None,
+        confirmed: None,
+        bound: Bound::System,
+        gave_way: None,
+        notes: Vec::new(),
+        trials: Vec::new(),
+    }];
+    assert_eq!(repeats(&both), 1);
+    both.trials.retain(|trial| trial.search.is_some());
+    let error = pair([&both, &both.clone()], [&a, &b], None).unwrap_err();
+    let words = error.to_string();
+    assert!(
+        words.contains("A: 2 trials of searches for a limit"),
+        "{words}"
+    );
+}
+
 #[test]
 fn repeats_in_turns_are_pairs_and_others_are_not() {
     let mut both = run(1, 3, QUIET, QUIET);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pubgauge_results::Results;
 
-use super::{END_TABLE, Page, begin_table, escape};
+use super::{END_TABLE, Page, begin_table, escape, searches};
 use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::summary::Workload;
 use crate::{units, words};
@@ -22,8 +22,15 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
         true => "Does it carry your load?",
         false => "How much does it carry?",
     };
-    let _ = writeln!(out, "<section id=\"answer\"><h2>{question}</h2>");
-    if page.answers.is_empty() {
+    out.push_str("<section id=\"answer\">");
+    if !page.searches.is_empty() {
+        out.push_str("<h2>How far does it go?</h2>\n");
+        searches::overview(out, page);
+    }
+    if page.searches.is_empty() || !page.answers.is_empty() {
+        let _ = writeln!(out, "<h2>{question}</h2>");
+    }
+    if page.searches.is_empty() && page.answers.is_empty() {
         out.push_str("<p>No trial has been measured.</p>");
     }
     if in_one_list(page) {
@@ -67,14 +74,24 @@ pub(super) fn wins_on_top(page: &Page<'_>) -> bool {
 
 /// What is asked, of which workloads.
 pub(super) fn demands(out: &mut String, results: &Results, answer: &WorkloadAnswer, of: &str) {
+    asked(out, results, (&answer.asked, answer.by_default), of);
+}
+
+/// The same of demands in words, and whether pubgauge's default is among them.
+pub(super) fn asked(
+    out: &mut String,
+    results: &Results,
+    (asked, by_default): (&[String], bool),
+    of: &str,
+) {
     let of = match of {
         "" => String::new(),
         of => format!(" of {}", escape(of)),
     };
-    let asked = escape(&answer.asked.join(" · "))
+    let asked = escape(&asked.join(" · "))
         .replace("&lt;=", "≤")
         .replace("&gt;=", "≥");
-    let _ = match (&asked[..], answer.by_default) {
+    let _ = match (&asked[..], by_default) {
         ("", _) => writeln!(
             out,
             "<p class=\"where\">Asked{of}: nothing; flat out shows how much is carried.</p>"

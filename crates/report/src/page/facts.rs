@@ -3,23 +3,30 @@
 use std::fmt::Write as _;
 
 use pubgauge_driver::Mapping;
-use pubgauge_results::{Results, Status};
+use pubgauge_results::{Results, Status, Trial};
 
 use super::{END_TABLE, Page, badge, begin_table, escape, system_of};
 use crate::answers::Carries;
 use crate::columns::columns;
-use crate::summary::Summary;
-use crate::{units, words};
+use crate::{searches, units, words};
 
 /// Groups of doubtful repeats up to which they stand open.
 const OPEN_DOUBTS: usize = 6;
 
 /// What is not valid, and why.
 pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
-    let trials = &page.results.trials;
-    let valid = trials.iter().filter(|t| t.verdict.status == Status::Valid);
-    let (valid, all) = (valid.count(), trials.len());
+    let compared = |t: &&Trial| !searches::has(page.results, t);
+    let trials = || page.results.trials.iter().filter(compared);
+    let valid = trials().filter(|t| t.verdict.status == Status::Valid);
+    let (valid, all) = (valid.count(), trials().count());
     out.push_str("<section id=\"validity\"><h2>What is not valid, and why</h2>\n");
+    if !page.searches.is_empty() {
+        out.push_str("<p>Trials of a search are not counted here: what each told stands with the search.</p>\n");
+    }
+    if all == 0 && !page.searches.is_empty() {
+        out.push_str("</section>\n");
+        return;
+    }
     if valid == all {
         let _ = writeln!(out, "<p>All {all} trials are valid.</p></section>");
         return;
@@ -98,14 +105,10 @@ fn plain(head: &str) -> (&str, &str) {
 }
 
 /// What was asked for and what it became, folded: one table for each system and settings.
-pub(super) fn settings(out: &mut String, summary: &Summary<'_>) {
+pub(super) fn settings(out: &mut String, page: &Page<'_>) {
     out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
     let mut shown: Vec<(String, &Vec<Mapping>)> = Vec::new();
-    for cell in summary
-        .workloads
-        .iter()
-        .flat_map(|workload| &workload.cells)
-    {
+    for cell in page.measured().flat_map(|workload| &workload.cells) {
         let trial = cell.trials[0];
         let mut name = system_of(trial);
         if !["", "default"].contains(&trial.settings_name.as_str()) {
@@ -229,9 +232,13 @@ pub(super) fn reading(out: &mut String, page: &Page<'_>) {
     let trials = &page.results.trials;
     let verdicts = verdicts.filter(|status| trials.iter().any(|t| t.verdict.status == *status));
     let verdicts = verdicts.map(|status| (status.word(), words::verdict(status)));
-    let workloads = &page.summary.workloads;
-    let shown: Vec<&str> = workloads
-        .iter()
+    let told = searches::FINDINGS.into_iter().filter(|(finding, _, _)| {
+        let mut steps = page.searches.iter().flat_map(|sought| &sought.tried);
+        steps.any(|tried| tried.step.finding == *finding)
+    });
+    let told = told.map(|(_, word, meaning)| (word, meaning));
+    let shown: Vec<&str> = page
+        .measured()
         .flat_map(columns)
         .map(|column| column.name)
         .collect();
@@ -249,7 +256,11 @@ pub(super) fn reading(out: &mut String, page: &Page<'_>) {
     );
     list(
         out,
-        answers.chain(verdicts).chain(figures).chain([interval]),
+        answers
+            .chain(told)
+            .chain(verdicts)
+            .chain(figures)
+            .chain([interval]),
     );
     out.push_str("</section>\n");
 }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use pubgauge_results::model::Broker;
 use pubgauge_results::{Distribution, FlowFigures, Trial};
 
-use super::{END_TABLE, badge, begin_table, escape, system_of};
-use crate::summary::{Cell, Summary, Workload};
+use super::{END_TABLE, Page, badge, begin_table, escape, system_of};
+use crate::summary::{Cell, Workload};
 use crate::units;
 
 type Column<T> = (&'static str, fn(&T) -> String);
@@ -133,9 +133,9 @@ fn share(running: f64, waiting: f64) -> String {
 }
 
 /// Writes the section.
-pub(super) fn section(out: &mut String, summary: &Summary<'_>) {
+pub(super) fn section(out: &mut String, page: &Page<'_>) {
     out.push_str("<section id=\"trials\"><h2>Every trial</h2>\n");
-    for workload in &summary.workloads {
+    for workload in page.measured() {
         let name = &workload.name;
         let _ = writeln!(
             out,

@@ -139,7 +139,7 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
     );
 }
 
-fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool) {
+pub(super) fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool) {
     let (id, title) = (&figure.id, escape(&figure.title));
     let class = match (figure.wide, figure.kind) {
         (true, _) => " class=\"wide\"",

@@ -271,3 +271,20 @@ fn decode(base64: &str) -> Vec<u8> {
     }
     out
 }
+
+/// Clicks a figure's button and gives back the file that it saves.
+pub const SAVED: &str = "
+    window.saved = (id, kind) => new Promise((resolve, reject) => {
+        const button = document.querySelector(`#${id} button[data-save=${kind}]`);
+        const original = URL.createObjectURL;
+        URL.createObjectURL = (blob) => { URL.createObjectURL = original; blob.text().then(resolve, reject); return original.call(URL, blob); };
+        HTMLAnchorElement.prototype.click = function () { window.savedName = this.download; };
+        button.click();
+    }); true";
+
+/// The file that a button of a figure saves, once [`SAVED`] has run.
+pub fn saved(browser: &mut Browser, id: &str, kind: &str) -> String {
+    let text = browser.eval(&format!("saved({id:?}, {kind:?})"));
+    assert_eq!(browser.eval("savedName"), json!(format!("{id}.{kind}")));
+    text.as_str().unwrap().to_owned()
+}

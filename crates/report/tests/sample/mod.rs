@@ -13,6 +13,8 @@ use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_results::verdict::judge;
 use pubgauge_results::*;
 
+pub mod searches;
+
 /// A small generator of our own, so that the sample never changes with a library.
 pub struct Draws(u64);
 

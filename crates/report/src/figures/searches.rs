@@ -1,0 +1,140 @@
+//! A search for a limit: what was achieved of each load, and what latency it had.
+
+use pubgauge_results::Results;
+
+use super::{Figure, Kind, Line, Value, lines, lines_of};
+use crate::searches::{Sought, Tried, finding, purpose};
+
+/// The figures of a search, those without rows left out.
+pub(crate) fn of_search(results: &Results, sought: &Sought<'_>) -> Vec<Figure> {
+    let id = |kind: &str| format!("s{}-{kind}", sought.number + 1);
+    let mut figures = vec![
+        achieved(sought, id("achieved")),
+        latency(results, sought, id("latency")),
+    ];
+    figures.retain(|figure| !figure.rows.is_empty());
+    figures
+}
+
+/// Columns of load and of what was achieved of it, in the unit of what was varied.
+fn columns(axis: &str) -> [&'static str; 2] {
+    match axis {
+        "rate" => ["load_msgs_per_s", "achieved_msgs_per_s"],
+        "payload" => ["load_bytes", "achieved_bytes"],
+        "publishers" => ["load_publishers", "achieved_publishers"],
+        "subscribers" => ["load_subscribers", "achieved_subscribers"],
+        "topics" => ["load_topics", "achieved_topics"],
+        _ => ["load", "achieved"],
+    }
+}
+
+/// The columns that the rows of both figures begin with.
+const HEAD: [&str; 5] = ["row", "verdict", "trial", "purpose", "finding"];
+
+fn row(
+    sought: &Sought<'_>,
+    tried: &Tried<'_>,
+    figures: impl IntoIterator<Item = Value>,
+) -> Vec<Value> {
+    let verdict = tried.trial.map(|trial| trial.verdict.status.word());
+    let head = [
+        sought.label.as_str().into(),
+        verdict.map_or(Value::None, Value::from),
+        u64::from(tried.step.id).into(),
+        purpose(tried.step.purpose).into(),
+        finding(tried.step.finding).0.into(),
+    ];
+    head.into_iter().chain(figures).collect()
+}
+
+/// Both ends of the interval and the confirmed load, as shares of `whole`.
+fn limits(sought: &Sought<'_>, whole: f64) -> Vec<Line> {
+    let search = sought.search;
+    let ends = [
+        ("low", search.low),
+        ("high", search.high),
+        ("confirmed", search.confirmed),
+    ];
+    let known = ends.into_iter().filter_map(|(of, value)| {
+        Some(Line {
+            of: of.to_owned(),
+            value: value? / whole,
+            label: sought.load(value?),
+        })
+    });
+    known.collect()
+}
+
+fn achieved(sought: &Sought<'_>, id: String) -> Figure {
+    let [load, achieved] = columns(&sought.search.axis);
+    let rows = sought.tried.iter().map(|tried| {
+        let measured = tried.trial.map(|trial| trial.duration_s);
+        let figures = [
+            tried.step.load.into(),
+            tried.step.achieved.into(),
+            measured.into(),
+        ];
+        row(sought, tried, figures)
+    });
+    Figure {
+        id,
+        kind: Kind::Limit,
+        wide: false,
+        title: "Achieved of each load".into(),
+        description: format!(
+            "Every trial of the search, by what it told. Limit: {}; shaded is where the limit lies with 95 % certainty, the upright line the \
+             confirmed load, the dashed diagonal all that was offered.",
+            sought.limit()
+        ),
+        columns: HEAD
+            .into_iter()
+            .chain([load, achieved, "measured_s"])
+            .collect(),
+        rows: rows.collect(),
+        lines: limits(sought, 1.0),
+        marks: Vec::new(),
+    }
+}
+
+fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Figure {
+    let [load, _] = columns(&sought.search.axis);
+    let middle = sought.middle();
+    let rows = sought.tried.iter().filter_map(|tried| {
+        let (own, trial) = (tried.step.load?, tried.trial?);
+        let quantile = |q: f64| trial.latency_ns.quotable(q).map(|ns| ns as f64);
+        let figures = [
+            own.into(),
+            middle.map(|middle| own / middle).into(),
+            quantile(0.5).into(),
+            quantile(0.99).into(),
+        ];
+        quantile(0.5)?;
+        Some(row(sought, tried, figures))
+    });
+    let whole = match (middle, sought.search.high) {
+        (None, _) => "The limit is not known, so that loads are no shares of it.",
+        (_, Some(_)) => "The limit is taken for the middle of its interval (geometric mean).",
+        (_, None) => "The limit is taken for what the system carries at least.",
+    };
+    let asked = lines(results, &sought.workload());
+    Figure {
+        id,
+        kind: Kind::LatencyOverLoad,
+        wide: false,
+        title: "Latency over load".into(),
+        description: format!(
+            "p99 by what the trial told, p50 as small rings, over the load as a share of the limit, log scale. {whole} \
+             Flat out, latency is that of queues without end, and is left out."
+        ),
+        columns: HEAD
+            .into_iter()
+            .chain([load, "load_share", "p50_ns", "p99_ns"])
+            .collect(),
+        rows: rows.collect(),
+        lines: limits(sought, middle.unwrap_or(1.0))
+            .into_iter()
+            .chain(lines_of(&asked, &["latency_ns.p99"]))
+            .collect(),
+        marks: Vec::new(),
+    }
+}

@@ -1,0 +1,389 @@
+//! Searches for a limit as they are shown: what each is called, and what it found, in few words.
+
+use pubgauge_results::search::{Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
+use pubgauge_results::{Results, System, Trial};
+
+use crate::naming;
+use crate::stats::Estimate;
+use crate::summary::{Cell, Summary, Workload};
+use crate::wins::per_message;
+use crate::{answers, units, words_without};
+
+/// Share of the confirmed load below which a trial for the cost counts as one at 50 %, else at 90 %.
+const HALF: f64 = 0.7;
+
+/// One search.
+pub(crate) struct Sought<'a> {
+    /// Its number in the run, from 0.
+    pub number: usize,
+    /// What was found.
+    pub search: &'a Search,
+    /// What tells it from the other searches of the run.
+    pub label: String,
+    /// What tells it from those that it is compared with.
+    pub row: String,
+    /// Place of the system in [`Summary::systems`].
+    pub system_index: usize,
+    /// Whether it is of the reference broker.
+    pub reference: bool,
+    /// What was measured, in its order.
+    pub tried: Vec<Tried<'a>>,
+}
+
+/// One trial of a search.
+pub(crate) struct Tried<'a> {
+    /// What it told.
+    pub step: &'a SearchTrial,
+    /// Its figures.
+    pub trial: Option<&'a Trial>,
+}
+
+/// Searches of one workload over one axis, which are compared with each other.
+pub(crate) struct Group<'s, 'a> {
+    /// The workload in one line, without what was searched for.
+    pub words: String,
+    /// What was asked, in words.
+    pub asked: Vec<String>,
+    /// pubgauge's default is asked, at least of some.
+    pub by_default: bool,
+    /// The searches.
+    pub members: Vec<&'s Sought<'a>>,
+}
+
+/// Whether a trial stands with its search, and not among the rows that are compared. A search that
+/// the run does not tell of (yet) hides no trial.
+pub(crate) fn has(results: &Results, trial: &Trial) -> bool {
+    let search = trial.search.map(|step| step.search as usize);
+    search.is_some_and(|search| search < results.searches.len())
+}
+
+/// The searches of a run, in its order.
+pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<'a>> {
+    let each = results.searches.iter().enumerate().map(|(number, search)| {
+        let tried = search.trials.iter().map(|step| Tried {
+            step,
+            trial: results.trials.iter().find(|trial| trial.id == step.id),
+        });
+        Sought {
+            number,
+            search,
+            label: String::new(),
+            row: String::new(),
+            system_index: summary.place(&search.system),
+            reference: crate::summary::is_reference(&search.system),
+            tried: tried.collect(),
+        }
+    });
+    let mut all: Vec<Sought<'a>> = each.collect();
+    name(&mut all);
+    all
+}
+
+/// Whether two searches are compared with each other: those of one workload over one axis.
+fn compared(a: &Search, b: &Search) -> bool {
+    (&a.workload, &a.axis) == (&b.workload, &b.axis)
+}
+
+/// Names searches as rows of the table are named: what differs and nothing else, first among those
+/// that are compared. A search is no cell, so each is stood for by a trial with what can differ; its
+/// own trials carry the loads as well.
+fn name(all: &mut [Sought<'_>]) {
+    let stand_ins = all.iter().map(|sought| {
+        let search = sought.search;
+        let first = sought.tried.iter().find_map(|tried| tried.trial);
+        Trial {
+            system: System {
+                name: search.system.clone(),
+                version: first.map_or(String::new(), |t| t.system.version.clone()),
+            },
+            settings_name: search.settings.clone(),
+            axes: search.axes.clone(),
+            mappings: first.map_or(Vec::new(), |t| t.mappings.clone()),
+            ..Trial::default()
+        }
+    });
+    let stand_ins: Vec<Trial> = stand_ins.collect();
+    let first = all.first().map(|sought| sought.search);
+    let differs = |of: fn(&Search) -> &str| {
+        let mut searches = all.iter().map(|sought| sought.search);
+        searches.any(|search| first.map(of) != Some(of(search)))
+    };
+    let (workloads, axes) = (differs(|s| &s.workload), differs(|s| &s.axis));
+    for at in 0..all.len() {
+        let search = all[at].search;
+        let alike = (0..all.len()).filter(|other| compared(all[*other].search, search));
+        let alike: Vec<usize> = alike.collect();
+        if alike[0] != at {
+            continue;
+        }
+        let mut cells: Vec<_> = alike
+            .iter()
+            .map(|at| Cell::alone(&stand_ins[*at]))
+            .collect();
+        naming::name(&mut cells);
+        for (at, cell) in alike.into_iter().zip(cells) {
+            let workload = workloads.then_some(&search.workload);
+            let axis = axes.then_some(&search.axis);
+            let parts = [&cell.label].into_iter().chain(workload).chain(axis);
+            all[at].label = parts.map(String::as_str).collect::<Vec<_>>().join(", ");
+            all[at].row = cell.label;
+        }
+    }
+}
+
+/// Searches that are compared with each other, in the order of the run.
+pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Group<'s, 'a>> {
+    let mut groups: Vec<Group<'s, 'a>> = Vec::new();
+    for sought in all {
+        let found = groups
+            .iter_mut()
+            .find(|group| compared(group.members[0].search, sought.search));
+        match found {
+            Some(group) => group.members.push(sought),
+            None => groups.push(Group {
+                words: String::new(),
+                asked: Vec::new(),
+                by_default: false,
+                members: vec![sought],
+            }),
+        }
+    }
+    for group in &mut groups {
+        let search = group.members[0].search;
+        let cells = group.members.iter().filter_map(|sought| sought.stand_in());
+        let workload = Workload {
+            name: search.workload.clone(),
+            flat_out: false,
+            points: vec![naming::Point::default()],
+            cells: cells.map(Cell::alone).collect(),
+        };
+        group.words = match workload.cells.is_empty() {
+            true => search.workload.clone(),
+            false => words_without(&workload, &search.axis),
+        };
+        (group.asked, group.by_default) = answers::asked(results, &workload);
+    }
+    groups
+}
+
+impl<'a> Sought<'a> {
+    /// A trial that stands for what all of them asked: one with a load, for flat out nothing is asked
+    /// of latency.
+    fn stand_in(&self) -> Option<&'a Trial> {
+        let paced = self.tried.iter().filter(|tried| tried.step.load.is_some());
+        paced.chain(&self.tried).find_map(|tried| tried.trial)
+    }
+
+    /// The same trials as the table of all trials has them.
+    pub fn workload(&self) -> Workload<'a> {
+        let cells = self.tried.iter().filter_map(|tried| {
+            let mut cell = Cell::alone(tried.trial?);
+            cell.label = format!(
+                "{}, {}",
+                self.load_of(tried.step),
+                purpose(tried.step.purpose)
+            );
+            cell.row.clone_from(&cell.label);
+            Some(cell)
+        });
+        Workload {
+            name: format!("the search on {}", self.label),
+            flat_out: false,
+            points: vec![naming::Point::default()],
+            cells: cells.collect(),
+        }
+    }
+
+    /// The load of a trial: `41.2k msg/s`, `flat out`.
+    pub fn load_of(&self, step: &SearchTrial) -> String {
+        step.load
+            .map_or("flat out".to_owned(), |load| self.load(load))
+    }
+
+    /// A load with its unit: `41.2k msg/s`, `1.20 KiB`, `120 publishers`.
+    pub fn load(&self, value: f64) -> String {
+        let amount = self.amount(value);
+        match &self.search.axis[..] {
+            "payload" => amount,
+            "rate" => format!("{amount} msg/s"),
+            axis if value == 1.0 => format!("{amount} {}", axis.trim_end_matches('s')),
+            axis => format!("{amount} {axis}"),
+        }
+    }
+
+    /// The same without its unit, unless it is one of size.
+    fn amount(&self, value: f64) -> String {
+        match &self.search.axis[..] {
+            "payload" => units::bytes(value as u64),
+            "rate" => units::brief(value),
+            _ => units::count(value as u64),
+        }
+    }
+
+    /// The limit with its interval: `41.2k to 44.8k msg/s`, `at least 96k msg/s (client)`, `none:
+    /// 1 msg/s was too much`.
+    pub fn limit(&self) -> String {
+        let search = self.search;
+        let bound = match search.bound {
+            Bound::System => "",
+            Bound::Client => " (client)",
+            Bound::Budget => " (budget)",
+        };
+        match (search.low, search.high) {
+            (Some(low), Some(high)) => {
+                format!("{} to {}{bound}", self.amount(low), self.load(high))
+            }
+            (Some(low), None) => format!("at least {}{bound}", self.load(low)),
+            (None, high) => {
+                let beyond = self.tried.iter().map(|tried| tried.step);
+                let beyond = beyond.filter(|step| step.finding == Finding::Beyond);
+                let least = beyond.filter_map(|step| step.load).min_by(f64::total_cmp);
+                match least.or(high) {
+                    Some(load) => format!("none: {} was too much{bound}", self.load(load)),
+                    None => format!("not known{bound}"),
+                }
+            }
+        }
+    }
+
+    /// The load that a long trial stayed within, and how long that was measured: `41.2k for 60 s`.
+    pub fn confirmed(&self) -> Option<String> {
+        let confirmed = self.search.confirmed?;
+        let long = self.tried.iter().rev().find(|tried| {
+            let step = tried.step;
+            let there = step
+                .load
+                .is_some_and(|load| (load / confirmed - 1.0).abs() < 1e-6);
+            there && step.purpose == Purpose::Long && step.finding == Finding::Within
+        });
+        let lasted = long
+            .and_then(|tried| tried.trial)
+            .map(|trial| trial.duration_s);
+        let lasted = lasted.map_or(String::new(), |s| format!(" for {} s", units::brief(s)));
+        Some(self.amount(confirmed) + &lasted)
+    }
+
+    /// One load that the limit is taken for where loads are shown as shares of it: the middle of the
+    /// interval (geometric mean), or what the system carries at least.
+    pub fn middle(&self) -> Option<f64> {
+        match (self.search.low, self.search.high) {
+            (Some(low), Some(high)) => Some((low * high).sqrt()),
+            (low, _) => low,
+        }
+    }
+
+    /// Processor time of the system for one delivery, ns, at about that share of the limit (0.5, 0.9);
+    /// of the client where the system works inside it. Only of trials within what was asked.
+    pub fn cost_ns(&self, share: f64) -> Option<f64> {
+        let whole = self.search.confirmed.or(self.middle())?;
+        let fits = |tried: &&Tried<'_>| {
+            let step = tried.step;
+            step.purpose == Purpose::Cost
+                && step.finding == Finding::Within
+                && step
+                    .load
+                    .is_some_and(|load| (load / whole < HALF) == (share < HALF))
+        };
+        let figures = self.tried.iter().filter(fits).filter_map(|tried| {
+            let trial = tried.trial?;
+            let seconds = match trial.system_in_client() {
+                true => trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers,
+                false => trial.system_cpu_s?,
+            };
+            Some(per_message(seconds, trial)? * 1e3)
+        });
+        let figures: Vec<f64> = figures.collect();
+        Estimate::of(&figures).map(|estimate| estimate.mean)
+    }
+
+    /// Whether the system works inside the client, so that its cost is the client's.
+    pub fn in_client(&self) -> bool {
+        let mut trials = self.tried.iter().filter_map(|tried| tried.trial);
+        trials.any(Trial::system_in_client)
+    }
+}
+
+/// What a cost is where the system works inside the client; empty if none of these does.
+pub(crate) fn cost_words(members: &[&Sought<'_>]) -> String {
+    let inside = members.iter().filter(|sought| sought.in_client());
+    let inside: Vec<&str> = inside.map(|sought| sought.row.as_str()).collect();
+    match &inside[..] {
+        [] => String::new(),
+        [one] => format!("{one} works inside the client: its cost is the client's processor time."),
+        all => format!(
+            "{} work inside the client: their cost is the client's processor time.",
+            all.join(", ")
+        ),
+    }
+}
+
+/// The notes of searches, each once, with whose it is.
+pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for sought in members {
+        for note in &sought.search.notes {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, labels)) => labels.push(&sought.row),
+                None => notes.push((note, vec![&sought.row])),
+            }
+        }
+    }
+    let words = notes.into_iter();
+    words
+        .map(|(note, labels)| format!("{}: {note}", labels.join(", ")))
+        .collect()
+}
+
+/// What gave way, with its figure: `thread 98 %`.
+pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
+    let value = gave_way.figure;
+    let figure = match &gave_way.unit[..] {
+        "ns" => units::time(value),
+        "s" => units::time(value * 1e9),
+        "bytes" | "B" => units::bytes(value as u64),
+        unit if unit.starts_with("share") => units::share(value),
+        "" => units::brief(value),
+        unit => format!("{} {unit}", units::brief(value)),
+    };
+    format!("{} {figure}", gave_way.what)
+}
+
+/// As it is written, and what it means.
+pub(crate) const FINDINGS: [(Finding, &str, &str); 4] = [
+    (
+        Finding::Within,
+        "within",
+        "A trial of a search that stayed within everything that was asked.",
+    ),
+    (
+        Finding::Beyond,
+        "beyond",
+        "A trial of a search in which the system did not stay within what was asked.",
+    ),
+    (
+        Finding::Client,
+        "client",
+        "A trial of a search in which the client was the bottleneck: the system may carry more.",
+    ),
+    (
+        Finding::Nothing,
+        "nothing",
+        "A trial of a search that tells nothing of its load: it was not steady, or broken.",
+    ),
+];
+
+/// The word for a finding, and what it means.
+pub(crate) fn finding(finding: Finding) -> (&'static str, &'static str) {
+    let found = FINDINGS.iter().find(|(known, _, _)| *known == finding);
+    found.map_or(("", ""), |(_, word, meaning)| (word, meaning))
+}
+
+/// The word for what a trial of a search is for.
+pub(crate) fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::FlatOut => "flat out",
+        Purpose::Short => "short",
+        Purpose::Long => "long",
+        Purpose::Cost => "cost",
+    }
+}
