@@ -86,7 +86,7 @@ impl From<u32> for Cell {
 }
 
 /// The names of the tables, in order.
-pub const NAMES: [&str; 4] = ["trials", "flows", "series", "percentiles"];
+pub const NAMES: [&str; 5] = ["trials", "flows", "series", "percentiles", "searches"];
 
 /// Histogram logs whose percentiles stand in the table of that name: (log, measure).
 pub const LOGS: [(&str, &str); 5] = [

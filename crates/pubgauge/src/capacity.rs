@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pubgauge_driver::{Crowd, Ports, is_on_loopback};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::worker::clients::PER_SOURCE;
-use pubgauge_study::PlannedTrial;
+use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::limits::{self, Needs, ServerNeeds, Shortage};
 use pubgauge_testbed::{Kind, Testbed};
 use pubgauge_workload::{Census, Workload};

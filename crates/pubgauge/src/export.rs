@@ -146,6 +146,7 @@ fn table(run: &Run<'_>, name: &str, dir: &Path) -> Result<Table, Ending> {
         "trials" => Ok(run.trials()),
         "flows" => Ok(run.flows()),
         "series" => Ok(run.series()),
+        "searches" => Ok(run.searches()),
         _ => run
             .percentiles(|trial, log| store::load_log(dir, trial, log).map_err(Ending::not_valid)),
     }
