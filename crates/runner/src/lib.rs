@@ -10,6 +10,7 @@ pub mod observe;
 mod processes;
 pub mod searching;
 mod series;
+pub mod simulated;
 pub mod trial;
 
 pub use processes::{ProcessPlace, Processes};

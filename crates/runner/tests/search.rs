@@ -1,31 +1,17 @@
 //! Searches over the simulated system, in simulated time, through everything that a real one goes
-//! through: engine, figures, verdict, evidence, next load. What it carries is planted.
+//! through. What it carries is planted.
 
-mod planted;
+use std::sync::Mutex;
 
-use planted::*;
-use pubgauge_driver::Settings;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
-use pubgauge_results::model::Trial;
-use pubgauge_results::search::{Bound, Finding, Purpose, Search};
-use pubgauge_runner::searching::{conclude, next, stored_step};
-use pubgauge_search::{Question, Step};
+use pubgauge_results::search::{Bound, Purpose, Search};
+use pubgauge_runner::simulated::search;
+use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;
-use pubgauge_workload::{Arrivals, SECOND, Until};
+use pubgauge_workload::SECOND;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
-
-/// What is planted.
-#[derive(Clone, Copy)]
-struct Planted {
-    /// Messages a second that the system takes.
-    limit: f64,
-    /// Standard deviation of its logarithm from trial to trial.
-    noise: f64,
-    /// One trial in ten finds it 15 % slower.
-    strays: bool,
-}
 
 fn p99_at_most(ns: f64) -> CriterionSpec {
     CriterionSpec {
@@ -37,83 +23,98 @@ fn p99_at_most(ns: f64) -> CriterionSpec {
     }
 }
 
-/// Runs a search to its end.
-fn search(planted: Planted, seed: u64, criteria: &[CriterionSpec]) -> Search {
-    let question = Question::default();
-    let mut draws = StdRng::seed_from_u64(seed);
-    let mut trials: Vec<Trial> = Vec::new();
-    loop {
-        let step = next(&question, "rate", 0, &trials, criteria);
-        let Some(stored) = stored_step(0, step) else {
-            break;
-        };
-        let noise = Normal::new(0.0, planted.noise).unwrap().sample(&mut draws);
-        let stray = if planted.strays && draws.random_bool(0.1) {
-            0.85
-        } else {
-            1.0
-        };
-        let takes = planted.limit * noise.exp() * stray;
-        let arrivals = match stored.load {
-            Some(per_s) => Arrivals::Periodic { per_s },
-            None => Arrivals::FlatOut,
-        };
-        let mut w = workload(1, 1, arrivals);
-        w.phases.warm_up = Until::Time(SECOND);
-        w.phases.measure = Until::Time(SECOND * if matches!(step, Step::Long(_)) { 30 } else { 5 });
-        w.phases.drain_within = 2 * SECOND;
-        let behaviour = Behaviour {
-            service_ns: (1e9 / takes) as u64,
-            seed: draws.random(),
-            ..Behaviour::default()
-        };
-        let mut trial = simulate(w, behaviour, Settings::default()).trial;
-        trial.id = trials.len() as u32;
-        trial.search = Some(stored);
-        trials.push(trial);
-        assert!(trials.len() < 50, "it does not end");
-    }
-    conclude(&question, "rate", 0, &trials, criteria, Search::default())
+/// Time for a message of a system that takes so many a second, ns.
+fn service_ns(per_s: f64) -> u64 {
+    (1e9 / per_s) as u64
 }
 
-fn holds(search: &Search, limit: f64) -> bool {
-    search.low.is_some_and(|low| low <= limit) && search.high.is_some_and(|high| high >= limit)
+/// Searches over systems that carry 500 to 2,000 messages a second, 3 % more or less in each trial.
+fn many(count: u64, behaves: impl Fn(f64) -> Behaviour + Sync) -> Vec<(f64, Search)> {
+    let question = Question::default();
+    let all = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for first in 0..2 {
+            let (all, behaves, question) = (&all, &behaves, &question);
+            scope.spawn(move || {
+                for seed in (first..count).step_by(2) {
+                    let limit = 500.0 * 4f64.powf(seed as f64 / count as f64);
+                    let mut draws = StdRng::seed_from_u64(seed);
+                    let noise = Normal::new(0.0f64, 0.03).unwrap();
+                    let found = search(question, &[p99_at_most(100e6)], || Behaviour {
+                        seed: draws.random(),
+                        ..behaves(limit * noise.sample(&mut draws).exp())
+                    });
+                    all.lock().unwrap().push((limit, found.unwrap()));
+                }
+            });
+        }
+    });
+    all.into_inner().unwrap()
+}
+
+fn holds(found: &Search, limit: f64) -> bool {
+    found.low.is_some_and(|low| low <= limit) && found.high.is_some_and(|high| high >= limit)
+}
+
+/// How many hold the limit, which is `share` of what was planted; median width, median of trials.
+fn summed(found: &[(f64, Search)], share: f64) -> (usize, f64, usize) {
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let width = |(_, s): &(f64, Search)| s.high.unwrap() / s.low.unwrap() - 1.0;
+    let deciding = |(_, s): &(f64, Search)| {
+        s.trials
+            .iter()
+            .filter(|t| t.purpose != Purpose::Cost)
+            .count() as f64
+    };
+    let held = found
+        .iter()
+        .filter(|(limit, s)| holds(s, share * limit))
+        .count();
+    let width = median(found.iter().map(width).collect());
+    let trials = median(found.iter().map(deciding).collect()) as usize;
+    println!(
+        "{held} of {} held, width {width:.3}, {trials} trials",
+        found.len()
+    );
+    (held, width, trials)
 }
 
 #[test]
 fn the_interval_holds_what_was_planted() {
-    let mut held = 0;
-    let mut widths = Vec::new();
-    let mut trials = Vec::new();
-    let count = 30;
-    for seed in 0..count {
-        let limit = 500.0 * 1.05f64.powi(seed as i32);
-        let planted = Planted {
-            limit,
-            noise: 0.03,
-            strays: false,
-        };
-        let found = search(planted, seed, &[p99_at_most(100e6)]);
-        held += usize::from(holds(&found, limit));
-        widths.push(found.high.unwrap() / found.low.unwrap() - 1.0);
-        trials.push(
-            found
-                .trials
-                .iter()
-                .filter(|t| t.purpose != Purpose::Cost)
-                .count(),
-        );
-        assert_eq!(found.bound, Bound::System);
-        if !holds(&found, limit) {
-            println!("{limit}: {:?} to {:?}", found.low, found.high);
-        }
-    }
-    widths.sort_by(f64::total_cmp);
-    trials.sort_unstable();
-    println!(
-        "{held} of {count}, width {:.3}, trials {}",
-        widths[15], trials[15]
-    );
-    assert!(held >= 28, "{held} of {count}");
-    assert!(widths[15] <= 0.10 && trials[15] <= 18);
+    let found = many(30, |takes| Behaviour {
+        service_ns: service_ns(takes),
+        ..Behaviour::default()
+    });
+    let (held, width, trials) = summed(&found, 1.0);
+    assert!(held >= 28 && width <= 0.10 && trials <= 18);
+    let confirmed = found.iter().filter(|(_, s)| s.confirmed.is_some());
+    assert!(confirmed.count() >= 25);
+    assert!(found.iter().all(|(_, s)| s.bound != Bound::Client));
+}
+
+#[test]
+fn what_lasts_half_a_minute_is_no_limit() {
+    let found = many(6, |takes| Behaviour {
+        service_ns: service_ns(takes),
+        service_later: Some((20 * SECOND, service_ns(0.6 * takes))),
+        ..Behaviour::default()
+    });
+    let (held, ..) = summed(&found, 0.6);
+    assert!(held >= 5);
+    let told = |s: &Search| s.notes.iter().any(|note| note.contains("did not last"));
+    assert!(found.iter().all(|(_, s)| told(s)));
+}
+
+#[test]
+fn a_system_that_is_slower_the_more_waits() {
+    let found = many(10, |takes| Behaviour {
+        service_ns: service_ns(takes),
+        service_crowded: Some((SECOND / 5, service_ns(0.5 * takes))),
+        ..Behaviour::default()
+    });
+    let (held, width, _) = summed(&found, 1.0);
+    assert!(held >= 9 && width <= 0.10);
 }

@@ -199,7 +199,7 @@ impl Bus {
         let mut start = now;
         if inner.behaviour.service_ns > 0 {
             start = inner.busy_until.max(now);
-            inner.busy_until = start + inner.behaviour.service_ns;
+            inner.busy_until = start + inner.behaviour.service(now - self.born, start - now);
             start = inner.busy_until;
         }
         let mut chosen: HashMap<&str, Vec<usize>> = HashMap::new();

@@ -47,6 +47,12 @@ pub struct Behaviour {
     /// Time the system's only processor spends on one message, so that it takes exactly one in this
     /// time and the others queue, nanoseconds; 0: unlimited capacity.
     pub service_ns: Nanos,
+    /// From a moment on, nanoseconds since the bus was made, it takes so many nanoseconds instead (burst
+    /// credit that is spent).
+    pub service_later: Option<(Nanos, Nanos)>,
+    /// While so many nanoseconds of work wait for it, it takes so many nanoseconds for a message instead (a
+    /// system that is slower the more it has to do).
+    pub service_crowded: Option<(Nanos, Nanos)>,
     /// Subscribers that take only one delivery in so many nanoseconds, the others queueing for
     /// them: (client name, nanoseconds).
     pub slow_subscribers: Vec<(String, Nanos)>,
@@ -73,6 +79,16 @@ pub struct Behaviour {
     pub seed: u64,
 }
 
+impl Behaviour {
+    /// Time for one message, at a moment since the bus was made with so much work before it; all ns.
+    fn service(&self, since: Nanos, waiting: Nanos) -> Nanos {
+        let later = self.service_later.filter(|(from, _)| since >= *from);
+        let crowded = self.service_crowded.filter(|(work, _)| waiting >= *work);
+        let longest = later.into_iter().chain(crowded).map(|(_, ns)| ns).max();
+        longest.unwrap_or(self.service_ns)
+    }
+}
+
 impl Default for Behaviour {
     fn default() -> Self {
         Behaviour {
@@ -85,6 +101,8 @@ impl Default for Behaviour {
             reordering: 0.0,
             hold_back_ns: 10_000_000,
             service_ns: 0,
+            service_later: None,
+            service_crowded: None,
             slow_subscribers: Vec::new(),
             capacity: 0,
             stalls: Vec::new(),

@@ -1,25 +1,17 @@
 //! Trials over the simulated system in simulated time, with what really happened beside what was
 //! reported.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use pubgauge_driver::{Clock, Driver, Kind, Mark, Settings};
-use pubgauge_engine::assignment::{Brief, Workers};
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::Encoded;
-use pubgauge_results::model::{Circumstances, Second, Status, System, Trial};
-use pubgauge_results::verdict::judge;
-use pubgauge_runner::convert::{self, Asked};
-use pubgauge_runner::observe::Observed;
-use pubgauge_runner::trial::circumstances;
-use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
+use pubgauge_driver::{Clock, Kind, Mark, Settings};
+use pubgauge_engine::assignment::Workers;
+use pubgauge_engine::conductor::Outcome;
+use pubgauge_results::model::{Second, Status};
+use pubgauge_runner::simulated::{self, START};
+use pubgauge_simulator::{Behaviour, Bus, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
-
-/// When the simulated clock starts, ns.
-const START: u64 = SECOND;
 
 /// `publishers` devices on a topic each, all heard by each of `subscribers` devices; 2 s of warm-up,
 /// 10 s of measurement.
@@ -31,19 +23,19 @@ pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Worklo
 }
 
 /// A trial, and what really happened in it.
-pub struct Run {
-    pub trial: Trial,
-    pub record: TrialRecord,
-    pub truth: Vec<TruthRecord>,
+pub struct Run(simulated::Run);
+
+impl std::ops::Deref for Run {
+    type Target = simulated::Run;
+
+    fn deref(&self) -> &simulated::Run {
+        &self.0
+    }
 }
 
-/// Runs a trial in simulated time. Moments of the behaviour count from when the workers connect,
-/// which takes 20 ms with the proof of readiness.
+/// [`simulated::simulate`].
 pub fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings) -> Run {
-    let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
-    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
-    let workers = Workers::default();
-    perform(workload, &behaviour, settings, clock, mark, bus, workers)
+    Run(simulated::simulate(workload, behaviour, settings).expect("a sound workload"))
 }
 
 /// Runs a trial in real time, in so many threads.
@@ -55,57 +47,9 @@ pub fn on_threads(
 ) -> Run {
     let (clock, mark) = (Clock::Monotonic, Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
-    perform(workload, &behaviour, settings, clock, mark, bus, workers)
-}
-
-fn perform(
-    workload: Workload,
-    behaviour: &Behaviour,
-    settings: Settings,
-    clock: Clock,
-    mark: Mark,
-    bus: Arc<Bus>,
-    workers: Workers,
-) -> Run {
-    let brief = Brief::new(workload.clone()).expect("a sound workload");
-    let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
-    let target = SimulatedDriver::target(bus.clone());
-    let targets = vec![target];
-    let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
-    let spec = TrialSpec {
-        settings: vec![with_behaviour(settings.clone(), behaviour)],
-        workers,
-        mark,
-        // As between processes, which must change nothing.
-        place: Arc::new(Encoded(here.place.clone())),
-        ..here
-    };
-    let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    let asked = Asked {
-        id: 0,
-        cell: "cell",
-        system: System::default(),
-        settings: &settings,
-        of_flows: &[],
-        settings_name: "",
-        axes: &[],
-        mappings: Vec::new(),
-        workload: &workload,
-        repeat: 1,
-        started: String::new(),
-    };
-    let mut trial = convert::trial(asked, &record, &Observed::nothing());
-    trial.circumstances = Circumstances {
-        not_run: convert::not_run(&record.outcome),
-        exhausted: pubgauge_runner::trial::exhausted(&record),
-        ..circumstances(&workload)
-    };
-    trial.verdict = judge(&trial);
-    Run {
-        trial,
-        record,
-        truth: bus.truth(),
-    }
+    let there = (clock, mark, bus);
+    let run = simulated::on(workload, &behaviour, settings, there, workers);
+    Run(run.expect("a sound workload"))
 }
 
 /// Two runs at once on one system, in real time: on default topics, or on a topic that both were
@@ -130,20 +74,12 @@ pub fn two_at_once(named: bool) -> [Run; 2] {
             let marked = w.marked(&mark.word());
             let settings = Settings::default();
             let (clock, workers) = (Clock::Monotonic, Workers::default());
-            perform(marked, &behaviour, settings, clock, mark, bus, workers)
+            let there = (clock, mark, bus);
+            let run = simulated::on(marked, &behaviour, settings, there, workers);
+            Run(run.expect("a sound workload"))
         })
     });
     threads.map(|thread| thread.join().expect("a trial ends"))
-}
-
-fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
-    let serde_json::Value::Object(map) = serde_json::to_value(behaviour).expect("plain data")
-    else {
-        unreachable!("a struct is an object")
-    };
-    let native: BTreeMap<_, _> = map.into_iter().collect();
-    settings.native.insert(SimulatedDriver::NAME.into(), native);
-    settings
 }
 
 /// Whether a figure is within a share of what it should be.

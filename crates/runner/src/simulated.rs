@@ -1,0 +1,168 @@
+//! Trials over the simulated system, from workload to verdict, with what really happened beside what is
+//! reported; and searches over it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubgauge_driver::{Clock, Driver, Mark, Settings};
+use pubgauge_engine::assignment::{Brief, Workers};
+use pubgauge_engine::conductor::{Nobody, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::Encoded;
+use pubgauge_results::criterion::CriterionSpec;
+use pubgauge_results::model::{Circumstances, System, Trial};
+use pubgauge_results::search::Search;
+use pubgauge_results::verdict::judge;
+use pubgauge_search::{Question, Step};
+use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, TruthRecord};
+use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
+
+use crate::convert::{self, Asked};
+use crate::observe::Observed;
+use crate::searching::{conclude, next, stored_step};
+use crate::trial::{circumstances, exhausted};
+
+/// When a simulated clock starts, ns.
+pub const START: u64 = SECOND;
+
+/// A trial, and what really happened in it.
+pub struct Run {
+    /// What is reported.
+    pub trial: Trial,
+    /// What the engine recorded.
+    pub record: TrialRecord,
+    /// What happened.
+    pub truth: Vec<TruthRecord>,
+}
+
+/// Runs a trial in simulated time. Moments of the behaviour count from when the workers connect,
+/// which takes 20 ms with the proof of readiness.
+///
+/// # Errors
+/// If the workload is not possible.
+pub fn simulate(
+    workload: Workload,
+    behaviour: Behaviour,
+    settings: Settings,
+) -> Result<Run, String> {
+    let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
+    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
+    on(
+        workload,
+        &behaviour,
+        settings,
+        (clock, mark, bus),
+        Workers::default(),
+    )
+}
+
+/// Runs a trial on a simulated system that is there, in its time.
+///
+/// # Errors
+/// If the workload is not possible.
+pub fn on(
+    workload: Workload,
+    behaviour: &Behaviour,
+    settings: Settings,
+    (clock, mark, bus): (Clock, Mark, Arc<Bus>),
+    workers: Workers,
+) -> Result<Run, String> {
+    let brief = Brief::new(workload.clone())?;
+    let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
+    let targets = vec![SimulatedDriver::target(bus.clone())];
+    let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
+    let spec = TrialSpec {
+        settings: vec![with_behaviour(settings.clone(), behaviour)],
+        workers,
+        mark,
+        // As between processes, which must change nothing.
+        place: Arc::new(Encoded(here.place.clone())),
+        ..here
+    };
+    let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
+    let asked = Asked {
+        id: 0,
+        cell: "cell",
+        system: System::default(),
+        settings: &settings,
+        of_flows: &[],
+        settings_name: "",
+        axes: &[],
+        mappings: Vec::new(),
+        workload: &workload,
+        repeat: 1,
+        started: String::new(),
+    };
+    let mut trial = convert::trial(asked, &record, &Observed::nothing());
+    trial.circumstances = Circumstances {
+        not_run: convert::not_run(&record.outcome),
+        exhausted: exhausted(&record),
+        ..circumstances(&workload)
+    };
+    trial.verdict = judge(&trial);
+    Ok(Run {
+        trial,
+        record,
+        truth: bus.truth(),
+    })
+}
+
+fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
+    let native: BTreeMap<_, _> = match serde_json::to_value(behaviour) {
+        Ok(serde_json::Value::Object(map)) => map.into_iter().collect(),
+        _ => BTreeMap::new(),
+    };
+    settings.native.insert(SimulatedDriver::NAME.into(), native);
+    settings
+}
+
+/// Length of a rehearsal's confirming trial, s.
+pub const CONFIRM_S: u64 = 35;
+/// Length of its other trials, s.
+const SHORT_S: u64 = 5;
+
+/// Searches in simulated time for what a system carries, through everything that a real search goes
+/// through: engine, figures, verdict, evidence, next load. `behaves` tells how the system behaves in each
+/// trial.
+///
+/// # Errors
+/// If a load is not possible.
+pub fn search(
+    question: &Question,
+    criteria: &[CriterionSpec],
+    mut behaves: impl FnMut() -> Behaviour,
+) -> Result<Search, String> {
+    let mut trials: Vec<Trial> = Vec::new();
+    loop {
+        let step = next(question, "rate", 0, &trials, criteria);
+        let Some(stored) = stored_step(0, step) else {
+            break;
+        };
+        let arrivals = match stored.load {
+            Some(per_s) => Arrivals::Periodic { per_s },
+            None => Arrivals::FlatOut,
+        };
+        let measure = match step {
+            Step::Long(_) => CONFIRM_S,
+            _ => SHORT_S,
+        };
+        let mut workload = Workload::fan(1, 1, arrivals);
+        workload.phases.warm_up = Until::Time(SECOND);
+        workload.phases.measure = Until::Time(measure * SECOND);
+        workload.phases.drain_within = 2 * SECOND;
+        let mut trial = simulate(workload, behaves(), Settings::default())?.trial;
+        trial.id = trials.len() as u32;
+        trial.search = Some(stored);
+        // What is not looked at again, of some hundred thousand messages.
+        trial.series.clear();
+        trials.push(trial);
+    }
+    Ok(conclude(
+        question,
+        "rate",
+        0,
+        &trials,
+        criteria,
+        Search::default(),
+    ))
+}
