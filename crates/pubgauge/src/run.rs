@@ -13,7 +13,7 @@ use pubgauge_runner::{Bench, Client, Job, perform};
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{Catalog, Testbed, load_average, machine_facts, raise_nofile};
 
-use crate::args::{ClientArgs, FindArgs, Login, RunArgs};
+use crate::args::{Along, ClientArgs, FindArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID};
@@ -122,6 +122,10 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
                 selection.set.insert(0, "systems=first-look".into());
             }
             selection.daily.warm_up.get_or_insert("1s".into());
+            // A client that wakes up for every message is at its end before most systems are.
+            if args.axis == Along::Rate {
+                selection.pacing_within.get_or_insert("1ms".into());
+            }
         }
     }
     selection.set.extend(flags.into_iter().flatten());

@@ -84,7 +84,7 @@ fn words_without(workload: &Workload<'_>, sought: &str) -> String {
             _ => same("", |t| t.workload.payload.clone()),
         },
         match sought {
-            "rate" => "? msg/s".to_owned(),
+            "rate" => "any rate".to_owned(),
             _ => same("", |t| t.workload.arrivals.clone()),
         },
     ];

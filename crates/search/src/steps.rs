@@ -49,7 +49,7 @@ pub enum Finding {
     Beyond,
     /// The client was the bottleneck.
     Client,
-    /// It tells nothing: not steady, or broken.
+    /// It tells nothing, as a broken trial.
     Nothing,
 }
 

@@ -4,14 +4,24 @@
 const REACH: f64 = 3.0;
 /// Distance between them; a tenth of the narrowest interval that a search is asked for.
 const STEP: f64 = 0.005;
-/// Spreads of the threshold that are weighed, in natural logarithms of the load.
-const SPREADS: [f64; 8] = [0.003, 0.006, 0.012, 0.02, 0.035, 0.06, 0.1, 0.18];
+/// Spreads of the threshold that are weighed, in natural logarithms of the load, and how likely each is
+/// beside the others: few systems wander by more than some per cent from trial to trial.
+const SPREADS: [(f64, f64); 8] = [
+    (0.003, 0.6),
+    (0.006, 0.6),
+    (0.012, 0.8),
+    (0.02, 1.0),
+    (0.035, 1.0),
+    (0.06, 0.7),
+    (0.1, 0.3),
+    (0.18, 0.1),
+];
 /// Share of trials whose outcome has nothing to do with the load.
 const LAPSE: f64 = 0.03;
 /// What a flat-out trial delivered is the limit within about so much, in natural logarithms...
 const NEAR: f64 = 0.25;
 /// ...and is far from it (overload makes some systems slower, and others drop) with this chance...
-const FAR_CHANCE: f64 = 0.15;
+const FAR_CHANCE: f64 = 0.25;
 /// ...and then within about so much.
 const FAR: f64 = 1.0;
 
@@ -49,13 +59,13 @@ impl Posterior {
         };
         let loads: Vec<(f64, bool)> = trials.iter().map(|(load, in_)| (load.ln(), *in_)).collect();
         let chance = |limit: f64| {
-            let of_spread = |spread: f64| -> f64 {
+            let of_spread = |(spread, likely): (f64, f64)| -> f64 {
                 let each = loads.iter().map(|(load, within)| {
                     let within_chance = 1.0 / (1.0 + ((load - limit) / spread).exp());
                     let chance = LAPSE / 2.0 + (1.0 - LAPSE) * within_chance;
                     if *within { chance } else { 1.0 - chance }
                 });
-                each.product()
+                likely * each.product::<f64>()
             };
             before(limit) * SPREADS.into_iter().map(of_spread).sum::<f64>()
         };
