@@ -1,5 +1,7 @@
 //! `pubgauge calibrate`: what this machine and this tool can do, measured by the tool's own paths.
 
+mod rehearsal;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -471,6 +473,9 @@ fn thread_cpu() -> u64 {
 
 /// `pubgauge calibrate`.
 pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
+    if let Some(searches) = args.search {
+        return rehearsal::rehearse(searches, &args.output);
+    }
     let stop = crate::signals::install().map_err(Ending::not_valid)?;
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let catalog = Catalog::load(&[]).map_err(Ending::bad_input)?;

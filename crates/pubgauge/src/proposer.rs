@@ -216,15 +216,20 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
         spec.figure.contains("latency") || spec.figure.contains("round_trip")
     };
     if plan.search.is_some() && !specs.iter().any(of_time) {
-        specs.push(CriterionSpec {
-            text: "latency p99 <= 100 ms (every search without a criterion on latency)".into(),
-            figure: "latency_ns.p99".into(),
-            comparison: Comparison::AtMost,
-            value: P99_NS,
-            filter: Filter::default(),
-        });
+        specs.push(default_criterion());
     }
     specs
+}
+
+/// What every search keeps to whose study says nothing of latency.
+pub fn default_criterion() -> CriterionSpec {
+    CriterionSpec {
+        text: "latency p99 <= 100 ms (every search without a criterion on latency)".into(),
+        figure: "latency_ns.p99".into(),
+        comparison: Comparison::AtMost,
+        value: P99_NS,
+        filter: Filter::default(),
+    }
 }
 
 /// How far a search is, in one line.

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
+use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, Trial, UnsupportedCell};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{NewRun, RunFolder, StoreError};
 use pubgauge_runner::{Bench, Client, Job, perform};
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::{Catalog, Testbed, load_average, machine_facts, raise_nofile};
+use pubgauge_testbed::{Catalog, Kind, Testbed, load_average, machine_facts, raise_nofile};
 
 use crate::args::{Along, ClientArgs, FindArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
@@ -245,6 +246,9 @@ fn trials(
             // One more than there are, until it is known that there is none.
             let planned = folder.results().trials.len() as u32 + 1;
             folder.tell(searches, planned).map_err(Ending::not_valid)?;
+            if chosen.file.kind == Kind::External {
+                settle(folder.results().trials.last(), progress, stop);
+            }
         }
     }
     if prepared.plan.search.is_some() && !stop.load(Relaxed) {
@@ -254,6 +258,20 @@ fn trials(
     }
     progress.finish();
     Ok(())
+}
+
+/// Waits until a system that runs on has nothing left of a trial, as far as that can be known.
+fn settle(trial: Option<&Trial>, progress: &Progress, stop: &Arc<AtomicBool>) {
+    let seconds = trial.map_or(0.0, pubgauge_runner::searching::settling_s);
+    if seconds >= 1.0 {
+        progress.say(&format!(
+            "  waiting {seconds:.0} s for what is left of it in the system"
+        ));
+    }
+    let until = Instant::now() + Duration::from_secs_f64(seconds);
+    while Instant::now() < until && !stop.load(Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Checks that threads may run on these processors.

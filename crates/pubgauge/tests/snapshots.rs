@@ -7,9 +7,10 @@ mod common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "",
     "run",
+    "find",
     "plan",
     "systems",
     "check",

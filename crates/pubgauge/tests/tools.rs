@@ -327,7 +327,7 @@ fn completions_and_manual_come_from_the_command_line() {
     place
         .run(&["man", "nothing"])
         .exits(3)
-        .says("known are run, plan");
+        .says("known are run, find, plan");
 }
 
 #[test]

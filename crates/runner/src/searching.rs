@@ -73,9 +73,24 @@ pub fn stored_step(number: u32, step: Step) -> Option<SearchStep> {
     })
 }
 
+/// How long a system that runs on needs for what a trial has left in it and in the buffers before it, s; the
+/// next trial would meet that. At most a minute.
+pub fn settling_s(trial: &Trial) -> f64 {
+    const MARGIN: f64 = 1.25;
+    const MOST_S: f64 = 60.0;
+    let left = trial.series.last().map_or(0, |last| last.backlog.max(0));
+    let needed = left as f64 / trial.delivered_msgs_per_s.max(1.0) * MARGIN;
+    needed.min(MOST_S)
+}
+
 /// What the system delivered of a load, in its unit.
 fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
-    let fan = trial.expected as f64 / trial.published.max(1) as f64;
+    // Where not one measured message was taken, because those before them were still waiting, each is
+    // taken to have one subscriber.
+    let fan = match trial.published {
+        0 => 1.0,
+        published => trial.expected as f64 / published as f64,
+    };
     let taken = match fan > 0.0 {
         true => trial.delivered_msgs_per_s / fan,
         false => 0.0,

@@ -116,20 +116,19 @@ fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
     settings
 }
 
-/// Length of a rehearsal's confirming trial, s.
-pub const CONFIRM_S: u64 = 35;
-/// Length of its other trials, s.
+/// Length of the trials of a search but for the confirming ones, s.
 const SHORT_S: u64 = 5;
 
 /// Searches in simulated time for what a system carries, through everything that a real search goes
-/// through: engine, figures, verdict, evidence, next load. `behaves` tells how the system behaves in each
-/// trial.
+/// through: engine, figures, verdict, evidence, next load. Confirming trials take `confirm_s` seconds;
+/// `behaves` tells how the system behaves in each trial.
 ///
 /// # Errors
 /// If a load is not possible.
 pub fn search(
     question: &Question,
     criteria: &[CriterionSpec],
+    confirm_s: u64,
     mut behaves: impl FnMut() -> Behaviour,
 ) -> Result<Search, String> {
     let mut trials: Vec<Trial> = Vec::new();
@@ -143,7 +142,7 @@ pub fn search(
             None => Arrivals::FlatOut,
         };
         let measure = match step {
-            Step::Long(_) => CONFIRM_S,
+            Step::Long(_) => confirm_s,
             _ => SHORT_S,
         };
         let mut workload = Workload::fan(1, 1, arrivals);

@@ -40,7 +40,7 @@ fn many(count: u64, behaves: impl Fn(f64) -> Behaviour + Sync) -> Vec<(f64, Sear
                     let limit = 500.0 * 4f64.powf(seed as f64 / count as f64);
                     let mut draws = StdRng::seed_from_u64(seed);
                     let noise = Normal::new(0.0f64, 0.03).unwrap();
-                    let found = search(question, &[p99_at_most(100e6)], || Behaviour {
+                    let found = search(question, &[p99_at_most(100e6)], 35, || Behaviour {
                         seed: draws.random(),
                         ..behaves(limit * noise.sample(&mut draws).exp())
                     });

@@ -120,7 +120,8 @@ pub struct Found {
     pub long_only: bool,
 }
 
-/// Times that a trial which tells nothing is run in all.
+/// Times that a trial is run in all whose client was the bottleneck, before that counts; and trials in a row
+/// that tell nothing, before the search is given up.
 const TRIES: usize = 3;
 /// Fewest trials that tell something.
 const FEWEST: usize = 6;
@@ -158,6 +159,8 @@ struct View<'a> {
     /// Whether only long trials tell what is within.
     long_only: bool,
     costs: usize,
+    /// Trial after trial told nothing.
+    given_up: bool,
     /// Weighed once, when it is asked for.
     posterior: OnceCell<Posterior>,
 }
@@ -173,6 +176,7 @@ impl<'a> View<'a> {
             seconds: 0.0,
             long_only: false,
             costs: 0,
+            given_up: false,
             posterior: OnceCell::new(),
         };
         let mut in_vain: Vec<&Seen> = Vec::new();
@@ -182,8 +186,19 @@ impl<'a> View<'a> {
                 view.trials += 1;
                 view.seconds += one.seconds;
             }
+            if matches!(one.step, Step::Cost(_)) {
+                continue;
+            }
+            let nothing = one.finding == Finding::Nothing;
+            let told_nothing = in_vain.iter().filter(|e| e.finding == Finding::Nothing);
+            if nothing && told_nothing.count() + 1 >= TRIES {
+                view.given_up = true;
+            }
             if one.step == Step::FlatOut {
-                view.flat_out = Some(one.achieved);
+                match nothing {
+                    true => in_vain.push(one),
+                    false => view.flat_out = Some(one.achieved),
+                }
             }
             let Some(load) = one.step.load() else {
                 continue;
@@ -196,13 +211,12 @@ impl<'a> View<'a> {
                 achieved: one.achieved,
             };
             if matches!(one.finding, Finding::Client | Finding::Nothing) {
-                in_vain.retain(|earlier| earlier.step == one.step);
                 in_vain.push(one);
                 view.again = Some(one.step);
-                if in_vain.len() < TRIES {
+                if in_vain.len() < TRIES || view.given_up {
                     continue;
                 }
-                evidence.client = in_vain.iter().any(|try_| try_.finding == Finding::Client);
+                evidence.client = true;
             }
             in_vain.clear();
             view.again = None;
@@ -378,6 +392,9 @@ impl<'a> View<'a> {
     }
 
     fn next(&self) -> Step {
+        if self.given_up {
+            return Step::End;
+        }
         if self.question.flat_out && self.flat_out.is_none() {
             return Step::FlatOut;
         }

@@ -1,0 +1,193 @@
+//! `pubgauge calibrate --search`: searches over simulated systems whose limit is known, in simulated time.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pubgauge_report::units::count;
+use pubgauge_results::criterion::CriterionSpec;
+use pubgauge_results::search::{Bound, Purpose, Search};
+use pubgauge_runner::simulated::search;
+use pubgauge_search::Question;
+use pubgauge_simulator::Behaviour;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Normal};
+use serde::Serialize;
+
+use crate::args::Output;
+use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
+use crate::proposer::default_criterion;
+use crate::signals;
+
+/// Limits that are planted, messages a second.
+const LIMITS: (f64, f64) = (5_000.0, 300_000.0);
+/// Standard deviation of the logarithm of what a system carries in one trial.
+const NOISE: f64 = 0.03;
+/// Length of confirming trials, s: what is planted lasts.
+const CONFIRM_S: u64 = 10;
+/// Share of intervals that must hold the limit.
+const MUST_HOLD: f64 = 0.93;
+/// Fewest searches that can tell a share.
+const TELLING: u32 = 20;
+
+/// One search.
+#[derive(Clone, Debug, Serialize)]
+struct Rehearsed {
+    limit: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    confirmed: Option<f64>,
+    bound: Bound,
+    trials: usize,
+}
+
+/// What all of them say.
+#[derive(Debug, Serialize)]
+struct Rehearsal {
+    searches: usize,
+    noise: f64,
+    held: usize,
+    median_width: f64,
+    median_trials: f64,
+    each: Vec<Rehearsed>,
+}
+
+impl Rehearsed {
+    fn new(limit: f64, found: &Search) -> Rehearsed {
+        let deciding = found.trials.iter().filter(|t| t.purpose != Purpose::Cost);
+        Rehearsed {
+            limit,
+            low: found.low,
+            high: found.high,
+            confirmed: found.confirmed,
+            bound: found.bound,
+            trials: deciding.count(),
+        }
+    }
+
+    fn holds(&self) -> bool {
+        let (low, high) = (self.low.unwrap_or(0.0), self.high.unwrap_or(f64::INFINITY));
+        low <= self.limit && self.limit <= high
+    }
+
+    fn width(&self) -> f64 {
+        let interval = self.low.zip(self.high);
+        interval.map_or(f64::INFINITY, |(low, high)| high / low - 1.0)
+    }
+}
+
+/// Runs so many searches, on all processors, and tells how good they are.
+///
+/// # Errors
+/// If the user ends it, or a search cannot be run.
+pub fn rehearse(searches: u32, output: &Output) -> Result<i32, Ending> {
+    let stop = signals::install().map_err(Ending::not_valid)?;
+    output.remark(&format!(
+        "{searches} searches in simulated time, some seconds each"
+    ));
+    let each = all(searches, &stop, output)?;
+    let median = |of: fn(&Rehearsed) -> f64| {
+        let mut values: Vec<f64> = each.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let rehearsal = Rehearsal {
+        searches: each.len(),
+        noise: NOISE,
+        held: each.iter().filter(|one| one.holds()).count(),
+        median_width: median(Rehearsed::width),
+        median_trials: median(|one| one.trials as f64),
+        each,
+    };
+    match output.json {
+        true => print_json(&rehearsal),
+        false => print(&words(&rehearsal)),
+    }
+    let share = rehearsal.held as f64 / rehearsal.searches.max(1) as f64;
+    match share < MUST_HOLD && searches >= TELLING {
+        true => Ok(NOT_VALID),
+        false => Ok(FINE),
+    }
+}
+
+fn all(searches: u32, stop: &Arc<AtomicBool>, output: &Output) -> Result<Vec<Rehearsed>, Ending> {
+    let next = AtomicU32::new(0);
+    let done = Mutex::new(Vec::new());
+    let failed = Mutex::new(None);
+    let worker = || {
+        while !stop.load(Relaxed) {
+            let number = next.fetch_add(1, Relaxed);
+            if number >= searches {
+                return;
+            }
+            let found = one(number, searches, &[default_criterion()]);
+            match found {
+                Ok(one) => {
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    done.push(one);
+                    output.remark(&format!("{} of {searches}", done.len()));
+                }
+                Err(why) => {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                    return;
+                }
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(worker);
+        }
+    });
+    if let Some(why) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(Ending::not_valid(why));
+    }
+    if stop.load(Relaxed) {
+        return Err(Ending::not_valid("ended by the user"));
+    }
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by(|a, b| a.limit.total_cmp(&b.limit));
+    Ok(done)
+}
+
+/// A search over a system whose limit is the `number`-th of `of`, evenly over orders of magnitude.
+fn one(number: u32, of: u32, criteria: &[CriterionSpec]) -> Result<Rehearsed, String> {
+    let (least, most) = LIMITS;
+    let place = (f64::from(number) + 0.5) / f64::from(of);
+    let limit = least * (most / least).powf(place);
+    let mut draws = StdRng::seed_from_u64(u64::from(number));
+    let noise = Normal::new(0.0, NOISE).map_err(|e| e.to_string())?;
+    let behaves = || {
+        let takes: f64 = limit * f64::exp(noise.sample(&mut draws));
+        Behaviour {
+            service_ns: (1e9 / takes).round() as u64,
+            seed: draws.random(),
+            ..Behaviour::default()
+        }
+    };
+    let found = search(&Question::default(), criteria, CONFIRM_S, behaves)?;
+    Ok(Rehearsed::new(limit, &found))
+}
+
+fn words(r: &Rehearsal) -> String {
+    let mut text = format!(
+        "{} of {} intervals hold the planted limit (asked: {:.0} %)\nmedian width {:.1} %, median of {:.0} trials, {:.0} % noise from trial to trial\n",
+        r.held,
+        r.searches,
+        MUST_HOLD * 100.0,
+        r.median_width * 100.0,
+        r.median_trials,
+        r.noise * 100.0
+    );
+    for one in r.each.iter().filter(|one| !one.holds()) {
+        let show = |end: Option<f64>| end.map_or("-".into(), |end| count(end.round() as u64));
+        text.push_str(&format!(
+            "  {} was found to lie between {} and {}\n",
+            count(one.limit.round() as u64),
+            show(one.low),
+            show(one.high)
+        ));
+    }
+    text
+}
