@@ -255,15 +255,15 @@ pub struct FlowFile {
     pub pattern: Option<Pattern>,
     /// Publishing devices; 0 is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OrFind<u32>")]
+    #[schemars(with = "Option<OrFind<u32>>")]
     pub publishers: Option<u32>,
     /// Subscribing devices; 0 is allowed. With `subscribe` templates: per combination.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OrFind<u32>")]
+    #[schemars(with = "Option<OrFind<u32>>")]
     pub subscribers: Option<u32>,
     /// Distinct topics, dealt out in turn to publishers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OrFind<u32>")]
+    #[schemars(with = "Option<OrFind<u32>>")]
     pub topics: Option<u32>,
     /// Topic, or template such as "site/{subsystem}/{device}".
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -291,11 +291,11 @@ pub struct FlowFile {
     pub subscribe_as: Option<String>,
     /// How big messages are, header (16 B) included.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OrFind<PayloadFile>")]
+    #[schemars(with = "Option<OrFind<PayloadFile>>")]
     pub payload: Option<PayloadFile>,
     /// How fast messages are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OrFind<Rate>")]
+    #[schemars(with = "Option<OrFind<Rate>>")]
     pub rate: Option<Rate>,
     /// How messages are spread over time; periodic if absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,7 @@ impl<T: JsonSchema> JsonSchema for OrFind<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = generator.subschema_for::<Option<T>>();
+        let value = generator.subschema_for::<T>();
         schemars::json_schema!({ "anyOf": [value, { "const": "find" }] })
     }
 }
