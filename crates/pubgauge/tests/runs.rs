@@ -236,18 +236,21 @@ fn every_system_carries_every_pattern_and_the_counts_add_up() {
         let planned = count(trial, "connections.planned");
         assert_eq!(count(trial, "connections.made"), planned);
     }
-    for trial in of(&results, "pairs") {
-        assert_eq!(count(trial, "published"), 300);
-        assert_eq!(count(trial, "delivered"), 300);
+    // On a busy machine some may be due and not sent.
+    for (workload, offered, subscribers) in [
+        ("pairs", 300, 1),
+        ("gathering", 300, 1),
+        ("spreading", 100, 5),
+    ] {
+        for trial in of(&results, workload) {
+            assert_eq!(count(trial, "offered"), offered, "{}", brief(trial));
+            let published = count(trial, "published");
+            assert!(published > offered / 2, "{}", brief(trial));
+            assert_eq!(count(trial, "delivered"), subscribers * published);
+        }
     }
     for trial in of(&results, "gathering") {
-        assert_eq!(count(trial, "published"), 300);
-        assert_eq!(count(trial, "delivered"), 300);
         assert_eq!(count(trial, "workload.publishers"), 10);
-    }
-    for trial in of(&results, "spreading") {
-        assert_eq!(count(trial, "published"), 100);
-        assert_eq!(count(trial, "delivered"), 500);
     }
     for trial in of(&results, "asking") {
         assert_eq!(

@@ -536,7 +536,7 @@ pub fn crowded(trial: &Value) -> bool {
 
 /// A trial on a machine that is not: tried again until it is, five times at most.
 pub fn calm(mut trial: impl FnMut() -> Value) -> Value {
-    let mut tries = std::iter::repeat_with(|| trial()).take(5);
+    let mut tries = std::iter::repeat_with(&mut trial).take(5);
     let calm = tries.find(|trial| !crowded(trial));
     calm.expect("this machine is too busy for this test")
 }
