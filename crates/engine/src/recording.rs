@@ -25,6 +25,8 @@ pub struct Recording {
     pub flows: Vec<FlowRecording>,
     /// Flow by flow, what had happened by each cut, and by the end of the drain.
     pub series: Vec<Vec<Totals>>,
+    /// When it closed its accounts, by its clock: what came later is not counted.
+    pub closed_at: Nanos,
     /// Sentinels published.
     pub sentinels: u64,
     /// Messages and deliveries of any kind.

@@ -492,9 +492,10 @@ impl Worker {
             self.close_window(now);
             self.sending.stop(now);
         }
+        let closed_at = self.context.clock.now();
         let unsettled = self.fleet.unsettled();
         let wire = self.fleet.wire_bytes();
-        self.tell_counters(self.context.clock.now());
+        self.tell_counters(closed_at);
         self.fleet.close(until);
         if let Some(left) = self.fleet.left_behind() {
             self.note(left.into());
@@ -513,6 +514,7 @@ impl Worker {
             clock_error: 0,
             flows,
             series,
+            closed_at,
             silence: self.receiving.longest_silence(),
             sentinels: self.sending.sentinels,
             traffic,

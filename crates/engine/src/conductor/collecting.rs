@@ -64,7 +64,7 @@ impl Collected {
 
 impl Conductor<'_> {
     /// Adds everything up.
-    pub(super) fn record(mut self, outcome: Outcome, now: Nanos) -> TrialRecord {
+    pub(super) fn record(mut self, outcome: Outcome) -> TrialRecord {
         let recordings: Vec<Recording> = self
             .hands
             .iter_mut()
@@ -84,7 +84,8 @@ impl Conductor<'_> {
         if self.drain.ended == DrainEnd::CutShort {
             flows.iter_mut().for_each(FlowRecording::cut_short);
         }
-        let series = self.moments(series, now);
+        let closed_at = recordings.iter().map(|r| r.closed_at).max();
+        let series = self.moments(series, closed_at.unwrap_or_default());
         let mut collected = std::mem::take(&mut self.collected);
         let order = |i: &EncodedInterval| (i.number, i.flow, i.measure);
         collected.intervals.sort_by_key(order);
@@ -114,7 +115,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// The series with its times; the last moment is `closed_at`.
+    /// The series with its times; the last moment is `closed_at`, when nobody counted any more. It is
+    /// later than the cut before it, so that nothing is left out that came between.
     fn moments(&self, series: Vec<Vec<Totals>>, closed_at: Nanos) -> Vec<Moment> {
         let Some(table) = self.table else {
             return Vec::new();
@@ -122,9 +124,10 @@ impl Conductor<'_> {
         let cuts = Cuts::new(table, &self.spec.brief.workload);
         let count = series.iter().map(Vec::len).max().unwrap_or(0);
         let moment = |n: usize| {
+            let cut = |n: usize| cuts.at(n as u32);
             let at = match n + 1 == count {
-                true => closed_at,
-                false => cuts.at(n as u32),
+                true => closed_at.max(n.checked_sub(1).map_or(0, |last| cut(last) + 1)),
+                false => cut(n),
             };
             let last = |totals: &Vec<Totals>| totals.get(n).or(totals.last()).copied();
             Moment {

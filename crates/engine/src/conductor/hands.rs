@@ -268,7 +268,7 @@ impl Conductor<'_> {
         }
         // What was said before the end.
         self.hear();
-        self.record(outcome, now)
+        self.record(outcome)
     }
 
     /// A worker that has not told what it saw: without it the figures are not those of the trial.
