@@ -92,7 +92,7 @@ fn bytes_pass_at_the_rate_and_never_early() {
     assert!(read_exactly(&mut client, bytes.len()) == bytes);
     let trace = proxy.trace();
     let passed = way(&trace, ToServer);
-    on_schedule(&passed, 100_000.0, true, |p| p.amount.bytes);
+    on_schedule(&passed, 100_000.0, true, 1, |p| p.amount.bytes);
     assert!(
         passed.iter().all(|p| p.amount.bytes <= 50),
         "in pieces of 0.5 ms"
@@ -129,7 +129,7 @@ fn held_back_at_the_same_rate(buffer_bytes: usize) {
     }
     writing.join().unwrap();
     assert!(got == bytes);
-    on_schedule(&proxy.trace(), 2e6, true, |p| p.amount.bytes);
+    on_schedule(&proxy.trace(), 2e6, true, 5, |p| p.amount.bytes);
 }
 
 #[test]

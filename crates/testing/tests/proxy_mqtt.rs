@@ -50,7 +50,7 @@ fn the_kth_publish_passes_at_the_start_and_k_intervals_and_others_in_their_order
     assert_eq!(trace.len(), 4400);
     let (publishes, others): (Vec<Passed>, Vec<Passed>) =
         trace.iter().partition(|p| p.amount.publishes == 1);
-    on_schedule(&publishes, 2000.0, false, |_| 1);
+    on_schedule(&publishes, 2000.0, false, 1, |_| 1);
     let tenths = publishes.iter().skip(9).step_by(10);
     assert!(others.iter().map(|p| p.due_ns).eq(tenths.map(|p| p.due_ns)));
     let traffic = proxy.counts().total(ToServer);
@@ -87,7 +87,7 @@ fn all_publishers_share_the_rate_of_their_link() {
     let mut trace = way(&proxy.trace(), ToServer);
     // What a proxy that got no processor passes at once, it passes connection by connection.
     trace.sort_by_key(|passed| passed.due_ns);
-    on_schedule(&trace, 1000.0, false, |p| p.amount.publishes);
+    on_schedule(&trace, 1000.0, false, 1, |p| p.amount.publishes);
 }
 
 /// Delivers numbers 0 to 99 in pairs of QoS 0 and QoS 1, acknowledged at once and in order.
