@@ -4,8 +4,10 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_engine::assignment::Workers;
+use pubgauge_study::Axis;
 use pubgauge_testbed::shares::Share;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,7 @@ Examples:
   pubgauge run --publishers 100 --rate 1/s-each --payload 64B --on mosquitto
   pubgauge run --rate max --qos 1 --mqtt 5 --on mosquitto,reference-broker
   pubgauge run --on mqtt://host:1883     a broker that is running already
+  pubgauge find --on mosquitto,nats      how far each goes
   pubgauge plan studies/first-look.toml  what would be done, starting nothing
   pubgauge report results/first-look     table and page of an earlier run
   pubgauge compare results/a results/b   better, worse, the same, or cannot tell
@@ -182,7 +185,7 @@ pub struct Selection {
     pub daily: Daily,
     /// What `pubgauge find` searches for.
     #[arg(skip)]
-    pub find: Option<pubgauge_study::Axis>,
+    pub find: Option<Axis>,
 }
 
 impl Selection {
@@ -293,12 +296,19 @@ pub struct RunArgs {
     pub output: Output,
 }
 
+const FIND_DEFAULTS: &str = "\
+Without a study file: 1 publisher, 1 subscriber, 64 B, over the systems of the
+first look; --duration is the length of a short trial, 5s if absent, --warm-up
+1s, and with --axis rate --pacing-within 1ms.";
+
 /// `pubgauge find`.
 #[derive(Debug, Args)]
+#[command(after_help = FIND_DEFAULTS)]
 pub struct FindArgs {
-    /// What is made larger until the system gives way.
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Along::Rate)]
-    pub axis: Along,
+    /// What is made larger until the system gives way: messages a second, devices, topics, or bytes of a
+    /// message.
+    #[arg(long, value_name = "WHAT", value_parser = axes(), default_value = "rate")]
+    pub axis: Axis,
     /// Width of the interval at which a search ends, as a share of its lower end, 0.02 to 1 [default: 0.1].
     #[arg(long, value_name = "SHARE")]
     pub width: Option<String>,
@@ -308,36 +318,15 @@ pub struct FindArgs {
     /// Length of the trial that confirms the limit [default: 45s].
     #[arg(long, value_name = "TIME")]
     pub confirm: Option<String>,
-    /// As for a run; --duration is the length of a search's trials, 5s if absent.
+    /// As for a run.
     #[command(flatten)]
     pub run: RunArgs,
 }
 
-/// What `pubgauge find` makes larger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Along {
-    /// Messages a second.
-    Rate,
-    /// Publishing devices.
-    Publishers,
-    /// Subscribing devices.
-    Subscribers,
-    /// Topics.
-    Topics,
-    /// Bytes of a message.
-    Payload,
-}
-
-impl From<Along> for pubgauge_study::Axis {
-    fn from(along: Along) -> Self {
-        match along {
-            Along::Rate => Self::Rate,
-            Along::Publishers => Self::Publishers,
-            Along::Subscribers => Self::Subscribers,
-            Along::Topics => Self::Topics,
-            Along::Payload => Self::Payload,
-        }
-    }
+/// What `pubgauge find` can make larger, by the keys of a flow.
+fn axes() -> impl TypedValueParser<Value = Axis> {
+    PossibleValuesParser::new(Axis::ALL.map(Axis::name))
+        .map(|name| Axis::named(&name).unwrap_or(Axis::Rate))
 }
 
 /// Most processes on each side.

@@ -11,10 +11,10 @@ use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, Trial, Uns
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{NewRun, RunFolder, StoreError};
 use pubgauge_runner::{Bench, Client, Job, perform};
-use pubgauge_study::{Plan, PlannedTrial};
+use pubgauge_study::{Axis, Plan, PlannedTrial};
 use pubgauge_testbed::{Catalog, Kind, Testbed, load_average, machine_facts, raise_nofile};
 
-use crate::args::{Along, ClientArgs, FindArgs, Login, RunArgs};
+use crate::args::{ClientArgs, FindArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID};
@@ -116,7 +116,7 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
         set("search.confirm", &args.confirm),
     ];
     if run.resume.is_none() {
-        selection.find = Some(args.axis.into());
+        selection.find = Some(args.axis);
         if selection.study.is_none() {
             // Where neither file nor flags say: systems that start at once, and a short warm-up.
             if selection.on.is_empty() {
@@ -124,7 +124,7 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
             }
             selection.daily.warm_up.get_or_insert("1s".into());
             // A client that wakes up for every message is at its end before most systems are.
-            if args.axis == Along::Rate {
+            if args.axis == Axis::Rate {
                 selection.pacing_within.get_or_insert("1ms".into());
             }
         }

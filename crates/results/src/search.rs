@@ -54,7 +54,7 @@ pub enum Bound {
 /// What gave way first, with its figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
-    /// `processor`, `thread`, `memory`, `loss`, `latency`, `queue`, `connections`,
+    /// `processor`, `thread`, `loss`, `latency`, `queue`, `connections`,
     /// `criterion`, `client`.
     pub what: String,
     /// Its figure where it gave way, in `unit`.

@@ -12,11 +12,6 @@ const AROUND_S: f64 = 1.0;
 /// Share of what it may have of a processor from which a system, or its thread, is at its end.
 const BUSY: f64 = 0.90;
 
-/// The unit of a load, by the axis that is searched.
-fn is_rate(axis: &str) -> bool {
-    axis == "rate"
-}
-
 /// What to measure next in the search of this number, after the trials of the run.
 pub fn next(
     question: &Question,
@@ -95,7 +90,7 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
         true => trial.delivered_msgs_per_s / fan,
         false => 0.0,
     };
-    match load.filter(|_| !is_rate(axis)) {
+    match load.filter(|_| axis != "rate") {
         None => taken,
         Some(load) => load * (taken / trial.offered_msgs_per_s.max(f64::MIN_POSITIVE)).min(1.0),
     }
@@ -348,7 +343,11 @@ fn notes(
                 .to_owned(),
         );
     } else if found.confirmed.is_none() && found.low.is_some() {
-        notes.push("no long trial near the lower end stayed within what was asked for".to_owned());
+        let ran = own.iter().any(|(_, step)| step.purpose == Purpose::Long);
+        notes.push(match ran {
+            true => "no long trial near the lower end stayed within what was asked for".to_owned(),
+            false => "no long trial was run to confirm it".to_owned(),
+        });
     }
     let died = gave_in.is_some_and(|trial| !trial.circumstances.system_died.is_empty());
     if died {

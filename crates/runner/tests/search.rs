@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
-use pubgauge_results::search::{Bound, Purpose, Search};
+use pubgauge_results::search::{Bound, Finding, Purpose, Search};
 use pubgauge_runner::simulated::search;
 use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;
@@ -117,4 +117,21 @@ fn a_system_that_is_slower_the_more_waits() {
     });
     let (held, width, _) = summed(&found, 1.0);
     assert!(held >= 9 && width <= 0.10);
+}
+
+/// One trial in three has a client that is not run for a second and a half.
+#[test]
+fn a_client_that_sleeps_is_not_the_systems_limit() {
+    let asleep = (3 * SECOND, 9 * SECOND / 2);
+    let found = many(10, |takes| Behaviour {
+        service_ns: service_ns(takes),
+        // The last bits of what a trial takes are as good as drawn.
+        client_sleeps: Vec::from_iter((takes.to_bits() % 3 == 0).then_some(asleep)),
+        ..Behaviour::default()
+    });
+    let (held, ..) = summed(&found, 1.0);
+    assert!(held >= 9);
+    let slept = found.iter().flat_map(|(_, s)| &s.trials);
+    let slept = slept.filter(|t| t.finding == Finding::Client);
+    assert!(slept.count() > 20, "such trials are named");
 }

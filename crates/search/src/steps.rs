@@ -184,51 +184,49 @@ impl<'a> View<'a> {
         };
         let mut in_vain: Vec<&Seen> = Vec::new();
         for one in seen {
-            view.costs += usize::from(matches!(one.step, Step::Cost(_)));
-            if !matches!(one.step, Step::Cost(_)) {
-                view.trials += 1;
-                view.seconds += one.seconds;
-            }
             if matches!(one.step, Step::Cost(_)) {
+                view.costs += 1;
                 continue;
             }
-            let nothing = one.finding == Finding::Nothing;
-            let told_nothing = in_vain.iter().filter(|e| e.finding == Finding::Nothing);
-            if nothing && told_nothing.count() + 1 >= TRIES {
-                view.given_up = true;
-            }
-            if one.step == Step::FlatOut {
-                match nothing {
-                    true => in_vain.push(one),
-                    false => view.flat_out = Some(one.achieved),
-                }
-            }
-            let Some(load) = one.step.load() else {
+            view.trials += 1;
+            view.seconds += one.seconds;
+            // A client that is at its end flat out is no trouble: the trial told about where the limit is.
+            let told = match one.finding {
+                Finding::Within | Finding::Beyond => true,
+                Finding::Client => one.step == Step::FlatOut,
+                Finding::Nothing => false,
+            };
+            if told {
+                in_vain.clear();
+                view.take(one, false);
                 continue;
-            };
-            let mut evidence = Evidence {
-                load,
-                within: one.finding == Finding::Within,
-                client: false,
-                long: one.step.is_long(),
-                achieved: one.achieved,
-            };
-            if matches!(one.finding, Finding::Client | Finding::Nothing) {
-                in_vain.push(one);
-                view.again = Some(one.step);
-                if in_vain.len() < TRIES || view.given_up {
-                    continue;
-                }
-                evidence.client = true;
             }
-            in_vain.clear();
-            view.again = None;
-            view.take(evidence);
+            in_vain.push(one);
+            view.again = Some(one.step);
+            let nothing = in_vain.iter().filter(|e| e.finding == Finding::Nothing);
+            view.given_up |= nothing.count() >= TRIES;
+            if in_vain.len() >= TRIES && !view.given_up {
+                in_vain.clear();
+                view.take(one, true);
+            }
         }
         view
     }
 
-    fn take(&mut self, evidence: Evidence) {
+    /// Takes what a trial told; `client`: it told that the client is the bottleneck.
+    fn take(&mut self, one: &Seen, client: bool) {
+        self.again = None;
+        let Some(load) = one.step.load() else {
+            self.flat_out = Some(one.achieved);
+            return;
+        };
+        let evidence = Evidence {
+            load,
+            within: one.finding == Finding::Within,
+            client,
+            long: one.step.is_long(),
+            achieved: one.achieved,
+        };
         let twice = |last: &Evidence| last.long && !last.within && last.load == evidence.load;
         let failed_again = evidence.long
             && !evidence.within
@@ -238,10 +236,15 @@ impl<'a> View<'a> {
         self.evidence.push(evidence);
     }
 
-    /// What decides: where long trials fail, short ones that did not say nothing.
+    /// What decides: where long trials fail, short ones that did not say nothing. A client that was at its
+    /// end at one load and not at a larger one was disturbed.
     fn deciding(&self) -> impl Iterator<Item = &Evidence> {
-        let counts = |e: &&Evidence| !self.long_only || e.long || !e.within;
-        self.evidence.iter().filter(counts)
+        let offered = self.evidence.iter().filter(|e| !e.client);
+        let offered = offered.map(|e| e.load).fold(0.0, f64::max);
+        self.evidence.iter().filter(move |e| match e.client {
+            true => e.load > offered,
+            false => !self.long_only || e.long || !e.within,
+        })
     }
 
     fn posterior(&self) -> &Posterior {

@@ -165,8 +165,12 @@ impl PlannedTrial {
 }
 
 impl Plan {
-    /// About how long all trials take, in nanoseconds.
+    /// About how long all trials take, in nanoseconds; all searches at most, but for the trial that is
+    /// running when the time of one is over.
     pub fn duration_estimate(&self) -> u64 {
+        if let Some(search) = &self.search {
+            return search.budget.saturating_mul(self.trials.len() as u64);
+        }
         self.trials
             .iter()
             .map(PlannedTrial::duration_estimate)

@@ -53,6 +53,11 @@ impl Axis {
         }
     }
 
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Axis> {
+        Axis::ALL.into_iter().find(|axis| axis.name() == name)
+    }
+
     /// Smallest and largest value that is tried.
     pub fn range(self) -> (f64, f64) {
         match self {
@@ -323,8 +328,7 @@ fn collect(node: &Node, path: &mut Vec<String>, places: &mut Vec<Place>) {
             }
         }
         Value::Text(text) if text == FIND => {
-            let named = |axis: &Axis| path.last().is_some_and(|key| key == axis.name());
-            if let Some(axis) = Axis::ALL.into_iter().find(named) {
+            if let Some(axis) = path.last().and_then(|key| Axis::named(key)) {
                 places.push(Place {
                     axis,
                     path: path.clone(),

@@ -60,6 +60,11 @@ fn a_search_asks_for_loads() {
         let flat_out = search.at(template, None, SECOND).expect("possible");
         assert!(flat_out.workload.flows[0].arrivals.is_flat_out());
     }
+    assert_eq!(
+        plan.duration_estimate(),
+        4 * 8 * 60 * SECOND,
+        "at most 8 min each"
+    );
     // What a run stores goes on as a search.
     let again = self::plan(&plan.resolved).expect("a sound study");
     assert_eq!(again.search.map(|s| s.axis), Some(Axis::Rate));
