@@ -129,9 +129,9 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     unsafe {
         libc::malloc_trim(0);
     }
-    let mut system = match with_settings(job, bench.scratch) {
-        Ok(system) => system,
-        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+    let mut system = SystemFile {
+        settings: serde_json::to_string(job.settings).ok(),
+        ..job.system.clone()
     };
     let instances = job.brokers.max(1) as usize;
     let shared = limits::Shared::new(&mut system, job.share, instances, &bench.client);
@@ -198,22 +198,6 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     };
     running.stop();
     (trial, files)
-}
-
-/// The system's file; the forwarder is told the settings too, because its queues are part of the
-/// system that they are asked of.
-fn with_settings(job: &Job<'_>, scratch: &Path) -> Result<SystemFile, String> {
-    let mut system = job.system.clone();
-    if system.kind == Kind::Builtin && system.driver == "zeromq" {
-        let path = scratch.join(format!("settings-{}.json", job.id));
-        let text = serde_json::to_string(job.settings).map_err(|e| e.to_string())?;
-        std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-        system
-            .run
-            .command
-            .extend(["--settings".into(), path.display().to_string()]);
-    }
-    Ok(system)
 }
 
 /// What the client itself ran out of, in words.

@@ -125,6 +125,9 @@ pub struct SystemFile {
     /// Where the description came from.
     #[serde(skip)]
     pub origin: Origin,
+    /// What the application asks for, as JSON: the placeholder `{settings}`. `None`: nothing.
+    #[serde(skip)]
+    pub settings: Option<String>,
 }
 
 /// How a system comes to run.
@@ -453,6 +456,7 @@ impl SystemFile {
             values: BTreeMap::new(),
             variants: BTreeMap::new(),
             origin: Origin::Embedded,
+            settings: None,
         }
     }
 

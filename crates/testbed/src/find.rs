@@ -65,6 +65,8 @@ pub(crate) fn find(
     };
     let mut values = base_values(system);
     values.insert("pubgauge".into(), program.display().to_string());
+    let settings = system.settings.clone();
+    values.insert("settings".into(), settings.unwrap_or_else(|| "{}".into()));
     let executable = match system.kind {
         Kind::Library => None,
         Kind::External => {

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 /// Placeholders that every system file may use: the executable, the private folder, the user
-/// pubgauge runs as, the folder in which downloaded systems are kept, and pubgauge's own program.
-pub const ALWAYS: [&str; 5] = ["exe", "dir", "user", "cache", "pubgauge"];
+/// pubgauge runs as, the folder in which downloaded systems are kept, pubgauge's own program, and what
+/// the application asks for.
+pub const ALWAYS: [&str; 6] = ["exe", "dir", "user", "cache", "pubgauge", "settings"];
 
 /// The placeholder of a library: a DDS domain of its own.
 pub const DOMAIN: &str = "dds-domain";

@@ -32,7 +32,9 @@ fn main() {
             one,
             "--subscribers",
             other,
-        ] => serve_forwarder(one, other),
+            "--settings",
+            settings,
+        ] => serve_forwarder(one, other, settings),
         _ => {
             the_reference_broker_counts_both();
             it_counts_from_its_start_only();
@@ -52,7 +54,7 @@ fn serve_broker(address: &str) {
     pubgauge_broker::run(options, ready, &AtomicBool::new(false)).expect("serves");
 }
 
-fn serve_forwarder(publishers: &str, subscribers: &str) {
+fn serve_forwarder(publishers: &str, subscribers: &str, settings: &str) {
     let (host, port) = publishers
         .trim_start_matches("tcp://")
         .rsplit_once(':')
@@ -60,6 +62,8 @@ fn serve_forwarder(publishers: &str, subscribers: &str) {
     let (_, port2) = subscribers.rsplit_once(':').unwrap();
     let address = format!("zmq-forwarder+tcp://{host}:{port},{port2}");
     let address = address.parse().expect("an address");
+    let settings = std::fs::read_to_string(settings).expect("what is asked for");
+    assert_eq!(settings, "{}", "nothing is asked for");
     let options = ForwarderOptions::new(address, &Settings::default()).expect("options");
     let ready = |address: &_| println!("ready {address}");
     forwarder::run(&options, ready, &AtomicBool::new(false)).expect("serves");
