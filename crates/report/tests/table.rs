@@ -362,3 +362,25 @@ fn several_brokers_are_told_of() {
         assert!(page.contains(shown), "{shown}");
     }
 }
+
+#[test]
+fn other_programs_on_the_machine_are_told_of() {
+    let (mut results, logs) = sample::run(1);
+    for trial in &mut results.trials {
+        trial.circumstances.cores = 4;
+        trial.worker_load.machine_others = Some(0.9);
+    }
+    let said = "Other programs kept";
+    assert!(!table(&results, 200).contains(said), "a little");
+    results.trials[0].worker_load.machine_others = Some(3.8);
+    let sentence = format!(
+        "Other programs kept up to 3.80 of the machine's 4 processors busy ({}): what was slow",
+        results.trials[0].system.name
+    );
+    assert!(
+        table(&results, 200).contains(&sentence),
+        "{}",
+        table(&results, 200)
+    );
+    assert!(pubgauge_report::page(&results, &logs).contains(&sentence.replace('\'', "&#39;")));
+}

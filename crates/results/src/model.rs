@@ -602,6 +602,10 @@ pub struct WorkerLoad {
     /// The whole machine: a thread that only sleeps 1 ms at a time woke up 10 ms and more too late.
     #[serde(default)]
     pub machine_stalled: f64,
+    /// Processors that other programs than client and system kept busy, on average, 1 = one; absent where
+    /// the system's own use is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_others: Option<f64>,
     /// The longest such stretch of any of these, ns.
     #[serde(default)]
     pub longest_stall_ns: u64,

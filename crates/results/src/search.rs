@@ -55,7 +55,7 @@ pub enum Bound {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
     /// `processor`, `thread`, `loss`, `latency`, `queue`, `connections`,
-    /// `criterion`, `client`.
+    /// `criterion`, `client`, `machine` (other programs on it).
     pub what: String,
     /// Its figure where it gave way, in `unit`.
     pub figure: f64,

@@ -28,6 +28,12 @@ pub fn judge(trial: &Trial) -> Verdict {
     findings(trial).verdict()
 }
 
+/// Other programs that left client and system too little of the machine, in words: what was slow then may be
+/// their doing.
+pub fn crowded(trial: &Trial) -> Option<String> {
+    client::crowded(trial)
+}
+
 fn findings(trial: &Trial) -> Findings {
     let mut findings = Findings::default();
     let client = client::Load::of(trial);
@@ -38,6 +44,7 @@ fn findings(trial: &Trial) -> Findings {
         overloaded(trial, &client, growth.as_ref(), &mut findings);
         unsteady(trial, &client, &mut findings);
         client.judge(trial, growth.as_ref(), &mut findings);
+        findings.others(trial);
     }
     findings
 }
@@ -74,6 +81,7 @@ enum Rule {
     MachineFull,
     ClientLate,
     ClientStalled,
+    OthersBusy,
 }
 
 #[cfg(test)]
@@ -107,6 +115,16 @@ impl Findings {
 
     fn has(&self, rule: Rule) -> bool {
         self.found.iter().any(|(found, ..)| *found == rule)
+    }
+
+    /// Beside what the system is blamed for: that others may have taken its processors.
+    fn others(&mut self, trial: &Trial) {
+        let blamed = |(_, status, _): &(Rule, Status, String)| {
+            matches!(status, Status::Overloaded | Status::Unsteady)
+        };
+        if let Some(words) = crowded(trial).filter(|_| self.found.iter().any(blamed)) {
+            self.add(Rule::OthersBusy, Status::Unsteady, words);
+        }
     }
 
     /// A trial that did not run as planned is not examined further.

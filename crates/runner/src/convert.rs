@@ -259,6 +259,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         publishers_stalled: busiest(Role::Publishers, |u| u.own_stalled),
         subscribers_stalled: busiest(Role::Subscribers, |u| u.own_stalled),
         machine_stalled: observed.stalls.all as f64 / record.duration().max(1) as f64,
+        machine_others: observed.others_cores,
         longest_stall_ns: record
             .recordings
             .iter()

@@ -15,6 +15,7 @@ use pubgauge_engine::times::histogram;
 use pubgauge_results::model::{Broker, ContextSwitches};
 use pubgauge_testbed::{
     BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
+    machine_cpu_ns,
 };
 
 use crate::instances::Instances;
@@ -44,6 +45,9 @@ pub struct Observed {
     pub died: Vec<String>,
     /// When the whole machine stood still during the measurement.
     pub stalls: Stalls,
+    /// Processors that other programs than client and system kept busy during the measurement, on
+    /// average; `None` where what the system used is not known.
+    pub others_cores: Option<f64>,
     /// Each of several brokers; none where there is one.
     pub brokers: Vec<Broker>,
     seconds: Vec<SecondSeen>,
@@ -116,6 +120,7 @@ impl Observed {
             client_processes: None,
             died: Vec::new(),
             stalls: Stalls::default(),
+            others_cores: None,
             brokers: Vec::new(),
             seconds: Vec::new(),
         }
@@ -147,6 +152,7 @@ pub struct Watcher<'a> {
     observed: Observed,
     next_check: Nanos,
     interval: Nanos,
+    in_client: bool,
 }
 
 struct Measuring {
@@ -167,6 +173,7 @@ struct Sample {
     client: ProcessSample,
     /// All brokers together.
     system: Option<ProcessSample>,
+    machine_ns: Option<u64>,
     each: Vec<Option<ProcessSample>>,
 }
 
@@ -196,6 +203,19 @@ fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
     Some(sum)
 }
 
+/// Processor time that other programs used from one sample to a later one, ns. `in_client`: the system lives
+/// in the client's processes.
+fn others(from: &Sample, to: &Sample, in_client: bool) -> Option<f64> {
+    let system = match (&from.system, &to.system) {
+        (Some(from), Some(to)) => to.cpu_ns.saturating_sub(from.cpu_ns),
+        _ if in_client => 0,
+        _ => return None,
+    };
+    let machine = to.machine_ns?.saturating_sub(from.machine_ns?);
+    let client = to.client.cpu_ns.saturating_sub(from.client.cpu_ns);
+    Some(machine.saturating_sub(system + client) as f64)
+}
+
 /// Context switches from one sample of the same processes to a later one.
 fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
     ContextSwitches {
@@ -210,13 +230,14 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 
 impl<'a> Watcher<'a> {
     /// Watches the trial on `running`, of which `brokers` are to get their figures, telling `watch`,
-    /// in a series of steps of `interval`.
+    /// in a series of steps of `interval`. `in_client`: the system lives in the client's processes.
     pub fn new(
         running: &'a Instances,
         brokers: Vec<Broker>,
         watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
         interval: Nanos,
+        in_client: bool,
     ) -> Self {
         Watcher {
             running,
@@ -235,6 +256,7 @@ impl<'a> Watcher<'a> {
             },
             next_check: 0,
             interval,
+            in_client,
         }
     }
 
@@ -258,6 +280,7 @@ impl<'a> Watcher<'a> {
             subscribers_ns: of(Role::Subscribers),
             client: self.client.sample(),
             system: together(&each),
+            machine_ns: machine_cpu_ns(),
             each,
         }
     }
@@ -304,6 +327,8 @@ impl<'a> Watcher<'a> {
             observed.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
         }
         let whole = (sample.at - measuring.first.at).max(1) as f64;
+        observed.others_cores =
+            others(&measuring.first, &sample, self.in_client).map(|ns| ns / whole);
         for (number, broker) in observed.brokers.iter_mut().enumerate() {
             let (Some(first), Some(now)) = (&measuring.first.each[number], &sample.each[number])
             else {

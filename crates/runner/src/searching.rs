@@ -5,6 +5,7 @@ use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
 use pubgauge_results::search as stored;
 use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
+use pubgauge_results::verdict::crowded;
 use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found};
 
 /// Seconds that starting, connecting and stopping take beside a trial's phases.
@@ -99,7 +100,21 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
 /// What a trial tells of the load, and why it is not within what was asked for. A trial that was not steady
 /// is held against what was asked for all the same: a latency that wanders below what is allowed is within,
 /// one that wandered above is beyond. A queue that grows is no wandering: such a trial is overloaded.
+/// Where other programs left too little of the machine, what was beyond may be their doing: it counts as
+/// little as what the client could not do.
 pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
+    let (finding, mut reasons) = of_system(trial, criteria);
+    match crowded(trial).filter(|_| finding == Finding::Beyond) {
+        Some(crowd) => {
+            reasons.retain(|reason| *reason != crowd);
+            reasons.insert(0, crowd);
+            (Finding::Client, reasons)
+        }
+        None => (finding, reasons),
+    }
+}
+
+fn of_system(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
     let reasons = trial.verdict.reasons.clone();
     match trial.verdict.status {
         Status::Overloaded | Status::Lossy => return (Finding::Beyond, reasons),
@@ -219,6 +234,9 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
     };
     let (_, why) = told(trial, criteria);
     let why = why.first().cloned().unwrap_or_default();
+    if let (Some(others), Some(crowd)) = (trial.worker_load.machine_others, crowded(trial)) {
+        return say("machine", others, "cores", crowd);
+    }
     let cores = trial
         .system_cpu_s
         .map(|s| s / trial.duration_s.max(f64::MIN_POSITIVE));
@@ -312,6 +330,11 @@ fn notes(
     let mut notes = Vec::new();
     match found.bound {
         Bound::System => {}
+        Bound::Client if gave_in.is_some_and(|trial| crowded(trial).is_some()) => notes.push(
+            "other programs kept the machine busy above that: the system carries at least so much. A machine \
+             that does nothing else would show more"
+                .to_owned(),
+        ),
         Bound::Client => notes.push(
             "the client was the bottleneck above that: the system carries at least so much. More workers \
              (--publisher-workers, --subscriber-workers), processes (--processes) or processors would show \

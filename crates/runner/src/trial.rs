@@ -166,6 +166,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         watch,
         bench.stop.clone(),
         interval_of(job.workload.phases.measure.latest()),
+        job.system.kind == Kind::Library,
     );
     let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);

@@ -3,12 +3,15 @@
 
 use std::sync::Mutex;
 
+use pubgauge_driver::Settings;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
+use pubgauge_results::model::Trial;
 use pubgauge_results::search::{Bound, Finding, Purpose, Search};
-use pubgauge_runner::simulated::search;
+use pubgauge_runner::searching::told;
+use pubgauge_runner::simulated::{search, simulate};
 use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;
-use pubgauge_workload::SECOND;
+use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
@@ -134,4 +137,25 @@ fn a_client_that_sleeps_is_not_the_systems_limit() {
     let slept = found.iter().flat_map(|(_, s)| &s.trials);
     let slept = slept.filter(|t| t.finding == Finding::Client);
     assert!(slept.count() > 20, "such trials are named");
+}
+
+/// What a machine that others kept busy could not do tells nothing of the system.
+#[test]
+fn what_others_may_have_done_is_no_limit() {
+    let mut workload = Workload::fan(1, 1, Arrivals::Periodic { per_s: 2_000.0 });
+    workload.phases.measure = Until::Time(2 * SECOND);
+    let slow = Behaviour {
+        service_ns: service_ns(500.0),
+        ..Behaviour::default()
+    };
+    let mut trial = simulate(workload, slow, Settings::default()).unwrap().trial;
+    let criteria = [p99_at_most(100e6)];
+    let finding = |trial: &Trial| told(trial, &criteria).0;
+    assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
+    trial.circumstances.cores = 2;
+    trial.worker_load.machine_others = Some(1.8);
+    assert_eq!(finding(&trial), pubgauge_search::Finding::Client);
+    assert!(told(&trial, &criteria).1[0].contains("other programs kept 1.8"));
+    trial.worker_load.machine_others = Some(0.1);
+    assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
 }

@@ -47,7 +47,7 @@ pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usabl
 pub use running::{Record, Running};
 pub use sampler::{
     BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
-    ThreadSampler, current_tid, list_threads,
+    ThreadSampler, current_tid, list_threads, machine_cpu_ns,
 };
 pub use start::Testbed;
 pub use start_error::StartError;

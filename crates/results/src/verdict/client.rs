@@ -308,6 +308,23 @@ fn words(still: Still) -> String {
     )
 }
 
+/// See [`super::crowded`].
+pub(super) fn crowded(trial: &Trial) -> Option<String> {
+    let cores = f64::from(trial.circumstances.cores);
+    let others = trial.worker_load.machine_others?;
+    let (client, system) = cores_in_use(trial);
+    let all = others + client + system.unwrap_or(0.0);
+    let full =
+        others >= thresholds::OTHERS_BUSY * cores && all >= thresholds::MACHINE_CROWDED * cores;
+    (full && cores > 0.0).then(|| {
+        format!(
+            "other programs kept {others:.1} of the machine's {cores:.0} processors busy, client and system {:.1}: \
+             what was slow may be their doing",
+            all - others
+        )
+    })
+}
+
 /// Cores in use by the client and, where it can be seen, by the system.
 fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     let duration = trial.duration_s.max(f64::MIN_POSITIVE);

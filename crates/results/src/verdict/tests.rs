@@ -394,6 +394,45 @@ fn seventy_percent_in_a_paced_trial() {
 }
 
 #[test]
+fn other_programs_are_named_where_they_may_be_to_blame() {
+    let two = Circumstances {
+        cores: 2,
+        ..Default::default()
+    };
+    let queue = |others: Option<f64>| {
+        let mut t = flat_out();
+        for (i, second) in t.series.iter_mut().enumerate() {
+            second.backlog = 20_000 * i as i64;
+        }
+        t.system_cpu_s = Some(0.4);
+        t.worker_load.machine_others = others;
+        judge(&t, &two)
+    };
+    let said = |others| {
+        let verdict = queue(others);
+        assert_eq!(verdict.status, Status::Overloaded);
+        verdict
+            .reasons
+            .iter()
+            .any(|r| r.contains("other programs kept"))
+    };
+    assert!(said(Some(1.6)), "{:?}", queue(Some(1.6)));
+    // Little, on a machine with room, or nobody knows.
+    assert!(!said(Some(0.4)) && !said(Some(0.6)) && !said(None));
+    // A calm trial stays what it is.
+    let mut t = calm();
+    t.worker_load.machine_others = Some(1.9);
+    expect(&t, &two, Status::Valid, "");
+    assert!(
+        crowded(&Trial {
+            circumstances: two,
+            ..t
+        })
+        .is_some()
+    );
+}
+
+#[test]
 fn a_crowded_machine_is_named() {
     // Two processors, three busy processes; the broker gets 0.7 of a core.
     let two = Circumstances {

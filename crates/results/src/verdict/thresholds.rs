@@ -15,6 +15,11 @@ pub const SYSTEM_BUSY_CORES: f64 = 0.90;
 pub const SINGLE_THREAD_CORES: f64 = 1.05;
 /// Share of all processors, client and system together, from which the machine is full.
 pub const MACHINE_BUSY: f64 = 0.95;
+/// Share of all processors that other programs may keep busy on a machine that is as good as full.
+pub const OTHERS_BUSY: f64 = 0.25;
+/// Share of all processors, those of other programs included, from which a machine is as good as full. What
+/// interrupts take is in none of them.
+pub const MACHINE_CROWDED: f64 = 0.85;
 /// Median send lag as a share of median latency from which the median says more about the
 /// client than about the system.
 pub const LAG_SHARE: f64 = 0.10;

@@ -6,7 +6,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_driver::clock::monotonic_now;
 use serde::Serialize;
 
-use super::{Switches, ThreadFiles, process_cpu_ns, status_number};
+use super::{Switches, ThreadFiles, process_cpu_ns, status_number, tick_ns};
 use crate::limits::{kept_threads, max_open_files};
 use crate::procfs::{self, ProcFile};
 
@@ -109,8 +109,6 @@ impl ProcessSampler {
     }
 
     fn new(watched: Watched) -> Self {
-        // SAFETY: sysconf of a known name.
-        let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
         ProcessSampler {
             watched,
             processes: BTreeMap::new(),
@@ -118,7 +116,7 @@ impl ProcessSampler {
             gone_switches: Switches::default(),
             peak_rss_bytes: 0,
             last_cpu_ns: 0,
-            tick_ns: 1_000_000_000 / ticks_per_s,
+            tick_ns: tick_ns(),
             most_kept: kept_threads(max_open_files().unwrap_or(u64::MAX)),
         }
     }

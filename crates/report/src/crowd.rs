@@ -1,0 +1,25 @@
+//! Other programs on the machine that was measured.
+
+use pubgauge_results::verdict::crowded;
+
+use crate::summary::Workload;
+use crate::units;
+
+/// Which rows were measured while other programs left too little of the machine, in one sentence.
+pub(crate) fn sentence(workload: &Workload<'_>) -> Option<String> {
+    let rows = workload.cells.iter().filter_map(|cell| {
+        let crowded = cell.trials.iter().filter(|trial| crowded(trial).is_some());
+        let others = crowded.filter_map(|trial| trial.worker_load.machine_others);
+        Some((cell, others.reduce(f64::max)?))
+    });
+    let rows: Vec<_> = rows.collect();
+    let most = rows.iter().map(|(_, others)| *others).reduce(f64::max)?;
+    let cores = rows[0].0.trials[0].circumstances.cores;
+    let names = rows.iter().map(|(cell, _)| cell.row.as_str());
+    Some(format!(
+        "Other programs kept up to {} of the machine's {cores} processors busy ({}): what was slow may be \
+         their doing.",
+        units::digits(most),
+        names.collect::<Vec<_>>().join(", ")
+    ))
+}
