@@ -117,7 +117,10 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
         }
     });
     let found = |outcome, a, b| Finding::new(outcome, "", format!("{shown} {}", ends(a, b)));
-    if from > low && to < high {
+    // An open end is never passed, not even by an open interval.
+    let over_low = low == f64::NEG_INFINITY || from > low;
+    let under_high = high == f64::INFINITY || to < high;
+    if over_low && under_high {
         return found(Outcome::Holds, from, to);
     }
     if most < low || least > high {
