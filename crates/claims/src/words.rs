@@ -18,6 +18,12 @@ pub fn digits(value: f64) -> String {
     }
 }
 
+/// A number of a claim as the study writes it.
+fn exact(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// The rule of a claim in words; `show` gives a figure's value its unit.
 pub fn words(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
     if let Some(why) = &claim.needs.never {
@@ -99,7 +105,7 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
             true => format!(", no step back by more than {}", percent(tolerance)),
             false => ", each step clearly".to_owned(),
         };
-        let ends = bounds(ends, &digits);
+        let ends = bounds(ends, &exact);
         format!("{figure} of {sides} {word}{along}{within}, last over first {ends}")
     };
     let chain = rule.against.is_empty() && !rule.wide;
@@ -109,12 +115,12 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         Judge::Ratio(b) if chain && *b == Bounds::below(1.0) => ordered(" < "),
         Judge::Ratio(b) => {
             let strict = match rule.wide {
-                true => format!(" (the paper's own machine: {})", bounds(*b, &digits)),
+                true => format!(" (the paper's own machine: {})", bounds(*b, &exact)),
                 false => String::new(),
             };
             format!(
                 "{figure}: {pairs} is {}{at}{strict}",
-                bounds(wide(*b), &digits)
+                bounds(wide(*b), &exact)
             )
         }
         Judge::Difference(b) => {
@@ -189,7 +195,7 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
             };
             format!(
                 "standard deviation of {figure} {over}: {pairs} is {}",
-                bounds(*b, &digits)
+                bounds(*b, &exact)
             )
         }
     };

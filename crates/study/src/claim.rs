@@ -305,8 +305,11 @@ fn side(cells: &Cells, named: &Sides) -> Result<Side, String> {
     let name = match cells {
         Cells::Named(name) => name.clone(),
         Cells::Like(like) => like
-            .values()
-            .map(|v| v.0.join("/"))
+            .iter()
+            .map(|(key, Values(values))| match key.as_str() {
+                "system" | "settings" | "workload" | "flow" => values.join("/"),
+                axis => format!("{axis} {}", values.join("/")),
+            })
             .collect::<Vec<_>>()
             .join(" "),
         Cells::Any(_) => return Err("several implementations get a name in `[side]`".into()),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::curve::{FEWEST, spread_of_steps, spread_of_windows, too_few};
 use crate::decide::{Finding, Outcome};
-use crate::rule::{Filter, Rule, quantity, same};
+use crate::rule::{Filter, Judge, Rule, quantity, same};
 use crate::stats::Estimate;
 
 /// What a run measured.
@@ -57,8 +57,8 @@ pub trait Figures {
     /// A figure, or a flow's own, by its name in studies; `None` where the trial does not show it.
     fn figure(&self, flow: Option<&str>, name: &str) -> Option<f64>;
 
-    /// The figure second by second; empty where there is no such series.
-    fn windows(&self, name: &str) -> Vec<f64>;
+    /// A figure, or a flow's own, second by second of the measurement; empty where there is no such series.
+    fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64>;
 }
 
 /// The limit that a search found.
@@ -316,11 +316,13 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
             trial.repeat,
             value.ok_or_else(|| format!("no {} was measured", rule.figure))?,
         ));
-        expected += trial.figures.figure(flow, "expected").unwrap_or(0.0);
+        if matches!(rule.judge, Judge::Count { .. }) {
+            expected += trial.figures.figure(flow, "expected").unwrap_or(0.0);
+        }
     }
     let windows = kept
         .iter()
-        .map(|t| (t.repeat, t.figures.windows(&rule.figure)))
+        .map(|t| (t.repeat, t.figures.windows(flow, &rule.figure)))
         .collect();
     Ok(Measured::Repeats {
         values,

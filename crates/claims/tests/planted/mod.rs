@@ -23,7 +23,7 @@ impl Figures for Planted {
         self.named.get(name).copied().or(Some(self.value))
     }
 
-    fn windows(&self, _: &str) -> Vec<f64> {
+    fn windows(&self, _: Option<&str>, _: &str) -> Vec<f64> {
         self.windows.clone()
     }
 }
