@@ -91,8 +91,8 @@ fn show(name: &str, value: f64) -> String {
         (_, "delivered-bytes-rate") => format!("{}B/s", thousands(value)),
         (_, "system-busiest-thread") => format!("{} cores", digits(value)),
         (_, quotient) if quotient.contains('/') => digits(value),
-        (Some(figure), _) => figure.show(value),
-        (None, name) => criterion::show(&recorded_name(name), value),
+        (Some(figure), name) if name.ends_with("-per-message") => figure.show(value),
+        (_, name) => criterion::show(&recorded_name(name), value),
     }
 }
 
