@@ -1,10 +1,11 @@
 //! A claim against a run.
 
 mod cells;
+mod curves;
 
 use std::collections::BTreeMap;
 
-use crate::curve::{self, shown_ratio};
+use crate::curve::shown_ratio;
 use crate::decide::{Finding, Outcome, Ways, agree, all, any, inside};
 use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
 use crate::stats::{Estimate, wilson};
@@ -132,7 +133,9 @@ fn judge_one(claim: &Claim, choice: &Choice, run: &Run<'_>) -> Finding {
 
 /// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are out.
 fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) -> Finding {
-    let rules = claim.parts.iter().filter_map(|part| part.rule.as_ref());
+    let applicable = |part: &&Part| missing(&part.needs, run).is_none();
+    let parts = claim.parts.iter().filter(applicable);
+    let rules = parts.filter_map(|part| part.rule.as_ref());
     let points: Vec<(String, Finding)> = rules
         .flat_map(|rule| Judging { rule, choice, run }.points(Ways::ONE))
         .flatten()
@@ -411,147 +414,6 @@ impl Judging<'_> {
                 false => judged(at(false), (bounds.low, bounds.high), &plain),
             },
             _ => unreachable!("judges of points only"),
-        }
-    }
-
-    /// Step by step, then last over first. `up` is 1 for rises, -1 for falls.
-    fn steps(
-        &self,
-        line: &Line<'_>,
-        up: f64,
-        tolerance: f64,
-        ends: Bounds,
-        outer: Ways,
-    ) -> Finding {
-        let points = &line.terms[0].1.points;
-        if points.len() < 2 {
-            return Finding::cannot_tell("one point of the axis, at least two are needed");
-        }
-        // Steps, and the ends.
-        let ways = Ways::every(points.len()).within(outer);
-        let change = |from: usize, to: usize| {
-            let terms = line
-                .terms
-                .iter()
-                .flat_map(|(factor, s)| [(*factor, &s.points[to].1), (-factor, &s.points[from].1)]);
-            self.estimate(&terms.collect::<Vec<_>>(), true)
-        };
-        let bound = (1.0 + tolerance).ln();
-        let step_range = match up > 0.0 {
-            true => (-bound, f64::INFINITY),
-            false => (f64::NEG_INFINITY, bound),
-        };
-        let judged = |from: usize, to: usize, range| {
-            let finding = match change(from, to) {
-                Ok(estimate) => inside(&estimate, range, ways, &shown_ratio),
-                Err(why) => cells::lacking(why),
-            };
-            (format!("{} to {}", points[from].0, points[to].0), finding)
-        };
-        let mut all_steps: Vec<_> = (1..points.len())
-            .map(|to| judged(to - 1, to, step_range))
-            .collect();
-        all_steps.push(judged(0, points.len() - 1, log_range(ends)));
-        all(&all_steps)
-    }
-
-    fn flat(&self, line: &Line<'_>, tolerance: f64, outer: Ways) -> Finding {
-        let points = &line.terms[0].1.points;
-        let count = points.len();
-        if count < 2 {
-            return Finding::cannot_tell("one point of the axis, at least two are needed");
-        }
-        let ways = Ways::every(count).within(outer);
-        let bound = (1.0 + tolerance).ln();
-        let share = 1.0 / count as f64;
-        let at = |point: usize| {
-            let terms = line.terms.iter().flat_map(|(factor, s)| {
-                let own = move |other| if other == point { 1.0 - share } else { -share };
-                s.points
-                    .iter()
-                    .enumerate()
-                    .map(move |(other, (_, m))| (factor * own(other), m))
-            });
-            let finding = match self.estimate(&terms.collect::<Vec<_>>(), true) {
-                Ok(estimate) => inside(&estimate, (-bound, bound), ways, &shown_ratio),
-                Err(why) => cells::lacking(why),
-            };
-            (points[point].0.clone(), finding)
-        };
-        all(&(0..count).map(at).collect::<Vec<_>>())
-    }
-
-    fn cross(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Finding {
-        let points = &line.terms[0].1.points;
-        let ratios: Vec<curve::Ratio> = (0..points.len())
-            .map(|at| (points[at].0.clone(), self.at(line, at, true)))
-            .collect();
-        if self.rule.wide {
-            return curve::cross_anywhere(&ratios, ways);
-        }
-        let count = |fits: &dyn Fn(f64) -> bool| {
-            let values = points
-                .iter()
-                .filter_map(|(value, _)| crate::rule::quantity(value));
-            values.filter(|value| fits(*value)).count()
-        };
-        match crate::rule::quantity(from).zip(crate::rule::quantity(to)) {
-            Some((from, to)) => {
-                curve::cross(&ratios, count(&|v| v <= from), count(&|v| v >= to), ways)
-            }
-            None => Finding::cannot_tell("the ends of the crossing are not numbers"),
-        }
-    }
-
-    fn jump(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Finding {
-        let series = line.terms[0].1;
-        let curves = match series.curves(true) {
-            Ok(curves) => curves,
-            Err(why) => return cells::lacking(why),
-        };
-        let (Some(from), Some(to)) = (crate::rule::quantity(from), crate::rule::quantity(to))
-        else {
-            return Finding::cannot_tell("the ends of the jump are not numbers");
-        };
-        let value = |at: usize| crate::rule::quantity(&series.points[at].0).unwrap_or(f64::NAN);
-        let inside = |step: &usize| value(*step) >= from && value(step + 1) <= to;
-        let steps: Vec<usize> = (0..series.points.len().saturating_sub(1))
-            .filter(inside)
-            .collect();
-        let curves: Vec<Vec<f64>> = curves
-            .into_iter()
-            .map(|c| c.into_iter().map(|p| p.1).collect())
-            .collect();
-        curve::jump(&curves, (!self.rule.wide).then_some(&steps[..]), ways)
-    }
-
-    fn slope(&self, line: &Line<'_>, linear: bool, ways: Ways) -> Finding {
-        let (a, b) = (line.terms[0].1, line.terms[1].1);
-        match (a.curves(false), b.curves(false)) {
-            (Ok(of_a), Ok(of_b)) => curve::slope((&a.name, &of_a), (&b.name, &of_b), linear, ways),
-            (Err(why), _) | (_, Err(why)) => cells::lacking(why),
-        }
-    }
-
-    fn spread(&self, line: &Line<'_>, bounds: Bounds, ways: Ways) -> Finding {
-        let spreads = |s: &Series| -> Result<Measured, String> {
-            match self.rule.along {
-                Some(_) => s.spreads_of_steps(),
-                None => s.spreads_of_windows(),
-            }
-        };
-        let of: Vec<_> = line
-            .terms
-            .iter()
-            .map(|(factor, s)| (*factor, spreads(s)))
-            .collect();
-        let terms: Vec<_> = of
-            .iter()
-            .map(|(factor, spread)| (*factor, spread))
-            .collect();
-        match self.estimate(&terms, false) {
-            Ok(estimate) => inside(&estimate, log_range(bounds), ways, &shown_ratio),
-            Err(why) => cells::lacking(why),
         }
     }
 }

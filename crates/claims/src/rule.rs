@@ -83,6 +83,15 @@ pub struct Rule {
     pub verdicts: Vec<String>,
 }
 
+impl Rule {
+    /// The cells of a side: the rule's, where the side says nothing else.
+    pub fn cells(&self, side: &Filter) -> Filter {
+        let mut filter = self.filter.clone();
+        filter.extend(side.clone());
+        filter
+    }
+}
+
 /// How judgements of the points of an axis become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Points {

@@ -149,8 +149,9 @@ pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<Strin
         .iter()
         .map(|t| &t.cell)
         .chain(run.limits.iter().map(|l| &l.cell));
+    let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
     let seen: BTreeSet<&str> = cells
-        .filter(|cell| cell.passes(&rule.filter) && sides.iter().any(|side| cell.passes(side)))
+        .filter(|cell| filters.iter().any(|filter| cell.passes(filter)))
         .filter_map(|cell| cell.value(axis))
         .collect();
     let mut values: Vec<String> = seen.into_iter().map(str::to_owned).collect();
@@ -169,8 +170,7 @@ impl Series {
         side: &Filter,
         points: &[String],
     ) -> Series {
-        let mut filter = rule.filter.clone();
-        filter.extend(side.clone());
+        let filter = rule.cells(side);
         let each = |point: &String| {
             let mut filter = filter.clone();
             if let Some(axis) = &rule.along {
