@@ -6,6 +6,7 @@
 //! - [`summary`]: trials grouped by workload and cell; [`naming`]: what their rows are called.
 //! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
+//! - [`claims`]: whether what a study claims holds for what a run measured.
 //! - [`words`]: one line for each verdict and figure.
 //! - [`table()`]: the result table of the terminal.
 //! - [`figures`]: the data of every figure as plain tables, from which chart, CSV and the
@@ -14,6 +15,7 @@
 
 pub mod answers;
 mod brokers;
+pub mod claims;
 mod columns;
 pub mod compare;
 mod crowd;

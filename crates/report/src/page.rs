@@ -79,6 +79,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     contents(&mut out, &page);
     facts::doubts(&mut out, &page);
     facts::criteria(&mut out, results);
+    facts::claims(&mut out, results);
     for sought in &page.searches {
         searches::section(&mut out, &page, sought);
     }
@@ -153,6 +154,7 @@ fn contents(out: &mut String, page: &Page<'_>) {
     };
     add(true, "validity", "What is not valid");
     add(!results.study.criteria.is_empty(), "criteria", "Criteria");
+    add(!results.claims.is_empty(), "claims", "Claims");
     for sought in &page.searches {
         let words = format!("How far: {}", sought.label);
         add(true, &format!("s{}", sought.number + 1), &words);

@@ -1,9 +1,7 @@
 //! Statistics over repeats.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-/// Confidence of every interval that is shown.
-pub const CONFIDENCE: f64 = 0.95;
+pub use pubgauge_claims::stats::CONFIDENCE;
+use pubgauge_claims::stats::{moments, t_quantile};
 
 /// A mean over repeats with its 95 % confidence interval (Student's t).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,28 +93,6 @@ pub fn ratio(a: &[f64], b: &[f64], comparisons: usize) -> Option<Ratio> {
         low: (difference - half_width).exp(),
         high: (difference + half_width).exp(),
     })
-}
-
-/// Mean and sample variance (0 for a single value).
-fn moments(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (
-        mean,
-        if values.len() > 1 {
-            squares / (n - 1.0)
-        } else {
-            0.0
-        },
-    )
-}
-
-/// Two-sided quantile of Student's t.
-fn t_quantile(confidence: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom)
-        .map(|t| t.inverse_cdf(1.0 - (1.0 - confidence) / 2.0))
-        .unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ pub fn table(results: &Results, width: usize) -> String {
     not_valid(&mut out, &summary, width);
     unsupported(&mut out, results, width);
     criteria(&mut out, results, width);
+    claims(&mut out, results, width);
     if results.study.cut_off {
         let text = format!(
             "The run was cut off after {} of {} trials.",
@@ -291,6 +292,27 @@ fn criteria(out: &mut String, results: &Results, width: usize) {
             None => "undecided",
         };
         let text = format!("{met}: {} ({})", outcome.criterion, outcome.figures);
+        wrapped(out, "  - ", &plain(&text), width);
+    }
+    out.push('\n');
+}
+
+fn claims(out: &mut String, results: &Results, width: usize) {
+    if results.claims.is_empty() {
+        return;
+    }
+    out.push_str("Claims:\n");
+    for claim in &results.claims {
+        let mut text = format!("{} {}: {}", claim.id, claim.outcome.word(), claim.sentence);
+        for (what, words) in [
+            ("why", &claim.reason),
+            ("ours", &claim.ours),
+            ("theirs", &claim.papers),
+        ] {
+            if !words.is_empty() {
+                text.push_str(&format!(" | {what}: {words}"));
+            }
+        }
         wrapped(out, "  - ", &plain(&text), width);
     }
     out.push('\n');

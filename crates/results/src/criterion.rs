@@ -174,6 +174,26 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
     }
 }
 
+/// The name in `results.json` of a figure as studies name it: `latency_ns.p99_9` for `latency.p99.9`,
+/// `delivered_msgs_per_s` for `delivered-rate`.
+pub fn recorded_name(name: &str) -> String {
+    let plain = name.replace('-', "_");
+    if let Some((distribution, statistic)) = plain.split_once('.') {
+        return format!("{distribution}_ns.{}", statistic.replace('.', "_"));
+    }
+    match plain.as_str() {
+        "loss_share" => return "lost_share".into(),
+        "client_cpu" => return "client_cpu_total_s".into(),
+        "system_cpu" => return "system_cpu_s".into(),
+        _ => {}
+    }
+    let suffixes = [("_rate", "_msgs_per_s"), ("_memory", "_rss_bytes")];
+    let known = suffixes
+        .into_iter()
+        .find_map(|(suffix, recorded)| Some(format!("{}{recorded}", plain.strip_suffix(suffix)?)));
+    known.unwrap_or(plain)
+}
+
 /// Whether a figure of that name can exist at all; for the checks of a study file.
 pub fn is_figure(name: &str) -> bool {
     let mut values = hdrhistogram::Histogram::<u64>::new(3).expect("three digits are in range");

@@ -4,11 +4,13 @@
 //! - [`store`]: the folder of a run; every finished trial is on disk before the next begins.
 //! - [`histogram`]: HdrHistogram logs, summaries and distribution functions.
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
+//! - [`claim`]: what became of the claims of a study.
 //! - [`criterion`]: whether a run met what its study asked for.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`search`]: searches for a limit.
 //! - [`shell`]: paths in commands that are there to be copied.
 
+pub mod claim;
 pub mod criterion;
 pub mod histogram;
 pub mod model;

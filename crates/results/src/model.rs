@@ -6,6 +6,7 @@ use pubgauge_driver::{Answer, Capability, Mapping, Settings, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::claim::ClaimOutcome;
 use crate::criterion::CriterionSpec;
 use crate::search::{Search, SearchStep};
 
@@ -29,6 +30,9 @@ pub struct Results {
     /// What was searched for, and what was found; in the order in which it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
+    /// What somebody says of the systems, and whether it holds here, once the run is over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimOutcome>,
 }
 
 /// The machine a run took place on.

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::claim::ClaimOutcome;
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
 use crate::search::Search;
@@ -197,6 +198,7 @@ impl RunFolder {
             study: run.study,
             trials: Vec::new(),
             searches: Vec::new(),
+            claims: Vec::new(),
         };
         let mut folder = RunFolder {
             root: dir.to_owned(),
@@ -344,6 +346,11 @@ impl RunFolder {
         self.write_results()
     }
 
+    /// Takes what became of the claims; [`RunFolder::finish`] stores it.
+    pub fn judged(&mut self, claims: Vec<ClaimOutcome>) {
+        self.results.claims = claims;
+    }
+
     /// Whether a trial of the plan is done already. A trial is the same if its number and its
     /// cell are.
     pub fn has(&self, id: u32, cell: &str) -> bool {
@@ -460,6 +467,10 @@ pub fn to_json(results: &Results) -> String {
     if !results.searches.is_empty() {
         text.push_str(",\n\"searches\": [");
         list(&mut text, results.searches.iter().map(part).collect());
+    }
+    if !results.claims.is_empty() {
+        text.push_str(",\n\"claims\": [");
+        list(&mut text, results.claims.iter().map(part).collect());
     }
     text.push_str("\n}\n");
     text

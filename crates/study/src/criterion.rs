@@ -273,6 +273,11 @@ impl Figure {
         Some(Figure::Time(*distribution, *statistic))
     }
 
+    /// Whether there is a figure of this name, as in studies.
+    pub fn is_name(name: &str) -> bool {
+        figure_name(name) == name && Figure::named(name).is_some()
+    }
+
     /// Every name.
     pub fn names() -> Vec<String> {
         let times = DISTRIBUTIONS

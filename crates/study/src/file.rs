@@ -1,6 +1,7 @@
 //! The study file as it is written: every key, with its meaning. The JSON Schema is made from
 //! these types.
 
+mod claim;
 mod search;
 mod topology;
 mod written;
@@ -15,6 +16,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::claim::{Cells, ClaimFile, PointsFile, RuleFile, RuleList, SlopeFile, Values};
 use self::search::OrFind;
 pub use self::search::SearchFile;
 pub use self::topology::TopologyFile;
@@ -74,6 +76,12 @@ pub struct StudyFile {
     /// What must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criterion: Vec<CriterionFile>,
+    /// What claims compare, by name: cells, or implementations of the same, which must agree.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub side: BTreeMap<String, Cells>,
+    /// What somebody says of the systems, judged by what was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claim: Vec<ClaimFile>,
 }
 
 /// Order of trials.

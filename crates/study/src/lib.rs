@@ -5,6 +5,7 @@
 //! column, what was expected and the nearest right spelling. Nothing is started here, and nothing
 //! is written.
 
+mod claim;
 mod criterion;
 mod daily;
 mod decode;
@@ -19,6 +20,7 @@ mod study;
 mod tree;
 mod units;
 
+pub use claim::CLAIM_FIGURES;
 pub use criterion::{
     Comparison, Count, Criterion, Distribution, Figure, Filter, Limit, RateOf, Statistic, Unit,
     VERDICTS, figure_name,

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
+use crate::claim::{Fault, claim};
 use crate::criterion::Criterion;
 use crate::file::{DEFAULT, LimitsFile, NamedSettings, Order, StudyFile, Systems};
 use crate::placing;
@@ -66,6 +68,8 @@ pub struct Plan {
     pub trials: Vec<PlannedTrial>,
     /// What must hold.
     pub criteria: Vec<Criterion>,
+    /// What is judged by what was measured.
+    pub claims: Vec<Claim>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
     pub unsupported: Vec<UnsupportedTrial>,
     /// What was done differently from what the study says to the letter, in words.
@@ -234,6 +238,7 @@ impl Study {
         let mut problems = Vec::new();
         let systems = self.systems(&base, options, &mut problems);
         let criteria = self.criteria(&base, &mut problems);
+        let claims = self.claims(&base, &mut problems);
         self.check_names(&base, &systems, &mut problems);
         let cells = self.cells(&mut problems);
         if !problems.is_empty() {
@@ -317,6 +322,7 @@ impl Study {
             repeats,
             trials,
             criteria,
+            claims,
             unsupported: Vec::new(),
             notes: all_notes.into_iter().collect(),
             resolved,
@@ -409,6 +415,32 @@ impl Study {
             }
         }
         criteria
+    }
+
+    fn claims(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = Vec::new();
+        for (nth, file) in base.claim.iter().enumerate() {
+            let twice = || Fault {
+                path: vec!["id".into()],
+                message: format!("claim `{}` is there twice", file.id),
+            };
+            let known = claims.iter().any(|claim| claim.id == file.id);
+            let read = if known {
+                Err(twice())
+            } else {
+                claim(file, &base.side)
+            };
+            match read {
+                Ok(claim) => claims.push(claim),
+                Err(fault) => {
+                    let number = nth.to_string();
+                    let mut path = vec!["claim", number.as_str()];
+                    path.extend(fault.path.iter().map(String::as_str));
+                    problems.push(self.problem(&self.tree, &path, fault.message, None));
+                }
+            }
+        }
+        claims
     }
 
     /// Names that must be there once, and names that must exist.

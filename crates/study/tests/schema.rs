@@ -134,7 +134,7 @@ fn every_study_can_be_planned() {
 #[test]
 fn the_documentation_can_be_read() {
     let mut examples = 0;
-    for page in ["docs/study-format.md", "docs/traces.md"] {
+    for page in ["docs/study-format.md", "docs/traces.md", "docs/claims.md"] {
         let text = fs::read_to_string(root().join(page)).expect("the page");
         for block in text.split("```toml\n").skip(1) {
             let block = block.split("```").next().unwrap_or_default();

@@ -42,6 +42,8 @@ macro_rules! written_as {
     };
 }
 
+pub(super) use written_as;
+
 written_as!(
     Systems,
     "the name of a system, a list of names, \"available\", \"available-variants\" or \"first-look\"",

@@ -1,0 +1,222 @@
+//! Judges of a curve over an axis: crossing, jump, slope, spread.
+
+use crate::decide::{Finding, Outcome, Ways, all, inside};
+use crate::stats::{Estimate, line, moments};
+
+/// A ratio at a point of the axis, on logarithms, or why there is none.
+pub type Ratio = (String, Result<Estimate, String>);
+
+/// Repeats that a judge of curves needs.
+pub const FEWEST: usize = 3;
+
+/// Least seconds, or steps of a curve, for a standard deviation: over seconds 8, over steps 2.
+const WINDOWS: usize = 8;
+
+pub(crate) fn shown_ratio(log: f64) -> String {
+    crate::words::digits(log.exp())
+}
+
+const ABOVE: (f64, f64) = (0.0, f64::INFINITY);
+const BELOW: (f64, f64) = (f64::NEG_INFINITY, 0.0);
+
+fn each(ratio: &Ratio, range: (f64, f64), ways: Ways) -> (String, Finding) {
+    let finding = match &ratio.1 {
+        Ok(estimate) => inside(estimate, range, ways, &shown_ratio),
+        Err(why) => Finding::cannot_tell(why.clone()),
+    };
+    (ratio.0.clone(), finding)
+}
+
+/// A crossing: the ratio is above 1 at the first `above` points and below 1 at the last `below` ones.
+pub fn cross(ratios: &[Ratio], above: usize, below: usize, outer: Ways) -> Finding {
+    let (n, required) = (ratios.len(), above + below);
+    if above == 0 || below == 0 || required > n {
+        return Finding::cannot_tell("no points on both sides of the crossing");
+    }
+    let ways = Ways::every(required).within(outer);
+    let sides = ratios.iter().enumerate().filter_map(|(at, ratio)| {
+        let range = match (at < above, at >= n - below) {
+            (true, _) => ABOVE,
+            (_, true) => BELOW,
+            _ => return None,
+        };
+        Some(each(ratio, range, ways))
+    });
+    all(&sides.collect::<Vec<_>>())
+}
+
+/// A crossing anywhere: above 1 at the first point, below 1 at the last, and never decidedly back.
+pub fn cross_anywhere(ratios: &[Ratio], outer: Ways) -> Finding {
+    let [first, .., last] = ratios else {
+        return Finding::cannot_tell("a crossing needs two points at least");
+    };
+    let ways = Ways::every(2).within(outer);
+    let ends = all(&[each(first, ABOVE, ways), each(last, BELOW, ways)]);
+    if ends.outcome != Outcome::Holds {
+        return ends;
+    }
+    if let Some((name, Err(why))) = ratios.iter().find(|(_, ratio)| ratio.is_err()) {
+        return Finding::cannot_tell(format!("{name}: {why}"));
+    }
+    let signs = ratios.iter().filter_map(|(_, ratio)| {
+        let (low, high) = ratio.as_ref().ok()?.interval(1);
+        match (low > 0.0, high < 0.0) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
+    });
+    let signs: Vec<bool> = signs.collect();
+    match signs.windows(2).any(|pair| !pair[0] && pair[1]) {
+        true => Finding {
+            outcome: Outcome::CannotTell,
+            reason: "it crosses more than once".into(),
+            ..ends
+        },
+        false => ends,
+    }
+}
+
+/// A jump: in each repeat's curve (logarithms, point by point) the largest step is one of `steps`, and it
+/// more than doubles the figure. With no `steps` it may be any, but the same in all repeats.
+pub fn jump(curves: &[Vec<f64>], steps: Option<&[usize]>, outer: Ways) -> Finding {
+    let of = |curve: &Vec<f64>| {
+        curve
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .collect::<Vec<_>>()
+    };
+    let all_steps: Vec<Vec<f64>> = curves.iter().map(of).collect();
+    let count = all_steps.first().map_or(0, Vec::len);
+    if curves.len() < FEWEST {
+        return too_few(curves.len());
+    }
+    let anywhere: Vec<usize> = (0..count).collect();
+    let allowed = steps.unwrap_or(&anywhere);
+    if allowed.is_empty() {
+        return Finding::cannot_tell("no two points of the axis lie in the range of the jump");
+    }
+    let largest = |steps: &Vec<f64>, among: &[usize]| {
+        among
+            .iter()
+            .copied()
+            .max_by(|a, b| steps[*a].total_cmp(&steps[*b]))
+            .unwrap_or(0)
+    };
+    let places: Vec<usize> = all_steps.iter().map(|s| largest(s, &anywhere)).collect();
+    let heights: Vec<f64> = all_steps.iter().map(|s| s[largest(s, allowed)]).collect();
+    let doubled = (2f64.ln(), f64::INFINITY);
+    let height = inside(&Estimate::of(&heights), doubled, outer, &shown_ratio);
+    let there = places
+        .iter()
+        .filter(|place| allowed.contains(place))
+        .count();
+    let one_place = places.windows(2).all(|pair| pair[0] == pair[1]);
+    let with = |outcome, reason: &str| Finding {
+        outcome,
+        reason: reason.into(),
+        ..height.clone()
+    };
+    if steps.is_some() && there == 0 {
+        return with(
+            Outcome::DoesNotHold,
+            "the largest step lies elsewhere in every repeat",
+        );
+    }
+    match height.outcome {
+        Outcome::DoesNotHold => with(Outcome::DoesNotHold, "no step doubles it"),
+        Outcome::Holds if there < curves.len() => with(
+            Outcome::CannotTell,
+            "the largest step does not lie there in every repeat",
+        ),
+        Outcome::Holds if steps.is_none() && !one_place => with(
+            Outcome::CannotTell,
+            "the largest step lies elsewhere from repeat to repeat",
+        ),
+        _ => height,
+    }
+}
+
+/// Curves of two sides, one for each repeat: points (x, y).
+pub type Curves<'a> = (&'a str, &'a [Vec<(f64, f64)>]);
+
+/// The first side's least squares line rises less than the second's; with `linear`, both are straight.
+pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding {
+    for (name, curves) in [a, b] {
+        if curves.len() < FEWEST {
+            return Finding {
+                reason: format!("{name}: {}", too_few(curves.len()).reason),
+                ..too_few(0)
+            };
+        }
+        if curves.iter().any(|curve| curve.len() < 3) {
+            return Finding::cannot_tell(format!("{name}: a slope needs three points at least"));
+        }
+    }
+    let parts = if linear { 3 } else { 1 };
+    let ways = Ways::every(parts).within(outer);
+    let slopes = |curves: &[Vec<(f64, f64)>]| curves.iter().map(|c| line(c).0).collect::<Vec<_>>();
+    let (of_a, of_b) = (slopes(a.1), slopes(b.1));
+    let difference = Estimate::contrast(&[(1.0, &of_a), (-1.0, &of_b)]);
+    let show = |value: f64| format!("{} a unit", crate::words::digits(value));
+    let mut found = vec![(
+        "slopes apart".to_owned(),
+        inside(&difference, BELOW, ways, &show),
+    )];
+    if linear {
+        found.extend([a, b].map(|(name, curves)| (format!("{name} linear"), straight(curves))));
+    }
+    all(&found)
+}
+
+/// Whether the mean curve is a straight line up to a tenth of its range; it is not if no repeat's is.
+fn straight(curves: &[Vec<(f64, f64)>]) -> Finding {
+    let off = |curve: &[(f64, f64)]| {
+        let ys = || curve.iter().map(|p| p.1);
+        let range = ys().fold(f64::MIN, f64::max) - ys().fold(f64::MAX, f64::min);
+        let most = line(curve)
+            .1
+            .iter()
+            .fold(0.0, |most: f64, r| most.max(r.abs()));
+        if range > 0.0 { most / range } else { 0.0 }
+    };
+    let points = 0..curves[0].len();
+    let mean = points.map(|at| {
+        let ys: Vec<f64> = curves.iter().map(|c| c[at].1).collect();
+        (curves[0][at].0, moments(&ys).0)
+    });
+    let of_mean = off(&mean.collect::<Vec<_>>());
+    let outcome = match of_mean < 0.1 {
+        true => Outcome::Holds,
+        false if curves.iter().all(|curve| off(curve) > 0.1) => Outcome::DoesNotHold,
+        false => Outcome::CannotTell,
+    };
+    let percent = crate::words::digits(100.0 * of_mean);
+    Finding::new(
+        outcome,
+        "",
+        format!("off the line by {percent} % of the range"),
+    )
+}
+
+/// The logarithm of a repeat's standard deviation; `None` of fewer than 8 windows.
+pub fn spread_of_windows(windows: &[f64]) -> Option<f64> {
+    (windows.len() >= WINDOWS).then(|| moments(windows).1.sqrt().ln())
+}
+
+/// The logarithm of the standard deviation of the steps of a curve on logarithms; `None` of fewer than
+/// two steps.
+pub fn spread_of_steps(curve: &[f64]) -> Option<f64> {
+    let steps: Vec<f64> = curve.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    (steps.len() >= 2).then(|| moments(&steps).1.sqrt().ln())
+}
+
+/// Too few repeats to judge by.
+pub fn too_few(repeats: usize) -> Finding {
+    Finding {
+        repeats_to_tell: Some(FEWEST as u32),
+        ..Finding::cannot_tell(format!(
+            "{repeats} valid repeats, at least {FEWEST} are needed"
+        ))
+    }
+}

@@ -1,0 +1,269 @@
+//! Whether a quantity lies in a range, and how findings are combined.
+
+use std::fmt;
+
+use crate::stats::Estimate;
+
+/// What is said of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It holds here.
+    Holds,
+    /// It does not hold here.
+    DoesNotHold,
+    /// Neither could be shown.
+    CannotTell,
+    /// It is about something that is not here.
+    NotApplicable,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Outcome::Holds => "holds",
+            Outcome::DoesNotHold => "does not hold",
+            Outcome::CannotTell => "cannot tell",
+            Outcome::NotApplicable => "not applicable",
+        })
+    }
+}
+
+/// An outcome with what decided it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// What decided, or what would be needed.
+    pub reason: String,
+    /// The figures that were judged, in words; empty if there are none.
+    pub ours: String,
+    /// About how many repeats would tell, where repeats would.
+    pub repeats_to_tell: Option<u32>,
+}
+
+impl Finding {
+    /// A finding that repeats do not change.
+    pub fn new(outcome: Outcome, reason: impl Into<String>, ours: impl Into<String>) -> Finding {
+        Finding {
+            outcome,
+            reason: reason.into(),
+            ours: ours.into(),
+            repeats_to_tell: None,
+        }
+    }
+
+    /// Nobody can tell, because of `reason`.
+    pub fn cannot_tell(reason: impl Into<String>) -> Finding {
+        Finding::new(Outcome::CannotTell, reason, "")
+    }
+}
+
+/// In how many ways a judgement over several points could be wrong by chance: the confidence of a point
+/// is `1 - 0.05 / ways`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ways {
+    /// For a point to hold.
+    pub hold: usize,
+    /// For a point to fail.
+    pub fail: usize,
+}
+
+impl Ways {
+    /// A single point.
+    pub const ONE: Ways = Ways { hold: 1, fail: 1 };
+
+    /// All of `points` must hold, one that fails decides.
+    pub fn every(points: usize) -> Ways {
+        Ways {
+            hold: 1,
+            fail: points.max(1),
+        }
+    }
+
+    /// One of `points` that holds decides, all must fail.
+    pub fn some(points: usize) -> Ways {
+        Ways {
+            hold: points.max(1),
+            fail: 1,
+        }
+    }
+
+    /// Within another judgement.
+    pub fn within(self, outer: Ways) -> Ways {
+        Ways {
+            hold: self.hold * outer.hold,
+            fail: self.fail * outer.fail,
+        }
+    }
+}
+
+/// How a quantity is shown: its estimate as it was judged, a logarithm or plain.
+pub type Show<'a> = &'a dyn Fn(f64) -> String;
+
+/// The judge of one point: the quantity lies between `low` and `high` (either may be infinite).
+///
+/// It holds if its whole interval does, fails if its whole interval lies on one side outside, and is
+/// undecided else.
+pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Show<'_>) -> Finding {
+    let (from, to) = estimate.interval(ways.hold);
+    let (least, most) = estimate.interval(ways.fail);
+    let middle = estimate.middle();
+    let (shown, ends) = (show(middle), |a: f64, b: f64| {
+        match (a.is_finite(), b.is_finite()) {
+            (true, true) => format!("({} to {})", show(a), show(b)),
+            (true, false) => "or more".to_owned(),
+            (false, true) => "or less".to_owned(),
+            (false, false) => "(no bound)".to_owned(),
+        }
+    });
+    let found = |outcome, a, b| Finding::new(outcome, "", format!("{shown} {}", ends(a, b)));
+    // An open end is never passed, not even by an open interval.
+    let over_low = low == f64::NEG_INFINITY || from > low;
+    let under_high = high == f64::INFINITY || to < high;
+    if over_low && under_high {
+        return found(Outcome::Holds, from, to);
+    }
+    if most < low || least > high {
+        return found(Outcome::DoesNotHold, least, most);
+    }
+    let is_inside = middle > low && middle < high;
+    let distance = match is_inside {
+        true => (middle - low).min(high - middle),
+        false => (low - middle).max(middle - high),
+    };
+    let ways = if is_inside { ways.hold } else { ways.fail };
+    Finding {
+        repeats_to_tell: estimate.repeats_for(distance, ways),
+        ..found(Outcome::CannotTell, from, to)
+    }
+}
+
+/// All must hold: one that fails decides. What is not applicable is left out and named.
+pub fn all(findings: &[(String, Finding)]) -> Finding {
+    combine(findings, Outcome::DoesNotHold, Outcome::Holds)
+}
+
+/// One that holds decides; it fails if all fail.
+pub fn any(findings: &[(String, Finding)]) -> Finding {
+    combine(findings, Outcome::Holds, Outcome::DoesNotHold)
+}
+
+/// Implementations of the same thing must agree; where they differ, nobody can tell.
+pub fn agree(findings: &[(String, Finding)]) -> Finding {
+    let applicable = || {
+        findings
+            .iter()
+            .filter(|(_, f)| f.outcome != Outcome::NotApplicable)
+    };
+    let Some((_, first)) = applicable().next() else {
+        return all(findings);
+    };
+    if applicable().all(|(_, f)| f.outcome == first.outcome) {
+        return match first.outcome {
+            Outcome::DoesNotHold => Finding {
+                ours: listed(findings, |f| &f.ours),
+                ..all(findings)
+            },
+            _ => all(findings),
+        };
+    }
+    let decided = |outcome| applicable().any(|(_, f)| f.outcome == outcome);
+    let why = match decided(Outcome::Holds) && decided(Outcome::DoesNotHold) {
+        true => "it differs between implementations".to_owned(),
+        false => "not decided for every implementation".to_owned(),
+    };
+    let each = applicable().map(|(name, f)| match f.reason.as_str() {
+        "" => format!("{name}: {}", f.outcome),
+        reason => format!("{name}: {} ({reason})", f.outcome),
+    });
+    Finding {
+        outcome: Outcome::CannotTell,
+        reason: format!("{why}: {}", each.collect::<Vec<_>>().join("; ")),
+        ours: listed(findings, |f| &f.ours),
+        repeats_to_tell: most(findings),
+    }
+}
+
+fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome) -> Finding {
+    let is = |outcome| findings.iter().filter(move |(_, f)| f.outcome == outcome);
+    let left_out: Vec<String> = is(Outcome::NotApplicable)
+        .map(|(name, f)| named(name, &f.reason))
+        .collect();
+    if left_out.len() == findings.len() {
+        let reason = match left_out.is_empty() {
+            true => "nothing to judge".to_owned(),
+            false => left_out.join("; "),
+        };
+        return Finding::new(Outcome::NotApplicable, reason, "");
+    }
+    let (outcome, told) = if is(decides).next().is_some() {
+        (decides, decides)
+    } else if is(Outcome::CannotTell).next().is_some() {
+        (Outcome::CannotTell, Outcome::CannotTell)
+    } else {
+        (otherwise, otherwise)
+    };
+    // What holds in all its points needs no list of them as a reason.
+    let mut reason = match told {
+        Outcome::Holds if decides != Outcome::Holds => String::new(),
+        told => {
+            let telling: Vec<String> = is(told)
+                .map(|(name, f)| {
+                    named(
+                        name,
+                        if f.reason.is_empty() {
+                            &f.ours
+                        } else {
+                            &f.reason
+                        },
+                    )
+                })
+                .collect();
+            shortened(&telling)
+        }
+    };
+    let repeats_to_tell = (outcome == Outcome::CannotTell)
+        .then(|| most(findings))
+        .flatten();
+    if !left_out.is_empty() {
+        let gap = if reason.is_empty() { "" } else { "; " };
+        reason.push_str(&format!("{gap}left out: {}", left_out.join("; ")));
+    }
+    Finding {
+        outcome,
+        reason,
+        ours: listed(findings, |f| &f.ours),
+        repeats_to_tell,
+    }
+}
+
+fn most(findings: &[(String, Finding)]) -> Option<u32> {
+    findings.iter().filter_map(|(_, f)| f.repeats_to_tell).max()
+}
+
+fn named(name: &str, what: &str) -> String {
+    match (name, what) {
+        ("", what) => what.to_owned(),
+        (name, "") => name.to_owned(),
+        (name, what) => format!("{name}: {what}"),
+    }
+}
+
+fn listed(findings: &[(String, Finding)], of: impl Fn(&Finding) -> &str) -> String {
+    let shown = findings.iter().filter(|(_, f)| !of(f).is_empty());
+    shortened(
+        &shown
+            .map(|(name, f)| named(name, of(f)))
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// At most so many are told one by one.
+const SHOWN: usize = 8;
+
+fn shortened(all: &[String]) -> String {
+    match all.len().checked_sub(SHOWN) {
+        None | Some(0) => all.join("; "),
+        Some(more) => format!("{}; and {more} more", all[..SHOWN].join("; ")),
+    }
+}

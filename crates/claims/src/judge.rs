@@ -1,0 +1,419 @@
+//! A claim against a run.
+
+mod cells;
+mod curves;
+
+use std::collections::BTreeMap;
+
+use crate::curve::shown_ratio;
+use crate::decide::{Finding, Outcome, Ways, agree, all, any, inside};
+use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
+use crate::stats::{Estimate, wilson};
+pub use cells::{Cell, Figures, Limit, Observation, Run};
+use cells::{Measured, Series, estimate};
+
+/// Decided points below which a share says nothing.
+const FEWEST_DECIDED: usize = 6;
+
+/// Judges a claim by what a run measured.
+///
+/// Where a side has several implementations, the claim is judged for each combination of them, and
+/// all must agree.
+pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
+    if let Some(why) = missing(&claim.needs, run) {
+        return Finding::new(Outcome::NotApplicable, why, "");
+    }
+    let chosen = combinations(claim);
+    let judged: Vec<(String, Finding)> = chosen
+        .iter()
+        .map(|choice| {
+            let names: Vec<String> = choice
+                .iter()
+                .map(|(name, nth)| chosen_name(claim, name, *nth))
+                .collect();
+            (names.join(", "), judge_one(claim, choice, run))
+        })
+        .collect();
+    let mut finding = match &judged[..] {
+        [(_, one)] => one.clone(),
+        several => agree(several),
+    };
+    if let (Outcome::CannotTell, Some(repeats)) = (finding.outcome, finding.repeats_to_tell) {
+        finding
+            .reason
+            .push_str(&format!("; about {repeats} repeats would tell"));
+    }
+    finding
+}
+
+/// Why a claim is not applicable to the run.
+fn missing(needs: &Needs, run: &Run<'_>) -> Option<String> {
+    if let Some(why) = &needs.never {
+        return Some(why.clone());
+    }
+    let has = |system: &String| run.systems().any(|s| s == system);
+    let lacking: Vec<&str> = needs
+        .systems
+        .iter()
+        .filter(|s| !has(s))
+        .map(String::as_str)
+        .collect();
+    if !lacking.is_empty() {
+        return Some(format!("the run has no {}", lacking.join(", no ")));
+    }
+    match (&needs.network, &run.network) {
+        (Some(wanted), None) => Some(format!(
+            "it needs {wanted}; the run has no network between hosts"
+        )),
+        (Some(wanted), Some(is)) if wanted != is => {
+            Some(format!("it needs {wanted}; the run has {is}"))
+        }
+        _ => None,
+    }
+}
+
+/// Which alternative of each side.
+type Choice = BTreeMap<String, usize>;
+
+fn sides(claim: &Claim) -> impl Iterator<Item = &Side> {
+    let rules = claim.parts.iter().filter_map(|part| part.rule.as_ref());
+    rules.flat_map(|rule| rule.sides.iter().chain(&rule.against))
+}
+
+fn combinations(claim: &Claim) -> Vec<Choice> {
+    let several: BTreeMap<&str, usize> = sides(claim)
+        .filter(|side| side.alternatives.len() > 1)
+        .map(|side| (side.name.as_str(), side.alternatives.len()))
+        .collect();
+    several
+        .into_iter()
+        .fold(vec![Choice::new()], |choices, (name, count)| {
+            let with = |choice: &Choice, nth| {
+                let mut choice = choice.clone();
+                choice.insert(name.to_owned(), nth);
+                choice
+            };
+            choices
+                .iter()
+                .flat_map(|choice| (0..count).map(move |nth| with(choice, nth)))
+                .collect()
+        })
+}
+
+/// An alternative by what tells it from the others of its side.
+fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
+    let filter = sides(claim)
+        .find(|s| s.name == name)
+        .and_then(|s| s.alternatives.get(nth));
+    let words = filter.map(|f| {
+        f.values()
+            .map(|v| v.join("/"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
+    words.unwrap_or_else(|| name.to_owned())
+}
+
+fn judge_one(claim: &Claim, choice: &Choice, run: &Run<'_>) -> Finding {
+    if let Some(share) = claim.share {
+        return share_of_points(claim, choice, share, run);
+    }
+    let applicable = |part: &&Part| part.rule.is_some() && missing(&part.needs, run).is_none();
+    let ways = Ways::every(claim.parts.iter().filter(applicable).count());
+    let parts = claim.parts.iter().map(|part| {
+        let finding = match (missing(&part.needs, run), &part.rule) {
+            (Some(why), _) => Finding::new(Outcome::NotApplicable, why, ""),
+            (None, None) => Finding::new(Outcome::NotApplicable, "no rule", ""),
+            (None, Some(rule)) => Judging { rule, choice, run }.part(ways),
+        };
+        (part.name.clone(), finding)
+    });
+    all(&parts.collect::<Vec<_>>())
+}
+
+/// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are out.
+fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) -> Finding {
+    let applicable = |part: &&Part| missing(&part.needs, run).is_none();
+    let parts = claim.parts.iter().filter(applicable);
+    let rules = parts.filter_map(|part| part.rule.as_ref());
+    let points: Vec<(String, Finding)> = rules
+        .flat_map(|rule| Judging { rule, choice, run }.points(Ways::ONE))
+        .flatten()
+        .collect();
+    let count = |outcome| points.iter().filter(|(_, f)| f.outcome == outcome).count();
+    let (won, lost) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
+    let decided = won + lost;
+    let (low, high) = wilson(won, decided);
+    let percent = |share: f64| crate::words::digits(100.0 * share);
+    let ours = format!(
+        "{won} of {decided} decided points, {} ties or missing ({} % to {} %)",
+        points.len() - decided,
+        percent(low),
+        percent(high)
+    );
+    let outcome = match decided < FEWEST_DECIDED {
+        true => Outcome::CannotTell,
+        false if low > share => Outcome::Holds,
+        false if high < share => Outcome::DoesNotHold,
+        false => Outcome::CannotTell,
+    };
+    let reason = match (outcome, decided < FEWEST_DECIDED) {
+        (Outcome::CannotTell, true) => {
+            format!("{decided} decided points, at least {FEWEST_DECIDED} are needed")
+        }
+        (Outcome::CannotTell, false) => "the share's interval has both sides of it".to_owned(),
+        _ => String::new(),
+    };
+    Finding::new(outcome, reason, ours)
+}
+
+/// What is judged as one: a side, or a side over another, along the axis.
+struct Line<'s> {
+    name: String,
+    terms: Vec<(f64, &'s Series)>,
+}
+
+/// A rule with a choice among its sides' implementations.
+struct Judging<'a> {
+    rule: &'a Rule,
+    choice: &'a Choice,
+    run: &'a Run<'a>,
+}
+
+fn log_range(bounds: Bounds) -> (f64, f64) {
+    // No logarithm below 0: everything positive is above.
+    let log = |end: f64| {
+        if end <= 0.0 {
+            f64::NEG_INFINITY
+        } else {
+            end.ln()
+        }
+    };
+    (log(bounds.low), log(bounds.high))
+}
+
+impl Judging<'_> {
+    fn filter<'f>(&self, side: &'f Side) -> Option<&'f Filter> {
+        side.alternatives
+            .get(self.choice.get(&side.name).copied().unwrap_or(0))
+    }
+
+    fn series(&self, sides: &[Side]) -> Vec<Series> {
+        let points = self.points_of_axis();
+        let each = |side: &Side| {
+            let filter = self.filter(side).cloned().unwrap_or_default();
+            Series::of(self.run, self.rule, side.name.clone(), &filter, &points)
+        };
+        sides.iter().map(each).collect()
+    }
+
+    /// The values of the axis: those that the rule names, else all that its cells have.
+    fn points_of_axis(&self) -> Vec<String> {
+        let filters: Vec<&Filter> = self
+            .rule
+            .sides
+            .iter()
+            .chain(&self.rule.against)
+            .filter_map(|s| self.filter(s))
+            .collect();
+        cells::points(self.run, self.rule, &filters)
+    }
+
+    /// Pairs of sides: each with each of `against`, or in a chain each with the next.
+    fn lines<'s>(&self, sides: &'s [Series], against: &'s [Series], ratios: bool) -> Vec<Line<'s>> {
+        let pair = |a: &'s Series, b: &'s Series| Line {
+            name: format!("{}/{}", a.name, b.name),
+            terms: vec![(1.0, a), (-1.0, b)],
+        };
+        if !against.is_empty() {
+            return sides
+                .iter()
+                .flat_map(|a| against.iter().map(move |b| pair(a, b)))
+                .collect();
+        }
+        match ratios {
+            true => sides.windows(2).map(|two| pair(&two[0], &two[1])).collect(),
+            false => {
+                let one = |side: &'s Series| Line {
+                    name: side.name.clone(),
+                    terms: vec![(1.0, side)],
+                };
+                sides.iter().map(one).collect()
+            }
+        }
+    }
+
+    fn estimate(
+        &self,
+        terms: &[(f64, &Result<Measured, String>)],
+        logs: bool,
+    ) -> Result<Estimate, String> {
+        estimate(terms, logs, self.rule.paired)
+    }
+
+    fn at(&self, line: &Line<'_>, point: usize, logs: bool) -> Result<Estimate, String> {
+        let terms: Vec<_> = line
+            .terms
+            .iter()
+            .map(|(f, s)| (*f, &s.points[point].1))
+            .collect();
+        self.estimate(&terms, logs)
+    }
+
+    fn part(&self, outer: Ways) -> Finding {
+        let (sides, against) = (
+            self.series(&self.rule.sides),
+            self.series(&self.rule.against),
+        );
+        let count = sides.first().map_or(0, |s| s.points.len());
+        if count == 0 {
+            return Finding::cannot_tell("the run has none of its cells");
+        }
+        let lines = self.lines(&sides, &against, false);
+        let per_line = Ways::every(lines.len()).within(outer);
+        let over = |judged: &dyn Fn(&Line<'_>) -> Finding| {
+            all(&lines
+                .iter()
+                .map(|line| (line.name.clone(), judged(line)))
+                .collect::<Vec<_>>())
+        };
+        match &self.rule.judge {
+            Judge::Value(_) | Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_) => {
+                let lines = self.points(outer).into_iter();
+                let one = lines.map(|points| match self.rule.points {
+                    Points::Some => any(&points),
+                    _ => all(&points),
+                });
+                all(&one.map(|f| (String::new(), f)).collect::<Vec<_>>())
+            }
+            Judge::Count { least, most } => {
+                let cells = lines
+                    .iter()
+                    .flat_map(|line| &line.terms)
+                    .flat_map(|(_, s)| {
+                        s.points
+                            .iter()
+                            .map(|(point, m)| (s.at(point), cells::count(m, *least, *most)))
+                    });
+                all(&cells.collect::<Vec<_>>())
+            }
+            Judge::Rises { tolerance, ends } => {
+                over(&|line| self.steps(line, 1.0, *tolerance, *ends, per_line))
+            }
+            Judge::Falls { tolerance, ends } => {
+                over(&|line| self.steps(line, -1.0, *tolerance, *ends, per_line))
+            }
+            Judge::Flat(tolerance) => over(&|line| self.flat(line, *tolerance, per_line)),
+            Judge::Jump(from, to) => over(&|line| self.jump(line, from, to, per_line)),
+            Judge::Cross(from, to) => {
+                let pairs = self.lines(&sides, &against, true);
+                let ways = Ways::every(pairs.len()).within(outer);
+                all(&pairs
+                    .iter()
+                    .map(|l| (l.name.clone(), self.cross(l, from, to, ways)))
+                    .collect::<Vec<_>>())
+            }
+            Judge::Slope { linear } => {
+                match (&self.lines(&sides, &against, true)[..], count >= 3) {
+                    ([], _) => Finding::cannot_tell("a slope needs two sides"),
+                    (_, false) => Finding::cannot_tell("a slope needs three points at least"),
+                    (pairs, true) => {
+                        let ways = Ways::every(pairs.len()).within(outer);
+                        let judged = pairs
+                            .iter()
+                            .map(|l| (l.name.clone(), self.slope(l, *linear, ways)));
+                        all(&judged.collect::<Vec<_>>())
+                    }
+                }
+            }
+            Judge::Spread(bounds) => {
+                let pairs = self.lines(&sides, &against, true);
+                let ways = Ways::every(pairs.len()).within(outer);
+                all(&pairs
+                    .iter()
+                    .map(|l| (l.name.clone(), self.spread(l, *bounds, ways)))
+                    .collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The points of each line, for judges that look at one point at a time.
+    fn points(&self, outer: Ways) -> Vec<Vec<(String, Finding)>> {
+        let (sides, against) = (
+            self.series(&self.rule.sides),
+            self.series(&self.rule.against),
+        );
+        let ratios = !matches!(self.rule.judge, Judge::Value(_));
+        let lines = self.lines(&sides, &against, ratios);
+        let count = sides.first().map_or(0, |s| s.points.len());
+        let ways = match self.rule.points {
+            Points::Some => Ways::some(count).within(Ways::every(lines.len())),
+            Points::Every => Ways::every(count * lines.len()),
+            Points::Mean => Ways::every(lines.len()),
+        };
+        let ways = ways.within(outer);
+        let of = |line: &Line<'_>| -> Vec<(String, Finding)> {
+            if self.rule.points == Points::Mean {
+                return vec![(line.name.clone(), self.mean(line, count, ways))];
+            }
+            let at = |point: usize| {
+                let name = cells::at(&line.name, &line.terms[0].1.points[point].0);
+                (
+                    name,
+                    self.point(line, ways, &|logs| self.at(line, point, logs)),
+                )
+            };
+            (0..count).map(at).collect()
+        };
+        lines.iter().map(of).collect()
+    }
+
+    fn mean(&self, line: &Line<'_>, count: usize, ways: Ways) -> Finding {
+        let share = 1.0 / count as f64;
+        let terms: Vec<_> = line
+            .terms
+            .iter()
+            .flat_map(|(factor, s)| s.points.iter().map(move |(_, m)| (factor * share, m)))
+            .collect();
+        self.point(line, ways, &|logs| self.estimate(&terms, logs))
+    }
+
+    fn point(
+        &self,
+        line: &Line<'_>,
+        ways: Ways,
+        at: &dyn Fn(bool) -> Result<Estimate, String>,
+    ) -> Finding {
+        let wide = |bounds: Bounds| {
+            if self.rule.wide {
+                bounds.wide()
+            } else {
+                bounds
+            }
+        };
+        let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
+        let judged = |estimate: Result<Estimate, String>, range, show: &dyn Fn(f64) -> String| {
+            match estimate {
+                Ok(estimate) => inside(&estimate, range, ways, show),
+                Err(why) => cells::lacking(why),
+            }
+        };
+        match self.rule.judge {
+            Judge::Ratio(bounds) => judged(at(true), log_range(wide(bounds)), &shown_ratio),
+            Judge::Equal(tolerance) => {
+                let bounds = Bounds {
+                    low: 1.0 / (1.0 + tolerance),
+                    high: 1.0 + tolerance,
+                };
+                judged(at(true), log_range(bounds), &shown_ratio)
+            }
+            Judge::Difference(bounds) => judged(at(false), (bounds.low, bounds.high), &plain),
+            // A share may be 0 in some repeats, and has no logarithm then.
+            Judge::Value(bounds) => match line.terms.iter().all(|(_, s)| s.positive()) {
+                true => judged(at(true), log_range(wide(bounds)), &|log| plain(log.exp())),
+                false => judged(at(false), (bounds.low, bounds.high), &plain),
+            },
+            _ => unreachable!("judges of points only"),
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Which repeats a rule is about.
+
+use std::collections::BTreeSet;
+
+use crate::curve::{FEWEST, spread_of_steps, spread_of_windows, too_few};
+use crate::decide::{Finding, Outcome};
+use crate::rule::{Filter, Judge, Rule, quantity, same};
+use crate::stats::Estimate;
+
+/// What a run measured.
+pub struct Run<'a> {
+    /// Its trials.
+    pub trials: Vec<Observation<'a>>,
+    /// What its searches found.
+    pub limits: Vec<Limit>,
+    /// The network between its hosts, in the words of claims; `None` on one machine.
+    pub network: Option<String>,
+    /// A figure's value with its unit.
+    pub show: &'a dyn Fn(&str, f64) -> String,
+}
+
+impl Run<'_> {
+    /// The systems it has, once or more.
+    pub(super) fn systems(&self) -> impl Iterator<Item = &String> {
+        let trials = self.trials.iter().map(|trial| &trial.cell.system);
+        trials.chain(self.limits.iter().map(|limit| &limit.cell.system))
+    }
+}
+
+/// What was measured alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// The system.
+    pub system: String,
+    /// Name of the variant of the settings.
+    pub settings: String,
+    /// The workload.
+    pub workload: String,
+    /// Axes of the grid with their values.
+    pub axes: Vec<(String, String)>,
+}
+
+/// One trial.
+pub struct Observation<'a> {
+    /// Its cell.
+    pub cell: Cell,
+    /// Its number among the repeats.
+    pub repeat: u32,
+    /// Its verdict, as in `results.json`.
+    pub verdict: String,
+    /// Its figures.
+    pub figures: &'a dyn Figures,
+}
+
+/// The figures of a trial.
+pub trait Figures {
+    /// A figure, or a flow's own, by its name in studies; `None` where the trial does not show it.
+    fn figure(&self, flow: Option<&str>, name: &str) -> Option<f64>;
+
+    /// A figure, or a flow's own, second by second of the measurement; empty where there is no such series.
+    fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64>;
+}
+
+/// The limit that a search found.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    /// Where.
+    pub cell: Cell,
+    /// Lower bound of its 95 % interval.
+    pub low: f64,
+    /// Upper bound; infinite where the system carries at least `low`.
+    pub high: f64,
+}
+
+impl Cell {
+    /// Its value of a key of a filter: `system`, `settings`, `workload`, or an axis by its whole name or the
+    /// last part of it.
+    fn value(&self, key: &str) -> Option<&str> {
+        match key {
+            "system" => Some(&self.system),
+            "settings" => Some(&self.settings),
+            "workload" => Some(&self.workload),
+            key => {
+                let named = |name: &str| name == key || name.rsplit('.').next() == Some(key);
+                let axis = self.axes.iter().find(|(name, _)| named(name));
+                axis.map(|(_, value)| value.as_str())
+            }
+        }
+    }
+
+    fn passes(&self, filter: &Filter) -> bool {
+        filter
+            .iter()
+            .filter(|(key, _)| *key != "flow")
+            .all(|(key, values)| {
+                self.value(key)
+                    .is_some_and(|value| values.iter().any(|v| same(v, value)))
+            })
+    }
+}
+
+/// What is known of one point of one side.
+#[derive(Clone, Debug)]
+pub(super) enum Measured {
+    /// Repeats with their numbers; the deliveries that were expected in each, where known; and the seconds
+    /// of each.
+    Repeats {
+        values: Vec<(u32, f64)>,
+        expected: f64,
+        windows: Vec<(u32, Vec<f64>)>,
+    },
+    /// A limit's interval.
+    Between(f64, f64),
+}
+
+/// One side along the axis.
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) points: Vec<(String, Result<Measured, String>)>,
+}
+
+pub(super) fn at(name: &str, point: &str) -> String {
+    match point {
+        "" => name.to_owned(),
+        point => format!("{name} at {point}"),
+    }
+}
+
+/// Nothing to judge by; more repeats are said to help where they would.
+pub(super) fn lacking(why: String) -> Finding {
+    let repeats_to_tell = why.contains("valid repeats").then_some(FEWEST as u32);
+    Finding {
+        repeats_to_tell,
+        ..Finding::cannot_tell(why)
+    }
+}
+
+/// The values of a rule's axis: those that its filter names, in that order; else all that cells of any
+/// side have, in rising order. One without a name where there is no axis.
+pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<String> {
+    let Some(axis) = &rule.along else {
+        return vec![String::new()];
+    };
+    if let Some(named) = rule.filter.get(axis) {
+        return named.clone();
+    }
+    let cells = run
+        .trials
+        .iter()
+        .map(|t| &t.cell)
+        .chain(run.limits.iter().map(|l| &l.cell));
+    let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
+    let seen: BTreeSet<&str> = cells
+        .filter(|cell| filters.iter().any(|filter| cell.passes(filter)))
+        .filter_map(|cell| cell.value(axis))
+        .collect();
+    let mut values: Vec<String> = seen.into_iter().map(str::to_owned).collect();
+    values.sort_by(|a, b| match (quantity(a), quantity(b)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => a.cmp(b),
+    });
+    values
+}
+
+impl Series {
+    pub(super) fn of(
+        run: &Run<'_>,
+        rule: &Rule,
+        name: String,
+        side: &Filter,
+        points: &[String],
+    ) -> Series {
+        let filter = rule.cells(side);
+        let each = |point: &String| {
+            let mut filter = filter.clone();
+            if let Some(axis) = &rule.along {
+                filter.insert(axis.clone(), vec![point.clone()]);
+            }
+            let found =
+                measured(run, rule, &filter).map_err(|why| format!("{}: {why}", at(&name, point)));
+            (point.clone(), found)
+        };
+        let points = points.iter().map(each).collect();
+        Series { name, points }
+    }
+
+    pub(super) fn at(&self, point: &str) -> String {
+        at(&self.name, point)
+    }
+
+    /// Whether all its values have logarithms.
+    pub(super) fn positive(&self) -> bool {
+        self.points
+            .iter()
+            .filter_map(|(_, m)| m.as_ref().ok())
+            .all(|m| match m {
+                Measured::Repeats { values, .. } => values.iter().all(|(_, v)| *v > 0.0),
+                Measured::Between(low, _) => *low > 0.0,
+            })
+    }
+
+    /// The curve of each repeat that has all points: (x, y), y on logarithms if asked for.
+    pub(super) fn curves(&self, logs: bool) -> Result<Vec<Vec<(f64, f64)>>, String> {
+        let mut all: Vec<(f64, &Vec<(u32, f64)>)> = Vec::new();
+        for (point, measured) in &self.points {
+            let x = quantity(point).ok_or_else(|| format!("`{point}` is not a number"))?;
+            match measured {
+                Ok(Measured::Repeats { values, .. }) => all.push((x, values)),
+                Ok(Measured::Between(..)) => {
+                    return Err("limits have no curve for each repeat".into());
+                }
+                Err(why) => return Err(why.clone()),
+            }
+        }
+        if logs && !self.positive() {
+            return Err(format!("{}: a value is 0 and has no logarithm", self.name));
+        }
+        let repeats: Vec<u32> = all
+            .first()
+            .map(|(_, v)| v.iter().map(|(r, _)| *r).collect())
+            .unwrap_or_default();
+        let curve = |repeat: &u32| {
+            let point = |(x, values): &(f64, &Vec<(u32, f64)>)| {
+                let y = values.iter().find(|(r, _)| r == repeat)?.1;
+                Some((*x, if logs { y.ln() } else { y }))
+            };
+            all.iter().map(point).collect::<Option<Vec<_>>>()
+        };
+        Ok(repeats.iter().filter_map(curve).collect())
+    }
+
+    pub(super) fn spreads_of_steps(&self) -> Result<Measured, String> {
+        let curves = self.curves(true)?;
+        let spread = |curve: &Vec<(f64, f64)>| {
+            spread_of_steps(&curve.iter().map(|p| p.1).collect::<Vec<_>>())
+        };
+        let spreads: Option<Vec<f64>> = curves.iter().map(spread).collect();
+        let spreads =
+            spreads.ok_or_else(|| format!("{}: three points at least are needed", self.name))?;
+        self.spreads((1..).zip(spreads).collect())
+    }
+
+    pub(super) fn spreads_of_windows(&self) -> Result<Measured, String> {
+        let Some((_, measured)) = self.points.first() else {
+            return Err(format!("{}: not measured", self.name));
+        };
+        let Measured::Repeats { windows, .. } = measured.as_ref().map_err(String::clone)? else {
+            return Err("limits have no seconds".into());
+        };
+        let spread =
+            |(repeat, windows): &(u32, Vec<f64>)| Some((*repeat, spread_of_windows(windows)?));
+        let spreads: Option<Vec<_>> = windows.iter().map(spread).collect();
+        self.spreads(
+            spreads.ok_or_else(|| format!("{}: a repeat has fewer than 8 seconds", self.name))?,
+        )
+    }
+
+    fn spreads(&self, values: Vec<(u32, f64)>) -> Result<Measured, String> {
+        match values.iter().all(|(_, spread)| spread.is_finite()) {
+            true => Ok(Measured::Repeats {
+                values,
+                expected: 0.0,
+                windows: Vec::new(),
+            }),
+            false => Err(format!("{}: a repeat does not vary at all", self.name)),
+        }
+    }
+}
+
+/// The one cell that a filter lets through: its trials that count, or its limit.
+fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, String> {
+    if rule.figure == "limit" {
+        let mut limits = run.limits.iter().filter(|limit| limit.cell.passes(filter));
+        return match (limits.next(), limits.next()) {
+            (Some(limit), None) => Ok(Measured::Between(limit.low, limit.high)),
+            (None, _) => Err("no limit was searched for".into()),
+            (Some(_), Some(_)) => Err("several limits fit; name settings, workload or axes".into()),
+        };
+    }
+    let trials: Vec<&Observation<'_>> = run
+        .trials
+        .iter()
+        .filter(|t| t.cell.passes(filter))
+        .collect();
+    let cells: BTreeSet<&Cell> = trials.iter().map(|t| &t.cell).collect();
+    match cells.len() {
+        0 => return Err("not measured in this run".into()),
+        1 => {}
+        n => return Err(format!("{n} cells fit; name settings, workload or axes")),
+    }
+    let counts = |t: &&&Observation<'_>| match rule.verdicts.is_empty() {
+        true => t.verdict == "valid",
+        false => rule.verdicts.contains(&t.verdict),
+    };
+    // What shows the system at its end cannot be left out: that would flatter it. What the client spoilt can.
+    let of_system =
+        |t: &&&Observation<'_>| ["overloaded", "lossy", "broken"].contains(&&*t.verdict);
+    if let Some(bad) = trials.iter().find(|t| !counts(t) && of_system(t)) {
+        let number = trials.iter().filter(|t| t.verdict == bad.verdict).count();
+        return Err(format!(
+            "{number} of {} repeats {}",
+            trials.len(),
+            bad.verdict
+        ));
+    }
+    let kept: Vec<&Observation<'_>> = trials.iter().filter(counts).copied().collect();
+    let flow = filter
+        .get("flow")
+        .and_then(|names| names.first())
+        .map(String::as_str);
+    let mut values = Vec::new();
+    let mut expected = 0.0;
+    for trial in &kept {
+        let value = figure(trial.figures, flow, &rule.figure);
+        values.push((
+            trial.repeat,
+            value.ok_or_else(|| format!("no {} was measured", rule.figure))?,
+        ));
+        if matches!(rule.judge, Judge::Count { .. }) {
+            expected += trial.figures.figure(flow, "expected").unwrap_or(0.0);
+        }
+    }
+    let windows = kept
+        .iter()
+        .map(|t| (t.repeat, t.figures.windows(flow, &rule.figure)))
+        .collect();
+    Ok(Measured::Repeats {
+        values,
+        expected,
+        windows,
+    })
+}
+
+/// A figure, or the quotient of two: `published-rate / delivered-rate`.
+fn figure(figures: &dyn Figures, flow: Option<&str>, name: &str) -> Option<f64> {
+    let of = |name: &str| figures.figure(flow, name.trim());
+    let value = match name.split_once('/') {
+        None => of(name)?,
+        Some((part, whole)) => of(part)? / of(whole)?,
+    };
+    value.is_finite().then_some(value)
+}
+
+/// A sum of points, each times its factor: by repeats, or of intervals of limits.
+pub(super) fn estimate(
+    terms: &[(f64, &Result<Measured, String>)],
+    logs: bool,
+    paired: bool,
+) -> Result<Estimate, String> {
+    let scale = |value: f64| if logs { value.ln() } else { value };
+    let mut repeats: Vec<(f64, Vec<(u32, f64)>)> = Vec::new();
+    let (mut low, mut high, mut limits) = (0.0, 0.0, 0);
+    for (factor, measured) in terms {
+        match measured.as_ref().map_err(String::clone)? {
+            Measured::Between(from, to) => {
+                let (from, to) = (factor * scale(*from), factor * scale(*to));
+                low += from.min(to);
+                high += from.max(to);
+                limits += 1;
+            }
+            Measured::Repeats { values, .. } => {
+                if values.len() < FEWEST {
+                    return Err(too_few(values.len()).reason);
+                }
+                if logs && values.iter().any(|(_, value)| *value <= 0.0) {
+                    return Err("a value is 0 and has no logarithm".into());
+                }
+                let scaled = values
+                    .iter()
+                    .map(|(repeat, value)| (*repeat, scale(*value)));
+                repeats.push((*factor, scaled.collect()));
+            }
+        }
+    }
+    if limits == terms.len() {
+        return Ok(Estimate::Between { low, high });
+    }
+    if !paired {
+        let plain: Vec<(f64, Vec<f64>)> = repeats
+            .iter()
+            .map(|(factor, values)| (*factor, values.iter().map(|(_, v)| *v).collect()))
+            .collect();
+        let terms: Vec<(f64, &[f64])> = plain.iter().map(|(f, v)| (*f, &v[..])).collect();
+        return Ok(Estimate::contrast(&terms));
+    }
+    let of = |repeat: u32| {
+        repeats.iter().try_fold(0.0, |sum, (factor, values)| {
+            let value = values.iter().find(|(r, _)| *r == repeat)?.1;
+            Some(sum + factor * value)
+        })
+    };
+    let first = repeats
+        .first()
+        .map(|(_, values)| &values[..])
+        .unwrap_or_default();
+    let sums: Vec<f64> = first.iter().filter_map(|(repeat, _)| of(*repeat)).collect();
+    match sums.len() < FEWEST {
+        true => Err(too_few(sums.len()).reason),
+        false => Ok(Estimate::of(&sums)),
+    }
+}
+
+/// The judge of counts: exact, in every repeat; of nothing counted, what could still be.
+pub(super) fn count(measured: &Result<Measured, String>, least: f64, most: Option<f64>) -> Finding {
+    let (values, expected) = match measured {
+        Err(why) => return lacking(why.clone()),
+        Ok(Measured::Between(..)) => return Finding::cannot_tell("a limit is no count"),
+        Ok(Measured::Repeats {
+            values, expected, ..
+        }) => (values, *expected),
+    };
+    let digits = crate::words::digits;
+    let total: f64 = values.iter().map(|(_, value)| value).sum();
+    let ours = match total == 0.0 && expected > 0.0 {
+        true => format!(
+            "0 of {}: a share of at most {}",
+            digits(expected),
+            digits(3.0 / expected)
+        ),
+        false => {
+            let shown: Vec<String> = values.iter().map(|(_, v)| digits(*v)).collect();
+            shown.join(", ")
+        }
+    };
+    let fits = |value: f64| value >= least && most.is_none_or(|most| value <= most);
+    if let Some((repeat, value)) = values.iter().find(|(_, value)| !fits(*value)) {
+        let reason = format!("{} in repeat {repeat}", digits(*value));
+        return Finding::new(Outcome::DoesNotHold, reason, ours);
+    }
+    match values.len() < FEWEST {
+        true => Finding {
+            ours,
+            ..too_few(values.len())
+        },
+        false => Finding::new(Outcome::Holds, "", ours),
+    }
+}

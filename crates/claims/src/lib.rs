@@ -1,0 +1,25 @@
+//! Whether what a paper says holds for measured cells: repeats in, one of four outcomes out.
+//!
+//! - [`rule`]: what a claim says, as plain data: figure, sides, axis, judge.
+//! - [`words`]: the same as a sentence.
+//! - [`judge`]: a claim against a run.
+//! - [`decide`]: whether a quantity lies in a range, and how findings are combined.
+//! - [`curve`]: judges of a curve over an axis: crossing, jump, slope, spread.
+//! - [`stats`]: estimates over repeats.
+//!
+//! The unit is the repeat, never the message or the second. Positive figures are compared on
+//! logarithms by Welch's t. What cannot be decided at 95 % is not decided: *cannot tell*.
+
+#![forbid(unsafe_code)]
+
+pub mod curve;
+pub mod decide;
+pub mod judge;
+pub mod rule;
+pub mod stats;
+pub mod words;
+
+pub use decide::{Finding, Outcome};
+pub use judge::{Cell, Figures, Limit, Observation, Run, judge};
+pub use rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
+pub use words::words;

@@ -1,0 +1,199 @@
+//! Runs with a planted truth.
+#![allow(dead_code)] // Each test file uses its own part.
+
+use std::collections::BTreeMap;
+
+use pubgauge_claims::{
+    Bounds, Cell, Claim, Figures, Filter, Finding, Judge, Limit, Needs, Observation, Outcome, Part,
+    Points, Rule, Run, Side, judge,
+};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand_distr::{Distribution, Normal};
+
+/// The same value for every figure but those that are named.
+pub struct Planted {
+    pub value: f64,
+    pub named: BTreeMap<String, f64>,
+    pub windows: Vec<f64>,
+}
+
+impl Figures for Planted {
+    fn figure(&self, _: Option<&str>, name: &str) -> Option<f64> {
+        self.named.get(name).copied().or(Some(self.value))
+    }
+
+    fn windows(&self, _: Option<&str>, _: &str) -> Vec<f64> {
+        self.windows.clone()
+    }
+}
+
+pub struct Trial {
+    pub cell: Cell,
+    pub repeat: u32,
+    pub verdict: String,
+    pub figures: Planted,
+}
+
+/// Trials whose truth is known, with noise drawn from a seed.
+pub struct World {
+    pub trials: Vec<Trial>,
+    pub limits: Vec<Limit>,
+    pub network: Option<String>,
+    rng: StdRng,
+}
+
+impl World {
+    pub fn new(seed: u64) -> World {
+        World {
+            trials: Vec::new(),
+            limits: Vec::new(),
+            network: None,
+            rng: StdRng::seed_from_u64(seed),
+        }
+    }
+
+    pub fn noise(&mut self, sd: f64) -> f64 {
+        Normal::new(0.0, sd)
+            .expect("a standard deviation")
+            .sample(&mut self.rng)
+    }
+
+    /// `repeats` trials of a system at a payload with log-normal noise around `truth`.
+    pub fn plant(&mut self, system: &str, payload: &str, truth: f64, sd: f64, repeats: u32) {
+        for repeat in 1..=repeats {
+            let value = truth * self.noise(sd).exp();
+            self.exactly(system, payload, repeat, value);
+        }
+    }
+
+    /// One trial.
+    pub fn exactly(&mut self, system: &str, payload: &str, repeat: u32, value: f64) {
+        self.trials.push(Trial {
+            cell: cell(system, payload),
+            repeat,
+            verdict: "valid".into(),
+            figures: Planted {
+                value,
+                named: BTreeMap::new(),
+                windows: Vec::new(),
+            },
+        });
+    }
+
+    pub fn limit(&mut self, system: &str, low: f64, high: f64) {
+        let cell = Cell {
+            system: system.into(),
+            ..Cell::default()
+        };
+        self.limits.push(Limit { cell, low, high });
+    }
+
+    pub fn judge(&self, claim: &Claim) -> Finding {
+        let observed =
+            |t: &'_ Trial| -> (Cell, u32, String) { (t.cell.clone(), t.repeat, t.verdict.clone()) };
+        let trials = self.trials.iter().map(|t| {
+            let (cell, repeat, verdict) = observed(t);
+            Observation {
+                cell,
+                repeat,
+                verdict,
+                figures: &t.figures,
+            }
+        });
+        let show = |_: &str, value: f64| pubgauge_claims::words::digits(value);
+        let run = Run {
+            trials: trials.collect(),
+            limits: self.limits.clone(),
+            network: self.network.clone(),
+            show: &show,
+        };
+        judge(claim, &run)
+    }
+
+    pub fn outcome(&self, rule: Rule) -> Outcome {
+        self.judge(&claim(vec![rule])).outcome
+    }
+}
+
+fn cell(system: &str, payload: &str) -> Cell {
+    Cell {
+        system: system.into(),
+        settings: "default".into(),
+        workload: "flood".into(),
+        axes: vec![("payload".into(), payload.into())],
+    }
+}
+
+pub fn side(name: &str) -> Side {
+    Side {
+        name: name.into(),
+        alternatives: vec![Filter::from([("system".into(), vec![name.into()])])],
+    }
+}
+
+pub fn rule(sides: &[&str], judge: Judge) -> Rule {
+    Rule {
+        figure: "delivered-rate".into(),
+        filter: Filter::new(),
+        along: Some("payload".into()),
+        points: Points::Every,
+        sides: sides.iter().map(|name| side(name)).collect(),
+        against: Vec::new(),
+        judge,
+        wide: false,
+        paired: false,
+        verdicts: Vec::new(),
+    }
+}
+
+pub fn above(c: f64) -> Judge {
+    Judge::Ratio(Bounds::above(c))
+}
+
+pub fn claim(rules: Vec<Rule>) -> Claim {
+    let one = rules.len() == 1;
+    let part = |(at, rule): (usize, Rule)| Part {
+        name: if one {
+            String::new()
+        } else {
+            ((b'a' + at as u8) as char).to_string()
+        },
+        rule: Some(rule),
+        needs: Needs::default(),
+    };
+    Claim {
+        id: "T01".into(),
+        parts: rules.into_iter().enumerate().map(part).collect(),
+        ..Claim::default()
+    }
+}
+
+/// How many of `seeds` worlds have each outcome.
+pub fn tally(seeds: u64, world: impl Fn(&mut World), claim: &Claim) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for seed in 0..seeds {
+        let mut planted = World::new(seed);
+        world(&mut planted);
+        *counts
+            .entry(planted.judge(claim).outcome.to_string())
+            .or_insert(0) += 1;
+    }
+    counts
+}
+
+/// The planted truth is found in at least 99 of 100 seeds.
+#[track_caller]
+pub fn found(outcome: Outcome, claim: &Claim, world: impl Fn(&mut World)) {
+    let counts = tally(200, world, claim);
+    let right = counts.get(&outcome.to_string()).copied().unwrap_or(0);
+    assert!(right >= 198, "{outcome}: {counts:?}");
+}
+
+/// A planted null is called "holds" in at most 5 of 100 seeds.
+#[track_caller]
+pub fn null(claim: &Claim, world: impl Fn(&mut World)) {
+    let counts = tally(400, world, claim);
+    let wrong = counts.get("holds").copied().unwrap_or(0);
+    assert!(wrong <= 20, "{counts:?}");
+}

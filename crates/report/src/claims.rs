@@ -1,0 +1,173 @@
+//! Whether what a study claims holds for what a run measured.
+
+use pubgauge_claims::rule::quantity;
+use pubgauge_claims::words::digits;
+use pubgauge_claims::{Cell, Claim, Figures, Limit, Observation, Outcome, Run, words};
+use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_results::criterion::{self, recorded_name};
+use pubgauge_results::{Axis, FlowFigures, FlowSecond, Results, Second, Trial};
+
+use crate::compare::Figure;
+
+/// Judges all claims of a study by what a run measured. Trials of searches are no repeats of a cell; what
+/// searches found are the limits.
+pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
+    let repeats = || results.trials.iter().filter(|trial| trial.search.is_none());
+    let figures: Vec<OfTrial<'_>> = match claims {
+        [] => Vec::new(),
+        _ => repeats().map(OfTrial::new).collect(),
+    };
+    let trials = repeats().zip(&figures).map(|(trial, figures)| Observation {
+        cell: cell_of(trial),
+        repeat: trial.repeat,
+        verdict: trial.verdict.status.word().to_owned(),
+        figures,
+    });
+    let limits = results.searches.iter().map(|search| Limit {
+        cell: cell(
+            &search.system,
+            &search.settings,
+            &search.workload,
+            &search.axes,
+        ),
+        low: search.low.unwrap_or(0.0),
+        high: search.high.unwrap_or(f64::INFINITY),
+    });
+    let run = Run {
+        trials: trials.collect(),
+        limits: limits.collect(),
+        // Every run so far goes over this host's own interfaces.
+        network: None,
+        show: &show,
+    };
+    claims.iter().map(|claim| outcome(claim, &run)).collect()
+}
+
+fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
+    let found = pubgauge_claims::judge(claim, run);
+    ClaimOutcome {
+        id: claim.id.clone(),
+        sentence: claim.sentence.clone(),
+        source: claim.source.clone(),
+        rule: words(claim, &show),
+        outcome: match found.outcome {
+            Outcome::Holds => ClaimVerdict::Holds,
+            Outcome::DoesNotHold => ClaimVerdict::DoesNotHold,
+            Outcome::CannotTell => ClaimVerdict::CannotTell,
+            Outcome::NotApplicable => ClaimVerdict::NotApplicable,
+        },
+        reason: found.reason,
+        ours: found.ours,
+        papers: claim.papers.clone(),
+        repeats_to_tell: found.repeats_to_tell,
+    }
+}
+
+fn cell(system: &str, settings: &str, workload: &str, axes: &[Axis]) -> Cell {
+    Cell {
+        system: system.to_owned(),
+        settings: settings.to_owned(),
+        workload: workload.to_owned(),
+        axes: axes
+            .iter()
+            .map(|axis| (axis.name.clone(), axis.value.clone()))
+            .collect(),
+    }
+}
+
+fn cell_of(trial: &Trial) -> Cell {
+    cell(
+        &trial.system.name,
+        &trial.settings_name,
+        &trial.workload.name,
+        &trial.axes,
+    )
+}
+
+/// A value of a figure with its unit.
+fn show(name: &str, value: f64) -> String {
+    match (Figure::named(name), name) {
+        (_, "limit") => digits(value),
+        (_, "delivered-bytes-rate") => format!("{}B/s", thousands(value)),
+        (_, "system-busiest-thread") => format!("{} cores", digits(value)),
+        (_, quotient) if quotient.contains('/') => digits(value),
+        (Some(figure), name) if name.ends_with("-per-message") => figure.show(value),
+        (_, name) => criterion::show(&recorded_name(name), value),
+    }
+}
+
+fn thousands(value: f64) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match units.into_iter().find(|(size, _)| value.abs() >= *size) {
+        Some((size, letter)) => format!("{} {letter}", digits(value / size)),
+        None => format!("{} ", digits(value)),
+    }
+}
+
+/// The figures of a trial by their names in studies.
+struct OfTrial<'a> {
+    trial: &'a Trial,
+    /// The trial without what is long: every figure by name makes a tree of the whole.
+    short: Trial,
+}
+
+impl OfTrial<'_> {
+    fn new(trial: &Trial) -> OfTrial<'_> {
+        let flows = trial.flows.iter().map(|flow| FlowFigures {
+            series: Vec::new(),
+            ..flow.clone()
+        });
+        let short = Trial {
+            flows: flows.collect(),
+            series: Vec::new(),
+            latency_ecdf: Vec::new(),
+            noise_ecdf: Vec::new(),
+            ..trial.clone()
+        };
+        OfTrial { trial, short }
+    }
+}
+
+impl Figures for OfTrial<'_> {
+    fn figure(&self, flow: Option<&str>, name: &str) -> Option<f64> {
+        let named = |name: &str| criterion::figure(&self.short, flow, &recorded_name(name));
+        match name {
+            // Of one size alone; flows may differ in theirs.
+            "delivered-bytes-rate" if flow.is_none() => {
+                Some(named("delivered-rate")? * quantity(&self.trial.workload.payload)?)
+            }
+            "system-busiest-thread" if flow.is_none() => self.trial.system_busiest_thread_cpu,
+            name if name.ends_with("-per-message") || name == "reordered-share" => {
+                Figure::named(name)
+                    .filter(|_| flow.is_none())?
+                    .of(self.trial)
+            }
+            name => named(name),
+        }
+    }
+
+    fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64> {
+        // The series goes on into the drain.
+        let measured = |t_s: f64| t_s > 0.0 && t_s <= self.trial.duration_s + 1e-6;
+        if let Some(flow) = flow {
+            let of: fn(&FlowSecond) -> f64 = match name {
+                "published-rate" => |s| s.published as f64,
+                "delivered-rate" => |s| s.delivered as f64,
+                _ => return Vec::new(),
+            };
+            let flows = self.trial.flows.iter().filter(|f| f.name == flow);
+            let seconds = flows.flat_map(|f| &f.series).filter(|s| measured(s.t_s));
+            return seconds.map(of).collect();
+        }
+        let of: fn(&Second) -> Option<f64> = match name {
+            "latency.p50" => |s| (s.delivered > 0).then_some(s.latency_p50_ns as f64),
+            "latency.p99" => |s| (s.delivered > 0).then_some(s.latency_p99_ns as f64),
+            "latency.max" => |s| (s.delivered > 0).then_some(s.latency_max_ns as f64),
+            "published-rate" => |s| Some(s.published as f64),
+            "delivered-rate" => |s| Some(s.delivered as f64),
+            _ => return Vec::new(),
+        };
+        let seconds = self.trial.series.iter().filter(|s| measured(s.t_s));
+        seconds.filter_map(of).collect()
+    }
+}

@@ -1,0 +1,336 @@
+//! Claims of a study over stored results.
+
+use std::path::Path;
+
+use pubgauge_report::claims::judge;
+use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_results::search::Search;
+use pubgauge_results::{
+    Axis, Distribution, FORMAT, FlowFigures, FlowSecond, Machine, Results, Second, Status,
+    StudyInfo, System, Trial, Verdict, WorkloadInfo,
+};
+use pubgauge_study::{CLAIM_FIGURES, Figure, Known, PlanOptions, Study};
+
+/// A trial with `rate` delivered a second, a latency of `ns`, and ten seconds.
+fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial {
+    let latency = Distribution {
+        count: 10_000,
+        min: Some(ns),
+        mean: Some(ns as f64),
+        p50: Some(ns),
+        p90: Some(ns),
+        p99: Some(ns),
+        p99_9: Some(ns),
+        p99_99: Some(ns),
+        max: Some(ns),
+        ..Distribution::default()
+    };
+    // The eleventh is of the drain.
+    let rates =
+        (1u32..=11).map(|second| (f64::from(second), rate as u64 + u64::from(second % 3) * 10));
+    let series = rates.clone().map(|(t_s, delivered)| Second {
+        t_s,
+        delivered,
+        latency_p99_ns: ns,
+        ..Second::default()
+    });
+    let of_flow = rates.map(|(t_s, delivered)| FlowSecond {
+        t_s,
+        delivered,
+        ..FlowSecond::default()
+    });
+    let flow = FlowFigures {
+        name: "own".into(),
+        delivered_msgs_per_s: rate / 2.0,
+        latency_ns: latency,
+        series: of_flow.collect(),
+        ..FlowFigures::default()
+    };
+    Trial {
+        id: repeat,
+        cell: format!("{system}-{payload}"),
+        system: System {
+            name: system.into(),
+            version: "1".into(),
+        },
+        settings_name: "default".into(),
+        axes: vec![Axis {
+            name: "workload.flood.flow.payload".into(),
+            value: payload.into(),
+        }],
+        workload: WorkloadInfo {
+            name: "flood".into(),
+            payload: payload.replace("KiB", " KiB"),
+            ..WorkloadInfo::default()
+        },
+        repeat,
+        verdict: Verdict {
+            status: Status::Valid,
+            reasons: Vec::new(),
+        },
+        duration_s: 10.0,
+        delivered: 10_000,
+        published: 10_000,
+        expected: 10_000,
+        delivered_msgs_per_s: rate,
+        published_msgs_per_s: rate,
+        offered_msgs_per_s: rate,
+        latency_ns: latency,
+        latency_from_send_ns: latency,
+        send_lag_ns: latency,
+        noise_ns: latency,
+        acknowledgement_ns: Some(latency),
+        round_trip_ns: Some(latency),
+        half_round_trip_ns: Some(latency),
+        system_cpu_s: Some(1.0),
+        system_rss_bytes: Some(1 << 20),
+        system_busiest_thread_cpu: Some(0.97),
+        series: series.collect(),
+        flows: vec![flow],
+        ..Trial::default()
+    }
+}
+
+/// At 1 KiB and 4 KiB, `a` delivers twice as much as `b`; five repeats, 1 % apart.
+fn results() -> Results {
+    let mut trials = Vec::new();
+    for repeat in 1..=5 {
+        let noise = 1.0 + 0.01 * f64::from(repeat % 3);
+        for (payload, size) in [("1KiB", 1.0), ("4KiB", 0.9)] {
+            trials.push(trial(
+                "a",
+                payload,
+                repeat,
+                2000.0 * size * noise,
+                1_000_000,
+            ));
+            trials.push(trial(
+                "b",
+                payload,
+                repeat,
+                1000.0 * size * noise,
+                3_000_000,
+            ));
+        }
+    }
+    Results {
+        format: FORMAT.into(),
+        machine: Machine::default(),
+        study: StudyInfo::default(),
+        trials,
+        searches: Vec::new(),
+        claims: Vec::new(),
+    }
+}
+
+/// What becomes of a claim with these lines.
+fn judged(results: &Results, lines: &str) -> ClaimOutcome {
+    let text = format!(
+        "name = \"t\"\n[[workload]]\nname = \"w\"\nflow = [{{ payload = \"64B\", rate = \"1/s\" }}]\n\
+         [[claim]]\nid = \"T01\"\nsentence = \"a is better than b.\"\nsource = \"nobody 2020, figure 1\"\n{lines}\n"
+    );
+    let known = vec!["mosquitto".to_owned()];
+    let options = PlanOptions {
+        known: Known {
+            all: known.clone(),
+            found: known,
+            ..Known::default()
+        },
+        ..PlanOptions::default()
+    };
+    let study = Study::parse("t.toml", &text, Path::new("."));
+    let plan = study
+        .and_then(|s| s.plan(&options))
+        .unwrap_or_else(|e| panic!("{e}"));
+    judge(results, &plan.claims).remove(0)
+}
+
+const ORDER: &str = "papers = \"2.1\"\nfigure = \"delivered-bytes-rate\"\n\
+                     rule = { sides = [\"a\", \"b\"], ratio = \"> 1\", along = \"payload\" }";
+
+#[test]
+fn an_order_along_an_axis() {
+    let found = judged(&results(), ORDER);
+    assert_eq!(found.outcome, ClaimVerdict::Holds, "{found:?}");
+    assert_eq!(found.rule, "delivered-bytes-rate: a > b at every payload.");
+    assert!(
+        found
+            .ours
+            .starts_with("a/b at 1KiB: 2 (1.98 to 2.02); a/b at 4KiB: 2 ("),
+        "{}",
+        found.ours
+    );
+    assert_eq!(found.papers, "2.1");
+    let mirrored = judged(&results(), &ORDER.replace("> 1", "< 1"));
+    assert_eq!(mirrored.outcome, ClaimVerdict::DoesNotHold);
+    // Bytes rise with the payload although messages fall.
+    let rises = |figure: &str| {
+        format!(
+            "figure = \"{figure}\"\nrule = {{ sides = [\"a\"], rises = \"1%\", along = \"payload\" }}"
+        )
+    };
+    assert_eq!(
+        judged(&results(), &rises("delivered-bytes-rate")).outcome,
+        ClaimVerdict::Holds
+    );
+    assert_eq!(
+        judged(&results(), &rises("delivered-rate")).outcome,
+        ClaimVerdict::DoesNotHold
+    );
+}
+
+#[test]
+fn values_have_the_units_of_their_figures() {
+    let value = |figure: &str, range: &str| {
+        let rule = format!(
+            "figure = \"{figure}\"\nrule = {{ sides = [\"a\"], value = \"{range}\", along = \"payload\" }}"
+        );
+        judged(&results(), &rule)
+    };
+    let found = value("latency.p99", "< 2ms");
+    assert_eq!(found.outcome, ClaimVerdict::Holds, "{found:?}");
+    assert_eq!(
+        found.rule,
+        "latency.p99 of a is below 2 ms at every payload."
+    );
+    assert_eq!(
+        value("latency.p99", "< 500us").outcome,
+        ClaimVerdict::DoesNotHold
+    );
+    assert_eq!(
+        value("delivered-rate", "> 1k/s").outcome,
+        ClaimVerdict::Holds
+    );
+    assert_eq!(
+        value("system-busiest-thread", "0.9..1.1").outcome,
+        ClaimVerdict::Holds
+    );
+    assert_eq!(
+        value("published-rate / delivered-rate", "0.99..1.01").outcome,
+        ClaimVerdict::Holds
+    );
+    assert_eq!(value("loss-share", "< 1%").outcome, ClaimVerdict::Holds);
+}
+
+/// Each figure that a claim may name is one that trials have.
+#[test]
+fn every_figure_is_found() {
+    let names = Figure::names();
+    let names = names.iter().map(String::as_str).chain(CLAIM_FIGURES);
+    for name in names.filter(|name| !["verdict", "limit"].contains(name)) {
+        let rule = format!(
+            "figure = \"{name}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"a\"], count = \"> 0\" }}"
+        );
+        let found = judged(&results(), &rule);
+        assert_ne!(found.outcome, ClaimVerdict::CannotTell, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn overload_and_what_is_missing() {
+    let mut results = results();
+    results.trials[0].verdict.status = Status::Overloaded;
+    let found = judged(&results, ORDER);
+    assert_eq!(found.outcome, ClaimVerdict::CannotTell);
+    assert_eq!(
+        found.reason,
+        "a/b at 1KiB: a at 1KiB: 1 of 5 repeats overloaded"
+    );
+    let admitted = format!("verdicts = [\"valid\", \"overloaded\"]\n{ORDER}");
+    assert_eq!(judged(&results, &admitted).outcome, ClaimVerdict::Holds);
+    let other = judged(&results, &ORDER.replace("\"b\"", "\"c\""));
+    assert_eq!(other.outcome, ClaimVerdict::CannotTell);
+    assert!(
+        other.reason.contains("c at 4KiB: not measured in this run"),
+        "{}",
+        other.reason
+    );
+    let needed = judged(&results, &format!("needs-systems = [\"joram\"]\n{ORDER}"));
+    assert_eq!(needed.outcome, ClaimVerdict::NotApplicable);
+    assert_eq!(needed.reason, "the run has no joram");
+}
+
+#[test]
+fn a_flow_has_figures_and_seconds_of_its_own() {
+    let value = "figure = \"delivered-rate\"\nwhere = { flow = \"own\", payload = \"1KiB\" }\n\
+                 rule = { sides = [\"a\"], value = \"900/s..1100/s\" }";
+    assert_eq!(judged(&results(), value).outcome, ClaimVerdict::Holds);
+    let spread = |figure: &str, flow: &str| {
+        judged(
+            &results(),
+            &format!(
+                "figure = \"{figure}\"\nwhere = {{ {flow}payload = \"1KiB\" }}\n\
+                 rule = {{ sides = [\"a\", \"b\"], spread = \"> 0.5\" }}"
+            ),
+        )
+    };
+    // As many seconds of the same spread on both sides: the ratio is 1, without doubt.
+    for flow in ["", "flow = \"own\", "] {
+        let found = spread("delivered-rate", flow);
+        assert_eq!(
+            (found.outcome, found.ours.as_str()),
+            (ClaimVerdict::Holds, "a/b: 1 (1 to 1)"),
+            "{flow}"
+        );
+    }
+    let none = spread("latency.p99", "flow = \"own\", ");
+    assert_eq!(none.outcome, ClaimVerdict::CannotTell);
+    assert!(
+        none.reason.contains("fewer than 8 seconds"),
+        "{}",
+        none.reason
+    );
+}
+
+#[test]
+fn limits_that_searches_found() {
+    let mut results = results();
+    let search = |system: &str, low, high| Search {
+        system: system.into(),
+        low,
+        high,
+        ..Search::default()
+    };
+    let order = "figure = \"limit\"\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\" }";
+    results.searches = vec![
+        search("a", Some(30e3), None),
+        search("b", Some(10e3), Some(12e3)),
+    ];
+    let found = judged(&results, order);
+    assert_eq!(
+        (found.outcome, found.ours.as_str()),
+        (ClaimVerdict::Holds, "a/b: 2.5 or more")
+    );
+    results.searches[0] = search("a", None, Some(11e3));
+    assert_eq!(judged(&results, order).outcome, ClaimVerdict::CannotTell);
+    results.searches[0] = search("a", None, Some(5e3));
+    assert_eq!(judged(&results, order).outcome, ClaimVerdict::DoesNotHold);
+}
+
+#[test]
+fn the_table_and_the_page_show_claims() {
+    let mut results = results();
+    results.claims = vec![
+        judged(&results, ORDER),
+        judged(&results, "not-applicable = \"a < b & c\""),
+    ];
+    let table = pubgauge_report::table(&results, 80);
+    let start = table.find("Claims:").expect("claims in the table");
+    let lines: Vec<&str> = table[start..].lines().collect();
+    assert_eq!(
+        lines[1],
+        "  - T01 holds: a is better than b. | ours: a/b at 1KiB: 2 (1.98 to 2.02); a/b at"
+    );
+    assert!(lines.iter().all(|line| line.chars().count() <= 80));
+    let page = pubgauge_report::page(&results, &pubgauge_report::Logs::new());
+    for part in [
+        "<section id=\"claims\">",
+        "delivered-bytes-rate: a &gt; b at every payload.",
+        "nobody 2020, figure 1",
+        ">not applicable</span>",
+        "a &lt; b &amp; c",
+        "href=\"#claims\"",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}

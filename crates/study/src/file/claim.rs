@@ -1,0 +1,279 @@
+//! `[[claim]]` and `[side]` as they are written.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::written::written_as;
+
+/// What somebody says of systems, and the rule by which a run judges it: see docs/claims.md.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClaimFile {
+    /// Its name, unique in the study.
+    pub id: String,
+    /// What is said.
+    pub sentence: String,
+    /// Where: paper, section, figure.
+    pub source: String,
+    /// The source's own figures; they stand beside the measured ones and decide nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub papers: Option<String>,
+    /// Figure of every part that names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figure: Option<String>,
+    /// Cells of every part: `system`, `settings`, `workload`, `flow` and axes of the grid, each with the
+    /// values that count.
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub filter: BTreeMap<String, Values>,
+    /// Axis of every part that names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub along: Option<String>,
+    /// Verdicts of the trials that count; ["valid"] if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdicts: Option<Vec<String>>,
+    /// Systems without which it is not applicable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs_systems: Vec<String>,
+    /// Links between hosts without which it is not applicable, such as "links of 95 Mbit/s".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_network: Option<String>,
+    /// Why no run can judge it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_applicable: Option<String>,
+    /// More than this share of the points that can be decided, such as "50%", instead of all parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<String>,
+    /// One rule, or several parts, which must all hold.
+    #[serde(default, skip_serializing_if = "RuleList::is_empty")]
+    pub rule: RuleList,
+}
+
+/// A rule: who is judged, and by exactly one judge.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RuleFile {
+    /// Name of the part; a, b, ... if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// The figure, as in criteria and comparisons; "limit" for what a search found; "A / B" for the
+    /// quotient of two in each trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figure: Option<String>,
+    /// Who is judged: names of `[side]` or of systems, or cells. A judge of two sides takes each with the
+    /// next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sides: Vec<Cells>,
+    /// Each side is held against each of these instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub against: Vec<Cells>,
+    /// Cells, on top of those of the claim.
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub filter: BTreeMap<String, Values>,
+    /// The axis whose values are the points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub along: Option<String>,
+    /// At every point (if absent), at some, or of the geometric mean over all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<PointsFile>,
+    /// Judge: the figure of each side lies in a range, such as "< 1ms" or "0.9..1.1".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Judge: the ratio of two sides lies in a range, such as "> 1" or "1.2..2.1".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<String>,
+    /// Judge: the difference of two sides lies in a range, such as "> 100us".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
+    /// Judge: two sides differ by no more than this, such as "10%".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equal: Option<String>,
+    /// Judge: exactly, in every repeat: "= 0" or "> 0".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<String>,
+    /// Judge: it rises along the axis, no step falls by more than this, such as "5%".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rises: Option<String>,
+    /// Judge: it falls along the axis, no step rises by more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub falls: Option<String>,
+    /// Of `rises` and `falls`: the last over the first point; "> 1" and "< 1" if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<String>,
+    /// Judge: each point is within this of the mean over the axis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flat: Option<String>,
+    /// Judge: the first side is above the second up to the first value of the axis, below it from the
+    /// second value on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cross: Option<[String; 2]>,
+    /// Judge: the largest step lies between these values of the axis, and more than doubles the figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jump: Option<[String; 2]>,
+    /// Judge: the first side rises less with each unit of the axis than the second; "linear": both are
+    /// straight lines, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slope: Option<SlopeFile>,
+    /// Judge: the ratio of standard deviations lies in a range: over seconds, or over the steps along the
+    /// axis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<String>,
+    /// The source's machine decides its numbers: ranges are doubled on either side (not across 1), a
+    /// crossing or a jump may lie anywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wide: Option<bool>,
+    /// Repeats are compared one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paired: Option<bool>,
+    /// Systems without which the part is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs_systems: Vec<String>,
+    /// Links between hosts without which the part is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_network: Option<String>,
+    /// Why no run can judge the part; it has no judge then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_applicable: Option<String>,
+}
+
+/// At which points of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PointsFile {
+    /// At every one.
+    Every,
+    /// At one at least.
+    Some,
+    /// Of the geometric mean over all.
+    Mean,
+}
+
+/// What is asked of slopes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlopeFile {
+    /// The first is the smaller one.
+    Less,
+    /// And both are straight lines, up to a tenth of their range.
+    Linear,
+}
+
+/// The parts of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum RuleList {
+    /// One.
+    One(Box<RuleFile>),
+    /// Several.
+    Many(Vec<RuleFile>),
+}
+
+impl Default for RuleList {
+    fn default() -> Self {
+        RuleList::Many(Vec::new())
+    }
+}
+
+impl RuleList {
+    /// As a list.
+    pub fn list(&self) -> &[RuleFile] {
+        match self {
+            RuleList::One(one) => std::slice::from_ref(one),
+            RuleList::Many(many) => many,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.list().is_empty()
+    }
+}
+
+/// Cells: by a name, by what they have in common, or several implementations of the same.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Cells {
+    /// A name of `[side]`, or of a system.
+    Named(String),
+    /// What they have in common.
+    Like(BTreeMap<String, Values>),
+    /// Implementations of the same, which must agree.
+    Any(Vec<Cells>),
+}
+
+/// One value, or several, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Values(pub Vec<String>);
+
+written_as!(
+    RuleList,
+    "a rule such as { sides = [\"a\", \"b\"], ratio = \"> 1\" }, or a list of rules",
+    |generator| {
+        let rule = generator.subschema_for::<RuleFile>();
+        json_schema!({"anyOf": [rule, {"type": "array", "items": rule, "minItems": 1}]})
+    },
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RuleList, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(RuleList::One)
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<RuleList, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(RuleList::Many)
+    },
+);
+
+written_as!(
+    Cells,
+    "the name of a side or a system, cells such as { system = \"mosquitto\", settings = \"qos1\" }, or a list of these",
+    |generator| {
+        let values = generator.subschema_for::<Values>();
+        let like =
+            json_schema!({"type": "object", "additionalProperties": values, "minProperties": 1});
+        let name = json_schema!({"type": "string"});
+        let several =
+            json_schema!({"type": "array", "items": {"anyOf": [name, like]}, "minItems": 1});
+        json_schema!({
+            "description": "A name of `[side]` or of a system, what cells have in common, or a list of implementations of the same.",
+            "anyOf": [name, like, several],
+        })
+    },
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Cells, E> {
+        Ok(Cells::Named(name.to_string()))
+    },
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Cells, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Cells::Like)
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Cells, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Cells::Any)
+    },
+);
+
+written_as!(
+    Values,
+    "a value such as \"64B\" or 100, or a list of values",
+    |_| {
+        let value = json_schema!({"type": ["string", "number", "boolean"]});
+        json_schema!({"anyOf": [value, {"type": "array", "items": value, "minItems": 1}]})
+    },
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Values, E> {
+        Ok(Values(vec![text.to_string()]))
+    },
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Values, E> {
+        Ok(Values(vec![number.to_string()]))
+    },
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Values, E> {
+        Ok(Values(vec![number.to_string()]))
+    },
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Values, E> {
+        Ok(Values(vec![value.to_string()]))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Values, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Values(one)) = seq.next_element()? {
+            values.extend(one);
+        }
+        Ok(Values(values))
+    },
+);

@@ -1,0 +1,161 @@
+//! Claims of real papers: they can be written in few lines, and say in words what they judge.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+
+const CLAIMS: &str = include_str!("data/claims.toml");
+
+fn planned(text: &str) -> Result<Plan, StudyError> {
+    let known = vec!["mosquitto".to_owned()];
+    let options = PlanOptions {
+        known: Known {
+            all: known.clone(),
+            found: known,
+            ..Known::default()
+        },
+        ..PlanOptions::default()
+    };
+    Study::parse("claims.toml", text, Path::new("."))?.plan(&options)
+}
+
+#[test]
+fn claims_of_five_papers_in_words() {
+    let plan = planned(CLAIMS).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(plan.claims.len(), 17);
+    let show = |_: &str, value: f64| pubgauge_claims::words::digits(value);
+    let mut said = String::new();
+    for claim in &plan.claims {
+        writeln!(
+            said,
+            "{}: {}\n    {}\n",
+            claim.id,
+            claim.sentence,
+            pubgauge_claims::words(claim, &show)
+        )
+        .expect("text");
+    }
+    insta::assert_snapshot!("words", said);
+}
+
+/// What a run stores as its question says the same.
+#[test]
+fn a_resolved_study_has_the_same_claims() {
+    let plan = planned(CLAIMS).unwrap_or_else(|e| panic!("{e}"));
+    let again = planned(&plan.resolved).unwrap_or_else(|e| panic!("{e}\n{}", plan.resolved));
+    assert_eq!(plan.claims, again.claims);
+}
+
+#[test]
+fn a_claim_takes_about_eight_lines() {
+    let claims: Vec<&str> = CLAIMS.split("[[claim]]\n").skip(1).collect();
+    let lines = |claim: &&str| claim.trim_end().lines().count();
+    let total: usize = claims.iter().map(lines).sum();
+    assert!(
+        total <= 8 * claims.len(),
+        "{total} lines of {} claims",
+        claims.len()
+    );
+}
+
+#[test]
+fn claims_keep_to_the_schema() {
+    let validator = jsonschema::validator_for(&pubgauge_study::schema()).expect("a sound schema");
+    let value: toml::Table = CLAIMS.parse().expect("TOML");
+    let value = serde_json::to_value(value).expect("JSON");
+    let errors: Vec<String> = validator
+        .iter_errors(&value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+#[test]
+fn each_mistake_has_its_message() {
+    let cases = [
+        ("no rule", "figure = \"lost\""),
+        ("no judge", "figure = \"lost\"\nrule = { sides = [\"a\"] }"),
+        (
+            "two judges",
+            "figure = \"lost\"\nrule = { sides = [\"a\"], count = \"= 0\", value = \"< 1\" }",
+        ),
+        ("no figure", "rule = { sides = [\"a\"], count = \"= 0\" }"),
+        (
+            "unknown figure",
+            "figure = \"latency.p98\"\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\" }",
+        ),
+        (
+            "unknown figure of a quotient",
+            "figure = \"lost / exepcted\"\nrule = { sides = [\"a\"], value = \"< 0.1\" }",
+        ),
+        (
+            "unknown key",
+            "figure = \"lost\"\nrule = { sides = [\"a\"], cuont = \"= 0\" }",
+        ),
+        (
+            "no range",
+            "figure = \"lost\"\nrule = { sides = [\"a\", \"b\"], ratio = \"1\" }",
+        ),
+        (
+            "empty range",
+            "figure = \"lost\"\nrule = { sides = [\"a\", \"b\"], ratio = \"2..1\" }",
+        ),
+        (
+            "value without unit",
+            "figure = \"latency.p99\"\nrule = { sides = [\"a\"], value = \"< 1\" }",
+        ),
+        (
+            "no percentage",
+            "figure = \"lost\"\nrule = [{ sides = [\"a\"], count = \"= 0\" }, { sides = [\"a\", \"b\"], equal = \"0.1\" }]",
+        ),
+        (
+            "one side",
+            "figure = \"lost\"\nrule = { sides = [\"a\"], ratio = \"> 1\" }",
+        ),
+        ("no sides", "figure = \"lost\"\nrule = { count = \"= 0\" }"),
+        (
+            "no axis",
+            "figure = \"lost\"\nrule = { sides = [\"a\"], rises = \"5%\" }",
+        ),
+        (
+            "points without an axis",
+            "figure = \"lost\"\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\", at = \"some\" }",
+        ),
+        (
+            "crossing the wrong way round",
+            "figure = \"lost\"\nrule = { sides = [\"a\", \"b\"], cross = [\"2KiB\", \"64B\"], along = \"payload\" }",
+        ),
+        (
+            "unknown verdict",
+            "figure = \"lost\"\nverdicts = [\"lossi\"]\nrule = { sides = [\"a\"], count = \"= 0\" }",
+        ),
+        (
+            "share of a curve",
+            "figure = \"lost\"\nshare = \"50%\"\nrule = { sides = [\"a\"], flat = \"5%\", along = \"payload\" }",
+        ),
+        (
+            "limit of a slope",
+            "figure = \"limit\"\nrule = { sides = [\"a\", \"b\"], slope = \"less\", along = \"payload\" }",
+        ),
+        (
+            "side that is no cells",
+            "figure = \"lost\"\nrule = { sides = [3], count = \"= 0\" }",
+        ),
+        (
+            "id twice",
+            "not-applicable = \"no\"\n[[claim]]\nid = \"T01\"\nsentence = \"s\"\nsource = \"t\"\nnot-applicable = \"no\"",
+        ),
+    ];
+    let start = "name = \"t\"\n[[workload]]\nname = \"w\"\nflow = [{ payload = \"64B\", rate = \"1/s\" }]\n\
+                 [[claim]]\nid = \"T01\"\nsentence = \"s\"\nsource = \"t\"\n";
+    let mut said = String::new();
+    for (name, lines) in cases {
+        let error = match planned(&format!("{start}{lines}\n")) {
+            Ok(_) => panic!("{name}: this was accepted:\n{lines}"),
+            Err(error) => error,
+        };
+        writeln!(said, "## {name}\n{error}\n").expect("text");
+    }
+    insta::assert_snapshot!("mistakes", said);
+}
