@@ -135,7 +135,7 @@ const CONFIRMATIONS: usize = 4;
 const CLIENT_ZONE: f64 = 0.25;
 /// Share by which a load may be too much without a short trial showing it: a queue that grows by 1.5 % of what
 /// is sent adds 75 ms of latency in 5 s.
-const UNSEEN: f64 = 0.015;
+const UNSEEN: f64 = 0.0;
 /// Shares of the limit at which costs are told.
 const COSTS: [f64; 2] = [0.5, 0.9];
 
