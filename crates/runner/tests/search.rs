@@ -153,11 +153,13 @@ fn five_seconds_of_chance_are_no_overload() {
 
 #[test]
 fn the_interval_holds_what_was_planted() {
-    let found = many(30, 0.03, |_, per_s| takes(per_s));
+    let searches = std::env::var("PUBGAUGE_SEARCHES").ok();
+    let count = searches.map_or(20, |count| count.parse().expect("a count"));
+    let found = many(count, 0.03, |_, per_s| takes(per_s));
     let (held, width, trials) = summed(&found, 1.0);
-    assert!(held >= 28 && width <= 0.10 && trials <= 18);
+    assert!(held as f64 >= 0.93 * count as f64 && width <= 0.10 && trials <= 18);
     let confirmed = found.iter().filter(|(_, s)| s.confirmed.is_some());
-    assert!(confirmed.count() >= 25);
+    assert!(confirmed.count() as f64 >= 0.8 * count as f64);
     assert!(found.iter().all(|(_, s)| s.bound != Bound::Client));
 }
 
