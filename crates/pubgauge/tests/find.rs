@@ -13,7 +13,7 @@ use serde_json::Value;
 /// What the link takes, messages a second.
 const LINK: f64 = 10_000.0;
 
-/// How many searches the tests with a planted limit run: `PUBGAUGE_SEARCHES`, 1 if absent.
+/// How many searches the test with a planted limit runs: `PUBGAUGE_SEARCHES`, 1 if absent.
 fn searches() -> u32 {
     let count = std::env::var("PUBGAUGE_SEARCHES").ok();
     count.map_or(1, |count| {
@@ -133,39 +133,6 @@ fn the_interval_holds_what_a_link_takes() {
     panic!("this machine is too busy for this test");
 }
 
-/// Shares of a core that a broker is held to, and the limit found with each, messages a second.
-fn limits_of_shares(place: &Place, shares: &[f64]) -> Option<Vec<(f64, f64)>> {
-    let mut limits = Vec::new();
-    for share in shares {
-        let run = format!("run{share}");
-        let set = format!("testbed.limits.cores={share}");
-        let args = ["find", "--on", "mosquitto", "--out", &run, "--set", &set];
-        let brief = ["--duration", "1s", "--warm-up", "300ms", "--confirm", "2s"];
-        let more = ["--budget", "60s", "--set", "phases.drain-quiet=300ms"];
-        let args: Vec<&str> = args.into_iter().chain(brief).chain(more).collect();
-        let done = place.start(&args).ends_within(Duration::from_secs(300));
-        assert!([0, 2].contains(&done.code), "{done:?}");
-        let found = search(place, &run);
-        println!(
-            "{share}: {} to {}, {}, gave way: {}",
-            found["low"], found["high"], found["bound"], found["gave_way"]["words"]
-        );
-        let held = &place.results(&run)["trials"][0]["limits"];
-        assert_eq!(held["cores"], *share, "{held:#}");
-        if held["cores_by_quota"] != true {
-            let not_held = held["not_held"].as_array().unwrap();
-            let said = |what: &Value| what.as_str().unwrap().contains("quota");
-            assert!(not_held.iter().any(said), "{held:#}");
-            return None;
-        }
-        if found["bound"] == "client" {
-            return Some(Vec::new());
-        }
-        limits.push(found["low"].as_f64().zip(found["high"].as_f64())?);
-    }
-    Some(limits)
-}
-
 #[test]
 fn a_search_that_was_cut_off_goes_on() {
     let place = Place::new();
@@ -250,7 +217,8 @@ fn the_search_itself_is_calibrated() {
     let calibrate = |searches: &str, noise: &str| {
         let args = ["calibrate", "--json", "-q", "--limits", "500..1000"];
         let more = ["--search", searches, "--noise", noise];
-        place.run(&[&args[..], &more].concat())
+        let run = place.start(&[&args[..], &more].concat());
+        run.ends_within(Duration::from_secs(600))
     };
     let right = calibrate("3", "0.03").exits(0);
     let told: Value = serde_json::from_str(&right.out).unwrap();

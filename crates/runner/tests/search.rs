@@ -154,7 +154,7 @@ fn five_seconds_of_chance_are_no_overload() {
 #[test]
 fn the_interval_holds_what_was_planted() {
     let searches = std::env::var("PUBGAUGE_SEARCHES").ok();
-    let count = searches.map_or(20, |count| count.parse().expect("a count"));
+    let count = searches.map_or(30, |count| count.parse().expect("a count"));
     let found = many(count, 0.03, |_, per_s| takes(per_s));
     let (held, width, trials) = summed(&found, 1.0);
     assert!(held as f64 >= 0.93 * count as f64 && width <= 0.10 && trials <= 18);
