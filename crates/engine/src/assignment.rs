@@ -372,14 +372,11 @@ pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
 }
 
 /// Length of the intervals of a series over a measurement of `length`: 1 s, or a tenth of a
-/// measurement below 5 s (but no less than 100 ms), so that a short one shows its course too.
+/// measurement below 10 s (but no less than 100 ms), so that a short one shows its course too: a
+/// verdict knows a queue that grows little by eight records or more.
 pub fn interval_of(length: Nanos) -> Nanos {
     const SECOND: Nanos = 1_000_000_000;
-    if length >= 5 * SECOND {
-        SECOND
-    } else {
-        (length / 10).clamp(SECOND / 10, SECOND)
-    }
+    (length / 10).clamp(SECOND / 10, SECOND)
 }
 
 /// The largest payload of a flow in bytes, and whether it sends recorded contents.

@@ -474,7 +474,7 @@ fn thread_cpu() -> u64 {
 /// `pubgauge calibrate`.
 pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     if let Some(searches) = args.search {
-        return rehearsal::rehearse(searches, &args.output);
+        return rehearsal::rehearse(searches, args);
     }
     let stop = crate::signals::install().map_err(Ending::not_valid)?;
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;

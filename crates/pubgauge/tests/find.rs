@@ -11,7 +11,15 @@ use pubgauge_testing::proxy::{Direction, Proxy, Rate};
 use serde_json::Value;
 
 /// What the link takes, messages a second.
-const LINK: f64 = 2_000.0;
+const LINK: f64 = 10_000.0;
+
+/// How many searches the test with a planted limit runs: `PUBGAUGE_SEARCHES`, 1 if absent.
+fn searches() -> u32 {
+    let count = std::env::var("PUBGAUGE_SEARCHES").ok();
+    count.map_or(1, |count| {
+        count.parse().expect("PUBGAUGE_SEARCHES is a count")
+    })
+}
 
 /// A search that takes a minute or so.
 fn short<'a>(on: &'a str, out: &'a str) -> Vec<&'a str> {
@@ -66,40 +74,59 @@ fn is_whole(place: &Place, run: &str) -> Value {
     search
 }
 
+/// A search behind a link, if the link was what limited: a machine that is busy with other things is the
+/// limit otherwise, and that is said.
+fn behind_a_link() -> Option<Value> {
+    let place = Place::new();
+    let broker = Mosquitto::start();
+    let server = ([127, 0, 0, 1], broker.port).into();
+    let rate = Rate::MessagesPerS(LINK);
+    // A link's buffer is short: what a flat-out trial leaves in it is gone when the next begins.
+    let link = || {
+        Proxy::to(server)
+            .rate(Direction::ToServer, rate)
+            .buffer(Direction::ToServer, 64 * 1024)
+    };
+    let proxy = link().realtime(10).start().or_else(|_| link().start());
+    let address = format!("mqtt://{}", proxy.as_ref().unwrap().address());
+    let done = place
+        .start(&short(&address, "run"))
+        .ends_within(Duration::from_secs(300));
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    let search = is_whole(&place, "run");
+    let end = |name: &str| search[name].as_f64();
+    // Whatever the machine does, more than the link takes is never promised.
+    assert!(end("low").is_none_or(|low| low <= 1.02 * LINK), "{search}");
+    assert!(
+        end("confirmed").is_none_or(|load| load <= 1.02 * LINK),
+        "{search}"
+    );
+    if search["bound"] != "system" {
+        return None;
+    }
+    done.exits(0);
+    Some(search)
+}
+
+/// One search may be that one in twenty whose interval does not hold the limit, but not by much.
 #[test]
 fn the_interval_holds_what_a_link_takes() {
-    // A machine that is busy with other things is the limit then, and that is said: tried again.
-    for _ in 0..4 {
-        let place = Place::new();
-        let broker = Mosquitto::start();
-        let server = ([127, 0, 0, 1], broker.port).into();
-        let rate = Rate::MessagesPerS(LINK);
-        // A link's buffer is short: what a flat-out trial leaves in it is gone when the next begins.
-        let link = || {
-            Proxy::to(server)
-                .rate(Direction::ToServer, rate)
-                .buffer(Direction::ToServer, 64 * 1024)
+    let wanted = searches();
+    let (mut held, mut told) = (0, 0);
+    for _ in 0..4 * wanted {
+        let Some(search) = behind_a_link() else {
+            continue;
         };
-        let proxy = link().realtime(10).start().or_else(|_| link().start());
-        let address = format!("mqtt://{}", proxy.as_ref().unwrap().address());
-        let done = place
-            .start(&short(&address, "run"))
-            .ends_within(Duration::from_secs(300));
-        assert!([0, 2].contains(&done.code), "{done:?}");
-        let search = is_whole(&place, "run");
-
-        let end = |name: &str| search[name].as_f64();
-        // Whatever the machine does, more than the link takes is never promised.
-        assert!(end("low").is_none_or(|low| low <= 1.02 * LINK), "{search}");
-        assert!(
-            end("confirmed").is_none_or(|load| load <= 1.02 * LINK),
-            "{search}"
-        );
-        if search["bound"] == "system" {
-            assert!(end("low").unwrap() <= 1.01 * LINK, "{search}");
-            assert!(end("high").unwrap() >= LINK, "{search}");
-            assert!(end("high").unwrap() <= 1.2 * LINK, "{search}");
-            done.exits(0);
+        let (low, high) = (search["low"].as_f64(), search["high"].as_f64());
+        let (low, high) = (low.unwrap(), high.unwrap());
+        println!("{low} to {high}, confirmed {}", search["confirmed"]);
+        assert!(low <= 1.01 * LINK && high >= 0.99 * LINK, "{search}");
+        assert!(high <= 1.2 * LINK, "{search}");
+        held += u32::from(low <= LINK && LINK <= high);
+        told += 1;
+        if told == wanted {
+            println!("{held} of {told} intervals hold what the link takes");
+            assert!(told < 10 || 10 * held >= 9 * told);
             return;
         }
     }
@@ -180,4 +207,43 @@ fn a_broker_that_is_gone_gives_no_limit() {
     assert_eq!(search["low"], Value::Null, "{}", done.err);
     assert_eq!(search["high"], Value::Null);
     assert_eq!(search["bound"], "budget");
+}
+
+/// A hundred intervals are more than a test has time for; that a search which is wrong is told from one that
+/// is right is shown by limits that wander more than a search believes.
+#[test]
+fn the_search_itself_is_calibrated() {
+    let place = Place::new();
+    let calibrate = |searches: &str, noise: &str| {
+        let args = ["calibrate", "--json", "-q", "--limits", "500..1000"];
+        let more = ["--search", searches, "--noise", noise];
+        let run = place.start(&[&args[..], &more].concat());
+        run.ends_within(Duration::from_secs(600))
+    };
+    let right = calibrate("3", "0.03").exits(0);
+    let told: Value = serde_json::from_str(&right.out).unwrap();
+    assert_eq!(count(&told, "searches"), 3);
+    assert_eq!(told["noise"], 0.03);
+    let each = told["each"].as_array().unwrap();
+    let holds = |one: &&Value| {
+        let end = |name: &str| one[name].as_f64().unwrap();
+        end("low") <= end("limit") && end("limit") <= end("high")
+    };
+    assert_eq!(
+        each.iter().filter(holds).count() as u64,
+        count(&told, "held")
+    );
+    for one in each {
+        let limit = one["limit"].as_f64().unwrap();
+        assert!((500.0..=1000.0).contains(&limit), "{one}");
+        assert!(count(one, "trials") >= 6, "{one}");
+    }
+    let wrong = calibrate("12", "0.8").exits(2);
+    let told: Value = serde_json::from_str(&wrong.out).unwrap();
+    assert!(count(&told, "held") <= 9, "{told}");
+    assert_eq!(told["each"].as_array().unwrap().len(), 12);
+    place
+        .run(&["calibrate", "--search", "3", "--limits", "9..5"])
+        .exits(3)
+        .says("two rates from 100 to 1000000");
 }

@@ -9,6 +9,8 @@ use crate::summary::{Cell, Summary, Workload};
 use crate::wins::per_message;
 use crate::{answers, units, words_without};
 
+/// What stands in the place of the confirmed load where no long trial stayed within what was asked.
+const NOT_CONFIRMED: &str = "not confirmed";
 /// Share of the confirmed load below which a trial for the cost counts as one at 50 %, else at 90 %.
 const HALF: f64 = 0.7;
 
@@ -246,9 +248,12 @@ impl<'a> Sought<'a> {
         }
     }
 
-    /// The load that a long trial stayed within, and how long that was measured: `41.2k for 60 s`.
+    /// The load that a long trial stayed within, and how long that was measured: `41.2k for 60 s`; where none
+    /// did, [`NOT_CONFIRMED`]. `None`: nothing was found that could be.
     pub fn confirmed(&self) -> Option<String> {
-        let confirmed = self.search.confirmed?;
+        let Some(confirmed) = self.search.confirmed else {
+            return self.search.low.map(|_| NOT_CONFIRMED.to_owned());
+        };
         let long = self.tried.iter().rev().find(|tried| {
             let step = tried.step;
             let there = step

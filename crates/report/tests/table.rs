@@ -5,8 +5,8 @@ mod sample;
 use proptest::prelude::*;
 use pubgauge_driver::{Mapping, Reliability, Settings};
 use pubgauge_report::summary::{Cell, Summary};
-use pubgauge_report::table;
 use pubgauge_report::wins::{Answer, Metric, answer};
+use pubgauge_report::{page, table};
 use pubgauge_results::model::Broker;
 use pubgauge_results::{Results, Status};
 
@@ -51,6 +51,30 @@ fn searches_stand_before_what_is_compared() {
     let text = table(&both, 80);
     assert!(text.ends_with(&alone), "{text}");
     assert!(text.starts_with("meters (100 -> 1,"), "{text}");
+}
+
+/// A limit that no long trial stayed within is told from one that is confirmed; other tools read `null`.
+#[test]
+fn a_limit_that_is_not_confirmed_is_called_so() {
+    let (mut results, logs) = sample::searches::run();
+    let row = |results: &Results| {
+        let text = table(results, 120);
+        let row = text.lines().find(|line| line.starts_with(" mosquitto "));
+        row.unwrap().to_owned()
+    };
+    let said = "; not confirmed; ";
+    assert!(row(&results).contains(" 207k for 60 s "));
+    let before = page(&results, &logs).matches(said).count();
+    results.searches[0].confirmed = None;
+    assert!(
+        row(&results).contains(" not confirmed "),
+        "{}",
+        row(&results)
+    );
+    assert_eq!(page(&results, &logs).matches(said).count(), before + 1);
+    // Where nothing stayed within, there was nothing to confirm.
+    assert!(results.searches[2].low.is_none());
+    assert_eq!(table(&results, 120).matches("not confirmed").count(), 1);
 }
 
 /// A search that was not told of, as after a crash, hides none of its trials.

@@ -99,6 +99,10 @@ pub fn on(
         exhausted: exhausted(&record),
         ..circumstances(&workload)
     };
+    if behaviour.publish_cpu_ns > 0 {
+        let used_ns = behaviour.publish_cpu_ns as f64 * trial.published as f64;
+        trial.worker_load.publishers_running = (used_ns / (1e9 * trial.duration_s)).min(1.0);
+    }
     trial.verdict = judge(&trial);
     Ok(Run {
         trial,
@@ -149,7 +153,12 @@ pub fn search(
         workload.phases.warm_up = Until::Time(SECOND);
         workload.phases.measure = Until::Time(measure * SECOND);
         workload.phases.drain_within = 2 * SECOND;
-        let mut trial = simulate(workload, behaves(), Settings::default())?.trial;
+        let behaviour = behaves();
+        let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
+        let bus = Bus::new(behaviour.clone(), clock.clone(), mark).without_truth();
+        let there = (clock, mark, Arc::new(bus));
+        let workers = Workers::default();
+        let mut trial = on(workload, &behaviour, Settings::default(), there, workers)?.trial;
         trial.id = trials.len() as u32;
         trial.search = Some(stored);
         // What is not looked at again, of some hundred thousand messages.

@@ -49,9 +49,11 @@ fn three_times_what_the_system_takes_is_overload_without_loss() {
         // The warm-up's queue stands before the measured messages, and is in the series from the
         // start: 2 s at 2,000/s too much.
         within(t.at_start.backlog as f64, 4_000.0, 0.01);
+        // A tenth of the measurement each.
+        let tenth = t.duration_s / 10.0;
         for record in t.series.iter().filter(|s| s.t_s <= t.duration_s) {
-            within(record.delivered as f64, 1_000.0, 0.01);
-            within(record.published as f64, 3_000.0, 0.01);
+            within(record.delivered as f64, 1_000.0 * tenth, 0.01);
+            within(record.published as f64, 3_000.0 * tenth, 0.01);
         }
         // Two thirds of the latencies are not known: the median is not quoted.
         assert!(t.latency_ns.censored > 0);

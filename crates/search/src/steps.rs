@@ -133,9 +133,9 @@ const OFFSETS: [f64; 3] = [0.10, 0.22, 0.35];
 const CONFIRMATIONS: usize = 4;
 /// Around the interval, as a share of it: a client that is at its end there is what limits.
 const CLIENT_ZONE: f64 = 0.25;
-/// Share by which a load may be too much without a short trial showing it: a queue that grows by 1.5 % of what
-/// is sent adds 75 ms of latency in 5 s.
-const UNSEEN: f64 = 0.015;
+/// Share by which a load may be too much without a short trial showing it: ten records in 5 s show a queue
+/// that grows by 0.2 % of what is sent, if it grows evenly.
+const UNSEEN: f64 = 0.005;
 /// Shares of the limit at which costs are told.
 const COSTS: [f64; 2] = [0.5, 0.9];
 

@@ -49,7 +49,8 @@ pub(super) struct Inner {
     busy_until: Nanos,
     inside: usize,
     order: u64,
-    truth: Vec<TruthRecord>,
+    /// `None`: nobody asks.
+    truth: Option<Vec<TruthRecord>>,
     deliveries: u64,
 }
 
@@ -80,6 +81,7 @@ pub(super) enum Content {
         topic: String,
         payload: Vec<u8>,
         redelivered: bool,
+        /// Its place in the record of what happened, if there is one.
         truth: usize,
     },
     Acknowledgement {
@@ -115,7 +117,7 @@ impl Bus {
                 busy_until: 0,
                 inside: 0,
                 order: 0,
-                truth: Vec::new(),
+                truth: Some(Vec::new()),
                 deliveries: 0,
             }),
             arrived: Condvar::new(),
@@ -125,9 +127,16 @@ impl Bus {
         }
     }
 
-    /// Everything that happened so far, in the order of publishing.
+    /// The same without a record of what happens, which takes some hundred bytes for each delivery.
+    pub fn without_truth(self) -> Self {
+        self.lock().truth = None;
+        self
+    }
+
+    /// Everything that happened so far, in the order of publishing; nothing of a system
+    /// [`Bus::without_truth`].
     pub fn truth(&self) -> Vec<TruthRecord> {
-        self.lock().truth.clone()
+        self.lock().truth.clone().unwrap_or_default()
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -220,10 +229,8 @@ impl Bus {
         }
         let stream = header.map_or(u32::MAX, |h| h.stream);
         for index in receivers {
-            let (to, to_client, name) = {
-                let s = &inner.subscriptions[index];
-                (s.fleet, s.client, s.name.clone())
-            };
+            let subscriber = &inner.subscriptions[index];
+            let (to, to_client) = (subscriber.fleet, subscriber.client);
             let b = &inner.behaviour;
             let mut copies = 1;
             if chance(&mut inner.rng, b.loss) {
@@ -232,17 +239,11 @@ impl Bus {
                 copies = 2;
             }
             if copies == 0 {
-                inner.truth.push(TruthRecord {
-                    subscriber: name,
-                    header,
-                    published_at: now,
-                    delivered_at: None,
-                    lost: true,
-                    turn: 0,
-                });
+                inner.note(index, header, now, true);
                 continue;
             }
             for copy in 0..copies {
+                let b = &inner.behaviour;
                 let mut due = start + draw_delay(&mut inner.rng, b);
                 if copy > 0 {
                     due += b.repeated_after_ns.unwrap_or(b.delay_median_ns);
@@ -271,15 +272,7 @@ impl Bus {
                 }
                 inner.order += 1;
                 inner.inside += 1;
-                inner.truth.push(TruthRecord {
-                    subscriber: name.clone(),
-                    header,
-                    published_at: now,
-                    delivered_at: None,
-                    lost: false,
-                    turn: 0,
-                });
-                let truth = inner.truth.len() - 1;
+                let truth = inner.note(index, header, now, false);
                 inner.fleets[to].push(Reverse(Parcel {
                     due,
                     order: inner.order,
@@ -312,6 +305,22 @@ impl Bus {
 }
 
 impl Inner {
+    /// Notes a delivery to the subscription of this index, if anybody asks; its place in the record.
+    fn note(&mut self, index: usize, header: Option<Header>, now: Nanos, lost: bool) -> usize {
+        let Some(truth) = &mut self.truth else {
+            return 0;
+        };
+        truth.push(TruthRecord {
+            subscriber: self.subscriptions[index].name.clone(),
+            header,
+            published_at: now,
+            delivered_at: None,
+            lost,
+            turn: 0,
+        });
+        truth.len() - 1
+    }
+
     /// The next parcel of `fleet` that is due at `now`.
     pub(super) fn take_due(&mut self, fleet: usize, now: Nanos) -> Option<Parcel> {
         let heap = &mut self.fleets[fleet];
@@ -322,8 +331,10 @@ impl Inner {
         if let Content::Message { truth, .. } = parcel.content {
             self.inside -= 1;
             self.deliveries += 1;
-            self.truth[truth].delivered_at = Some(now);
-            self.truth[truth].turn = self.deliveries;
+            if let Some(record) = self.truth.as_mut().and_then(|all| all.get_mut(truth)) {
+                record.delivered_at = Some(now);
+                record.turn = self.deliveries;
+            }
         }
         Some(parcel)
     }

@@ -70,6 +70,9 @@ pub struct Behaviour {
     pub deaf_for_ns: Nanos,
     /// Time that handing over one message takes, for virtual clocks only.
     pub publish_cost_ns: Nanos,
+    /// Processor time of handing over one message by the simulated accounts of the client, nanoseconds; no
+    /// simulated time passes for it.
+    pub publish_cpu_ns: Nanos,
     /// Intervals, in nanoseconds since the bus was made, in which the client is not run: it neither
     /// sends nor looks at what came. For virtual clocks only, whose time jumps over them.
     pub client_sleeps: Vec<(Nanos, Nanos)>,
@@ -111,6 +114,7 @@ impl Default for Behaviour {
             starves: Vec::new(),
             deaf_for_ns: 0,
             publish_cost_ns: 0,
+            publish_cpu_ns: 0,
             client_sleeps: Vec::new(),
             corruption: 0.0,
             seed: 1,

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pubgauge_report::units::count;
-use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_results::search::{Bound, Purpose, Search};
 use pubgauge_runner::simulated::search;
 use pubgauge_search::Question;
@@ -13,22 +12,24 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 use serde::Serialize;
+use statrs::distribution::{Binomial, DiscreteCDF};
 
-use crate::args::Output;
+use crate::args::CalibrateArgs;
 use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
 use crate::proposer::default_criterion;
 use crate::signals;
 
-/// Limits that are planted, messages a second.
-const LIMITS: (f64, f64) = (5_000.0, 300_000.0);
-/// Standard deviation of the logarithm of what a system carries in one trial.
-const NOISE: f64 = 0.03;
-/// Length of confirming trials, s: what is planted lasts.
-const CONFIRM_S: u64 = 10;
-/// Share of intervals that must hold the limit.
+/// Length of confirming trials, s: that of `pubgauge find`.
+const CONFIRM_S: u64 = 45;
+/// Share of intervals that must hold the limit, of [`TELLING`] or more.
 const MUST_HOLD: f64 = 0.93;
-/// Fewest searches that can tell a share.
-const TELLING: u32 = 20;
+/// Fewest searches whose share is taken as it is.
+const TELLING: u64 = 100;
+/// What an interval promises.
+const PROMISED: f64 = 0.95;
+/// Of fewer searches, so few must hold the limit that this happens less often if intervals are what they
+/// promise.
+const CHANCE: f64 = 0.05;
 
 /// One search.
 #[derive(Clone, Debug, Serialize)]
@@ -80,12 +81,13 @@ impl Rehearsed {
 ///
 /// # Errors
 /// If the user ends it, or a search cannot be run.
-pub fn rehearse(searches: u32, output: &Output) -> Result<i32, Ending> {
+pub fn rehearse(searches: u32, args: &CalibrateArgs) -> Result<i32, Ending> {
     let stop = signals::install().map_err(Ending::not_valid)?;
+    let output = &args.output;
     output.remark(&format!(
         "{searches} searches in simulated time, some seconds each"
     ));
-    let each = all(searches, &stop, output)?;
+    let each = all(searches, args, &stop)?;
     let median = |of: fn(&Rehearsed) -> f64| {
         let mut values: Vec<f64> = each.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -93,7 +95,7 @@ pub fn rehearse(searches: u32, output: &Output) -> Result<i32, Ending> {
     };
     let rehearsal = Rehearsal {
         searches: each.len(),
-        noise: NOISE,
+        noise: args.noise,
         held: each.iter().filter(|one| one.holds()).count(),
         median_width: median(Rehearsed::width),
         median_trials: median(|one| one.trials as f64),
@@ -103,14 +105,25 @@ pub fn rehearse(searches: u32, output: &Output) -> Result<i32, Ending> {
         true => print_json(&rehearsal),
         false => print(&words(&rehearsal)),
     }
-    let share = rehearsal.held as f64 / rehearsal.searches.max(1) as f64;
-    match share < MUST_HOLD && searches >= TELLING {
+    match too_few(rehearsal.held as u64, rehearsal.searches as u64) {
         true => Ok(NOT_VALID),
         false => Ok(FINE),
     }
 }
 
-fn all(searches: u32, stop: &Arc<AtomicBool>, output: &Output) -> Result<Vec<Rehearsed>, Ending> {
+/// Whether so many intervals of so many are fewer than must hold the limit.
+fn too_few(held: u64, searches: u64) -> bool {
+    if searches >= TELLING {
+        return (held as f64) < MUST_HOLD * searches as f64;
+    }
+    Binomial::new(PROMISED, searches).is_ok_and(|promised| promised.cdf(held) < CHANCE)
+}
+
+fn all(
+    searches: u32,
+    args: &CalibrateArgs,
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Rehearsed>, Ending> {
     let next = AtomicU32::new(0);
     let done = Mutex::new(Vec::new());
     let failed = Mutex::new(None);
@@ -120,12 +133,12 @@ fn all(searches: u32, stop: &Arc<AtomicBool>, output: &Output) -> Result<Vec<Reh
             if number >= searches {
                 return;
             }
-            let found = one(number, searches, &[default_criterion()]);
+            let found = one(number, searches, args);
             match found {
                 Ok(one) => {
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                     done.push(one);
-                    output.remark(&format!("{} of {searches}", done.len()));
+                    args.output.remark(&format!("{} of {searches}", done.len()));
                 }
                 Err(why) => {
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
@@ -152,12 +165,12 @@ fn all(searches: u32, stop: &Arc<AtomicBool>, output: &Output) -> Result<Vec<Reh
 }
 
 /// A search over a system whose limit is the `number`-th of `of`, evenly over orders of magnitude.
-fn one(number: u32, of: u32, criteria: &[CriterionSpec]) -> Result<Rehearsed, String> {
-    let (least, most) = LIMITS;
+fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, String> {
+    let (least, most) = args.limits;
     let place = (f64::from(number) + 0.5) / f64::from(of);
     let limit = least * (most / least).powf(place);
     let mut draws = StdRng::seed_from_u64(u64::from(number));
-    let noise = Normal::new(0.0, NOISE).map_err(|e| e.to_string())?;
+    let noise = Normal::new(0.0, args.noise).map_err(|e| e.to_string())?;
     let behaves = || {
         let takes: f64 = limit * f64::exp(noise.sample(&mut draws));
         Behaviour {
@@ -166,7 +179,12 @@ fn one(number: u32, of: u32, criteria: &[CriterionSpec]) -> Result<Rehearsed, St
             ..Behaviour::default()
         }
     };
-    let found = search(&Question::default(), criteria, CONFIRM_S, behaves)?;
+    let found = search(
+        &Question::default(),
+        &[default_criterion()],
+        CONFIRM_S,
+        behaves,
+    )?;
     Ok(Rehearsed::new(limit, &found))
 }
 
@@ -190,4 +208,19 @@ fn words(r: &Rehearsal) -> String {
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_few_are_too_few() {
+        let least = |searches| (0..=searches).find(|held| !too_few(*held, searches));
+        assert_eq!(least(1), Some(0));
+        assert_eq!(least(2), Some(1));
+        assert_eq!(least(20), Some(17));
+        assert_eq!(least(100), Some(93));
+        assert_eq!(least(1000), Some(930));
+    }
 }

@@ -120,12 +120,15 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, sought: &Sought<'_>) {
     out.push_str("</section>\n");
 }
 
-/// What was found: `Limit: 41.2k to 44.8k msg/s; confirmed: 41.2k for 60 s; 20 trials`.
+/// What was found: `Limit: 41.2k to 44.8k msg/s; confirmed: 41.2k for 60 s; 20 trials`, or `not confirmed`.
 fn sentence(sought: &Sought<'_>) -> String {
-    let confirmed = sought.confirmed();
+    let confirmed = |words| match sought.search.confirmed {
+        Some(_) => format!("confirmed: {words}"),
+        None => words,
+    };
     let parts = [
         Some(format!("Limit: {}", sought.limit())),
-        confirmed.map(|words| format!("confirmed: {words}")),
+        sought.confirmed().map(confirmed),
         Some(format!("{} trials", sought.tried.len())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
