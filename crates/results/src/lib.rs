@@ -9,6 +9,7 @@
 //! - [`search`]: searches for a limit.
 //! - [`shell`]: paths in commands that are there to be copied.
 
+pub mod bursts;
 pub mod criterion;
 pub mod histogram;
 pub mod model;

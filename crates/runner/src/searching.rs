@@ -1,6 +1,7 @@
 //! A search over stored trials: what each told, what to measure next, and what was found. Pure: a search
 //! that was cut off goes on from the trials that are on disk.
 
+use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
 use pubgauge_results::search as stored;
@@ -11,6 +12,10 @@ use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found};
 const AROUND_S: f64 = 1.0;
 /// Share of what it may have of a processor from which a system, or its thread, is at its end.
 const BUSY: f64 = 0.90;
+/// The axis of bursts of messages back to back.
+const BURST: &str = "burst";
+/// What is said of bursts that took too long.
+const LATE: &str = "had not arrived whole when the next one began";
 
 /// What to measure next in the search of this number, after the trials of the run.
 pub fn next(
@@ -42,7 +47,7 @@ fn seen(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) ->
             (Purpose::Cost, Some(load)) => Step::Cost(load),
         },
         achieved: achieved(axis, trial, step.load),
-        finding: told(trial, criteria).0,
+        finding: told(axis, trial, criteria).0,
         seconds: AROUND_S
             + trial.connections.connect_s
             + trial.connections.ready_s
@@ -99,9 +104,19 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
 /// What a trial tells of the load, and why it is not within what was asked for. A trial that was not steady
 /// is held against what was asked for all the same: a latency that wanders below what is allowed is within,
 /// one that wandered above is beyond. A queue that grows is no wandering: such a trial is overloaded.
-pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
+///
+/// Of a burst (`axis`) only that is asked: whether every burst arrived whole and in time. A client that is
+/// busy with handing bursts over is no reason against it.
+pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
     let reasons = trial.verdict.reasons.clone();
     match trial.verdict.status {
+        Status::Valid | Status::Unsteady | Status::ClientBound | Status::Overloaded | Status::Lossy
+            if axis == BURST =>
+        {
+            if let Some(told) = of_bursts(trial) {
+                return told;
+            }
+        }
         Status::Overloaded | Status::Lossy => return (Finding::Beyond, reasons),
         Status::Broken if !trial.circumstances.system_died.is_empty() => {
             return (Finding::Beyond, reasons);
@@ -131,6 +146,40 @@ pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>)
     }
 }
 
+/// Why bursts of a trial are beyond the limit or tell nothing; `None` if all came whole and in time.
+fn of_bursts(trial: &Trial) -> Option<(Finding, Vec<String>)> {
+    let flows = trial.flows.iter();
+    let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
+    let (flow, bursts) = failed.max_by_key(|(flow, _)| flow.lost + flow.refused)?;
+    let (lost, refused) = (flow.lost, flow.refused);
+    let not_whole = bursts.sent - bursts.whole;
+    if lost + refused > 0 {
+        let of_client = trial.verdict.status == Status::ClientBound;
+        let mut why = vec![format!(
+            "{not_whole} of {} bursts of {} messages did not arrive whole: {lost} deliveries were lost, \
+             {refused} messages refused",
+            bursts.sent, bursts.messages
+        )];
+        if of_client {
+            why.extend(trial.verdict.reasons.clone());
+        }
+        let finding = match of_client {
+            true => Finding::Client,
+            false => Finding::Beyond,
+        };
+        return Some((finding, why));
+    }
+    let why = match bursts.sent {
+        0 => "no burst began in the measurement".to_owned(),
+        sent => format!(
+            "nothing was lost, but {} of {sent} bursts of {} messages {LATE}",
+            sent - bursts.in_time,
+            bursts.messages
+        ),
+    };
+    Some((Finding::Nothing, vec![why]))
+}
+
 /// A trial as if its verdict were valid: what it measured counts, steady or not.
 fn as_measured(trial: &Trial) -> Trial {
     Trial {
@@ -153,7 +202,7 @@ pub fn conclude(
 ) -> Search {
     let own = own(number, trials);
     let found = found(question, &seen(axis, &own, criteria));
-    let (gave_way, gave_in) = gave_way(&own, criteria, &found).unzip();
+    let (gave_way, gave_in) = gave_way(axis, &own, criteria, &found).unzip();
     Search {
         low: found.low,
         high: found.high,
@@ -163,12 +212,13 @@ pub fn conclude(
             Bound::Client => stored::Bound::Client,
             Bound::Budget => stored::Bound::Budget,
         },
-        notes: notes(question, &found, gave_in, &own, criteria),
+        notes: notes(axis, question, &found, gave_in, &own, criteria),
+        bursts: at_limit(axis, &found, &own, criteria),
         gave_way,
         trials: own
             .iter()
             .map(|(trial, step)| {
-                let (finding, why) = told(trial, criteria);
+                let (finding, why) = told(axis, trial, criteria);
                 SearchTrial {
                     id: trial.id,
                     purpose: step.purpose,
@@ -190,6 +240,7 @@ pub fn conclude(
 
 /// What is beyond the limit, and the trial that shows it: the one nearest to the limit.
 fn gave_way<'a>(
+    axis: &str,
     own: &[(&'a Trial, SearchStep)],
     criteria: &[CriterionSpec],
     found: &Found,
@@ -203,21 +254,21 @@ fn gave_way<'a>(
     let of = |wanted: Finding| {
         let own = own.iter().filter(|(_, step)| step.purpose != Purpose::Cost);
         let own = own.filter_map(|(trial, step)| Some((*trial, step.load?)));
-        let own = own.filter(move |(trial, _)| told(trial, criteria).0 == wanted);
+        let own = own.filter(move |(trial, _)| told(axis, trial, criteria).0 == wanted);
         own.min_by(|(_, a), (_, b)| off(*a).total_cmp(&off(*b)))
     };
     let (trial, _) = of(wanted).or_else(|| of(Finding::Nothing))?;
-    Some((gave_way_in(trial, criteria), trial))
+    Some((gave_way_in(axis, trial, criteria), trial))
 }
 
-fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
+fn gave_way_in(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
     let say = |what: &str, figure: f64, unit: &str, words: String| GaveWay {
         what: what.into(),
         figure,
         unit: unit.into(),
         words,
     };
-    let (_, why) = told(trial, criteria);
+    let (_, why) = told(axis, trial, criteria);
     let why = why.first().cloned().unwrap_or_default();
     let cores = trial
         .system_cpu_s
@@ -228,6 +279,10 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
     });
     let most = held.unwrap_or(f64::from(trial.circumstances.cores));
     let status = trial.verdict.status;
+    let lost = |why: String| {
+        let share = trial.lost as f64 / trial.expected.max(1) as f64;
+        say("loss", share, "share", why)
+    };
     let busy = || {
         let cores = cores?;
         if most > 0.0 && cores >= BUSY * most {
@@ -269,13 +324,11 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
                     let figure = figure(trial, c.filter.flow.as_deref(), &c.figure);
                     say("criterion", figure.unwrap_or(0.0), &c.figure, why)
                 }
+                None if trial.lost > 0 => lost(why),
                 None => say("criterion", 0.0, "", why),
             }
         }
-        Status::Lossy => {
-            let share = trial.lost as f64 / trial.expected.max(1) as f64;
-            say("loss", share, "share", why)
-        }
+        Status::Lossy => lost(why),
         Status::Overloaded => busy().unwrap_or_else(|| {
             let taken = trial.delivered_msgs_per_s;
             let idle = cores.map_or(String::new(), |cores| {
@@ -302,7 +355,29 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
     }
 }
 
+/// The bursts of a search for the largest one: of the longest trial at the largest burst within the
+/// limit.
+fn at_limit(
+    axis: &str,
+    found: &Found,
+    own: &[(&Trial, SearchStep)],
+    criteria: &[CriterionSpec],
+) -> Option<BurstFigures> {
+    let low = found.low.filter(|_| axis == BURST)?;
+    let within = own.iter().filter(|(trial, step)| {
+        step.load.is_some_and(|load| load <= low)
+            && told(axis, trial, criteria).0 == Finding::Within
+    });
+    let at = within.max_by(|(a, at), (b, bt)| {
+        let load = at.load.partial_cmp(&bt.load);
+        let longer = || a.duration_s.total_cmp(&b.duration_s);
+        load.unwrap_or(std::cmp::Ordering::Equal).then_with(longer)
+    });
+    at?.0.flows.iter().find_map(|flow| flow.bursts)
+}
+
 fn notes(
+    axis: &str,
     question: &Question,
     found: &Found,
     gave_in: Option<&Trial>,
@@ -310,6 +385,9 @@ fn notes(
     criteria: &[CriterionSpec],
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(bursts) = at_limit(axis, found, own, criteria) {
+        notes.push(words(&bursts));
+    }
     match found.bound {
         Bound::System => {}
         Bound::Client => notes.push(
@@ -322,6 +400,11 @@ fn notes(
             (Some(low), None) if low >= question.most => {
                 notes.push("the largest load that is tried was not too much".to_owned());
             }
+            (Some(_), None) if axis == BURST && late(axis, own, criteria) => notes.push(format!(
+                "the system carries at least so much: larger bursts {LATE}, but nothing of them was lost, \
+                 as where a system holds its publishers back. A longer `burst-every`, or none, would show \
+                 more"
+            )),
             (Some(low), Some(high)) => notes.push(format!(
                 "the interval is {:.0} % wide: the search's {} trials or {:.0} s were spent before it was \
                  narrower",
@@ -354,8 +437,33 @@ fn notes(
         notes.push("the system ended under a load beyond the limit".to_owned());
     }
     if found.low.is_none() && found.high.is_none() {
-        let last = own.last().map(|(trial, _)| told(trial, criteria).1);
+        let last = own.last().map(|(trial, _)| told(axis, trial, criteria).1);
         notes.extend(last.into_iter().flatten().next());
     }
     notes
+}
+
+/// Whether bursts took too long of which nothing was lost.
+fn late(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) -> bool {
+    own.iter().any(|(trial, _)| {
+        let (finding, why) = told(axis, trial, criteria);
+        finding == Finding::Nothing && why.iter().any(|why| why.ends_with(LATE))
+    })
+}
+
+/// The publishers' rate at the limit of bursts, in words.
+fn words(bursts: &BurstFigures) -> String {
+    let of = format!("a burst of {} messages", bursts.messages);
+    let came = bursts.arrival_ns.map_or(String::new(), |ns| {
+        format!(" and had arrived after {:.3} ms", ns as f64 / 1e6)
+    });
+    match (bursts.hand_over_ns, bursts.msgs_per_s, bursts.bytes_per_s) {
+        (Some(ns), Some(per_s), Some(bytes)) => format!(
+            "{of} was handed over within {:.3} ms, which is {per_s:.0} msg/s and {bytes:.0} B/s,{came} \
+             (medians of {} bursts)",
+            ns as f64 / 1e6,
+            bursts.sent
+        ),
+        _ => format!("{of} was handed over in no time that could be told{came}"),
+    }
 }
