@@ -17,6 +17,8 @@ const NOTICE: Nanos = 12_000_000;
 pub struct BurstRecording {
     /// Messages that were due.
     pub due: u64,
+    /// Of these, messages that could not be handed over before the end of the measurement.
+    pub unsent: u64,
     /// Messages that the driver accepted.
     pub taken: u64,
     /// Bytes of these messages, headers included.
@@ -35,6 +37,7 @@ impl BurstRecording {
     /// Adds another worker's part of the same burst.
     pub fn add(&mut self, other: &BurstRecording) {
         self.due += other.due;
+        self.unsent += other.unsent;
         self.taken += other.taken;
         self.bytes += other.bytes;
         self.expected += other.expected;

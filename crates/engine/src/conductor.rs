@@ -16,13 +16,13 @@ use pubgauge_workload::{Flow, Until};
 use self::collecting::Collected;
 use self::hands::{Hand, Inbox};
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
+use crate::bursts::Turns;
 use crate::link::{Link, Order, Outbox, Place, PrepareThread, Secrets, VERSION, local};
 use crate::live::Live;
 pub use crate::record::{
     Drain, DrainEnd, EncodedInterval, IntervalLatency, Moment, Outcome, TrialRecord,
 };
 use crate::series::Cuts;
-use crate::bursts::Turns;
 use crate::window::Tokens;
 use crate::worker::{Command, windows};
 

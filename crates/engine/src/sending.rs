@@ -534,6 +534,7 @@ impl Sending {
                         && let Some(burst) = bursts.begun_at(intended)
                     {
                         burst.due += 1;
+                        burst.unsent += 1;
                     }
                 }
                 ahead = sender.schedule.next();
@@ -541,8 +542,13 @@ impl Sending {
         }
         for (local, queue) in self.waiting.drain() {
             let flow = self.locals[local as usize].flow as usize;
-            self.flows[flow].not_sent +=
-                queue.iter().filter(|(at, _)| *at >= table.measure).count() as u64;
+            for (at, _) in queue.iter().filter(|(at, _)| *at >= table.measure) {
+                self.flows[flow].not_sent += 1;
+                let bursts = self.bursts[flow].as_mut();
+                if let Some(burst) = bursts.and_then(|bursts| bursts.begun_at(*at)) {
+                    burst.unsent += 1;
+                }
+            }
         }
         self.waiting_count = 0;
         self.waiting_deliveries.fill(0);

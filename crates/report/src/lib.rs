@@ -85,6 +85,7 @@ fn words_without(workload: &Workload<'_>, sought: &str) -> String {
         },
         match sought {
             "rate" => "any rate".to_owned(),
+            "burst" => "any burst".to_owned(),
             _ => same("", |t| t.workload.arrivals.clone()),
         },
     ];

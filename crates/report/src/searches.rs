@@ -206,6 +206,8 @@ impl<'a> Sought<'a> {
         match &self.search.axis[..] {
             "payload" => amount,
             "rate" => format!("{amount} msg/s"),
+            "burst" if value == 1.0 => format!("{amount} message"),
+            "burst" => format!("{amount} messages"),
             axis if value == 1.0 => format!("{amount} {}", axis.trim_end_matches('s')),
             axis => format!("{amount} {axis}"),
         }

@@ -12,8 +12,11 @@ pub struct BurstFigures {
     /// From the beginning of a burst to that of the next, ns; absent: a burst begins when the one before
     /// has arrived whole, or was given up.
     pub every_ns: Option<u64>,
-    /// Bursts that began in the measurement.
+    /// Bursts that began in the measurement, but for those that its end cut off.
     pub sent: u64,
+    /// Bursts of which the end of the measurement came before all was handed over, and before the next
+    /// one was due; no other figure contains them.
+    pub cut_off: u64,
     /// Of these, bursts that arrived whole: the system took every message, and every subscriber (or
     /// group) that was entitled to it has got it.
     pub whole: u64,

@@ -9,7 +9,11 @@ pub(crate) fn figures(flow: &Flow, recorded: &[BurstRecording]) -> Option<BurstF
     let Arrivals::Bursts { messages, every } = flow.arrivals else {
         return None;
     };
-    let sent: Vec<&BurstRecording> = recorded.iter().filter(|burst| burst.due > 0).collect();
+    // Where bursts are due at their time, the last alone may be cut off: the others were late.
+    let last = |n: usize| every.is_none() || n + 1 == recorded.len();
+    let began = recorded.iter().enumerate().filter(|(_, b)| b.due > 0);
+    let (cut_off, sent): (Vec<_>, Vec<_>) = began.partition(|(n, b)| b.unsent > 0 && last(*n));
+    let sent: Vec<&BurstRecording> = sent.into_iter().map(|(_, burst)| burst).collect();
     let whole = || sent.iter().filter(|burst| burst.is_whole());
     let in_time = |burst: &&&BurstRecording| every.is_none_or(|every| burst.arrived < every);
     let hand_over = |burst: &BurstRecording| {
@@ -29,6 +33,7 @@ pub(crate) fn figures(flow: &Flow, recorded: &[BurstRecording]) -> Option<BurstF
         messages: u64::from(messages) * flow.publishers.len() as u64,
         every_ns: every,
         sent: sent.len() as u64,
+        cut_off: cut_off.len() as u64,
         whole: whole().count() as u64,
         in_time: whole().filter(in_time).count() as u64,
         hand_over_ns: median(sent.iter().filter_map(|burst| hand_over(burst)), u64::cmp),

@@ -110,7 +110,11 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
 pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
     let reasons = trial.verdict.reasons.clone();
     match trial.verdict.status {
-        Status::Valid | Status::Unsteady | Status::ClientBound | Status::Overloaded | Status::Lossy
+        Status::Valid
+        | Status::Unsteady
+        | Status::ClientBound
+        | Status::Overloaded
+        | Status::Lossy
             if axis == BURST =>
         {
             if let Some(told) = of_bursts(trial) {

@@ -51,7 +51,12 @@ fn a_burst_is_timed_from_its_beginning_to_its_last_delivery() {
     // All messages of a burst are due at its beginning: the last one is late by the others.
     let lag = run.trial.send_lag_ns.max.expect("measured");
     assert!((980_000..=1_010_000).contains(&lag), "{lag}");
-    assert_eq!(run.trial.verdict.status, Status::Valid, "{:?}", run.trial.verdict);
+    assert_eq!(
+        run.trial.verdict.status,
+        Status::Valid,
+        "{:?}",
+        run.trial.verdict
+    );
 }
 
 #[test]
@@ -69,7 +74,11 @@ fn what_a_full_queue_drops_is_missing_in_every_burst() {
         let workload = bursts(2, 1, 100, Some(SECOND / 10));
         let (run, figures) = run(workload, queue(holds), dropping.clone());
         assert_eq!((figures.sent, figures.whole), (50, whole), "{holds}");
-        assert_eq!(run.trial.lost, if whole > 0 { 0 } else { 50 }, "one of each");
+        assert_eq!(
+            run.trial.lost,
+            if whole > 0 { 0 } else { 50 },
+            "one of each"
+        );
     }
 }
 
@@ -97,14 +106,26 @@ fn bursts_wait_for_one_another() {
     let (run, figures) = run(bursts(2, 2, 50, None), behaviour, Settings::default());
     assert_eq!(figures.whole, figures.sent);
     assert_eq!(figures.every_ns, None);
-    assert_eq!(run.trial.offered, 100 * figures.sent, "no part of one is due");
+    assert_eq!(
+        run.trial.offered,
+        100 * figures.sent,
+        "no part of one is due"
+    );
     // With notice and rounding up to 10 ms each takes 120 to 130 ms.
     assert!((38..=42).contains(&figures.sent), "{}", figures.sent);
     let begun: Vec<usize> = (0..run.record.bursts[0].len())
         .filter(|n| run.record.bursts[0][*n].due > 0)
         .collect();
-    assert!(begun.windows(2).all(|two| two[1] - two[0] >= 11), "{begun:?}");
-    assert_eq!(run.trial.verdict.status, Status::Valid, "{:?}", run.trial.verdict);
+    assert!(
+        begun.windows(2).all(|two| two[1] - two[0] >= 11),
+        "{begun:?}"
+    );
+    assert_eq!(
+        run.trial.verdict.status,
+        Status::Valid,
+        "{:?}",
+        run.trial.verdict
+    );
 }
 
 #[test]
@@ -116,7 +137,11 @@ fn a_burst_that_lost_something_is_given_up() {
     };
     let (run, figures) = run(bursts(1, 1, 50, None), behaviour, Settings::default());
     assert_eq!(figures.whole, 0);
-    assert!((2..=5).contains(&figures.sent), "one a second: {}", figures.sent);
+    assert!(
+        (2..=5).contains(&figures.sent),
+        "one a second: {}",
+        figures.sent
+    );
     assert_eq!(run.trial.lost, 10 * figures.sent);
 }
 
@@ -148,13 +173,7 @@ fn largest(every: Option<u64>, most: f64, behaves: impl Fn() -> Behaviour) -> Se
 
 #[test]
 fn the_largest_burst_that_fits_is_found() {
-    for (queue, every) in [
-        (1, Some(SECOND)),
-        (37, Some(SECOND)),
-        (500, None),
-        (4_321, Some(SECOND)),
-        (4_321, None),
-    ] {
+    for (queue, every) in [(1, Some(SECOND)), (37, None), (1_234, Some(SECOND))] {
         let found = largest(every, 1e6, || Behaviour {
             service_ns: 1_000,
             queue,
@@ -164,33 +183,55 @@ fn the_largest_burst_that_fits_is_found() {
         // Each trial tells the truth: exactly what fits arrives whole.
         for trial in &found.trials {
             let fits = trial.load.expect("a burst") <= queue as f64;
-            let expected = if fits { Finding::Within } else { Finding::Beyond };
+            let expected = if fits {
+                Finding::Within
+            } else {
+                Finding::Beyond
+            };
             assert_eq!(trial.finding, expected, "{what}: {trial:?}");
         }
         let (low, high) = (found.low.expect("fits"), found.high.expect("too much"));
         assert!(low <= queue as f64 && high >= queue as f64, "{what}");
         assert!(high - low <= 2.0 || high / low <= 1.1, "{what}");
         assert_eq!(found.bound, Bound::System, "{what}");
-        assert_eq!(found.gave_way.as_ref().map(|g| &*g.what), Some("loss"), "{what}");
+        assert_eq!(
+            found.gave_way.as_ref().map(|g| &*g.what),
+            Some("loss"),
+            "{what}"
+        );
         let bursts = found.bursts.expect("the bursts at the limit");
-        assert!(bursts.messages as f64 <= low && bursts.whole == bursts.sent, "{what}");
+        assert!(
+            bursts.messages as f64 <= low && bursts.whole == bursts.sent,
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn a_system_that_loses_nothing_carries_at_least_the_largest_burst() {
     let blocks = || Behaviour {
-        service_ns: 10_000,
+        service_ns: 25_000,
         capacity: 100,
         ..Behaviour::default()
     };
-    let found = largest(None, 10_000.0, blocks);
-    println!("{found:#?}");
-    assert_eq!((found.low, found.high), (Some(10_000.0), None));
-    assert!(found.notes.iter().any(|n| n.contains("was not too much")), "{:?}", found.notes);
-    // Ten thousand take 100 ms: with less between two they do not come in time, and that is no loss.
-    let found = largest(Some(SECOND / 20), 10_000.0, blocks);
+    let found = largest(None, 4_000.0, blocks);
+    assert_eq!((found.low, found.high), (Some(4_000.0), None));
+    assert!(
+        found.notes.iter().any(|n| n.contains("was not too much")),
+        "{:?}",
+        found.notes
+    );
+    // Four thousand take 100 ms: with less between two they do not come in time, and that is no loss.
+    let found = largest(Some(SECOND / 20), 4_000.0, blocks);
     assert_eq!((found.high, found.bound), (None, Bound::Budget));
-    assert!(found.low.is_some_and(|low| low <= 5_000.0), "{:?}", found.low);
-    assert!(found.notes.iter().any(|n| n.contains("at least so much")), "{:?}", found.notes);
+    assert!(
+        found.low.is_some_and(|low| low <= 2_000.0),
+        "{:?}",
+        found.low
+    );
+    assert!(
+        found.notes.iter().any(|n| n.contains("at least so much")),
+        "{:?}",
+        found.notes
+    );
 }
