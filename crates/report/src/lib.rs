@@ -14,6 +14,7 @@
 
 pub mod answers;
 mod brokers;
+mod bursts;
 mod columns;
 pub mod compare;
 pub mod figures;

@@ -162,6 +162,14 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             false => words_without(&workload, &search.axis),
         };
         (group.asked, group.by_default) = answers::asked(results, &workload);
+        if search.axis == "burst" {
+            // Nothing of time, but what the study asks for.
+            if std::mem::take(&mut group.by_default) {
+                group.asked.clear();
+            }
+            let whole = "every burst arrives whole, before the next one begins";
+            group.asked.insert(0, whole.to_owned());
+        }
     }
     groups
 }

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use pubgauge_results::{Results, Status};
 
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
-use crate::brokers;
 use crate::columns::{Column, columns};
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
+use crate::{brokers, bursts};
 
 mod searches;
 
@@ -173,6 +173,9 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
         }
     }
     for sentence in workload.cells.iter().filter_map(brokers::sentence) {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
+    for sentence in workload.cells.iter().flat_map(bursts::sentences) {
         wrapped(out, " ", &plain(&sentence), width);
     }
     out.push('\n');
