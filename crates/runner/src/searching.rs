@@ -1,7 +1,9 @@
 //! A search over stored trials: what each told, what to measure next, and what was found. Pure: a search
 //! that was cut off goes on from the trials that are on disk.
 
-use pubgauge_results::bursts::BurstFigures;
+mod bursts;
+
+use bursts::BURST;
 use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
 use pubgauge_results::search as stored;
@@ -12,10 +14,6 @@ use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found};
 const AROUND_S: f64 = 1.0;
 /// Share of what it may have of a processor from which a system, or its thread, is at its end.
 const BUSY: f64 = 0.90;
-/// The axis of bursts of messages back to back.
-const BURST: &str = "burst";
-/// What is said of bursts that took too long.
-const LATE: &str = "had not arrived whole when the next one began";
 
 /// What to measure next in the search of this number, after the trials of the run.
 pub fn next(
@@ -117,7 +115,7 @@ pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, 
         | Status::Lossy
             if axis == BURST =>
         {
-            if let Some(told) = of_bursts(trial) {
+            if let Some(told) = bursts::told(trial) {
                 return told;
             }
         }
@@ -148,40 +146,6 @@ pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, 
         (true, false) => (Finding::Nothing, unknown),
         (true, true) => (Finding::Within, Vec::new()),
     }
-}
-
-/// Why bursts of a trial are beyond the limit or tell nothing; `None` if all came whole and in time.
-fn of_bursts(trial: &Trial) -> Option<(Finding, Vec<String>)> {
-    let flows = trial.flows.iter();
-    let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
-    let (flow, bursts) = failed.max_by_key(|(flow, _)| flow.lost + flow.refused)?;
-    let (lost, refused) = (flow.lost, flow.refused);
-    let not_whole = bursts.sent - bursts.whole;
-    if lost + refused > 0 {
-        let of_client = trial.verdict.status == Status::ClientBound;
-        let mut why = vec![format!(
-            "{not_whole} of {} bursts of {} messages did not arrive whole: {lost} deliveries were lost, \
-             {refused} messages refused",
-            bursts.sent, bursts.messages
-        )];
-        if of_client {
-            why.extend(trial.verdict.reasons.clone());
-        }
-        let finding = match of_client {
-            true => Finding::Client,
-            false => Finding::Beyond,
-        };
-        return Some((finding, why));
-    }
-    let why = match bursts.sent {
-        0 => "no burst began in the measurement".to_owned(),
-        sent => format!(
-            "nothing was lost, but {} of {sent} bursts of {} messages {LATE}",
-            sent - bursts.in_time,
-            bursts.messages
-        ),
-    };
-    Some((Finding::Nothing, vec![why]))
 }
 
 /// A trial as if its verdict were valid: what it measured counts, steady or not.
@@ -217,7 +181,7 @@ pub fn conclude(
             Bound::Budget => stored::Bound::Budget,
         },
         notes: notes(axis, question, &found, gave_in, &own, criteria),
-        bursts: at_limit(axis, &found, &own, criteria),
+        bursts: bursts::at_limit(axis, &found, &own, criteria),
         gave_way,
         trials: own
             .iter()
@@ -359,27 +323,6 @@ fn gave_way_in(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay
     }
 }
 
-/// The bursts of a search for the largest one: of the longest trial at the largest burst within the
-/// limit.
-fn at_limit(
-    axis: &str,
-    found: &Found,
-    own: &[(&Trial, SearchStep)],
-    criteria: &[CriterionSpec],
-) -> Option<BurstFigures> {
-    let low = found.low.filter(|_| axis == BURST)?;
-    let within = own.iter().filter(|(trial, step)| {
-        step.load.is_some_and(|load| load <= low)
-            && told(axis, trial, criteria).0 == Finding::Within
-    });
-    let at = within.max_by(|(a, at), (b, bt)| {
-        let load = at.load.partial_cmp(&bt.load);
-        let longer = || a.duration_s.total_cmp(&b.duration_s);
-        load.unwrap_or(std::cmp::Ordering::Equal).then_with(longer)
-    });
-    at?.0.flows.iter().find_map(|flow| flow.bursts)
-}
-
 fn notes(
     axis: &str,
     question: &Question,
@@ -389,8 +332,8 @@ fn notes(
     criteria: &[CriterionSpec],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(bursts) = at_limit(axis, found, own, criteria) {
-        notes.push(words(&bursts));
+    if let Some(at_limit) = bursts::at_limit(axis, found, own, criteria) {
+        notes.push(bursts::words(&at_limit));
     }
     match found.bound {
         Bound::System => {}
@@ -404,11 +347,9 @@ fn notes(
             (Some(low), None) if low >= question.most => {
                 notes.push("the largest load that is tried was not too much".to_owned());
             }
-            (Some(_), None) if axis == BURST && late(axis, own, criteria) => notes.push(format!(
-                "the system carries at least so much: larger bursts {LATE}, but nothing of them was lost, \
-                 as where a system holds its publishers back. A longer `burst-every`, or none, would show \
-                 more"
-            )),
+            (Some(_), None) if bursts::late(axis, own, criteria) => {
+                notes.push(bursts::at_least());
+            }
             (Some(low), Some(high)) => notes.push(format!(
                 "the interval is {:.0} % wide: the search's {} trials or {:.0} s were spent before it was \
                  narrower",
@@ -445,29 +386,4 @@ fn notes(
         notes.extend(last.into_iter().flatten().next());
     }
     notes
-}
-
-/// Whether bursts took too long of which nothing was lost.
-fn late(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) -> bool {
-    own.iter().any(|(trial, _)| {
-        let (finding, why) = told(axis, trial, criteria);
-        finding == Finding::Nothing && why.iter().any(|why| why.ends_with(LATE))
-    })
-}
-
-/// The publishers' rate at the limit of bursts, in words.
-fn words(bursts: &BurstFigures) -> String {
-    let of = format!("a burst of {} messages", bursts.messages);
-    let came = bursts.arrival_ns.map_or(String::new(), |ns| {
-        format!(" and had arrived after {:.3} ms", ns as f64 / 1e6)
-    });
-    match (bursts.hand_over_ns, bursts.msgs_per_s, bursts.bytes_per_s) {
-        (Some(ns), Some(per_s), Some(bytes)) => format!(
-            "{of} was handed over within {:.3} ms, which is {per_s:.0} msg/s and {bytes:.0} B/s,{came} \
-             (medians of {} bursts)",
-            ns as f64 / 1e6,
-            bursts.sent
-        ),
-        _ => format!("{of} was handed over in no time that could be told{came}"),
-    }
 }

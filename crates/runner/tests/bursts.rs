@@ -157,6 +157,19 @@ fn a_system_that_holds_publishers_back_is_handed_a_burst_slowly() {
     let hand_over = figures.hand_over_ns.expect("told");
     assert!((30 * MS..50 * MS).contains(&hand_over), "{hand_over}");
     assert_eq!(run.trial.lost, 0);
+    // A burst of 3,000 takes 3 s, and the end of the measurement cuts the second one off.
+    let behaviour = Behaviour {
+        service_ns: MS,
+        capacity: 10,
+        ..Behaviour::default()
+    };
+    let mut workload = bursts(1, 1, 3_000, None);
+    workload.phases.warm_up = Until::Time(0);
+    let (run, figures) = self::run(workload, behaviour, Settings::default());
+    assert_eq!((figures.sent, figures.whole, figures.cut_off), (1, 1, 1));
+    assert!(run.trial.not_sent > 500, "{}", run.trial.not_sent);
+    let said = run.trial.verdict.reasons.join("; ");
+    assert!(!said.contains("could not be handed over"), "{said}");
 }
 
 fn largest(every: Option<u64>, most: f64, behaves: impl Fn() -> Behaviour) -> Search {
