@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
 use pubgauge_results::{Distribution, FlowFigures, Trial};
 
