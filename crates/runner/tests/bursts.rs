@@ -1,14 +1,17 @@
 //! Bursts of messages back to back over the simulated system, in simulated time. What it holds and how long
 //! it takes is planted.
 
-use pubgauge_driver::{OnFull, Settings};
+use std::sync::Arc;
+
+use pubgauge_driver::{Clock, Mark, OnFull, Settings};
+use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Outcome;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Status;
 use pubgauge_results::search::{Bound, Finding, Search};
-use pubgauge_runner::simulated::{Run, search_along, simulate};
+use pubgauge_runner::simulated::{Run, on, search_along, simulate};
 use pubgauge_search::Question;
-use pubgauge_simulator::Behaviour;
+use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 const MS: u64 = 1_000_000;
@@ -170,6 +173,32 @@ fn a_system_that_holds_publishers_back_is_handed_a_burst_slowly() {
     assert!(run.trial.not_sent > 500, "{}", run.trial.not_sent);
     let said = run.trial.verdict.reasons.join("; ");
     assert!(!said.contains("could not be handed over"), "{said}");
+}
+
+/// In real time: publishers on two workers begin each burst together, whoever is told first.
+#[test]
+fn all_workers_begin_a_burst_together() {
+    let (clock, mark) = (Clock::Monotonic, Mark::from_seed(5));
+    let behaviour = Behaviour::default();
+    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
+    let mut workload = bursts(4, 2, 10, None);
+    workload.phases.warm_up = Until::Time(SECOND / 5);
+    workload.phases.measure = Until::Time(SECOND);
+    let workers = Workers {
+        publishers: 2,
+        subscribers: 2,
+    };
+    let there = (clock, mark, bus);
+    let run = on(workload, &behaviour, Settings::default(), there, workers);
+    let run = run.expect("a sound workload");
+    assert_eq!(run.record.outcome, Outcome::Completed);
+    let begun = run.record.bursts[0].iter().filter(|burst| burst.due > 0);
+    let begun: Vec<_> = begun.collect();
+    assert!(begun.len() > 1, "one after the other");
+    assert!(begun.iter().all(|burst| burst.due == 40), "{begun:?}");
+    let figures = run.trial.flows[0].bursts.expect("bursts");
+    assert_eq!(figures.whole, figures.sent);
+    assert!(figures.cut_off <= 1);
 }
 
 fn largest(every: Option<u64>, most: f64, behaves: impl Fn() -> Behaviour) -> Search {
