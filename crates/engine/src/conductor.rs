@@ -11,11 +11,12 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits};
-use pubgauge_workload::Until;
+use pubgauge_workload::{Flow, Until};
 
 use self::collecting::Collected;
 use self::hands::{Hand, Inbox};
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
+use crate::bursts::Turns;
 use crate::link::{Link, Order, Outbox, Place, PrepareThread, Secrets, VERSION, local};
 use crate::live::Live;
 pub use crate::record::{
@@ -140,6 +141,8 @@ struct Conductor<'a> {
     live: Live,
     /// Windows, flow by flow.
     tokens: Vec<Option<Tokens>>,
+    /// Bursts that wait for one another, flow by flow.
+    turns: Vec<Option<Turns>>,
     addresses: Vec<(u32, String)>,
     failure: Option<String>,
     exhausted: BTreeSet<Resource>,
@@ -164,6 +167,7 @@ impl<'a> Conductor<'a> {
             brokers: BTreeMap::new(),
             live: Live::default(),
             tokens: Vec::new(),
+            turns: Vec::new(),
             addresses: Vec::new(),
             failure: None,
             exhausted: BTreeSet::new(),
@@ -176,6 +180,7 @@ impl<'a> Conductor<'a> {
         };
         let spread = spread(&spec.brief, &assignments);
         conductor.tokens = tokens(spec, &assignments, &spread);
+        conductor.turns = turns(spec, &assignments);
         for assignment in assignments {
             let role = assignment.role;
             let broker = conductor.brokers.entry(assignment.broker).or_default();
@@ -388,6 +393,27 @@ impl<'a> Conductor<'a> {
 
 const SECOND: Nanos = 1_000_000_000;
 
+/// The workers with publishers of a flow.
+fn publishing(spec: &TrialSpec, assignments: &[Assignment], flow: usize) -> Vec<usize> {
+    let publishes = |assignment: &&Assignment| {
+        let devices = assignment.devices.iter();
+        let mut links = devices.flat_map(|d| spec.brief.links(*d));
+        links.any(|link| !link.subscribes && link.flow as usize == flow)
+    };
+    let workers = assignments.iter().filter(publishes);
+    workers.map(|a| a.worker as usize).collect()
+}
+
+/// Whose turn it is, for each flow whose bursts wait for one another.
+fn turns(spec: &TrialSpec, assignments: &[Assignment]) -> Vec<Option<Turns>> {
+    let flows = spec.brief.workload.flows.iter().enumerate();
+    let turns = |(f, flow): (usize, &Flow)| {
+        let waits = flow.arrivals.bursts_wait();
+        waits.then(|| Turns::new(publishing(spec, assignments, f)))
+    };
+    flows.map(turns).collect()
+}
+
 /// The tokens of each flow with a window.
 fn tokens(spec: &TrialSpec, assignments: &[Assignment], spread: &[u16]) -> Vec<Option<Tokens>> {
     let brief = &spec.brief;
@@ -400,15 +426,13 @@ fn tokens(spec: &TrialSpec, assignments: &[Assignment], spread: &[u16]) -> Vec<O
         }
     }
     let of_flow = |(flow, bound): (usize, Option<u32>)| {
+        if brief.workload.flows[flow].arrivals.bursts_wait() {
+            return None;
+        }
         let streams =
             &spread[brief.streams_of(flow).start as usize..][..brief.streams_of(flow).len()];
         let each = u64::from(*streams.iter().max()?);
-        let publishes = |assignment: &&Assignment| {
-            let mut links = assignment.devices.iter().flat_map(|d| brief.links(*d));
-            links.any(|link| !link.subscribes && link.flow as usize == flow)
-        };
-        let workers = assignments.iter().filter(publishes);
-        let workers = workers.map(|a| a.worker as usize).collect();
+        let workers = publishing(spec, assignments, flow);
         let bound = bound.filter(|_| each > 0)?;
         Some(Tokens::new(u64::from(bound), each, workers))
     };

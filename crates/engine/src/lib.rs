@@ -5,6 +5,7 @@
 //! measure, drain) and adds their [`recording`]s up.
 
 pub mod assignment;
+pub mod bursts;
 pub mod conductor;
 pub mod ledger;
 pub mod link;

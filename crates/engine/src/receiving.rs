@@ -10,6 +10,7 @@ use pubgauge_workload::Exchange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::assignment::{Assignment, Brief, Timetable};
+use crate::bursts::{BurstRecording, Bursts};
 use crate::ledger::{Account, Ledger};
 use crate::link::Outbox;
 use crate::live::Counters;
@@ -116,6 +117,8 @@ struct Member {
 struct FlowIn {
     counts: FlowRecording,
     times: Option<FlowTimes>,
+    /// Its bursts, where it sends such.
+    bursts: Option<Bursts>,
     /// The bound on its messages under way, where it has one.
     window: Option<u32>,
     /// Messages no longer under way on this worker, not yet reported.
@@ -286,6 +289,8 @@ impl Receiving {
         let receives = self.receives();
         for (f, flow) in self.flows.iter_mut().enumerate() {
             flow.window = windows[f];
+            let bursts = || Bursts::new(table, &self.brief.workload.flows[f]);
+            flow.bursts = receives.then(bursts).flatten();
             let ping_pong = self.brief.is_ping_pong(f);
             let new = |measure| Times::new(f as u32, measure, out.clone());
             if receives || acknowledges || ping_pong {
@@ -370,6 +375,13 @@ impl Receiving {
     /// was under way, ns.
     pub fn longest_silence(&self) -> Nanos {
         self.measured_silence
+    }
+
+    /// What has come of each burst, flow by flow.
+    pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
+        let flows = self.flows.iter_mut();
+        let bursts = flows.map(|flow| flow.bursts.take().map(Bursts::finish));
+        bursts.map(Option::unwrap_or_default).collect()
     }
 
     /// Ends the times, adds the counts to those of the sending half, and gives the series.

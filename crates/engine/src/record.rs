@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use pubgauge_driver::{Nanos, Resource};
 
 use crate::assignment::Timetable;
+use crate::bursts::BurstRecording;
 use crate::recording::{FlowRecording, Recording, Traffic};
 use crate::series::Totals;
 use crate::times::{Measure, histogram};
@@ -104,6 +105,8 @@ pub struct TrialRecord {
     /// The series: what had happened by each cut (see [`crate::series::Cuts`]), and by the end of the
     /// drain.
     pub series: Vec<Moment>,
+    /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
+    pub bursts: Vec<Vec<BurstRecording>>,
     /// The drain.
     pub drain: Drain,
     /// The timetable; `end` is the real end.
@@ -138,6 +141,7 @@ impl TrialRecord {
             intervals: Vec::new(),
             latency_by_interval: BTreeMap::new(),
             series: Vec::new(),
+            bursts: vec![Vec::new(); flows],
             drain: Drain::default(),
             table: None,
             epoch: 0,

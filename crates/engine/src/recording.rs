@@ -6,6 +6,7 @@ use pubgauge_driver::{Nanos, Resource, WireBytes};
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
+use crate::bursts::BurstRecording;
 use crate::series::Totals;
 
 /// What one worker saw.
@@ -25,6 +26,9 @@ pub struct Recording {
     pub flows: Vec<FlowRecording>,
     /// Flow by flow, what had happened by each cut, and by the end of the drain.
     pub series: Vec<Vec<Totals>>,
+    /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
+    #[serde(default)]
+    pub bursts: Vec<Vec<BurstRecording>>,
     /// When it closed its accounts, by its clock: what came later is not counted.
     pub closed_at: Nanos,
     /// Sentinels published.

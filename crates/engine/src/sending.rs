@@ -1,5 +1,6 @@
 //! The sending half of a worker: what is due, what is blocked, what was taken.
 
+mod bursts;
 mod paces;
 mod sentinels;
 
@@ -16,6 +17,7 @@ use pubgauge_workload::{Due, Exchange, Schedule};
 use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief, Timetable};
+use crate::bursts::{BurstRecording, Bursts};
 use crate::link::Outbox;
 use crate::live::Counters;
 use crate::receiving::tag;
@@ -62,6 +64,16 @@ struct Sender {
     /// When the schedule's time 0 is, and when sending ends.
     origin: Nanos,
     end: Nanos,
+    /// Where a burst waits for the one before.
+    turn: Option<Turn>,
+}
+
+/// Whose turn it is among bursts that wait for one another.
+struct Turn {
+    /// When the burst began, or begins, that is sent now.
+    burst: Nanos,
+    /// Since when all of it is handed over, and when that was told last.
+    over: Option<(Nanos, Nanos)>,
 }
 
 impl Sender {
@@ -118,6 +130,12 @@ pub struct Sending {
     waiting_deliveries: Vec<u64>,
     /// Tokens of each flow's window that this worker holds.
     tokens: Vec<u64>,
+    /// Bursts of each flow, where it sends such.
+    bursts: Vec<Option<Bursts>>,
+    /// Of each flow whose bursts wait: tokens that the messages of this one took.
+    burst_tokens: Vec<u64>,
+    /// Flows of which a burst that others wait for was handed over, with the tokens that it took.
+    pub bursts_sent: Vec<(u32, u64)>,
     cuts: Cuts,
     series: Vec<Vec<Totals>>,
     /// Workers on which each stream's messages will be under way.
@@ -166,6 +184,9 @@ impl Sending {
             flows: vec![FlowRecording::default(); flows],
             waiting_deliveries: vec![0; flows],
             tokens: vec![0; flows],
+            bursts: (0..flows).map(|_| None).collect(),
+            burst_tokens: vec![0; flows],
+            bursts_sent: Vec::new(),
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
             spread: context.spread.clone(),
@@ -255,6 +276,10 @@ impl Sending {
         let brief = self.brief.clone();
         self.cuts = Cuts::new(table, &brief.workload);
         self.leave_at = 0;
+        if self.publishes() {
+            let flows = brief.workload.flows.iter();
+            self.bursts = flows.map(|flow| Bursts::new(table, flow)).collect();
+        }
         if self.table.replace(table).is_some() {
             // The warm-up ended by count: the measurement begins earlier than first planned.
             for sender in &mut self.senders {
@@ -330,6 +355,10 @@ impl Sending {
             first_publisher: first,
             origin,
             end,
+            turn: flow.arrivals.bursts_wait().then_some(Turn {
+                burst: origin,
+                over: None,
+            }),
         });
         Ok(())
     }
@@ -493,24 +522,44 @@ impl Sending {
                 let limited = self
                     .measured_limit
                     .is_some_and(|limit| self.measured >= limit);
-                if intended >= sender.end.min(end) || limited {
+                let waits = sender.turn.as_ref().is_some_and(|t| intended > t.burst);
+                if intended >= sender.end.min(end) || limited || waits {
                     break;
                 }
                 if intended >= table.measure {
                     counts.offered += 1;
                     counts.not_sent += 1;
                     self.measured += 1;
+                    if let Some(bursts) = &mut self.bursts[sender.flow as usize]
+                        && let Some(burst) = bursts.begun_at(intended)
+                    {
+                        burst.due += 1;
+                        burst.unsent += 1;
+                    }
                 }
                 ahead = sender.schedule.next();
             }
         }
         for (local, queue) in self.waiting.drain() {
             let flow = self.locals[local as usize].flow as usize;
-            self.flows[flow].not_sent +=
-                queue.iter().filter(|(at, _)| *at >= table.measure).count() as u64;
+            for (at, _) in queue.iter().filter(|(at, _)| *at >= table.measure) {
+                self.flows[flow].not_sent += 1;
+                let bursts = self.bursts[flow].as_mut();
+                if let Some(burst) = bursts.and_then(|bursts| bursts.begun_at(*at)) {
+                    burst.unsent += 1;
+                }
+            }
         }
         self.waiting_count = 0;
         self.waiting_deliveries.fill(0);
+    }
+
+    /// What was sent of each burst, flow by flow.
+    pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
+        let bursts = self.bursts.iter_mut().map(Option::take);
+        bursts
+            .map(|bursts| bursts.map(Bursts::finish).unwrap_or_default())
+            .collect()
     }
 
     /// Ends the times and gives the counts and the series.

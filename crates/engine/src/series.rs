@@ -109,10 +109,11 @@ impl Cuts {
     /// The cuts of a timetable.
     pub fn new(table: Timetable, workload: &Workload) -> Self {
         let slow = workload.flows.iter().filter_map(|flow| {
-            let Arrivals::Periodic { per_s } = flow.arrivals else {
-                return None;
+            let period = match flow.arrivals {
+                Arrivals::Periodic { per_s } => 1e9 / per_s,
+                Arrivals::Bursts { every, .. } => every? as f64,
+                _ => return None,
             };
-            let period = 1e9 / per_s;
             (period >= SLOW as f64).then(|| (table.origin(flow), period))
         });
         let mut cuts = Cuts {

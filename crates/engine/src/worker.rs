@@ -10,7 +10,7 @@ use pubgauge_driver::{
     ClientId, Clock, Driver, DriverError, Failure, Filler, Fleet, FleetConfig, Nanos, Resource,
     Settings, Target, Traits,
 };
-use pubgauge_workload::Workload;
+use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,8 @@ pub enum Command {
     GiveUp(Positions),
     /// So many more tokens of a flow's window, see [`crate::window`]: (flow, tokens).
     Grant(u32, u64),
+    /// The next burst of a flow whose bursts wait for one another begins: (flow, when).
+    Burst(u32, Nanos),
     /// Connections are about to be closed: from the answer on, one that ends is no loss.
     Closing,
     /// Give the recording; end all connections by this time.
@@ -79,6 +81,9 @@ pub enum Report {
     Counters(Box<Counters>),
     /// Tokens of a window that come back: (flow, tokens).
     Passed(u32, u64),
+    /// A burst is handed over, of a flow whose bursts wait for one another: (flow, tokens that it
+    /// took).
+    BurstSent(u32, u64),
     /// A record's histogram.
     Interval(Interval),
     /// All clients are connected and subscribed; the addresses under which publishers can be
@@ -88,7 +93,7 @@ pub enum Report {
     Failed(Failure),
     /// The measured messages it was allowed are all handed over.
     Done(Nanos),
-    /// A flow's window has been full for so long, ns, without anything coming back. What was sent of
+    /// A flow's window has been full, or the next burst has waited, for so long, ns, without anything coming back. What was sent of
     /// the flow.
     Stuck(Nanos, Positions),
     /// It knows that connections are about to be closed.
@@ -120,13 +125,18 @@ pub struct Context {
     pub spread: Arc<[u16]>,
 }
 
-/// The bound on messages under way of each flow, where it has one: flat out alone.
+/// The bound on messages under way of each flow, where it has one: flat out, and where a burst waits for
+/// the one before.
 pub fn windows(workload: &Workload, default_window: Option<u32>) -> Vec<Option<u32>> {
-    let flows = workload.flows.iter();
-    let flat_out = flows.map(|flow| flow.arrivals.is_flat_out().then_some(flow));
-    flat_out
-        .map(|flow| flow.and_then(|flow| flow.window.or(default_window)))
-        .collect()
+    let window = |flow: &Flow| match flow.arrivals {
+        Arrivals::Bursts {
+            messages,
+            every: None,
+        } => Some(messages.saturating_mul(flow.publishers.len() as u32)),
+        ref arrivals if arrivals.is_flat_out() => flow.window.or(default_window),
+        _ => None,
+    };
+    workload.flows.iter().map(window).collect()
 }
 
 /// Threads that appear while a fleet is opened belong to its library; one fleet at a time.
@@ -335,6 +345,9 @@ impl Worker {
         for (flow, tokens) in self.receiving.passed_since(false) {
             self.outbox.send(Report::Passed(flow, tokens));
         }
+        for (flow, tokens) in self.sending.bursts_sent.drain(..) {
+            self.outbox.send(Report::BurstSent(flow, tokens));
+        }
         for (since, positions) in self.sending.stuck.drain(..) {
             self.outbox.send(Report::Stuck(since, positions));
         }
@@ -415,6 +428,7 @@ impl Worker {
                 }
                 Ok(Command::GiveUp(positions)) => self.receiving.give_up(&positions),
                 Ok(Command::Grant(flow, tokens)) => self.sending.grant(flow, tokens),
+                Ok(Command::Burst(flow, at)) => self.sending.begin_burst(flow, at),
                 Ok(Command::Closing) => {
                     self.closing = true;
                     self.reconnects.clear();
@@ -503,6 +517,11 @@ impl Worker {
         let mut traffic = self.receiving.traffic(self.sending.traffic());
         traffic.parting = self.fleet.parting_messages();
         let (mut flows, mut series) = self.sending.finish();
+        let mut bursts = self.sending.finish_bursts();
+        let arrived = self.receiving.finish_bursts();
+        for (sum, part) in bursts.iter_mut().zip(&arrived) {
+            crate::bursts::add_up(sum, part);
+        }
         let received = self.receiving.finish(&mut flows);
         for (sum, part) in series.iter_mut().zip(&received) {
             add_up(sum, part);
@@ -514,6 +533,7 @@ impl Worker {
             clock_error: 0,
             flows,
             series,
+            bursts,
             closed_at,
             silence: self.receiving.longest_silence(),
             sentinels: self.sending.sentinels,

@@ -105,6 +105,8 @@ fn messages_cost_no_allocation() {
     // Two workers allocate twice for what each tells, at most a hundred times a second.
     let told_per_s = 400.0;
     let periodic = |per_s| Arrivals::Periodic { per_s };
+    let bursts = |messages, every| Arrivals::Bursts { messages, every };
+    let often = Some(SECOND / 100);
     // One test, because the counter is shared.
     for ((one, few), (other, many), reliability) in [
         (
@@ -121,6 +123,16 @@ fn messages_cost_no_allocation() {
             (Arrivals::FlatOut, 5_000),
             (Arrivals::FlatOut, 50_000),
             Reliability::AtLeastOnce,
+        ),
+        (
+            (bursts(20, often), 2_000),
+            (bursts(200, often), 20_000),
+            Reliability::AtMostOnce,
+        ),
+        (
+            (bursts(20, None), 1_000),
+            (bursts(200, None), 10_000),
+            Reliability::AtMostOnce,
         ),
     ] {
         let (small, before) = allocations(one, few, reliability);

@@ -116,6 +116,7 @@ fn with_a_search() -> Results {
             words: "a client thread was busy".into(),
         }),
         notes: vec!["one".into(), "two".into()],
+        bursts: None,
         trials: Vec::new(),
     }];
     results

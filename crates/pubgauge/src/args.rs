@@ -305,8 +305,8 @@ first look; --duration is the length of a short trial, 5s if absent, --warm-up
 #[derive(Debug, Args)]
 #[command(after_help = FIND_DEFAULTS)]
 pub struct FindArgs {
-    /// What is made larger until the system gives way: messages a second, devices, topics, or bytes of a
-    /// message.
+    /// What is made larger until the system gives way: messages a second, devices, topics, bytes of a
+    /// message, or messages back to back.
     #[arg(long, value_name = "WHAT", value_parser = axes(), default_value = "rate")]
     pub axis: Axis,
     /// Width of the interval at which a search ends, as a share of its lower end, 0.02 to 1 [default: 0.1].

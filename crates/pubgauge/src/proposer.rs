@@ -157,7 +157,7 @@ impl<'a> Proposer<'a> {
             whole: search.axis != Axis::Rate,
             start: fits.min(match search.axis {
                 Axis::Rate => 100.0,
-                Axis::Payload => 64.0,
+                Axis::Payload | Axis::Burst => 64.0,
                 _ => 1.0,
             }),
             least,
@@ -215,7 +215,9 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     let of_time = |spec: &CriterionSpec| {
         spec.figure.contains("latency") || spec.figure.contains("round_trip")
     };
-    if plan.search.is_some() && !specs.iter().any(of_time) {
+    // A burst takes as long as it takes.
+    let of_rates = |search: &SearchPlan| search.axis != Axis::Burst;
+    if plan.search.as_ref().is_some_and(of_rates) && !specs.iter().any(of_time) {
         specs.push(default_criterion());
     }
     specs
@@ -240,6 +242,7 @@ pub fn so_far(search: &Search) -> String {
             pubgauge_report::units::count(load.round() as u64)
         ),
         "payload" => format!("{load} B"),
+        "burst" => format!("{load} messages"),
         axis => format!("{load} {axis}"),
     };
     let last = search.trials.last();

@@ -127,6 +127,10 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
             if args.axis == Axis::Rate {
                 selection.pacing_within.get_or_insert("1ms".into());
             }
+            // Back to back, there is no rate.
+            if args.axis == Axis::Burst {
+                selection.daily.rate.get_or_insert("max".into());
+            }
         }
     }
     selection.set.extend(flags.into_iter().flatten());

@@ -16,6 +16,7 @@
 pub mod answers;
 mod brokers;
 pub mod claims;
+mod bursts;
 mod columns;
 pub mod compare;
 mod crowd;
@@ -88,6 +89,7 @@ fn words_without(workload: &Workload<'_>, sought: &str) -> String {
         },
         match sought {
             "rate" => "any rate".to_owned(),
+            "burst" => "any burst".to_owned(),
             _ => same("", |t| t.workload.arrivals.clone()),
         },
     ];

@@ -164,6 +164,14 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             false => words_without(&workload, &search.axis),
         };
         (group.asked, group.by_default) = answers::asked(results, &workload);
+        if search.axis == "burst" {
+            // Nothing of time, but what the study asks for.
+            if std::mem::take(&mut group.by_default) {
+                group.asked.clear();
+            }
+            let whole = "every burst arrives whole, before the next one begins";
+            group.asked.insert(0, whole.to_owned());
+        }
     }
     groups
 }
@@ -208,6 +216,8 @@ impl<'a> Sought<'a> {
         match &self.search.axis[..] {
             "payload" => amount,
             "rate" => format!("{amount} msg/s"),
+            "burst" if value == 1.0 => format!("{amount} message"),
+            "burst" => format!("{amount} messages"),
             axis if value == 1.0 => format!("{amount} {}", axis.trim_end_matches('s')),
             axis => format!("{amount} {axis}"),
         }

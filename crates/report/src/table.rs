@@ -9,7 +9,7 @@ use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{Column, columns};
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
-use crate::{brokers, crowd};
+use crate::{brokers, bursts, crowd};
 
 mod searches;
 
@@ -174,6 +174,9 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
         }
     }
     for sentence in workload.cells.iter().filter_map(brokers::sentence) {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
+    for sentence in workload.cells.iter().flat_map(bursts::sentences) {
         wrapped(out, " ", &plain(&sentence), width);
     }
     if let Some(sentence) = crowd::sentence(workload) {

@@ -11,6 +11,7 @@
 //! - [`shell`]: paths in commands that are there to be copied.
 
 pub mod claim;
+pub mod bursts;
 pub mod criterion;
 pub mod histogram;
 pub mod model;

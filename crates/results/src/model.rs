@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ClaimOutcome;
+use crate::bursts::BurstFigures;
 use crate::criterion::CriterionSpec;
 use crate::search::{Search, SearchStep};
 
@@ -688,6 +689,9 @@ pub struct FlowFigures {
     /// As fast as the system takes messages.
     #[serde(default)]
     pub flat_out: bool,
+    /// Its bursts, where it sends messages back to back in bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<BurstFigures>,
     /// Its series, where the workload has several flows.
     #[serde(default)]
     pub series: Vec<FlowSecond>,

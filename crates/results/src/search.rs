@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bursts::BurstFigures;
 use crate::model::Axis;
 
 /// A search for the highest load that stays within what is asked for.
@@ -18,7 +19,7 @@ pub struct Search {
     #[serde(default)]
     pub axes: Vec<Axis>,
     /// What was varied: `rate` (messages a second over all publishers of the flow), `publishers`,
-    /// `subscribers`, `topics`, `payload` (bytes).
+    /// `subscribers`, `topics`, `payload` (bytes), `burst` (messages back to back of each publisher).
     pub axis: String,
     /// Lower end of the 95 % interval that the limit lies in, in the axis's unit. Absent: no load stayed
     /// within what was asked for.
@@ -34,6 +35,10 @@ pub struct Search {
     /// What the interval is not, and what would make more of it: in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The bursts at the limit, where the largest burst was searched for: of the longest trial at the
+    /// largest burst up to `low` that stayed within.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<BurstFigures>,
     /// What was measured, in its order.
     pub trials: Vec<SearchTrial>,
 }

@@ -148,12 +148,19 @@ impl Findings {
     }
 }
 
+/// Whether a flow sends bursts that wait for one another.
+fn bursts_wait(flow: &FlowFigures) -> bool {
+    flow.bursts.is_some_and(|bursts| bursts.every_ns.is_none())
+}
+
 /// What is judged by itself: a flow, where a workload has several, or the whole trial.
 struct Part<'a> {
     /// The flow, as the beginning of a sentence.
     of: String,
     settings: &'a Settings,
     flat_out: bool,
+    /// Its bursts wait for one another: the end of the measurement may cut one off.
+    bursts_wait: bool,
     offered: u64,
     refused: u64,
     not_sent: u64,
@@ -169,6 +176,7 @@ impl Part<'_> {
                 of: String::new(),
                 settings: &trial.settings,
                 flat_out: trial.workload.flat_out,
+                bursts_wait: trial.flows.iter().any(bursts_wait),
                 offered: trial.offered,
                 refused: trial.refused,
                 not_sent: trial.not_sent,
@@ -182,6 +190,7 @@ impl Part<'_> {
             of: flow(f),
             settings: f.settings.as_ref().unwrap_or(&trial.settings),
             flat_out: f.flat_out,
+            bursts_wait: bursts_wait(f),
             offered: f.offered,
             refused: f.refused,
             not_sent: f.not_sent,
@@ -272,6 +281,7 @@ fn overloaded(
     }
     for part in Part::all(trial) {
         if !part.flat_out
+            && !part.bursts_wait
             && part.not_sent >= 2
             && part.share(part.not_sent) > thresholds::UNSENT_SHARE
         {

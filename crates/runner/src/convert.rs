@@ -17,7 +17,7 @@ use pubgauge_results::model::{
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 
 use crate::observe::Observed;
-use crate::series;
+use crate::{bursts, series};
 
 /// What identifies a trial and says what was asked of it.
 pub struct Asked<'a> {
@@ -287,6 +287,7 @@ fn flows(asked: &Asked<'_>, record: &TrialRecord, per_s: impl Fn(u64) -> f64) ->
         settings: own(flow).map(|(settings, _)| settings.clone()),
         mappings: own(flow).map_or(Vec::new(), |(_, mappings)| mappings.clone()),
         flat_out: flow.arrivals.is_flat_out(),
+        bursts: bursts::figures(flow, &record.bursts[f]),
         series: match several {
             true => series::of_flow(record, f),
             false => Vec::new(),
@@ -478,6 +479,13 @@ pub fn arrival_words(arrivals: &Arrivals) -> String {
             number(*on as f64 / SECOND),
             number((*on + *off) as f64 / SECOND),
             per_s.map_or("flat out".into(), rate_words),
+        ),
+        Arrivals::Bursts { messages, every } => format!(
+            "bursts of {messages} each, {}",
+            every.map_or("one after the other".into(), |every| format!(
+                "every {} s",
+                number(every as f64 / SECOND)
+            )),
         ),
         Arrivals::Replay(_) => "replayed trace".into(),
     }

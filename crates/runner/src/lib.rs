@@ -2,6 +2,7 @@
 //! recorded and what was observed beside it become figures, the figures are judged, the system is
 //! stopped. Nothing here prints.
 
+mod bursts;
 pub mod convert;
 mod counters;
 mod instances;

@@ -1,6 +1,9 @@
 //! A search over stored trials: what each told, what to measure next, and what was found. Pure: a search
 //! that was cut off goes on from the trials that are on disk.
 
+mod bursts;
+
+use bursts::BURST;
 use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
 use pubgauge_results::search as stored;
@@ -43,7 +46,7 @@ fn seen(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) ->
             (Purpose::Cost, Some(load)) => Step::Cost(load),
         },
         achieved: achieved(axis, trial, step.load),
-        finding: told(trial, criteria).0,
+        finding: told(axis, trial, criteria).0,
         seconds: AROUND_S
             + trial.connections.connect_s
             + trial.connections.ready_s
@@ -102,8 +105,11 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
 /// one that wandered above is beyond. A queue that grows is no wandering: such a trial is overloaded.
 /// Where other programs left too little of the machine, what was beyond may be their doing: it counts as
 /// little as what the client could not do.
-pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
-    let (finding, mut reasons) = of_system(trial, criteria);
+///
+/// Of a burst (`axis`) only that is asked: whether every burst arrived whole and in time. A client that is
+/// busy with handing bursts over is no reason against it.
+pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
+    let (finding, mut reasons) = of_system(axis, trial, criteria);
     match crowded(trial).filter(|_| finding == Finding::Beyond) {
         Some(crowd) => {
             reasons.retain(|reason| *reason != crowd);
@@ -114,9 +120,20 @@ pub fn told(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>)
     }
 }
 
-fn of_system(trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
+fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
     let reasons = trial.verdict.reasons.clone();
     match trial.verdict.status {
+        Status::Valid
+        | Status::Unsteady
+        | Status::ClientBound
+        | Status::Overloaded
+        | Status::Lossy
+            if axis == BURST =>
+        {
+            if let Some(told) = bursts::told(trial) {
+                return told;
+            }
+        }
         Status::Overloaded | Status::Lossy => return (Finding::Beyond, reasons),
         Status::Broken if !trial.circumstances.system_died.is_empty() => {
             return (Finding::Beyond, reasons);
@@ -168,7 +185,7 @@ pub fn conclude(
 ) -> Search {
     let own = own(number, trials);
     let found = found(question, &seen(axis, &own, criteria));
-    let (gave_way, gave_in) = gave_way(&own, criteria, &found).unzip();
+    let (gave_way, gave_in) = gave_way(axis, &own, criteria, &found).unzip();
     Search {
         low: found.low,
         high: found.high,
@@ -178,12 +195,13 @@ pub fn conclude(
             Bound::Client => stored::Bound::Client,
             Bound::Budget => stored::Bound::Budget,
         },
-        notes: notes(question, &found, gave_in, &own, criteria),
+        notes: notes(axis, question, &found, gave_in, &own, criteria),
+        bursts: bursts::at_limit(axis, &found, &own, criteria),
         gave_way,
         trials: own
             .iter()
             .map(|(trial, step)| {
-                let (finding, why) = told(trial, criteria);
+                let (finding, why) = told(axis, trial, criteria);
                 SearchTrial {
                     id: trial.id,
                     purpose: step.purpose,
@@ -205,6 +223,7 @@ pub fn conclude(
 
 /// What is beyond the limit, and the trial that shows it: the one nearest to the limit.
 fn gave_way<'a>(
+    axis: &str,
     own: &[(&'a Trial, SearchStep)],
     criteria: &[CriterionSpec],
     found: &Found,
@@ -218,21 +237,21 @@ fn gave_way<'a>(
     let of = |wanted: Finding| {
         let own = own.iter().filter(|(_, step)| step.purpose != Purpose::Cost);
         let own = own.filter_map(|(trial, step)| Some((*trial, step.load?)));
-        let own = own.filter(move |(trial, _)| told(trial, criteria).0 == wanted);
+        let own = own.filter(move |(trial, _)| told(axis, trial, criteria).0 == wanted);
         own.min_by(|(_, a), (_, b)| off(*a).total_cmp(&off(*b)))
     };
     let (trial, _) = of(wanted).or_else(|| of(Finding::Nothing))?;
-    Some((gave_way_in(trial, criteria), trial))
+    Some((gave_way_in(axis, trial, criteria), trial))
 }
 
-fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
+fn gave_way_in(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
     let say = |what: &str, figure: f64, unit: &str, words: String| GaveWay {
         what: what.into(),
         figure,
         unit: unit.into(),
         words,
     };
-    let (_, why) = told(trial, criteria);
+    let (_, why) = told(axis, trial, criteria);
     let why = why.first().cloned().unwrap_or_default();
     if let (Some(others), Some(crowd)) = (trial.worker_load.machine_others, crowded(trial)) {
         return say("machine", others, "cores", crowd);
@@ -246,6 +265,10 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
     });
     let most = held.unwrap_or(f64::from(trial.circumstances.cores));
     let status = trial.verdict.status;
+    let lost = |why: String| {
+        let share = trial.lost as f64 / trial.expected.max(1) as f64;
+        say("loss", share, "share", why)
+    };
     let busy = || {
         let cores = cores?;
         if most > 0.0 && cores >= BUSY * most {
@@ -287,13 +310,11 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
                     let figure = figure(trial, c.filter.flow.as_deref(), &c.figure);
                     say("criterion", figure.unwrap_or(0.0), &c.figure, why)
                 }
+                None if trial.lost > 0 => lost(why),
                 None => say("criterion", 0.0, "", why),
             }
         }
-        Status::Lossy => {
-            let share = trial.lost as f64 / trial.expected.max(1) as f64;
-            say("loss", share, "share", why)
-        }
+        Status::Lossy => lost(why),
         Status::Overloaded => busy().unwrap_or_else(|| {
             let taken = trial.delivered_msgs_per_s;
             let idle = cores.map_or(String::new(), |cores| {
@@ -321,6 +342,7 @@ fn gave_way_in(trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
 }
 
 fn notes(
+    axis: &str,
     question: &Question,
     found: &Found,
     gave_in: Option<&Trial>,
@@ -328,6 +350,9 @@ fn notes(
     criteria: &[CriterionSpec],
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(at_limit) = bursts::at_limit(axis, found, own, criteria) {
+        notes.push(bursts::words(&at_limit));
+    }
     match found.bound {
         Bound::System => {}
         Bound::Client if gave_in.is_some_and(|trial| crowded(trial).is_some()) => notes.push(
@@ -344,6 +369,9 @@ fn notes(
         Bound::Budget => match (found.low, found.high) {
             (Some(low), None) if low >= question.most => {
                 notes.push("the largest load that is tried was not too much".to_owned());
+            }
+            (Some(_), None) if bursts::late(axis, own, criteria) => {
+                notes.push(bursts::at_least());
             }
             (Some(low), Some(high)) => notes.push(format!(
                 "the interval is {:.0} % wide: the search's {} trials or {:.0} s were spent before it was \
@@ -377,7 +405,7 @@ fn notes(
         notes.push("the system ended under a load beyond the limit".to_owned());
     }
     if found.low.is_none() && found.high.is_none() {
-        let last = own.last().map(|(trial, _)| told(trial, criteria).1);
+        let last = own.last().map(|(trial, _)| told(axis, trial, criteria).1);
         notes.extend(last.into_iter().flatten().next());
     }
     notes

@@ -123,9 +123,8 @@ fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
 /// Length of the trials of a search but for the confirming ones, s.
 const SHORT_S: u64 = 5;
 
-/// Searches in simulated time for what a system carries, through everything that a real search goes
-/// through: engine, figures, verdict, evidence, next load. Confirming trials take `confirm_s` seconds;
-/// `behaves` tells how the system behaves in each trial.
+/// Searches in simulated time for the messages a second that a system carries from one publisher to one
+/// subscriber; see [`search_along`].
 ///
 /// # Errors
 /// If a load is not possible.
@@ -133,23 +132,40 @@ pub fn search(
     question: &Question,
     criteria: &[CriterionSpec],
     confirm_s: u64,
+    behaves: impl FnMut() -> Behaviour,
+) -> Result<Search, String> {
+    let arrivals = |load: Option<f64>| match load {
+        Some(per_s) => Arrivals::Periodic { per_s },
+        None => Arrivals::FlatOut,
+    };
+    let workload = |load| Workload::fan(1, 1, arrivals(load));
+    search_along(("rate", &workload), question, criteria, confirm_s, behaves)
+}
+
+/// Searches in simulated time along an axis, whose loads make workloads, through everything that a real search goes
+/// through: engine, figures, verdict, evidence, next load. Confirming trials take `confirm_s` seconds;
+/// `behaves` tells how the system behaves in each trial.
+///
+/// # Errors
+/// If a load is not possible.
+pub fn search_along(
+    (axis, workload): (&str, &dyn Fn(Option<f64>) -> Workload),
+    question: &Question,
+    criteria: &[CriterionSpec],
+    confirm_s: u64,
     mut behaves: impl FnMut() -> Behaviour,
 ) -> Result<Search, String> {
     let mut trials: Vec<Trial> = Vec::new();
     loop {
-        let step = next(question, "rate", 0, &trials, criteria);
+        let step = next(question, axis, 0, &trials, criteria);
         let Some(stored) = stored_step(0, step) else {
             break;
-        };
-        let arrivals = match stored.load {
-            Some(per_s) => Arrivals::Periodic { per_s },
-            None => Arrivals::FlatOut,
         };
         let measure = match step {
             Step::Long(_) => confirm_s,
             _ => SHORT_S,
         };
-        let mut workload = Workload::fan(1, 1, arrivals);
+        let mut workload = workload(stored.load);
         workload.phases.warm_up = Until::Time(SECOND);
         workload.phases.measure = Until::Time(measure * SECOND);
         workload.phases.drain_within = 2 * SECOND;
@@ -167,7 +183,7 @@ pub fn search(
     }
     Ok(conclude(
         question,
-        "rate",
+        axis,
         0,
         &trials,
         criteria,

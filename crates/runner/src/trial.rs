@@ -209,8 +209,12 @@ pub fn exhausted(record: &TrialRecord) -> Option<String> {
 
 /// What a workload says of the trials that run it.
 pub fn circumstances(workload: &Workload) -> Circumstances {
-    let varies =
-        |arrivals: &Arrivals| matches!(arrivals, Arrivals::OnOff { .. } | Arrivals::Replay(_));
+    let varies = |arrivals: &Arrivals| {
+        matches!(
+            arrivals,
+            Arrivals::OnOff { .. } | Arrivals::Bursts { .. } | Arrivals::Replay(_)
+        )
+    };
     let flows = &workload.flows;
     Circumstances {
         disconnects_allowed: workload.phases.disconnects_allowed,

@@ -252,12 +252,12 @@ fn what_others_may_have_done_is_no_limit() {
     };
     let mut trial = simulate(workload, slow, Settings::default()).unwrap().trial;
     let criteria = [p99_at_most(100e6)];
-    let finding = |trial: &Trial| told(trial, &criteria).0;
+    let finding = |trial: &Trial| told("rate", trial, &criteria).0;
     assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
     trial.circumstances.cores = 2;
     trial.worker_load.machine_others = Some(1.8);
     assert_eq!(finding(&trial), pubgauge_search::Finding::Client);
-    assert!(told(&trial, &criteria).1[0].contains("other programs kept 1.8"));
+    assert!(told("rate", &trial, &criteria).1[0].contains("other programs kept 1.8"));
     trial.worker_load.machine_others = Some(0.1);
     assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
 }

@@ -206,8 +206,14 @@ impl Bus {
         let header = Header::decode(payload, self.mark);
         let inner = &mut *inner;
         let mut start = now;
+        let mut dropped = false;
         if inner.behaviour.service_ns > 0 {
             start = inner.busy_until.max(now);
+            let waiting = (start - now).div_ceil(inner.behaviour.service_ns);
+            let queue = inner.behaviour.queue as u64;
+            dropped = queue > 0 && waiting >= queue;
+        }
+        if inner.behaviour.service_ns > 0 && !dropped {
             inner.busy_until = start + inner.behaviour.service(now - self.born, start - now);
             start = inner.busy_until;
         }
@@ -233,7 +239,7 @@ impl Bus {
             let (to, to_client) = (subscriber.fleet, subscriber.client);
             let b = &inner.behaviour;
             let mut copies = 1;
-            if chance(&mut inner.rng, b.loss) {
+            if dropped || chance(&mut inner.rng, b.loss) {
                 copies = 0;
             } else if chance(&mut inner.rng, b.duplication) {
                 copies = 2;

@@ -53,6 +53,9 @@ pub struct Behaviour {
     /// While so many nanoseconds of work wait for it, it takes so many nanoseconds for a message instead (a
     /// system that is slower the more it has to do).
     pub service_crowded: Option<(Nanos, Nanos)>,
+    /// Messages that may wait for the processor, that which it is at among them: one more is dropped
+    /// (a queue that is full); 0: no limit. It needs [`Behaviour::service_ns`].
+    pub queue: usize,
     /// Subscribers that take only one delivery in so many nanoseconds, the others queueing for
     /// them: (client name, nanoseconds).
     pub slow_subscribers: Vec<(String, Nanos)>,
@@ -106,6 +109,7 @@ impl Default for Behaviour {
             service_ns: 0,
             service_later: None,
             service_crowded: None,
+            queue: 0,
             slow_subscribers: Vec::new(),
             capacity: 0,
             stalls: Vec::new(),
@@ -191,7 +195,7 @@ impl Driver for SimulatedDriver {
             publishers_first: false,
             back_pressure: behaviour.capacity > 0,
             acknowledges: !settings.may_lose(),
-            lossless: behaviour.loss == 0.0,
+            lossless: behaviour.loss == 0.0 && behaviour.queue == 0,
             may_duplicate: behaviour.duplication > 0.0,
         }
     }

@@ -311,6 +311,14 @@ pub struct FlowFile {
     /// Send in bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bursts: Option<Bursts>,
+    /// Send messages back to back in bursts of so many, of each publisher, instead of at a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OrFind<u32>>")]
+    pub burst: Option<u32>,
+    /// From the beginning of a burst to that of the next, 1 ms at the least; if absent, a burst begins
+    /// when the one before has arrived whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_every: Option<Span>,
     /// Replay a recorded trace instead of a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayFile>,

@@ -321,6 +321,15 @@ fn arrivals(
             },
         }));
     }
+    if let Some(messages) = file.burst {
+        return burst(messages, file, clashes);
+    }
+    if file.burst_every.is_some() {
+        clashes.add(
+            "burst-every",
+            "this is the time between bursts of messages back to back; say with `burst` how many",
+        );
+    }
     let rate = match file.rate {
         Some(rate) => rate,
         None if publishers == 0 || file.exchange == Some(ExchangeFile::PingPong) => Rate::Max,
@@ -370,6 +379,44 @@ fn arrivals(
         (None, Some(per_s)) if poisson => Arrivals::Poisson { per_s },
         (None, Some(per_s)) => Arrivals::Periodic { per_s },
     }
+}
+
+/// Bursts of messages back to back.
+fn burst(messages: u32, file: &FlowFile, clashes: &mut Clashes<'_>) -> Arrivals {
+    const LEAST: u64 = 1_000_000;
+    let paced = file.rate.is_some_and(|rate| rate != Rate::Max);
+    for (key, given) in [
+        ("rate", paced),
+        ("arrivals", file.arrivals.is_some()),
+        ("bursts", file.bursts.is_some()),
+    ] {
+        if given {
+            clashes.add(
+                key,
+                format!("`burst` says when messages are sent: back to back; leave `{key}` out"),
+            );
+        }
+    }
+    if file.exchange == Some(ExchangeFile::PingPong) {
+        clashes.add(
+            "exchange",
+            "ping-pong has no bursts: each question waits for its answer",
+        );
+    }
+    if messages == 0 {
+        clashes.add(
+            "burst",
+            "a burst of 0 messages sends nothing; the smallest is 1",
+        );
+    }
+    let every = file.burst_every.map(|span| span.0);
+    if every.is_some_and(|every| every < LEAST) {
+        clashes.add(
+            "burst-every",
+            "the time between two bursts is 1ms at the least",
+        );
+    }
+    Arrivals::Bursts { messages, every }
 }
 
 fn size(file: &FlowFile, publishes: bool, clashes: &mut Clashes<'_>) -> Sizes {

@@ -30,16 +30,19 @@ pub enum Axis {
     Topics,
     /// Bytes of a message.
     Payload,
+    /// Messages back to back of each publisher.
+    Burst,
 }
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Axis; 5] = [
+    pub const ALL: [Axis; 6] = [
         Axis::Rate,
         Axis::Publishers,
         Axis::Subscribers,
         Axis::Topics,
         Axis::Payload,
+        Axis::Burst,
     ];
 
     /// Its name, which is the key of the flow.
@@ -50,6 +53,7 @@ impl Axis {
             Axis::Subscribers => "subscribers",
             Axis::Topics => "topics",
             Axis::Payload => "payload",
+            Axis::Burst => "burst",
         }
     }
 
@@ -63,6 +67,7 @@ impl Axis {
         match self {
             Axis::Rate => (1.0, 1e8),
             Axis::Payload => (16.0, (64u64 << 20) as f64),
+            Axis::Burst => (1.0, 1e6),
             _ => (1.0, 100_000.0),
         }
     }

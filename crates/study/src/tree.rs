@@ -58,12 +58,14 @@ const TABLES: [(&str, &[&str]); 3] = [
 ];
 
 /// Daily names that stand for longer paths.
-const SHORT: [(&str, &str); 10] = [
+const SHORT: [(&str, &str); 12] = [
     ("publishers", "workload.flow.publishers"),
     ("subscribers", "workload.flow.subscribers"),
     ("topics", "workload.flow.topics"),
     ("payload", "workload.flow.payload"),
     ("rate", "workload.flow.rate"),
+    ("burst", "workload.flow.burst"),
+    ("burst-every", "workload.flow.burst-every"),
     ("brokers", "topology.brokers"),
     ("window", "workload.flow.window"),
     ("duration", "phases.measure"),

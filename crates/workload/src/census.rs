@@ -114,7 +114,10 @@ fn messages(workload: &Workload) -> Option<u64> {
                 let active = flow.active_for.map(|ns| ns as f64 / SECOND as f64);
                 all += per_s * seconds.min(active.unwrap_or(seconds));
             }
-            Arrivals::OnOff { .. } | Arrivals::FlatOut | Arrivals::Replay(_) => return None,
+            Arrivals::OnOff { .. }
+            | Arrivals::Bursts { .. }
+            | Arrivals::FlatOut
+            | Arrivals::Replay(_) => return None,
         }
     }
     let most = match *measure {

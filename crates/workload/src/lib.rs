@@ -32,6 +32,10 @@ pub type Nanos = u64;
 /// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// Bursts that wait for one another begin at multiples of this, from the flow's beginning, so that all
+/// workers begin them at one time.
+pub const BURST_SLOT: Nanos = 10_000_000;
+
 /// What all devices and applications of one trial do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
@@ -137,6 +141,14 @@ pub enum Arrivals {
         on: Nanos,
         /// Silence between bursts.
         off: Nanos,
+    },
+    /// Bursts of messages back to back: all messages of a burst are due at its beginning.
+    Bursts {
+        /// Messages of a burst, of each publisher of the flow; at least 1.
+        messages: u32,
+        /// From the beginning of a burst to that of the next; absent: a burst begins when the one before
+        /// has arrived whole, or was given up, at a multiple of [`BURST_SLOT`].
+        every: Option<Nanos>,
     },
     /// A recorded trace, or draws from its distributions.
     Replay(Box<schedule::Replay>),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::draws::Draws;
 use crate::trace::{Trace, TraceError, TraceSource};
-use crate::{Arrivals, Flow, Nanos, Sizes};
+use crate::{Arrivals, BURST_SLOT, Flow, Nanos, Sizes};
 use pace::{Pace, Point};
 use replay::Player;
 pub use shard::Shard;
@@ -155,6 +155,17 @@ enum Source {
         round: u64,
         next: usize,
     },
+    Bursts {
+        every: Nanos,
+        /// Messages of each publisher in a burst.
+        messages: u64,
+        /// Which multiple of `every` the burst begins at, and how many bursts were before it.
+        slot: u64,
+        begun: u64,
+        /// Messages of each publisher in the burst so far.
+        round: u64,
+        next: usize,
+    },
     Replay {
         player: Box<Player>,
         /// Messages so far, of each publisher of the shard.
@@ -229,6 +240,26 @@ impl Schedule {
         }
     }
 
+    /// Takes back the message that came last, the first of a burst, and goes on with it at `at` or at the
+    /// first multiple of its period after that, nanoseconds from the flow's start. Of other arrivals
+    /// nothing changes.
+    pub fn next_burst_at(&mut self, at: Nanos) {
+        if let Source::Bursts {
+            every,
+            slot,
+            begun,
+            round,
+            next,
+            ..
+        } = &mut self.source
+        {
+            // A burst of one message was over with it.
+            *begun -= u64::from((*round, *next) == (0, 0) && *begun > 0);
+            *slot = at.div_ceil(*every);
+            (*round, *next) = (0, 0);
+        }
+    }
+
     /// The `nth` message of the publisher at this position in the shard, due at `at`.
     fn message(&self, at: Nanos, position: usize, nth: u64) -> Due {
         let (topics, publisher) = (self.topics[position], self.shard[position]);
@@ -296,6 +327,17 @@ impl Source {
                     next,
                 },
                 _ => Source::Nothing,
+            },
+            Arrivals::Bursts { messages: 0, .. } | Arrivals::Bursts { every: Some(0), .. } => {
+                Source::Nothing
+            }
+            Arrivals::Bursts { messages, every } => Source::Bursts {
+                every: every.unwrap_or(BURST_SLOT),
+                messages: u64::from(messages),
+                slot: 0,
+                begun: 0,
+                round: 0,
+                next,
             },
             Arrivals::Replay(ref replay) => {
                 if !(replay.speed > 0.0 && replay.speed.is_finite()) {
@@ -384,6 +426,23 @@ impl Iterator for Schedule {
                 turn(next, round);
                 message
             }
+            Source::Bursts {
+                every,
+                messages,
+                slot,
+                begun,
+                round,
+                next,
+            } => {
+                let at = slot.checked_mul(*every)?;
+                let message = (at, *next, *begun * *messages + *round);
+                if turn(next, round) && *round == *messages {
+                    *round = 0;
+                    *begun += 1;
+                    *slot += 1;
+                }
+                message
+            }
             Source::Replay { player, sent } => {
                 let played = player.next()?;
                 if played.at >= self.end {
@@ -428,6 +487,20 @@ impl Arrivals {
             self,
             Arrivals::FlatOut | Arrivals::OnOff { per_s: None, .. }
         )
+    }
+
+    /// The time between bursts that are due as a whole, or its smallest unit where they wait for one
+    /// another; absent for other arrivals.
+    pub fn burst_period(&self) -> Option<Nanos> {
+        match *self {
+            Arrivals::Bursts { every, .. } => Some(every.unwrap_or(BURST_SLOT)),
+            _ => None,
+        }
+    }
+
+    /// Whether a burst begins only when the one before has arrived whole.
+    pub fn bursts_wait(&self) -> bool {
+        matches!(self, Arrivals::Bursts { every: None, .. })
     }
 
     /// Whether a flat-out flow may send at `t`, nanoseconds from its start. Flows with due times

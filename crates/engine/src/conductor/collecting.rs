@@ -72,12 +72,16 @@ impl Conductor<'_> {
             .collect();
         let mut flows = vec![FlowRecording::default(); self.spec.brief.workload.flows.len()];
         let mut series = vec![Vec::new(); flows.len()];
+        let mut bursts = vec![Vec::new(); flows.len()];
         for recording in &recordings {
             for (sum, part) in flows.iter_mut().zip(&recording.flows) {
                 sum.add(part);
             }
             for (sum, part) in series.iter_mut().zip(&recording.series) {
                 add_up(sum, part);
+            }
+            for (sum, part) in bursts.iter_mut().zip(&recording.bursts) {
+                crate::bursts::add_up(sum, part);
             }
             self.exhausted.extend(&recording.exhausted);
         }
@@ -105,6 +109,7 @@ impl Conductor<'_> {
             intervals: collected.intervals,
             latency_by_interval: collected.by_record.iter().map(latency).collect(),
             series,
+            bursts,
             drain: self.drain,
             table: self.table,
             epoch: self.epoch,

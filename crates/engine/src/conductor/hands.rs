@@ -151,6 +151,10 @@ impl Conductor<'_> {
                 if let Some(Some(window)) = self.tokens.get_mut(flow as usize) {
                     window.give_back(tokens);
                 }
+                if let Some(Some(turns)) = self.turns.get_mut(flow as usize) {
+                    turns.passed(tokens, self.spec.clock.now());
+                }
+                self.next_burst(flow as usize);
                 passed = true;
                 // At once: whoever waits for them does nothing else.
                 self.hand_out();
@@ -195,6 +199,12 @@ impl Conductor<'_> {
             }
             Report::Counters(counters) => hand.counters = *counters,
             Report::Passed(..) => {}
+            Report::BurstSent(flow, tokens) => {
+                if let Some(Some(turns)) = self.turns.get_mut(flow as usize) {
+                    turns.sent(tokens);
+                }
+                self.next_burst(flow as usize);
+            }
             Report::Interval(interval) => self.collected.take(interval),
             Report::Ready(addresses) => {
                 hand.ready = true;
@@ -203,6 +213,11 @@ impl Conductor<'_> {
             Report::Failed(failure) => self.fail(failure),
             Report::Done(at) => hand.done = Some(at),
             Report::Stuck(since, positions) => {
+                let stream = positions.first().map(|(stream, _)| *stream);
+                let flow = stream.and_then(|stream| self.spec.brief.flow_of(stream));
+                let turns = flow.and_then(|flow| self.turns.get(flow)?.as_ref());
+                let now = self.spec.clock.now();
+                let since = turns.map_or(since, |turns| since.min(turns.silent_for(now)));
                 if since > PATIENCE_FACTOR * self.live.silence {
                     given_up.push(positions);
                 }
@@ -214,6 +229,20 @@ impl Conductor<'_> {
                     hand.gone = true;
                     self.fail(why.into());
                 }
+            }
+        }
+    }
+
+    /// Lets the next burst of a flow begin, if the one before is over.
+    fn next_burst(&mut self, flow: usize) {
+        let Some(table) = self.table else { return };
+        let Some(Some(turns)) = self.turns.get_mut(flow) else {
+            return;
+        };
+        let origin = table.origin(&self.spec.brief.workload.flows[flow]);
+        if let Some(at) = turns.next(self.spec.clock.now(), origin) {
+            for worker in turns.workers.clone() {
+                self.hands[worker].send(Command::Burst(flow as u32, at));
             }
         }
     }

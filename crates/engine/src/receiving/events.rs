@@ -63,8 +63,14 @@ impl Receiving {
         if self.now < header.intended {
             state.counts.negative += 1;
         }
+        let latency = self.now.saturating_sub(header.intended);
+        if let Some(bursts) = &mut state.bursts
+            && let Some(burst) = bursts.begun_at(self.epoch + header.intended)
+        {
+            burst.unique += 1;
+            burst.arrived = burst.arrived.max(latency);
+        }
         if let Some(times) = &mut state.times {
-            let latency = self.now.saturating_sub(header.intended);
             times.latency.add(latency);
             times.from_send.add(latency.saturating_sub(header.lag));
         }

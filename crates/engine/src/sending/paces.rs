@@ -20,7 +20,7 @@ const DUE_PER_TURN: u32 = 1024;
 const ANSWER_WITHIN: Nanos = 1_000_000_000;
 /// A worker tells that a window is full without anything coming back after this long, and again each
 /// time as much has passed.
-const STUCK_AFTER: Nanos = 1_000_000_000;
+pub(super) const STUCK_AFTER: Nanos = 1_000_000_000;
 /// How soon a full window is looked at again.
 const WINDOW_AGAIN: Nanos = 50_000;
 
@@ -102,6 +102,11 @@ impl Sending {
                 *ahead = None;
                 return Nanos::MAX;
             }
+            let turn = self.senders[index].turn.as_ref();
+            if turn.is_some_and(|turn| intended > turn.burst) {
+                self.burst_over(index, now);
+                return Nanos::MAX;
+            }
             if intended > now {
                 now = self.clock.now();
                 if intended > now {
@@ -119,6 +124,7 @@ impl Sending {
             if measured {
                 self.flows[flow as usize].offered += 1;
                 self.measured += 1;
+                self.burst_due(flow, intended);
             }
             let queued = self.locals[local as usize].blocked && self.waiting.contains_key(&local);
             if queued || !self.try_scheduled(fleet, local, intended, &due, now) {
@@ -131,6 +137,7 @@ impl Sending {
                 self.waiting_count += 1;
             } else {
                 now = self.clock.now();
+                self.burst_handed(flow, intended, now);
             }
         }
         0
@@ -161,8 +168,10 @@ impl Sending {
             due.size,
             due.content.as_deref(),
         );
-        if outcome == Publish::Blocked {
-            return false;
+        match outcome {
+            Publish::Blocked => return false,
+            Publish::Accepted => self.burst_taken(local, intended, now, due),
+            Publish::Refused(_) => {}
         }
         if self.limit_reached() && self.done_at.is_none() && self.waiting_count == 0 {
             self.done_at = Some(self.clock.now());
@@ -307,7 +316,7 @@ impl Sending {
     }
 
     /// How much was sent of each stream of a flow.
-    fn positions(&self, flow: u32) -> Positions {
+    pub(super) fn positions(&self, flow: u32) -> Positions {
         let locals = self.locals.iter().filter(|local| local.flow == flow);
         locals
             .flat_map(|local| {
@@ -465,6 +474,10 @@ impl Sending {
                     self.waiting_deliveries[flow] += deliveries;
                     self.locals[local as usize].blocked = true;
                     break;
+                }
+                if self.bursts[flow].is_some() {
+                    let now = self.clock.now();
+                    self.burst_handed(flow as u32, intended, now);
                 }
             }
             if !self.locals[local as usize].blocked {

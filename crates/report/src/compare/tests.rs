@@ -441,6 +441,7 @@ fn trials_of_searches_are_not_compared() {
         bound: Bound::System,
         gave_way: None,
         notes: Vec::new(),
+        bursts: None,
         trials: Vec::new(),
     }];
     assert_eq!(repeats(&both), 1);

@@ -21,6 +21,7 @@ fn columns(axis: &str) -> [&'static str; 2] {
     match axis {
         "rate" => ["load_msgs_per_s", "achieved_msgs_per_s"],
         "payload" => ["load_bytes", "achieved_bytes"],
+        "burst" => ["load_burst_msgs", "achieved_burst_msgs"],
         "publishers" => ["load_publishers", "achieved_publishers"],
         "subscribers" => ["load_subscribers", "achieved_subscribers"],
         "topics" => ["load_topics", "achieved_topics"],

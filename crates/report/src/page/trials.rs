@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
 use pubgauge_results::{Distribution, FlowFigures, Trial};
 
@@ -112,6 +113,33 @@ const OF_FLOWS: [Column<FlowFigures>; 21] = [
     ("half of it", |f| optional(&f.round_trip_ns, 0.5, 0.5)),
 ];
 
+const OF_BURSTS: [Column<BurstFigures>; 10] = [
+    ("messages each", |b| b.messages.to_string()),
+    ("begins", |b| {
+        b.every_ns
+            .map_or("when the last one is there".into(), |ns| {
+                format!("every {}", units::time(ns as f64))
+            })
+    }),
+    ("sent", |b| b.sent.to_string()),
+    ("whole", |b| b.whole.to_string()),
+    ("before the next", |b| b.in_time.to_string()),
+    ("cut off by the end", |b| b.cut_off.to_string()),
+    ("handed over within", |b| {
+        b.hand_over_ns
+            .map_or("–".into(), |ns| units::time(ns as f64))
+    }),
+    ("msgs/s in it", |b| {
+        b.msgs_per_s.map_or("–".into(), units::rate)
+    }),
+    ("bytes/s in it", |b| {
+        b.bytes_per_s.map_or("–".into(), |n| units::bytes(n as u64))
+    }),
+    ("arrived after", |b| {
+        b.arrival_ns.map_or("–".into(), |ns| units::time(ns as f64))
+    }),
+];
+
 const OF_BROKERS: [Column<Broker>; 7] = [
     ("address", |b| b.address.clone()),
     ("clients", |b| b.connections.to_string()),
@@ -158,6 +186,21 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
                 for flow in &trial.flows {
                     let words = [trial.repeat.to_string(), escape(&flow.name)];
                     row(out, label, trial, &words, &OF_FLOWS, flow);
+                }
+            }
+            out.push_str(END_TABLE);
+        }
+        let with_bursts = |trial: &Trial| trial.flows.iter().any(|flow| flow.bursts.is_some());
+        if trials(workload).any(|(_, trial)| with_bursts(trial)) {
+            out.push_str("<h3>Its bursts</h3>\n");
+            let words = ["repeat", "flow"];
+            begin(out, &format!("Bursts of {name}"), &words, &OF_BURSTS);
+            for (label, trial) in trials(workload) {
+                for flow in &trial.flows {
+                    if let Some(bursts) = &flow.bursts {
+                        let words = [trial.repeat.to_string(), escape(&flow.name)];
+                        row(out, label, trial, &words, &OF_BURSTS, bursts);
+                    }
                 }
             }
             out.push_str(END_TABLE);

@@ -190,6 +190,7 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
         bound: Bound::System,
         gave_way: None,
         notes: Vec::new(),
+        bursts: None,
         trials,
     }
 }

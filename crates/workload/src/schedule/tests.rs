@@ -149,7 +149,56 @@ fn with_due_times() -> impl Strategy<Value = Arrivals> {
             on,
             off
         }),
+        (1u32..100, 1u64..SECOND).prop_map(|(messages, every)| Arrivals::Bursts {
+            messages,
+            every: Some(every)
+        }),
     ]
+}
+
+#[test]
+fn messages_of_a_burst_are_due_at_its_beginning() {
+    let arrivals = Arrivals::Bursts {
+        messages: 3,
+        every: Some(SECOND),
+    };
+    assert_eq!(arrivals.burst_period(), Some(SECOND));
+    assert!(!arrivals.is_flat_out() && !arrivals.bursts_wait());
+    let dues = until(Schedule::new(&sending(2, arrivals), 0..2, 1), 3 * SECOND);
+    let at: Vec<Nanos> = dues.iter().map(|d| d.at / SECOND).collect();
+    assert_eq!(at, [[0; 6], [1; 6], [2; 6]].concat());
+    let publishers: Vec<u32> = dues.iter().map(|d| d.publisher).collect();
+    assert_eq!(publishers, [0, 1].repeat(9));
+    let topics: Vec<u32> = dues.iter().map(|d| d.topic).collect();
+    assert_eq!(topics, [0, 0, 0, 1].repeat(5)[..18], "topics in turn");
+}
+
+#[test]
+fn a_burst_that_waits_begins_later_and_misses_nothing() {
+    for messages in [1, 2] {
+        let arrivals = Arrivals::Bursts {
+            messages,
+            every: None,
+        };
+        assert!(arrivals.bursts_wait());
+        // Two topics: their turn shows that no message is skipped.
+        let flow = flow(vec![vec!["a".into(), "b".into()]], vec![]);
+        let flow = Flow { arrivals, ..flow };
+        let mut schedule = Schedule::new(&flow, 0..1, 1);
+        let mut dues: Vec<Due> = schedule.by_ref().take(messages as usize).collect();
+        for slot in [7, 9] {
+            // The engine has looked ahead by one.
+            let ahead = schedule.next().expect("the next burst");
+            assert!(ahead.at < slot * crate::BURST_SLOT);
+            schedule.next_burst_at(slot * crate::BURST_SLOT - 1);
+            dues.extend(schedule.by_ref().take(messages as usize));
+        }
+        let each = messages as usize;
+        let at: Vec<Nanos> = dues.iter().map(|d| d.at / crate::BURST_SLOT).collect();
+        assert_eq!(at, [vec![0; each], vec![7; each], vec![9; each]].concat());
+        let topics: Vec<u32> = dues.iter().map(|d| d.topic).collect();
+        assert_eq!(topics, [0, 1].repeat(3)[..3 * each]);
+    }
 }
 
 proptest! {

@@ -1,0 +1,201 @@
+//! Bursts of messages back to back: what became of each, and when the next one begins where it waits for
+//! the one before.
+
+use pubgauge_driver::Nanos;
+use pubgauge_workload::{BURST_SLOT, Flow};
+use serde::{Deserialize, Serialize};
+
+use crate::assignment::Timetable;
+
+/// Most bursts of one flow that a measurement may have: each is kept apart.
+pub const MOST_BURSTS: u64 = 1_000_000;
+/// How long before it begins a burst is announced: a worker looks for commands at least every 10 ms.
+const NOTICE: Nanos = 12_000_000;
+
+/// What became of one burst of one flow in the measurement. Times count from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BurstRecording {
+    /// Messages that were due.
+    pub due: u64,
+    /// Of these, messages that could not be handed over before the end of the measurement.
+    pub unsent: u64,
+    /// Messages that the driver accepted.
+    pub taken: u64,
+    /// Bytes of these messages, headers included.
+    pub bytes: u64,
+    /// Deliveries that these messages should cause.
+    pub expected: u64,
+    /// First deliveries.
+    pub unique: u64,
+    /// When handing them over began, and when it ended, ns.
+    pub handed: Option<(Nanos, Nanos)>,
+    /// When the last first delivery came, ns.
+    pub arrived: Nanos,
+}
+
+impl BurstRecording {
+    /// Adds another worker's part of the same burst.
+    pub fn add(&mut self, other: &BurstRecording) {
+        self.due += other.due;
+        self.unsent += other.unsent;
+        self.taken += other.taken;
+        self.bytes += other.bytes;
+        self.expected += other.expected;
+        self.unique += other.unique;
+        self.handed = match (self.handed, other.handed) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+        self.arrived = self.arrived.max(other.arrived);
+    }
+
+    /// Whether all of it was taken, and has arrived.
+    pub fn is_whole(&self) -> bool {
+        self.taken == self.due && self.unique == self.expected
+    }
+}
+
+/// Adds up two parts of the same bursts.
+pub fn add_up(sum: &mut Vec<BurstRecording>, part: &[BurstRecording]) {
+    if sum.len() < part.len() {
+        sum.resize(part.len(), BurstRecording::default());
+    }
+    for (sum, part) in sum.iter_mut().zip(part) {
+        sum.add(part);
+    }
+}
+
+/// The bursts of one flow in the measurement, by when they begin.
+pub struct Bursts {
+    origin: Nanos,
+    period: Nanos,
+    /// Number of the first one, from the flow's beginning.
+    first: u64,
+    of: Vec<BurstRecording>,
+}
+
+impl Bursts {
+    /// Room for all bursts of a flow; `None` if it sends none.
+    pub fn new(table: Timetable, flow: &Flow) -> Option<Bursts> {
+        let period = flow.arrivals.burst_period().filter(|period| *period > 0)?;
+        let (origin, end) = table.span(flow);
+        let first = table.measure.saturating_sub(origin).div_ceil(period);
+        let upto = end.saturating_sub(origin).div_ceil(period);
+        let count = upto.saturating_sub(first).min(MOST_BURSTS);
+        Some(Bursts {
+            origin,
+            period,
+            first,
+            of: vec![BurstRecording::default(); count as usize],
+        })
+    }
+
+    /// The burst that began at this time.
+    #[inline]
+    pub fn begun_at(&mut self, at: Nanos) -> Option<&mut BurstRecording> {
+        let number = at.checked_sub(self.origin)? / self.period;
+        self.of.get_mut(number.checked_sub(self.first)? as usize)
+    }
+
+    /// What became of them.
+    pub fn finish(self) -> Vec<BurstRecording> {
+        self.of
+    }
+}
+
+/// When the next burst of a flow begins whose bursts wait for one another: kept by the conductor.
+///
+/// A burst is over when every worker with publishers has handed over its part, and as many tokens
+/// ([`crate::window`]) have come back as its messages took.
+#[derive(Debug)]
+pub struct Turns {
+    /// Workers with publishers of the flow.
+    pub workers: Vec<usize>,
+    /// Of these, how many have handed over their part.
+    sent: usize,
+    /// Tokens under way; tokens may come back before it is known that they were taken.
+    under_way: i64,
+    /// When something came back last.
+    last: Nanos,
+}
+
+impl Turns {
+    /// For a flow that these workers publish.
+    pub fn new(workers: Vec<usize>) -> Turns {
+        Turns {
+            workers,
+            sent: 0,
+            under_way: 0,
+            last: 0,
+        }
+    }
+
+    /// A worker has handed over its part, of which so many tokens were taken.
+    pub fn sent(&mut self, tokens: u64) {
+        self.sent += 1;
+        self.under_way += tokens as i64;
+    }
+
+    /// Tokens came back.
+    pub fn passed(&mut self, tokens: u64, now: Nanos) {
+        self.under_way -= tokens as i64;
+        self.last = now;
+    }
+
+    /// For how long nothing has come back, ns.
+    pub fn silent_for(&self, now: Nanos) -> Nanos {
+        now.saturating_sub(self.last)
+    }
+
+    /// When the next burst begins, if this one is over; `origin` is the flow's beginning. Told once.
+    pub fn next(&mut self, now: Nanos, origin: Nanos) -> Option<Nanos> {
+        if self.sent < self.workers.len() || self.under_way > 0 {
+            return None;
+        }
+        self.sent = 0;
+        self.under_way = 0;
+        let since = (now + NOTICE).saturating_sub(origin);
+        Some(origin + since.div_ceil(BURST_SLOT) * BURST_SLOT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_workload::{Arrivals, SECOND, Workload};
+
+    #[test]
+    fn a_burst_is_over_when_all_have_sent_and_all_came_back() {
+        let mut turns = Turns::new(vec![0, 3]);
+        turns.sent(5);
+        turns.passed(5, SECOND);
+        assert_eq!(turns.next(SECOND, 0), None, "worker 3 has not sent");
+        turns.passed(2, SECOND);
+        turns.sent(3);
+        assert_eq!(turns.next(SECOND, 0), None, "one is under way");
+        turns.passed(1, SECOND);
+        let at = turns.next(SECOND, 3).expect("over");
+        assert_eq!(at % BURST_SLOT, 3);
+        assert!(at >= SECOND + NOTICE && at < SECOND + NOTICE + BURST_SLOT);
+        assert_eq!(turns.next(SECOND, 3), None, "told once");
+    }
+
+    #[test]
+    fn bursts_of_the_measurement_alone_are_kept() {
+        let every = Some(SECOND / 10);
+        let workload = Workload::fan(1, 1, Arrivals::Bursts { messages: 3, every });
+        let table = Timetable {
+            warm_up: 7,
+            measure: SECOND,
+            end: 2 * SECOND,
+            interval: SECOND,
+        };
+        let mut bursts = Bursts::new(table, &workload.flows[0]).expect("bursts");
+        // From 7 ns on every tenth of a second: the tenth one is the first in the measurement.
+        assert!(bursts.begun_at(7 + 9 * SECOND / 10).is_none());
+        bursts.begun_at(7 + SECOND).expect("measured").due += 1;
+        assert!(bursts.begun_at(7 + 2 * SECOND).is_none());
+        let all = bursts.finish();
+        assert_eq!((all.len(), all[0].due), (10, 1));
+    }
+}

@@ -1,0 +1,109 @@
+//! The search for the largest burst of messages back to back that arrives whole.
+
+use pubgauge_results::bursts::BurstFigures;
+use pubgauge_results::criterion::CriterionSpec;
+use pubgauge_results::model::{Status, Trial};
+use pubgauge_results::search::SearchStep;
+use pubgauge_search::{Finding, Found};
+
+/// The axis.
+pub(super) const BURST: &str = "burst";
+/// What is said of bursts that took too long.
+const LATE: &str = "had not arrived whole when the next one began";
+
+/// Why bursts of a trial, or what ran beside them, are beyond the limit or tell nothing; `None` if all came
+/// whole and in time.
+pub(super) fn told(trial: &Trial) -> Option<(Finding, Vec<String>)> {
+    let flows = trial.flows.iter();
+    let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
+    let Some((flow, bursts)) = failed.max_by_key(|(flow, _)| flow.lost + flow.refused) else {
+        let beside = trial.flows.iter().any(|flow| flow.bursts.is_none());
+        let suffered = match trial.verdict.status {
+            Status::Lossy => true,
+            Status::Overloaded => beside,
+            _ => false,
+        };
+        return suffered.then(|| (Finding::Beyond, trial.verdict.reasons.clone()));
+    };
+    let (lost, refused) = (flow.lost, flow.refused);
+    let not_whole = bursts.sent - bursts.whole;
+    if lost + refused > 0 {
+        let of_client = trial.verdict.status == Status::ClientBound;
+        let mut why = vec![format!(
+            "{not_whole} of {} bursts of {} messages did not arrive whole: {lost} deliveries were lost, \
+             {refused} messages refused",
+            bursts.sent, bursts.messages
+        )];
+        if of_client {
+            why.extend(trial.verdict.reasons.clone());
+        }
+        let finding = match of_client {
+            true => Finding::Client,
+            false => Finding::Beyond,
+        };
+        return Some((finding, why));
+    }
+    let why = match bursts.sent {
+        0 => "no burst began in the measurement".to_owned(),
+        sent => format!(
+            "nothing was lost, but {} of {sent} bursts of {} messages {LATE}",
+            sent - bursts.in_time,
+            bursts.messages
+        ),
+    };
+    Some((Finding::Nothing, vec![why]))
+}
+
+/// The bursts of a search for the largest one: of the longest trial at the largest burst within the
+/// limit.
+pub(super) fn at_limit(
+    axis: &str,
+    found: &Found,
+    own: &[(&Trial, SearchStep)],
+    criteria: &[CriterionSpec],
+) -> Option<BurstFigures> {
+    let low = found.low.filter(|_| axis == BURST)?;
+    let within = own.iter().filter(|(trial, step)| {
+        step.load.is_some_and(|load| load <= low)
+            && super::told(axis, trial, criteria).0 == Finding::Within
+    });
+    let at = within.max_by(|(a, at), (b, bt)| {
+        let load = at.load.partial_cmp(&bt.load);
+        let longer = || a.duration_s.total_cmp(&b.duration_s);
+        load.unwrap_or(std::cmp::Ordering::Equal).then_with(longer)
+    });
+    at?.0.flows.iter().find_map(|flow| flow.bursts)
+}
+
+/// Whether bursts took too long of which nothing was lost.
+pub(super) fn late(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) -> bool {
+    own.iter().any(|(trial, _)| {
+        let (finding, why) = super::told(axis, trial, criteria);
+        finding == Finding::Nothing && why.iter().any(|why| why.ends_with(LATE))
+    })
+}
+
+/// The publishers' rate at the limit of bursts, in words.
+pub(super) fn words(bursts: &BurstFigures) -> String {
+    let of = format!("a burst of {} messages", bursts.messages);
+    let came = bursts.arrival_ns.map_or(String::new(), |ns| {
+        format!(" and had arrived after {:.3} ms", ns as f64 / 1e6)
+    });
+    match (bursts.hand_over_ns, bursts.msgs_per_s, bursts.bytes_per_s) {
+        (Some(ns), Some(per_s), Some(bytes)) => format!(
+            "{of} was handed over within {:.3} ms, which is {per_s:.0} msg/s and {bytes:.0} B/s,{came} \
+             (medians of {} bursts)",
+            ns as f64 / 1e6,
+            bursts.sent
+        ),
+        _ => format!("{of} was handed over in no time that could be told{came}"),
+    }
+}
+
+/// What is said of a limit beyond which bursts took too long.
+pub(super) fn at_least() -> String {
+    format!(
+        "the system carries at least so much: larger bursts {LATE}, but nothing of them was lost, as where a \
+         system holds its publishers back. A longer `burst-every`, or none, would show more"
+    )
+}
