@@ -75,6 +75,7 @@ fn results() -> Results {
             trial(1, "far", "1KiB", Status::Lossy),
         ],
         searches: Vec::new(),
+        comparisons: Vec::new(),
     }
 }
 

@@ -55,6 +55,7 @@ fn results(trials: Vec<Trial>, specs: Vec<CriterionSpec>) -> Results {
         },
         trials,
         searches: Vec::new(),
+        comparisons: Vec::new(),
     }
 }
 

@@ -6,9 +6,11 @@
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
 //! - [`criterion`]: whether a run met what its study asked for.
 //! - [`schema`]: the JSON Schema of `results.json`.
+//! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
 //! - [`shell`]: paths in commands that are there to be copied.
 
+pub mod comparison;
 pub mod criterion;
 pub mod histogram;
 pub mod model;

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::criterion::CriterionSpec;
+use crate::comparison::Comparison;
 use crate::search::{Search, SearchStep};
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
@@ -29,6 +30,9 @@ pub struct Results {
     /// What was searched for, and what was found; in the order in which it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
+    /// Which cells were judged against each other, and what is said of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<Comparison>,
 }
 
 /// The machine a run took place on.

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
+use crate::comparison::Comparison;
 use crate::search::Search;
 use crate::shell::quoted;
 
@@ -197,6 +198,7 @@ impl RunFolder {
             study: run.study,
             trials: Vec::new(),
             searches: Vec::new(),
+            comparisons: Vec::new(),
         };
         let mut folder = RunFolder {
             root: dir.to_owned(),
@@ -333,6 +335,21 @@ impl RunFolder {
         self.write_results()
     }
 
+    /// Stores what comparisons say so far, and how many trials the run has by now: where pairs are measured
+    /// until they are precise enough, nobody knows beforehand.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn compared(
+        &mut self,
+        comparisons: Vec<Comparison>,
+        planned_trials: u32,
+    ) -> Result<(), StoreError> {
+        self.results.comparisons = comparisons;
+        self.results.study.planned_trials = planned_trials;
+        self.write_results()
+    }
+
     /// Ends the run: stores the outcome of its criteria and that it was not cut off.
     ///
     /// # Errors
@@ -460,6 +477,10 @@ pub fn to_json(results: &Results) -> String {
     if !results.searches.is_empty() {
         text.push_str(",\n\"searches\": [");
         list(&mut text, results.searches.iter().map(part).collect());
+    }
+    if !results.comparisons.is_empty() {
+        text.push_str(",\n\"comparisons\": [");
+        list(&mut text, results.comparisons.iter().map(part).collect());
     }
     text.push_str("\n}\n");
     text

@@ -5,6 +5,7 @@
 //! column, what was expected and the nearest right spelling. Nothing is started here, and nothing
 //! is written.
 
+mod compare;
 mod criterion;
 mod daily;
 mod decode;
@@ -19,6 +20,7 @@ mod study;
 mod tree;
 mod units;
 
+pub use compare::ComparePlan;
 pub use criterion::{
     Comparison, Count, Criterion, Distribution, Figure, Filter, Limit, RateOf, Statistic, Unit,
     VERDICTS, figure_name,
@@ -30,7 +32,7 @@ pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
 pub use search::{Axis, SearchPlan};
 pub use study::{MAX_FILE_BYTES, Study};
-pub use units::{Rate, Size, Span, UnitError};
+pub use units::{Percent, Rate, Size, Span, UnitError};
 
 /// The JSON Schema of study files.
 pub fn schema() -> serde_json::Value {

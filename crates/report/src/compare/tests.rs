@@ -83,6 +83,7 @@ fn results(trials: Vec<Trial>) -> Results {
         study: StudyInfo::default(),
         trials,
         searches: Vec::new(),
+        comparisons: Vec::new(),
     }
 }
 

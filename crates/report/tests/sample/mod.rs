@@ -247,6 +247,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
         },
         trials,
         searches: Vec::new(),
+        comparisons: Vec::new(),
     };
     (results, logs)
 }
