@@ -24,6 +24,7 @@ use crate::stats::{CONFIDENCE, Estimate, difference};
 pub use figure::{Better, FIGURES, Figure, Unit, figures_of};
 pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
 pub use rounds::{CellOf, Question, conclude, next, spoilt};
+pub(crate) use text::parts;
 pub use text::text;
 
 /// How much a figure changed from A to B, with its interval.

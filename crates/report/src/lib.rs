@@ -16,6 +16,7 @@ pub mod answers;
 mod brokers;
 mod columns;
 pub mod compare;
+mod comparisons;
 pub mod figures;
 pub mod naming;
 mod page;

@@ -6,8 +6,8 @@ use pubgauge_driver::{Answer, Capability, Mapping, Settings, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::criterion::CriterionSpec;
 use crate::comparison::Comparison;
+use crate::criterion::CriterionSpec;
 use crate::search::{Search, SearchStep};
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::comparison::Comparison;
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
-use crate::comparison::Comparison;
 use crate::search::Search;
 use crate::shell::quoted;
 

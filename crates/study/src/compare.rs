@@ -73,14 +73,19 @@ impl Study {
         for (nth, change) in base.ablation.iter().enumerate() {
             let number = nth.to_string();
             if change.name.is_none() {
-                wrong(&["ablation", &number], "a change needs a name", Some("add `name`"));
+                wrong(
+                    &["ablation", &number],
+                    "a change needs a name",
+                    Some("add `name`"),
+                );
             }
             let none = NamedSettings {
                 name: change.name.clone(),
                 ..NamedSettings::default()
             };
             if *change == none {
-                let hint = "add the setting that it changes, such as `reliability = \"best-effort\"`";
+                let hint =
+                    "add the setting that it changes, such as `reliability = \"best-effort\"`";
                 wrong(&["ablation", &number], "this changes nothing", Some(hint));
             }
         }
@@ -94,11 +99,19 @@ impl Study {
             wrong(&["compare", "precision"], message, None);
         }
         if file.pairs.is_some_and(|pairs| !(6..=1000).contains(&pairs)) {
-            wrong(&["compare", "pairs"], "`pairs` is a number from 6 to 1000", None);
+            wrong(
+                &["compare", "pairs"],
+                "`pairs` is a number from 6 to 1000",
+                None,
+            );
         }
         if file.precision.is_none() {
             for key in ["pairs", "budget"] {
-                if self.tree.get("compare").is_some_and(|c| c.node.get(key).is_some()) {
+                if self
+                    .tree
+                    .get("compare")
+                    .is_some_and(|c| c.node.get(key).is_some())
+                {
                     let message = format!("`{key}` bounds the rounds of a study with a precision");
                     let hint = "add `precision = \"3%\"` to [compare], or set `repeats`";
                     wrong(&["compare", key], &message, Some(hint));

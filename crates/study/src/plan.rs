@@ -180,8 +180,9 @@ impl Plan {
         let all = all.fold(0, u64::saturating_add);
         match self.rounds() {
             // A round that has begun is not cut off.
-            Some(rounds) => (rounds.budget.saturating_add(all))
-                .min(all.saturating_mul(u64::from(rounds.pairs))),
+            Some(rounds) => {
+                (rounds.budget.saturating_add(all)).min(all.saturating_mul(u64::from(rounds.pairs)))
+            }
             None => all,
         }
     }

@@ -261,11 +261,12 @@ pub fn conclude(
             axes: cells[base].axes.clone(),
             base: side(&cells[base]),
             other: side(&cells[other]),
-            ablation: question.ablation.is_some().then(|| cells[other].settings.clone()),
+            ablation: question
+                .ablation
+                .is_some()
+                .then(|| cells[other].settings.clone()),
             pairs: both(&pair).len() as u32,
-            not_valid: all()
-                .filter(|t| t.verdict.status != Status::Valid)
-                .count() as u32,
+            not_valid: all().filter(|t| t.verdict.status != Status::Valid).count() as u32,
             precision: question.precision,
             margin: question.margin,
             ended: match (ended(question, &pair), over, question.precision) {
@@ -280,10 +281,7 @@ pub fn conclude(
                 .collect(),
         }
     };
-    pairs(question, cells)
-        .into_iter()
-        .map(one)
-        .collect()
+    pairs(question, cells).into_iter().map(one).collect()
 }
 
 fn stored(row: Row) -> ComparedFigure {
