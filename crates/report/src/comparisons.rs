@@ -57,7 +57,7 @@ pub(crate) fn legend(results: &Results) -> String {
     let margin = results.comparisons.first().map_or(0.0, |c| c.margin);
     format!(
         "Change against the base, round by round, with its 95 % interval; the intervals of one comparison hold together. Of 100 comparisons between equals up to 5 are told apart. same: the interval lies within {} %; better, worse: it leaves out \"no change\".",
-        crate::units::digits(100.0 * margin)
+        (1e4 * margin).round() / 1e2
     )
 }
 

@@ -9,6 +9,7 @@ use crate::model::Axis;
 
 /// Two cells of one workload and one point of the grid, judged against each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PairComparison")]
 pub struct Comparison {
     /// The workload.
     pub workload: String,

@@ -15,6 +15,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
+use super::pairing::standing;
 use super::{Figure, Pair, Row, compare_at, figures_of};
 use crate::stats::CONFIDENCE;
 
@@ -145,14 +146,8 @@ fn left(question: &Question, cells: &[CellOf], trials: &[Trial], round: u32) -> 
 /// The trials of two cells: of each round the last, which is valid if any was.
 fn pair<'a>(cells: &[CellOf], trials: &[&'a Trial], base: usize, other: usize) -> Pair<'a> {
     let of = |at: usize| {
-        let mut last: Vec<&Trial> = Vec::new();
-        for trial in trials.iter().filter(|t| t.cell == cells[at].cell) {
-            match last.iter_mut().find(|t| t.repeat == trial.repeat) {
-                Some(earlier) => *earlier = trial,
-                None => last.push(trial),
-            }
-        }
-        last
+        let own = trials.iter().filter(|t| t.cell == cells[at].cell);
+        standing(own.copied())
     };
     Pair {
         title: cells[other].cell.clone(),

@@ -481,3 +481,18 @@ fn the_text_fits_80_columns() {
     let shown = text(&systems(&super::tests::run(6, 5, QUIET, SLOWER), 0.05));
     insta::assert_snapshot!(shown);
 }
+
+/// What was spoilt and measured again in its round is no pair of its own, whatever the figure.
+#[test]
+fn of_a_round_the_last_trial_counts() {
+    let mut again = run(3, 8, QUIET, SLOWER);
+    let plain = systems(&again, 0.05);
+    let mut spoilt = again.trials[2].clone();
+    spoilt.verdict.status = Status::ClientBound;
+    (spoilt.lost, spoilt.duplicated) = (5_000, 5_000);
+    again.trials.insert(2, spoilt);
+    for (id, trial) in (0..).zip(&mut again.trials) {
+        trial.id = id;
+    }
+    assert_eq!(systems(&again, 0.05).sections, plain.sections);
+}
