@@ -346,12 +346,12 @@ fn intervals_are_those_of_the_other_statistics() {
     let logs = |v: &[f64]| v.iter().map(|x: &f64| x.ln()).collect::<Vec<f64>>();
     for comparisons in [1, 7] {
         let confidence = 1.0 - 0.05 / comparisons as f64;
-        let welch = interval(&logs(&a), &logs(&b), false, confidence);
+        let welch = difference(&logs(&a), &logs(&b), false, confidence);
         let known = stats::ratio(&b, &a, comparisons).unwrap();
         assert!((welch.low().exp() / known.low - 1.0).abs() < 1e-12);
         assert!((welch.high().exp() / known.high - 1.0).abs() < 1e-12);
     }
-    let pairs = interval(&[1.0, 2.0, 3.0, 4.0], &[2.0, 2.5, 4.5, 5.5], true, 0.95);
+    let pairs = difference(&[1.0, 2.0, 3.0, 4.0], &[2.0, 2.5, 4.5, 5.5], true, 0.95);
     let known = Estimate::of(&[1.0, 0.5, 1.5, 1.5]).unwrap();
     assert!((pairs.effect - known.mean).abs() < 1e-12);
     assert!((pairs.half_width - known.half_width.unwrap()).abs() < 1e-9);
