@@ -1,5 +1,8 @@
 //! Estimates over repeats.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Confidence of every interval that decides.
@@ -17,11 +20,25 @@ pub fn moments(values: &[f64]) -> (f64, f64) {
     (mean, variance)
 }
 
+thread_local! {
+    /// Quantiles of whole degrees of freedom: comparisons in rounds ask for the same ones again and again.
+    static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::default();
+}
+
 /// Two-sided quantile of Student's t.
 pub fn t_quantile(confidence: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom)
-        .map(|t| t.inverse_cdf(1.0 - (1.0 - confidence) / 2.0))
-        .unwrap_or(f64::INFINITY)
+    let compute = || {
+        StudentsT::new(0.0, 1.0, freedom)
+            .map(|t| t.inverse_cdf(1.0 - (1.0 - confidence) / 2.0))
+            .unwrap_or(f64::INFINITY)
+    };
+    match freedom.fract() == 0.0 {
+        true => KNOWN.with_borrow_mut(|known| {
+            let key = (confidence.to_bits(), freedom.to_bits());
+            *known.entry(key).or_insert_with(compute)
+        }),
+        false => compute(),
+    }
 }
 
 /// A quantity that was estimated from repeats, or that a search has bounded.

@@ -76,6 +76,7 @@ fn results() -> Results {
         ],
         searches: Vec::new(),
         claims: Vec::new(),
+        comparisons: Vec::new(),
     }
 }
 

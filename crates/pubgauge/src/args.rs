@@ -172,6 +172,11 @@ pub struct Selection {
     /// to 100ms): fast traffic takes less of a core. None leaves early. Default: each at its own time.
     #[arg(long, value_name = "TIME")]
     pub pacing_within: Option<String>,
+    /// Measure in rounds until the 95 % interval of each change, of the first cell against all others
+    /// (two systems, two settings), is no wider than plus or minus this, for example 3%; 100 rounds
+    /// or 30min at most (docs/compare.md).
+    #[arg(long, value_name = "PERCENT", conflicts_with = "repeats")]
+    pub precision: Option<String>,
     /// More folders with system files.
     #[arg(
         long,
@@ -203,6 +208,7 @@ impl Selection {
             && self.profile.is_empty()
             && self.set.is_empty()
             && self.pacing_within.is_none()
+            && self.precision.is_none()
             && self.daily == Daily::default()
     }
 }

@@ -48,7 +48,7 @@ struct FigureJson<'a> {
 /// Compares, and tells a gate.
 pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     let margin = margin(&args.margin)?;
-    let figures = figures(&args.figure)?;
+    let figures = figures("--figure", &args.figure)?;
     let systems = two("--systems", &args.systems)?;
     let settings = two("--settings", &args.settings)?;
     let a = store::load(&args.a).map_err(Ending::bad_input)?;
@@ -87,13 +87,14 @@ fn margin(text: &str) -> Result<f64, Ending> {
     }
 }
 
-fn figures(names: &[String]) -> Result<Vec<Figure>, Ending> {
+/// Figures by their names, which `asked` asks for.
+pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Ending> {
     let figure = |name: &String| {
         Figure::named(&pubgauge_study::figure_name(name)).ok_or_else(|| {
             let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
             let list = wrap(&known.join(", "), 4);
             Ending::bad_input(format!(
-                "--figure {name}: no such figure\n  hint: known are\n{}",
+                "{asked} {name}: no such figure\n  hint: known are\n{}",
                 list.trim_end()
             ))
         })

@@ -27,7 +27,13 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     let status = |trial: &Trial| trial.verdict.status;
     let trusted = results.trials.iter().any(|t| status(t) == Status::Valid);
     // What a search tried beyond the limit is no fault.
-    let planned = results.trials.iter().filter(|trial| trial.search.is_none());
+    // Nor is a trial that was measured again in its round.
+    let later = |trial: &Trial| {
+        let same = |t: &Trial| t.cell == trial.cell && t.repeat == trial.repeat;
+        results.trials.iter().any(|t| t.id > trial.id && same(t))
+    };
+    let planned = results.trials.iter();
+    let planned = planned.filter(|trial| trial.search.is_none() && !later(trial));
     let searches = results.searches.iter().map(|search| Check {
         group: "searches".into(),
         name: format!("{}, {}, {}", search.system, search.workload, search.axis),

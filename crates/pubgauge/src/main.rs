@@ -23,6 +23,7 @@ mod gate;
 mod install;
 mod invocation;
 mod matrix;
+mod pairs;
 mod plan;
 mod prepare;
 mod progress;

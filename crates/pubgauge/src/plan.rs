@@ -159,12 +159,13 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     if let Some(question) = &plan.question {
         out.push_str(&wrap(question, 2));
     }
-    let (what, about_or_most) = match plan.search {
-        Some(_) => ("search", "at most"),
-        None => ("trial", "about"),
+    let (lead, what, about_or_most) = match (&plan.search, plan.rounds()) {
+        (Some(_), _) => ("", "search", "at most"),
+        (None, Some(_)) => ("rounds of ", "trial", "at most"),
+        (None, None) => ("", "trial", "about"),
     };
     out.push_str(&format!(
-        "{}, {about_or_most} {} in all; order and draws from seed {}\n\nworkloads\n",
+        "{lead}{}, {about_or_most} {} in all; order and draws from seed {}\n\nworkloads\n",
         so_many(plan.trials.len() as u64, what),
         about(Duration::from_nanos(plan.duration_estimate())),
         plan.seed

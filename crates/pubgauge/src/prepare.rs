@@ -17,7 +17,7 @@ use crate::args::{Daily, Selection};
 use crate::exit::Ending;
 use crate::invocation::{Found, Invocation};
 use crate::progress::so_many;
-use crate::{capacity, drivers};
+use crate::{capacity, drivers, pairs};
 use pubgauge_runner::convert::one_line;
 
 /// A plan, and the systems it runs on.
@@ -124,6 +124,11 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
             .apply_flag("--pacing-within", "client.pacing-within", span)
             .map_err(Ending::bad_input)?;
     }
+    if let Some(precision) = &selection.precision {
+        study
+            .apply_flag("--precision", "compare.precision", precision)
+            .map_err(Ending::bad_input)?;
+    }
     if let Some(axis) = selection.find {
         study.search_for(axis).map_err(Ending::bad_input)?;
     }
@@ -203,6 +208,7 @@ fn planned(
     }));
     plan.notes.extend(limits(&plan));
     plan.notes.extend(searched(&plan));
+    plan.notes.extend(pairs::compared(&plan)?);
     Ok(Prepared {
         given,
         plan,

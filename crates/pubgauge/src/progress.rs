@@ -77,10 +77,10 @@ impl Progress {
             workload: trial.workload.name.clone(),
             planned: Duration::from_nanos(trial.duration_estimate()),
         }));
-        // A search ends when it knows enough.
-        let known = match plan.search {
-            Some(_) => 0,
-            None => plan.trials.len() as u64,
+        // A search ends when it knows enough, and so do rounds.
+        let known = match plan.search.is_some() || plan.rounds().is_some() {
+            true => 0,
+            false => plan.trials.len() as u64,
         };
         let mut view = View::new(known, Instant::now());
         view.expect(forecast.next(), forecast.rest());
@@ -95,7 +95,10 @@ impl Progress {
             bar: (!quiet && terminal).then(|| bar(view.clone())),
             lines: !quiet && !terminal,
             view,
-            repeats: plan.repeats,
+            repeats: match plan.rounds() {
+                Some(rounds) => rounds.pairs,
+                None => plan.repeats,
+            },
             shown,
             last: None,
             line_at: Instant::now(),
@@ -106,6 +109,10 @@ impl Progress {
         match left.len() {
             _ if plan.search.is_some() => {
                 progress.say(&so_many(plan.trials.len() as u64, "search"))
+            }
+            _ if plan.rounds().is_some() => {
+                let each = so_many(plan.trials.len() as u64, "trial");
+                progress.say(&format!("rounds of {each}"));
             }
             0 => progress.say("every trial has been measured already"),
             _ => progress.say(&format!("{count}, about {}", about(all))),

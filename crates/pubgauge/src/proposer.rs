@@ -1,4 +1,5 @@
-//! What a run measures next: the trials of its plan one by one, or the next step of its searches. Pure but
+//! What a run measures next: the trials of its plan one by one, the next step of its searches, or the next of
+//! the rounds in which cells are compared. Pure but
 //! for what this host can open: a run that was cut off goes on from what is stored.
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use pubgauge_workload::SECOND;
 
 use crate::args::ClientArgs;
 use crate::exit::Ending;
+use crate::pairs::Pairs;
 use crate::prepare::Prepared;
 use crate::{capacity, criteria};
 
@@ -39,13 +41,15 @@ pub struct Proposer<'a> {
     /// For each trial of the plan whose value is searched for: the largest load that fits this host.
     fits: BTreeMap<u32, (f64, Option<String>)>,
     processes: Option<u32>,
+    /// What is compared with what.
+    pub pairs: Option<Pairs>,
 }
 
 impl<'a> Proposer<'a> {
     /// Over a plan, for trials of which so many processes are enough.
     ///
     /// # Errors
-    /// If not even the smallest load of a search fits this host.
+    /// If not even the smallest load of a search fits this host, or nothing can be compared that should be.
     pub fn new(
         prepared: &'a Prepared,
         client: &ClientArgs,
@@ -57,6 +61,7 @@ impl<'a> Proposer<'a> {
             client: client.clone(),
             fits: BTreeMap::new(),
             processes,
+            pairs: Pairs::of(&prepared.plan)?,
         };
         if let Some(search) = &prepared.plan.search {
             for trial in &prepared.plan.trials {
@@ -73,6 +78,18 @@ impl<'a> Proposer<'a> {
     /// If a load is not possible.
     pub fn next(&self, folder: &RunFolder) -> Result<Option<Proposal>, Ending> {
         let plan = &self.prepared.plan;
+        if let (Some(_), Some(pairs)) = (plan.rounds(), &self.pairs) {
+            let done = &folder.results().trials;
+            return Ok(pairs.next(done).map(|(at, round)| {
+                let mut trial = plan.trials[at].clone();
+                (trial.repeat, trial.order) = (round, done.len() as u32);
+                Proposal {
+                    trial,
+                    search: None,
+                    processes: self.processes,
+                }
+            }));
+        }
         let Some(search) = &plan.search else {
             let left = |trial: &&PlannedTrial| !folder.has(trial.order, &trial.cell);
             return Ok(plan.trials.iter().find(left).map(|trial| Proposal {

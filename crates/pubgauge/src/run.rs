@@ -242,6 +242,20 @@ fn trials(
         folder
             .append_trial(done, &files)
             .map_err(Ending::not_valid)?;
+        if let (Some(_), Some(pairs)) = (prepared.plan.rounds(), &proposer.pairs) {
+            let trials = &folder.results().trials;
+            let (round, next) = (proposal.trial.repeat, pairs.next(trials));
+            let (comparisons, planned) = (pairs.so_far(trials), trials.len() as u32);
+            if next.is_none_or(|(_, next)| next > round) {
+                progress.say(&format!("  {}", crate::pairs::words(&comparisons, round)));
+            }
+            folder
+                .compared(comparisons, planned + 1)
+                .map_err(Ending::not_valid)?;
+            if chosen.file.kind == Kind::External {
+                settle(folder.results().trials.last(), progress, stop);
+            }
+        }
         if let Some(step) = proposal.search {
             let searches = proposer.searches(&folder.results().trials);
             if let Some(search) = searches.get(step.search as usize) {
@@ -254,6 +268,18 @@ fn trials(
                 settle(folder.results().trials.last(), progress, stop);
             }
         }
+    }
+    if let Some(pairs) = &proposer.pairs {
+        let (trials, study) = (&folder.results().trials, &folder.results().study);
+        let planned = match prepared.plan.rounds() {
+            // One more than there are, until it is known that there is none.
+            Some(_) => trials.len() as u32 + u32::from(pairs.next(trials).is_some()),
+            None => study.planned_trials,
+        };
+        let comparisons = pairs.so_far(trials);
+        folder
+            .compared(comparisons, planned)
+            .map_err(Ending::not_valid)?;
     }
     if prepared.plan.search.is_some() && !stop.load(Relaxed) {
         let trials = &folder.results().trials;

@@ -13,43 +13,19 @@
 
 mod figure;
 mod pairing;
+mod rounds;
 mod text;
 
-use std::fmt;
-
+pub use pubgauge_results::comparison::Outcome as Verdict;
 use pubgauge_results::{Status, Trial};
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::stats::{CONFIDENCE, Estimate};
+use crate::stats::{CONFIDENCE, Estimate, difference};
 pub use figure::{Better, FIGURES, Figure, Unit, figures_of};
 pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
+pub use rounds::{CellOf, Question, conclude, next, spoilt};
+pub(crate) use text::parts;
 pub use text::text;
-
-/// What a comparison says of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// B is better than A.
-    Better,
-    /// B is as A, up to the margin.
-    Same,
-    /// Nobody can tell.
-    CannotTell,
-    /// B is worse than A.
-    Worse,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Verdict::Better => "better",
-            Verdict::Same => "same",
-            Verdict::CannotTell => "cannot tell",
-            Verdict::Worse => "worse",
-        })
-    }
-}
 
 /// How much a figure changed from A to B, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -133,6 +109,16 @@ impl Values {
 /// Compares pairs of cells by `figures` (those of [`figures_of`] if there are none), with `margin` as
 /// a share: 0.05 is 5 %.
 pub fn compare(pairs: &[Pair<'_>], figures: &[Figure], margin: f64) -> Comparison {
+    compare_at(pairs, figures, margin, CONFIDENCE)
+}
+
+/// As [`compare`], with the probability with which all intervals hold together.
+pub fn compare_at(
+    pairs: &[Pair<'_>],
+    figures: &[Figure],
+    margin: f64,
+    confidence: f64,
+) -> Comparison {
     let prepared: Vec<(&Pair<'_>, Vec<(Figure, Values)>)> = pairs
         .iter()
         .map(|pair| {
@@ -146,7 +132,7 @@ pub fn compare(pairs: &[Pair<'_>], figures: &[Figure], margin: f64) -> Compariso
         .collect();
     let all = prepared.iter().flat_map(|(_, values)| values);
     let intervals = all.filter(|(_, values)| values.comparable()).count();
-    let confidence = 1.0 - (1.0 - CONFIDENCE) / intervals.max(1) as f64;
+    let confidence = 1.0 - (1.0 - confidence) / intervals.max(1) as f64;
     let sections = prepared.into_iter().map(|(pair, values)| Section {
         title: pair.title.clone(),
         rows: (values.into_iter())
@@ -298,7 +284,7 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
         let logs = values.iter().map(|v| if relative { v.ln() } else { *v });
         logs.collect()
     };
-    let change = interval(&scale(a), &scale(b), values.paired, confidence);
+    let change = difference(&scale(a), &scale(b), values.paired, confidence);
     let plain = |value: f64| if relative { value.exp() - 1.0 } else { value };
     row.change = Some(Change {
         relative,
@@ -326,60 +312,6 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
         row.repeats_to_tell = (needed <= 1000.0).then(|| (needed as u32).max(n as u32 + 1));
     }
     row
-}
-
-/// A difference of means with its interval.
-struct Difference {
-    effect: f64,
-    half_width: f64,
-}
-
-impl Difference {
-    fn low(&self) -> f64 {
-        self.effect - self.half_width
-    }
-
-    fn high(&self) -> f64 {
-        self.effect + self.half_width
-    }
-}
-
-/// `b` minus `a`: by pairs, or by Welch. At least two values on each side; as many on both for pairs.
-fn interval(a: &[f64], b: &[f64], paired: bool, confidence: f64) -> Difference {
-    let (effect, error, freedom) = if paired {
-        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
-        let (mean, variance) = moments(&differences);
-        let n = differences.len() as f64;
-        (mean, (variance / n).sqrt(), n - 1.0)
-    } else {
-        let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a), moments(b));
-        let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
-        // Welch-Satterthwaite.
-        let freedom = (part_a + part_b).powi(2)
-            / (part_a.powi(2) / (a.len() - 1) as f64 + part_b.powi(2) / (b.len() - 1) as f64);
-        (mean_b - mean_a, (part_a + part_b).sqrt(), freedom)
-    };
-    // Repeats that agree to the last bit leave no doubt about the mean.
-    let half_width = match error == 0.0 {
-        true => 0.0,
-        false => error * t_quantile(confidence, freedom),
-    };
-    Difference { effect, half_width }
-}
-
-/// Mean and sample variance of at least two values.
-fn moments(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, squares / (n - 1.0))
-}
-
-/// Two-sided quantile of Student's t.
-fn t_quantile(confidence: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom)
-        .map(|t| t.inverse_cdf(1.0 - (1.0 - confidence) / 2.0))
-        .unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]

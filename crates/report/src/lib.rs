@@ -15,10 +15,11 @@
 
 pub mod answers;
 mod brokers;
-pub mod claims;
 mod bursts;
+pub mod claims;
 mod columns;
 pub mod compare;
+mod comparisons;
 mod crowd;
 pub mod figures;
 pub mod naming;

@@ -13,6 +13,7 @@ use crate::summary::{Summary, Workload};
 use crate::words;
 
 mod answer;
+mod comparisons;
 mod facts;
 mod matrix;
 mod searches;
@@ -77,6 +78,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     out.push_str("<main>\n");
     answer::section(&mut out, &page);
     contents(&mut out, &page);
+    comparisons::section(&mut out, results);
     facts::doubts(&mut out, &page);
     facts::criteria(&mut out, results);
     facts::claims(&mut out, results);
@@ -152,6 +154,7 @@ fn contents(out: &mut String, page: &Page<'_>) {
     let mut add = |shown: bool, id: &str, words: &str| {
         entries.extend(shown.then(|| (id.to_owned(), words.to_owned())));
     };
+    add(!results.comparisons.is_empty(), "compared", "Compared");
     add(true, "validity", "What is not valid");
     add(!results.study.criteria.is_empty(), "criteria", "Criteria");
     add(!results.claims.is_empty(), "claims", "Claims");

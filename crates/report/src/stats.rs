@@ -71,28 +71,58 @@ pub fn ratio(a: &[f64], b: &[f64], comparisons: usize) -> Option<Ratio> {
         return None;
     }
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-    let (mean_a, variance_a) = moments(&logs(a));
-    let (mean_b, variance_b) = moments(&logs(b));
-    let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
-    let difference = mean_a - mean_b;
-    let error = (part_a + part_b).sqrt();
-    // Repeats that agree to the last bit leave no doubt about the mean.
-    let half_width = if error == 0.0 {
-        0.0
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / comparisons.max(1) as f64;
+    let change = difference(&logs(b), &logs(a), false, confidence);
+    Some(Ratio {
+        ratio: change.effect.exp(),
+        low: change.low().exp(),
+        high: change.high().exp(),
+    })
+}
+
+/// A difference of means with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The difference.
+    pub effect: f64,
+    /// Half the width of its interval.
+    pub half_width: f64,
+}
+
+impl Difference {
+    /// Lower end of the interval.
+    pub fn low(&self) -> f64 {
+        self.effect - self.half_width
+    }
+
+    /// Upper end.
+    pub fn high(&self) -> f64 {
+        self.effect + self.half_width
+    }
+}
+
+/// `b` minus `a`: by the t of the pairs, or by Welch's. At least two values on each side; as many on both
+/// for pairs.
+pub fn difference(a: &[f64], b: &[f64], paired: bool, confidence: f64) -> Difference {
+    let (effect, error, freedom) = if paired {
+        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
+        let (mean, variance) = moments(&differences);
+        let n = differences.len() as f64;
+        (mean, (variance / n).sqrt(), n - 1.0)
     } else {
+        let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a), moments(b));
+        let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
         // Welch-Satterthwaite.
         let freedom = (part_a + part_b).powi(2)
             / (part_a.powi(2) / (a.len() - 1) as f64 + part_b.powi(2) / (b.len() - 1) as f64);
-        t_quantile(
-            1.0 - (1.0 - CONFIDENCE) / comparisons.max(1) as f64,
-            freedom,
-        ) * error
+        (mean_b - mean_a, (part_a + part_b).sqrt(), freedom)
     };
-    Some(Ratio {
-        ratio: difference.exp(),
-        low: (difference - half_width).exp(),
-        high: (difference + half_width).exp(),
-    })
+    // Repeats that agree to the last bit leave no doubt about the mean.
+    let half_width = match error == 0.0 {
+        true => 0.0,
+        false => error * t_quantile(confidence, freedom),
+    };
+    Difference { effect, half_width }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
 use crate::{brokers, bursts, crowd};
 
+mod comparisons;
 mod searches;
 
 /// Narrowest table that can be made.
@@ -47,6 +48,7 @@ pub fn table(results: &Results, width: usize) -> String {
     let summary = Summary::of(results);
     let mut out = String::new();
     searches::section(&mut out, results, &summary, width);
+    comparisons::section(&mut out, results, width);
     if summary.workloads.is_empty() && results.searches.is_empty() {
         out.push_str("No trial has been measured.\n");
     }

@@ -56,6 +56,7 @@ fn results(trials: Vec<Trial>, specs: Vec<CriterionSpec>) -> Results {
         trials,
         searches: Vec::new(),
         claims: Vec::new(),
+        comparisons: Vec::new(),
     }
 }
 

@@ -120,6 +120,7 @@ fn results() -> Results {
         trials,
         searches: Vec::new(),
         claims: Vec::new(),
+        comparisons: Vec::new(),
     }
 }
 

@@ -7,11 +7,13 @@
 //! - [`claim`]: what became of the claims of a study.
 //! - [`criterion`]: whether a run met what its study asked for.
 //! - [`schema`]: the JSON Schema of `results.json`.
+//! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
 //! - [`shell`]: paths in commands that are there to be copied.
 
-pub mod claim;
 pub mod bursts;
+pub mod claim;
+pub mod comparison;
 pub mod criterion;
 pub mod histogram;
 pub mod model;

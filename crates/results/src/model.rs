@@ -6,8 +6,9 @@ use pubgauge_driver::{Answer, Capability, Mapping, Settings, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::ClaimOutcome;
 use crate::bursts::BurstFigures;
+use crate::claim::ClaimOutcome;
+use crate::comparison::Comparison;
 use crate::criterion::CriterionSpec;
 use crate::search::{Search, SearchStep};
 
@@ -34,6 +35,9 @@ pub struct Results {
     /// What somebody says of the systems, and whether it holds here, once the run is over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimOutcome>,
+    /// Which cells were judged against each other, and what is said of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<Comparison>,
 }
 
 /// The machine a run took place on.

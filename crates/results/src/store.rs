@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::claim::ClaimOutcome;
+use crate::comparison::Comparison;
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
 use crate::search::Search;
@@ -199,6 +200,7 @@ impl RunFolder {
             trials: Vec::new(),
             searches: Vec::new(),
             claims: Vec::new(),
+            comparisons: Vec::new(),
         };
         let mut folder = RunFolder {
             root: dir.to_owned(),
@@ -331,6 +333,21 @@ impl RunFolder {
     /// Whatever the file system says.
     pub fn tell(&mut self, searches: Vec<Search>, planned_trials: u32) -> Result<(), StoreError> {
         self.results.searches = searches;
+        self.results.study.planned_trials = planned_trials;
+        self.write_results()
+    }
+
+    /// Stores what comparisons say so far, and how many trials the run has by now: where pairs are measured
+    /// until they are precise enough, nobody knows beforehand.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn compared(
+        &mut self,
+        comparisons: Vec<Comparison>,
+        planned_trials: u32,
+    ) -> Result<(), StoreError> {
+        self.results.comparisons = comparisons;
         self.results.study.planned_trials = planned_trials;
         self.write_results()
     }
@@ -471,6 +488,10 @@ pub fn to_json(results: &Results) -> String {
     if !results.claims.is_empty() {
         text.push_str(",\n\"claims\": [");
         list(&mut text, results.claims.iter().map(part).collect());
+    }
+    if !results.comparisons.is_empty() {
+        text.push_str(",\n\"comparisons\": [");
+        list(&mut text, results.comparisons.iter().map(part).collect());
     }
     text.push_str("\n}\n");
     text

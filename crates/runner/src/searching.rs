@@ -47,13 +47,18 @@ fn seen(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) ->
         },
         achieved: achieved(axis, trial, step.load),
         finding: told(axis, trial, criteria).0,
-        seconds: AROUND_S
-            + trial.connections.connect_s
-            + trial.connections.ready_s
-            + trial.duration_s
-            + trial.drain.seconds,
+        seconds: seconds(trial),
     };
     own.iter().map(one).collect()
+}
+
+/// About how long a trial took, s; told from what is stored of it.
+pub fn seconds(trial: &Trial) -> f64 {
+    AROUND_S
+        + trial.connections.connect_s
+        + trial.connections.ready_s
+        + trial.duration_s
+        + trial.drain.seconds
 }
 
 /// The step of a search as a trial stores it; `None` at its end.

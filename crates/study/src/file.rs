@@ -2,6 +2,7 @@
 //! these types.
 
 mod claim;
+mod compare;
 mod search;
 mod topology;
 mod written;
@@ -17,6 +18,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::claim::{Cells, ClaimFile, PointsFile, RuleFile, RuleList, SlopeFile, Values};
+pub use self::compare::CompareFile;
 use self::search::OrFind;
 pub use self::search::SearchFile;
 pub use self::topology::TopologyFile;
@@ -61,12 +63,19 @@ pub struct StudyFile {
     /// How a limit is searched for, where a value of a flow is "find".
     #[serde(default, skip_serializing_if = "SearchFile::is_empty")]
     pub search: SearchFile,
+    /// How cells are compared with each other.
+    #[serde(default, skip_serializing_if = "CompareFile::is_empty")]
+    pub compare: CompareFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
     /// What the application asks of the system; several variants are all run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<NamedSettings>,
+    /// Changes to the settings, tried one at a time against the base, which is the settings as they are.
+    /// Each has a name, and the settings that it changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ablation: Vec<NamedSettings>,
     /// Recorded traces, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trace: BTreeMap<String, TraceFile>,

@@ -6,6 +6,7 @@
 //! is written.
 
 mod claim;
+mod compare;
 mod criterion;
 mod daily;
 mod decode;
@@ -21,6 +22,7 @@ mod tree;
 mod units;
 
 pub use claim::CLAIM_FIGURES;
+pub use compare::ComparePlan;
 pub use criterion::{
     Comparison, Count, Criterion, Distribution, Figure, Filter, Limit, RateOf, Statistic, Unit,
     VERDICTS, figure_name,
@@ -32,7 +34,7 @@ pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
 pub use search::{Axis, SearchPlan};
 pub use study::{MAX_FILE_BYTES, Study};
-pub use units::{Rate, Size, Span, UnitError};
+pub use units::{Percent, Rate, Size, Span, UnitError};
 
 /// The JSON Schema of study files.
 pub fn schema() -> serde_json::Value {

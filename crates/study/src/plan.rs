@@ -12,8 +12,9 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::claim::{Fault, claim};
+use crate::compare::ComparePlan;
 use crate::criterion::Criterion;
-use crate::file::{DEFAULT, LimitsFile, NamedSettings, Order, StudyFile, Systems};
+use crate::file::{LimitsFile, NamedSettings, Order, StudyFile, Systems};
 use crate::placing;
 use crate::problem::{Problem, StudyError};
 use crate::profile;
@@ -78,6 +79,8 @@ pub struct Plan {
     pub resolved: String,
     /// What is searched for with each of the trials.
     pub search: Option<SearchPlan>,
+    /// How cells are compared with each other, if they are.
+    pub compare: Option<ComparePlan>,
     /// The traces that its workloads replay, held so that workers need not read them again.
     pub traces: Vec<Arc<Trace>>,
 }
@@ -87,6 +90,8 @@ pub struct Plan {
 pub struct PlannedTrial {
     /// Position in the plan, from 0.
     pub order: u32,
+    /// Place of its cell in the study's list, from 0.
+    pub listed: u32,
     /// Identifies the cell: equal for all repeats of it, different for all else.
     pub cell: String,
     /// Name of the system, or the address of an external one.
@@ -169,16 +174,27 @@ impl PlannedTrial {
 }
 
 impl Plan {
-    /// About how long all trials take, in nanoseconds; all searches at most, but for the trial that is
-    /// running when the time of one is over.
+    /// About how long all trials take, in nanoseconds; all searches and rounds at most, but for the
+    /// trial that is running when the time of a search is over.
     pub fn duration_estimate(&self) -> u64 {
         if let Some(search) = &self.search {
             return search.budget.saturating_mul(self.trials.len() as u64);
         }
-        self.trials
-            .iter()
-            .map(PlannedTrial::duration_estimate)
-            .fold(0, u64::saturating_add)
+        let all = self.trials.iter().map(PlannedTrial::duration_estimate);
+        let all = all.fold(0, u64::saturating_add);
+        match self.rounds() {
+            // A round that has begun is not cut off.
+            Some(rounds) => {
+                (rounds.budget.saturating_add(all)).min(all.saturating_mul(u64::from(rounds.pairs)))
+            }
+            None => all,
+        }
+    }
+
+    /// How rounds go on until comparisons are precise; `None` where each trial of the plan is run once.
+    pub fn rounds(&self) -> Option<&ComparePlan> {
+        let compare = self.compare.as_ref();
+        compare.filter(|compare| compare.precision.is_some())
     }
 
     /// Moves the trials that a system cannot honour to [`Plan::unsupported`]. `resolve` asks the
@@ -240,11 +256,17 @@ impl Study {
         let criteria = self.criteria(&base, &mut problems);
         let claims = self.claims(&base, &mut problems);
         self.check_names(&base, &systems, &mut problems);
+        let compare = self.compare(&base, options.repeats, &mut problems);
         let cells = self.cells(&mut problems);
         if !problems.is_empty() {
             return Err(StudyError { problems });
         }
-        let repeats = options.repeats.or(base.repeats).unwrap_or(1);
+        let rounds = compare.as_ref().is_some_and(|c| c.precision.is_some());
+        // A template for each cell: the run decides how often it is measured.
+        let repeats = match rounds {
+            true => 1,
+            false => options.repeats.or(base.repeats).unwrap_or(1),
+        };
         let seed = u64::from(base.seed.unwrap_or(1));
         let mut trials: Vec<PlannedTrial> = Vec::new();
         let mut held = Vec::new();
@@ -309,7 +331,16 @@ impl Study {
                 None,
             )));
         }
-        in_order(&mut trials, base.order.unwrap_or(Order::Random), seed);
+        let order = match rounds {
+            true => Order::Listed,
+            false => base.order.unwrap_or(Order::Random),
+        };
+        if let (true, Some(repeats)) = (rounds, base.repeats) {
+            all_notes.insert(format!(
+                "repeats = {repeats} counts for nothing: with a precision the run decides how often each cell is measured"
+            ));
+        }
+        in_order(&mut trials, order, seed);
         held.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let resolved = toml::to_string(&base).map_err(|error| {
             let message = format!("cannot be stored as TOML: {error}");
@@ -327,6 +358,7 @@ impl Study {
             notes: all_notes.into_iter().collect(),
             resolved,
             search: None,
+            compare,
             traces: held,
         })
     }
@@ -463,14 +495,8 @@ impl Study {
             wrong(&[], "the study has no workload".into(), Some(hint));
         }
         let workloads: Vec<&str> = base.workload.iter().map(|w| w.name.as_str()).collect();
-        let settings: Vec<&str> = match base.settings.is_empty() {
-            true => vec![DEFAULT],
-            false => base
-                .settings
-                .iter()
-                .map(NamedSettings::shown_name)
-                .collect(),
-        };
+        let variants = base.variants();
+        let settings: Vec<&str> = variants.iter().map(NamedSettings::shown_name).collect();
         for (list, names) in [("workload", &workloads), ("settings", &settings)] {
             for (nth, name) in names.iter().enumerate() {
                 let number = nth.to_string();
@@ -544,6 +570,8 @@ impl Study {
                 "name",
                 "systems",
                 "search",
+                "compare",
+                "ablation",
                 "repeats",
                 "order",
                 "seed",
@@ -587,11 +615,7 @@ impl Study {
         repeats: u32,
         trials: &mut Vec<PlannedTrial>,
     ) {
-        let plain = [NamedSettings::default()];
-        let variants = match file.settings.is_empty() {
-            true => &plain[..],
-            false => &file.settings,
-        };
+        let variants = &file.variants();
         let (pacing_within, processes) = (file.client.pacing_within, file.client.processes);
         let (file_limits, client_limits) = (&file.testbed.limits, &file.client.limits);
         for repeat in 1..=repeats {
@@ -618,6 +642,7 @@ impl Study {
                         }
                         trials.push(PlannedTrial {
                             order: 0,
+                            listed: 0,
                             cell: id,
                             system: system.clone(),
                             settings_name: settings_name.to_owned(),
@@ -647,6 +672,11 @@ impl Study {
 /// complete repeats.
 fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
     trials.sort_by_key(|trial| trial.repeat);
+    for repeat in trials.chunk_by_mut(|a, b| a.repeat == b.repeat) {
+        for (listed, trial) in (0..).zip(repeat) {
+            trial.listed = listed;
+        }
+    }
     if order == Order::Random {
         let mut draws = StdRng::seed_from_u64(seed);
         for repeat in trials.chunk_by_mut(|a, b| a.repeat == b.repeat) {

@@ -192,6 +192,14 @@ impl Study {
         let Some(place) = self.sought()? else {
             return Ok(None);
         };
+        if let Some(entry) = self.tree.get("compare").or(self.tree.get("ablation")) {
+            let hint = "compare limits by their intervals, or take \"find\" out of the workload";
+            return Err(StudyError::one(self.sources.problem(
+                Some(entry.span.clone()),
+                "a study that searches for a limit compares nothing else",
+                Some(hint.to_owned()),
+            )));
+        }
         let axis = place.axis;
         let study = self.with(&place, start(axis));
         let file = study.file()?;

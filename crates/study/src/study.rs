@@ -29,7 +29,7 @@ pub struct Study {
 }
 
 /// Keys at the top of a study.
-const TOP: [&str; 16] = [
+const TOP: [&str; 18] = [
     "name",
     "question",
     "systems",
@@ -41,8 +41,10 @@ const TOP: [&str; 16] = [
     "client",
     "testbed",
     "search",
+    "compare",
     "grid",
     "settings",
+    "ablation",
     "trace",
     "workload",
     "criterion",

@@ -314,27 +314,35 @@ impl Node {
         variant
     }
 
-    /// Parts each `[[settings]]` into `name`, `profile` and `ask`, because the neutral settings are a
+    /// Parts each `[[settings]]` and `[[ablation]]` into `name`, `profile` and `ask`, because the neutral settings are a
     /// type of their own that knows neither; a single `[settings]` counts as a list of one.
     pub(crate) fn split_settings(&mut self) {
         let Value::Table(entries) = &mut self.value else {
             return;
         };
-        let Some(settings) = entries.iter_mut().find(|entry| entry.key == "settings") else {
-            return;
-        };
-        if let Value::Table(_) = settings.node.value {
-            let span = settings.node.span.clone();
+        for key in ["settings", "ablation"] {
+            if let Some(settings) = entries.iter_mut().find(|entry| entry.key == key) {
+                settings.split();
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// Of a list of settings.
+    fn split(&mut self) {
+        if let Value::Table(_) = self.node.value {
+            let span = self.node.span.clone();
             let one = std::mem::replace(
-                &mut settings.node,
+                &mut self.node,
                 Node {
                     span,
                     value: Value::Boolean(false),
                 },
             );
-            settings.node.value = Value::List(vec![one]);
+            self.node.value = Value::List(vec![one]);
         }
-        let Value::List(variants) = &mut settings.node.value else {
+        let Value::List(variants) = &mut self.node.value else {
             return;
         };
         for variant in variants {

@@ -24,6 +24,10 @@ pub struct Size(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub u64);
 
+/// A share, written as a percentage: `3%` is 0.03.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Percent(pub f64);
+
 /// How fast messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
@@ -219,6 +223,26 @@ impl fmt::Display for Span {
     }
 }
 
+impl FromStr for Percent {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Percent, UnitError> {
+        match number(text.trim()) {
+            Some((value, "%")) if value < 1000.0 => Ok(Percent(value / 100.0)),
+            _ => Err(UnitError(format!(
+                "\"{text}\" is no percentage; expected a number below 1000 with its sign, such as \"3%\""
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // As it was written: shares are hundredths only up to the last bit.
+        write!(f, "{}%", (self.0 * 100.0 * 1e9).round() / 1e9)
+    }
+}
+
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |f: &mut fmt::Formatter<'_>, per_s: f64| {
@@ -321,6 +345,13 @@ as_string!(
     r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*(ns|us|µs|ms|s|min|h)\s*$"
 );
 as_string!(
+    Percent,
+    "Percent",
+    "a percentage in quotes, such as \"3%\"",
+    "A percentage, with its sign.",
+    r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*%\s*$"
+);
+as_string!(
     Rate,
     "Rate",
     "a rate in quotes, such as \"10k/s\", \"1/s-each\" or \"max\"",
@@ -332,6 +363,19 @@ as_string!(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn percentages() {
+        let percent = |text: &str| text.parse::<Percent>().map(|p| p.0);
+        assert_eq!(percent("3%"), Ok(0.03));
+        assert_eq!(percent(" 2.5 % "), Ok(0.025));
+        for wrong in ["3", "0.03", "%", "-1%", "3%%", "1000%", ""] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+        for text in ["3%", "0.1%", "2.5%", "50%", "7%"] {
+            assert_eq!(text.parse::<Percent>().unwrap().to_string(), text);
+        }
+    }
 
     #[test]
     fn sizes() {

@@ -105,7 +105,7 @@ fn every_study_can_be_planned() {
         std::env::var_os("PUBGAUGE_DATA").is_some(),
         "PUBGAUGE_DATA must name the folder with the recorded data"
     );
-    let known: Vec<String> = ["mosquitto", "zeromq"].map(str::to_string).into();
+    let known: Vec<String> = ["mosquitto", "zeromq", "nats"].map(str::to_string).into();
     let options = PlanOptions {
         known: Known {
             all: known.clone(),

@@ -194,12 +194,19 @@ pub fn pair<'a>(
         };
         match other_workload(a[0], b[0]) {
             Some(why) => pairing.not_compared.push(format!("{title}: {why}")),
-            None => pairing.pairs.push(Pair {
-                title,
-                interleaved: same_run && in_turns(a, b),
-                a: a.clone(),
-                b: b.clone(),
-            }),
+            None => {
+                let interleaved = same_run && in_turns(a, b);
+                let of = |trials: &[&'a Trial]| match interleaved {
+                    true => standing(trials.iter().copied()),
+                    false => trials.to_vec(),
+                };
+                pairing.pairs.push(Pair {
+                    title,
+                    interleaved,
+                    a: of(a),
+                    b: of(b),
+                });
+            }
         }
     }
     let only = cells[1]
@@ -259,6 +266,19 @@ fn cells<'a>(trials: &[&'a Trial], key: impl Fn(&Trial) -> Key) -> Vec<(Key, Vec
         }
     }
     cells
+}
+
+/// Of each repeat the trial that stands for it: the last, for a run in rounds measures again what the client
+/// spoilt.
+pub(super) fn standing<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<&'a Trial> {
+    let mut standing: Vec<&Trial> = Vec::new();
+    for trial in trials {
+        match standing.iter_mut().find(|t| t.repeat == trial.repeat) {
+            Some(earlier) => *earlier = trial,
+            None => standing.push(trial),
+        }
+    }
+    standing
 }
 
 /// Whether the trials of both, in the order in which they ran, are in the order of their repeats.

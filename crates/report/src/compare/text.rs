@@ -119,29 +119,27 @@ impl Row {
 }
 
 fn words(row: &Row, change: Change) -> String {
-    if change.effect == 0.0 && change.low == change.high {
-        return "no change".to_owned();
+    debug_assert!(change.relative || row.figure.unit == super::Unit::Share || change.effect == 0.0);
+    match parts(change) {
+        (effect, interval) if interval.is_empty() => effect,
+        (effect, interval) => format!("{effect} ({interval})"),
     }
-    if !change.relative {
-        // Shares: a difference in hundredths of the whole.
-        let points = |share: f64| signed(100.0 * share);
-        debug_assert_eq!(row.figure.unit, super::Unit::Share);
-        return format!(
-            "{} pp ({} to {})",
-            points(change.effect),
-            points(change.low),
-            points(change.high)
-        );
+}
+
+/// A change and its interval: `+13.0 %`, `+9.1 to +17.0`; the latter empty if there is no change at all.
+pub(crate) fn parts(change: Change) -> (String, String) {
+    if change.effect == 0.0 && change.low == change.high {
+        return ("no change".to_owned(), String::new());
     }
     let percent = |share: f64| match share {
-        share if share > 99.0 => format!("x{}", digits(1.0 + share)),
+        share if share > 99.0 && change.relative => format!("x{}", digits(1.0 + share)),
         share => signed(100.0 * share),
     };
-    format!(
-        "{} % ({} to {})",
-        percent(change.effect),
-        percent(change.low),
-        percent(change.high)
+    // Shares: a difference in hundredths of the whole.
+    let unit = if change.relative { "%" } else { "pp" };
+    (
+        format!("{} {unit}", percent(change.effect)),
+        format!("{} to {}", percent(change.low), percent(change.high)),
     )
 }
 

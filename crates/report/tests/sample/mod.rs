@@ -248,6 +248,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
         trials,
         searches: Vec::new(),
         claims: Vec::new(),
+        comparisons: Vec::new(),
     };
     (results, logs)
 }

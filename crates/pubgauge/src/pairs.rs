@@ -1,0 +1,136 @@
+//! The comparisons of a run: what its plan asks for, in the words of the report, and how far they are.
+
+use pubgauge_report::compare::{CellOf, Figure, Question, Unit, conclude, next};
+use pubgauge_results::comparison::{Comparison, Ended};
+use pubgauge_results::model::{Axis, Trial};
+use pubgauge_runner::searching;
+use pubgauge_study::Plan;
+use pubgauge_workload::SECOND;
+
+use crate::compare::figures;
+use crate::exit::Ending;
+use crate::progress::so_many;
+
+/// Comparisons, ready to be asked what is next.
+pub struct Pairs {
+    question: Question,
+    cells: Vec<CellOf>,
+    /// For each cell, its place in the plan's trials.
+    templates: Vec<usize>,
+}
+
+impl Pairs {
+    /// Of a plan; `None` if it compares nothing.
+    ///
+    /// # Errors
+    /// If there is no such figure, or no two cells can be compared.
+    pub fn of(plan: &Plan) -> Result<Option<Pairs>, Ending> {
+        let Some(asked) = &plan.compare else {
+            return Ok(None);
+        };
+        let figures = figures("compare.figures", &asked.figures)?;
+        let share = |figure: &&Figure| figure.unit == Unit::Share;
+        if let (Some(_), Some(figure)) = (asked.precision, figures.iter().find(share)) {
+            return Err(Ending::bad_input(format!(
+                "compare.figures {}: a share is 0 in most trials, and has no relative change that could be precise\n  hint: ask for a rate, a time, a cost or memory, and read shares in the table",
+                figure.name
+            )));
+        }
+        let mut templates: Vec<usize> = (0..plan.trials.len())
+            .filter(|at| plan.trials[*at].repeat == 1)
+            .collect();
+        templates.sort_by_key(|at| plan.trials[*at].listed);
+        let cells = templates.iter().map(|at| &plan.trials[*at]);
+        let cells: Vec<CellOf> = cells
+            .map(|trial| CellOf {
+                cell: trial.cell.clone(),
+                system: trial.system.clone(),
+                settings: trial.settings_name.clone(),
+                workload: trial.workload.name.clone(),
+                axes: (trial.axes.iter())
+                    .map(|(name, value)| Axis {
+                        name: name.clone(),
+                        value: value.clone(),
+                    })
+                    .collect(),
+            })
+            .collect();
+        let pairs = Pairs {
+            question: Question {
+                precision: asked.precision,
+                margin: asked.margin,
+                figures,
+                most: match asked.precision {
+                    Some(_) => asked.pairs,
+                    None => plan.repeats,
+                },
+                seconds: asked.budget as f64 / SECOND as f64,
+                shuffled: asked.shuffled.then_some(plan.seed),
+                ablation: asked.ablation.clone(),
+            },
+            cells,
+            templates,
+        };
+        if pairs.so_far(&[]).is_empty() {
+            return Err(Ending::bad_input(
+                "there is nothing to compare: each workload and point of the grid has one cell\n  hint: name two systems (--on A,B), two variants of the settings, or an [[ablation]]",
+            ));
+        }
+        Ok(Some(pairs))
+    }
+
+    /// Place in the plan of the trial to measure next, and its round; `None` at the end.
+    pub fn next(&self, done: &[Trial]) -> Option<(usize, u32)> {
+        let (cell, round) = next(&self.question, &self.cells, done, spent_s(done))?;
+        Some((self.templates[cell], round))
+    }
+
+    /// What the comparisons say so far.
+    pub fn so_far(&self, done: &[Trial]) -> Vec<Comparison> {
+        conclude(&self.question, &self.cells, done, spent_s(done))
+    }
+}
+
+/// Seconds that trials took.
+fn spent_s(done: &[Trial]) -> f64 {
+    done.iter().map(searching::seconds).sum()
+}
+
+/// How cells are compared, in words.
+///
+/// # Errors
+/// As [`Pairs::of`].
+pub fn compared(plan: &Plan) -> Result<Option<String>, Ending> {
+    let Some(pairs) = Pairs::of(plan)? else {
+        return Ok(None);
+    };
+    let count = so_many(pairs.so_far(&[]).len() as u64, "comparison");
+    let against = match &pairs.question.ablation {
+        Some(base) => format!("each change against {base}, system by system"),
+        None => "the first cell against each other of its workload".to_owned(),
+    };
+    Ok(plan.rounds().zip(pairs.question.precision).map(|(asked, precision)| {
+        format!(
+            "{count} ({against}): rounds go on until each is known to plus or minus {}, {} rounds or {} at most",
+            pubgauge_study::Percent(precision),
+            asked.pairs,
+            pubgauge_study::Span(asked.budget),
+        )
+    }))
+}
+
+/// How many comparisons are precise enough, in one line.
+pub fn words(comparisons: &[Comparison], round: u32) -> String {
+    let done = |ended: Ended| comparisons.iter().filter(|c| c.ended == ended).count();
+    let mut words = format!(
+        "after {}: {} of {} precise enough",
+        so_many(round.into(), "round"),
+        done(Ended::Precision),
+        so_many(comparisons.len() as u64, "comparison")
+    );
+    let given_up = done(Ended::System) + done(Ended::Client);
+    if given_up > 0 {
+        words += &format!(", {given_up} given up");
+    }
+    words
+}

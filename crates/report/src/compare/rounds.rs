@@ -1,0 +1,296 @@
+//! Cells measured in rounds until their comparison is precise enough: which trial is next, and what was
+//! found. Pure: decided from stored trials, so that a run that was cut off goes on from what is on disk.
+//!
+//! A round is one trial of each cell that is still compared. The run ends on the width of the intervals,
+//! never on what they say: to stop once a difference shows finds differences where there are none. Ending on
+//! width has a bias too: the spread of few pairs looks small now and then, and the run ends there. Three rules
+//! hold against it: at least [`FEWEST`] pairs, precise twice in a row, and intervals at [`ENDED_ON_WIDTH`]
+//! instead of 95 %. With them the intervals hold the truth in 95 of 100 comparisons, which
+//! `tests/planted_pairs.rs` counts.
+
+use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Side};
+use pubgauge_results::model::Axis;
+use pubgauge_results::{Status, Trial};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+
+use super::pairing::standing;
+use super::{Figure, Pair, Row, compare_at, figures_of};
+use crate::stats::CONFIDENCE;
+
+/// Confidence of intervals where the run ends on their width, so that they hold at 95 %.
+const ENDED_ON_WIDTH: f64 = 0.97;
+/// Pairs below which no interval is taken for its word.
+const FEWEST: u32 = 6;
+/// Times that a trial which the client spoilt is measured again in its round.
+const AGAIN: usize = 2;
+/// Spoilt trials of a cell from which on its comparisons are given up, if they are also the most.
+const SPOILT: usize = 6;
+
+/// How cells are compared.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Half-width of the interval at which a pair is done, as a share: 0.03; absent: all rounds are run.
+    pub precision: Option<f64>,
+    /// Change up to which two figures are the same, as a share.
+    pub margin: f64,
+    /// The figures that decide; by the arrivals if there are none: flat out the delivered rate, else the
+    /// median latency and the system's processor time for a message.
+    pub figures: Vec<Figure>,
+    /// Rounds at most.
+    pub most: u32,
+    /// Seconds after which no round begins.
+    pub seconds: f64,
+    /// Seed of the order within each round; as listed if absent.
+    pub shuffled: Option<u64>,
+    /// Name of the settings that all others are compared with, system by system; absent where the first cell
+    /// is compared with all others.
+    pub ablation: Option<String>,
+}
+
+/// A cell, as it is planned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellOf {
+    /// The name that its trials carry.
+    pub cell: String,
+    /// The system.
+    pub system: String,
+    /// Name of the settings.
+    pub settings: String,
+    /// The workload.
+    pub workload: String,
+    /// Values of the grid's axes.
+    pub axes: Vec<Axis>,
+}
+
+/// Which cells are compared, as places in the list: the first of each workload and point of the grid against
+/// each other one of it; in an ablation, that with the base's settings against the others of its system.
+fn pairs(question: &Question, cells: &[CellOf]) -> Vec<(usize, usize)> {
+    let alike = |a: &CellOf, b: &CellOf| a.workload == b.workload && a.axes == b.axes;
+    let base = |at: usize| match &question.ablation {
+        Some(name) => {
+            let base = |c: &CellOf| c.settings == *name && c.system == cells[at].system;
+            (0..cells.len()).find(|b| base(&cells[*b]) && alike(&cells[*b], &cells[at]))
+        }
+        None => (0..at).find(|other| alike(&cells[*other], &cells[at])),
+    };
+    let found = (0..cells.len()).filter_map(|at| Some((base(at)?, at)));
+    found.filter(|(base, other)| base != other).collect()
+}
+
+/// Whether a trial shows nothing of the system: the client was the limit, there was no steady state, or it did
+/// not run as planned while the system was well.
+pub fn spoilt(trial: &Trial) -> bool {
+    match trial.verdict.status {
+        Status::Unsteady | Status::ClientBound => true,
+        Status::Broken => trial.circumstances.system_died.is_empty(),
+        Status::Valid | Status::Overloaded | Status::Lossy => false,
+    }
+}
+
+/// What to measure next: a cell of the list, and its round, from 1. `spent_s` are the seconds that the trials
+/// took. `None` at the end.
+pub fn next(
+    question: &Question,
+    cells: &[CellOf],
+    trials: &[Trial],
+    spent_s: f64,
+) -> Option<(usize, u32)> {
+    let round = trials.iter().map(|t| t.repeat).max().unwrap_or(1);
+    let left = |round: u32| left(question, cells, trials, round).map(|cell| (cell, round));
+    if let Some(next) = left(round) {
+        return Some(next);
+    }
+    match round >= question.most || spent_s >= question.seconds {
+        true => None,
+        false => left(round + 1),
+    }
+}
+
+/// The next cell of a round; `None` at its end.
+fn left(question: &Question, cells: &[CellOf], trials: &[Trial], round: u32) -> Option<usize> {
+    let before: Vec<&Trial> = trials.iter().filter(|t| t.repeat < round).collect();
+    let mut wanted = vec![false; cells.len()];
+    for (base, other) in pairs(question, cells) {
+        let pair = pair(cells, &before, base, other);
+        if ended(question, &pair).is_none() {
+            (wanted[base], wanted[other]) = (true, true);
+        }
+    }
+    // Every cell is measured, also one that is compared with nothing.
+    if question.precision.is_none() || round == 1 {
+        wanted.fill(true);
+    }
+    let mut order: Vec<usize> = (0..cells.len()).filter(|at| wanted[*at]).collect();
+    if let Some(seed) = question.shuffled {
+        order.shuffle(&mut StdRng::seed_from_u64(
+            seed.wrapping_add(u64::from(round)),
+        ));
+    }
+    let tried = |at: usize| -> Vec<&Trial> {
+        let own = |t: &&Trial| t.repeat == round && t.cell == cells[at].cell;
+        trials.iter().filter(own).collect()
+    };
+    let fresh = order.iter().find(|at| tried(**at).is_empty());
+    let again = || {
+        let spoilt = |tried: Vec<&Trial>| tried.len() <= AGAIN && tried.into_iter().all(spoilt);
+        order.iter().find(|at| spoilt(tried(**at)))
+    };
+    match question.precision {
+        Some(_) => fresh.or_else(again).copied(),
+        None => fresh.copied(),
+    }
+}
+
+/// The trials of two cells: of each round the last, which is valid if any was.
+fn pair<'a>(cells: &[CellOf], trials: &[&'a Trial], base: usize, other: usize) -> Pair<'a> {
+    let of = |at: usize| {
+        let own = trials.iter().filter(|t| t.cell == cells[at].cell);
+        standing(own.copied())
+    };
+    Pair {
+        title: cells[other].cell.clone(),
+        a: of(base),
+        b: of(other),
+        interleaved: true,
+    }
+}
+
+/// Rounds in which both sides are valid.
+fn both(pair: &Pair<'_>) -> Vec<u32> {
+    let valid = |t: &&&Trial| t.verdict.status == Status::Valid;
+    let b: Vec<u32> = pair.b.iter().filter(valid).map(|t| t.repeat).collect();
+    let a = pair.a.iter().filter(valid).map(|t| t.repeat);
+    a.filter(|repeat| b.contains(repeat)).collect()
+}
+
+/// Why a pair needs no more trials; `None` if it does.
+fn ended(question: &Question, pair: &Pair<'_>) -> Option<Ended> {
+    let precision = question.precision?;
+    let all = || pair.a.iter().chain(&pair.b);
+    if all().any(|t| t.verdict.status != Status::Valid && !spoilt(t)) {
+        return Some(Ended::System);
+    }
+    for side in [&pair.a, &pair.b] {
+        let spoilt = side.iter().filter(|t| spoilt(t)).count();
+        if spoilt >= SPOILT && 2 * spoilt > side.len() {
+            return Some(Ended::Client);
+        }
+    }
+    let rounds = both(pair);
+    let (last, enough) = (rounds.last()?, rounds.len() as u32 >= FEWEST);
+    let mut before = pair.clone();
+    before.a.retain(|t| t.repeat < *last);
+    before.b.retain(|t| t.repeat < *last);
+    let precise = |pair: &Pair<'_>| {
+        let rows = rows(question, pair, &decisive(question, pair));
+        rows.iter().all(|row| is_precise(row, precision))
+    };
+    (enough && precise(pair) && precise(&before)).then_some(Ended::Precision)
+}
+
+/// The figures that decide.
+fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<Figure> {
+    if !question.figures.is_empty() {
+        return question.figures.clone();
+    }
+    let all = || pair.a.iter().chain(&pair.b);
+    let names: &[&str] = match all().any(|t| t.workload.flat_out) {
+        true => &["delivered-rate"],
+        false => &["latency.p50", "round-trip.p50", "system-cpu-per-message"],
+    };
+    // A system within its client has no processor time of its own; one-way traffic no round trips.
+    let shown = |figure: &Figure| all().all(|t| spoilt(t) || figure.of(t).is_some());
+    let figures = names.iter().filter_map(|name| Figure::named(name));
+    let figures: Vec<Figure> = figures.filter(shown).collect();
+    match figures.is_empty() {
+        true => figures_of(pair),
+        false => figures,
+    }
+}
+
+fn rows(question: &Question, pair: &Pair<'_>, figures: &[Figure]) -> Vec<Row> {
+    let confidence = match question.precision {
+        Some(_) => ENDED_ON_WIDTH,
+        None => CONFIDENCE,
+    };
+    let pairs = std::slice::from_ref(pair);
+    let compared = compare_at(pairs, figures, question.margin, confidence);
+    compared.sections.into_iter().flat_map(|s| s.rows).collect()
+}
+
+/// Whether the ratio of both sides is known to plus or minus so much.
+fn is_precise(row: &Row, precision: f64) -> bool {
+    row.change.is_some_and(|change| {
+        let ratio = (1.0 + change.high) / (1.0 + change.low);
+        change.low == change.high || change.relative && ratio.sqrt() <= 1.0 + precision
+    })
+}
+
+/// What the comparisons say, from the trials that there are.
+pub fn conclude(
+    question: &Question,
+    cells: &[CellOf],
+    trials: &[Trial],
+    spent_s: f64,
+) -> Vec<Comparison> {
+    let measured: Vec<&Trial> = trials.iter().collect();
+    let over = next(question, cells, trials, spent_s).is_none();
+    let one = |(base, other): (usize, usize)| {
+        let pair = pair(cells, &measured, base, other);
+        let all = || {
+            let of = |t: &&&Trial| t.cell == cells[base].cell || t.cell == cells[other].cell;
+            measured.iter().filter(of)
+        };
+        let figures = match question.figures.is_empty() && question.precision.is_none() {
+            true => figures_of(&pair),
+            false => decisive(question, &pair),
+        };
+        let side = |cell: &CellOf| Side {
+            system: cell.system.clone(),
+            settings: cell.settings.clone(),
+        };
+        Comparison {
+            workload: cells[base].workload.clone(),
+            axes: cells[base].axes.clone(),
+            base: side(&cells[base]),
+            other: side(&cells[other]),
+            ablation: question
+                .ablation
+                .is_some()
+                .then(|| cells[other].settings.clone()),
+            pairs: both(&pair).len() as u32,
+            not_valid: all().filter(|t| t.verdict.status != Status::Valid).count() as u32,
+            precision: question.precision,
+            margin: question.margin,
+            ended: match (ended(question, &pair), over, question.precision) {
+                (Some(why), _, _) => why,
+                (None, false, _) => Ended::Cut,
+                (None, true, Some(_)) => Ended::Budget,
+                (None, true, None) => Ended::Repeats,
+            },
+            figures: rows(question, &pair, &figures)
+                .into_iter()
+                .map(stored)
+                .collect(),
+        }
+    };
+    pairs(question, cells).into_iter().map(one).collect()
+}
+
+fn stored(row: Row) -> ComparedFigure {
+    let mean = |estimate: Option<crate::stats::Estimate>| estimate.map(|e| e.mean);
+    ComparedFigure {
+        figure: row.figure.name.to_owned(),
+        unit: row.figure.unit.symbol().to_owned(),
+        base: mean(row.a),
+        other: mean(row.b),
+        change: row.change.map(|change| change.effect),
+        low: row.change.map(|change| change.low),
+        high: row.change.map(|change| change.high),
+        relative: row.change.is_none_or(|change| change.relative),
+        verdict: row.verdict,
+        why: row.why,
+    }
+}

@@ -1,0 +1,201 @@
+//! Comparisons that a study asked for, as boards: rows and columns with a change in each place.
+
+use pubgauge_results::Results;
+use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Outcome, Side};
+
+use crate::compare::{Change, parts};
+
+/// A table of changes.
+pub(crate) struct Board {
+    /// What is compared with what.
+    pub title: String,
+    /// What the first column has.
+    pub corner: &'static str,
+    /// Names of the columns after it.
+    pub heads: Vec<String>,
+    /// Rows: a name, and what is told in each column.
+    pub rows: Vec<(String, Vec<Option<Told>>)>,
+    /// What has to be known besides, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What is told of one figure of one comparison.
+pub(crate) struct Told {
+    /// The change: `+13.0 %`; `-` if there is none.
+    pub change: String,
+    /// Its interval and how many pairs it took: `+9.1 to +17.0, 12 pairs`.
+    pub interval: String,
+    /// The verdict.
+    pub verdict: Outcome,
+    /// Why nobody can tell; empty if anybody can.
+    pub why: String,
+}
+
+/// The boards of a run: one of all figures for each base; of an ablation one for each figure, with changes in
+/// the rows and systems in the columns.
+pub(crate) fn boards(results: &Results) -> Vec<Board> {
+    let mut groups: Vec<Vec<&Comparison>> = Vec::new();
+    for comparison in &results.comparisons {
+        let alike = |group: &&mut Vec<&Comparison>| {
+            let first = group[0];
+            first.workload == comparison.workload && first.axes == comparison.axes
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(comparison),
+            None => groups.push(vec![comparison]),
+        }
+    }
+    let boards = groups.iter().flat_map(|group| match group[0].ablation {
+        Some(_) => ablation(group),
+        None => vec![against_one(group)],
+    });
+    boards.collect()
+}
+
+/// What the signs of a board mean.
+pub(crate) fn legend(results: &Results) -> String {
+    let margin = results.comparisons.first().map_or(0.0, |c| c.margin);
+    format!(
+        "Change against the base, round by round, with its 95 % interval; the intervals of one comparison hold together. Of 100 comparisons between equals up to 5 are told apart. same: the interval lies within {} %; better, worse: it leaves out \"no change\".",
+        (1e4 * margin).round() / 1e2
+    )
+}
+
+fn unique<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+fn figures<'a>(group: &[&'a Comparison]) -> Vec<&'a str> {
+    let figures = group.iter().flat_map(|c| &c.figures);
+    unique(figures.map(|f| f.figure.as_str()))
+}
+
+fn place(of: &Comparison) -> String {
+    let axes = of.axes.iter();
+    let axes = axes.map(|axis| format!(", {} = {}", axis.name, axis.value));
+    of.workload.clone() + &axes.collect::<String>()
+}
+
+fn against_one(group: &[&Comparison]) -> Board {
+    let base = &group[0].base;
+    let sides = || group.iter().map(|c| &c.other).chain([base]);
+    let systems = unique(sides().map(|s| &s.system)).len() > 1;
+    let settings = unique(sides().map(|s| &s.settings)).len() > 1;
+    let name = |side: &Side| match (systems, settings) {
+        (true, true) => format!("{}, {}", side.system, side.settings),
+        (false, true) => side.settings.clone(),
+        _ => side.system.clone(),
+    };
+    let heads = figures(group);
+    let row = |c: &&Comparison| {
+        let found = heads
+            .iter()
+            .map(|head| c.figures.iter().find(|f| f.figure == *head));
+        (
+            name(&c.other),
+            found.map(|figure| Some(told(c, figure?))).collect(),
+        )
+    };
+    Board {
+        title: format!("{}: compared with {}", place(group[0]), name(base)),
+        corner: "",
+        rows: group.iter().map(row).collect(),
+        notes: notes(group, |c| name(&c.other)),
+        heads: heads.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+fn ablation(group: &[&Comparison]) -> Vec<Board> {
+    let systems = unique(group.iter().map(|c| c.other.system.as_str()));
+    let changes = unique(group.iter().filter_map(|c| c.ablation.as_deref()));
+    let board = |(nth, figure): (usize, &str)| {
+        let row = |change: &&str| {
+            let cell = |system: &&str| {
+                let mut own = group.iter().filter(|c| c.other.system == *system);
+                let comparison = own.find(|c| c.ablation.as_deref() == Some(*change))?;
+                let found = comparison.figures.iter().find(|f| f.figure == figure)?;
+                Some(told(comparison, found))
+            };
+            ((*change).to_owned(), systems.iter().map(cell).collect())
+        };
+        Board {
+            title: format!(
+                "{}: {figure}, one change at a time against {}",
+                place(group[0]),
+                group[0].base.settings
+            ),
+            corner: "change",
+            heads: systems.iter().map(|s| (*s).to_owned()).collect(),
+            rows: changes.iter().map(row).collect(),
+            notes: match nth {
+                0 => notes(group, |c| {
+                    format!("{}, {}", c.other.system, c.other.settings)
+                }),
+                _ => Vec::new(),
+            },
+        }
+    };
+    figures(group).into_iter().enumerate().map(board).collect()
+}
+
+fn told(comparison: &Comparison, figure: &ComparedFigure) -> Told {
+    let change = figure.change.zip(figure.low).zip(figure.high);
+    let change = change.map(|((effect, low), high)| Change {
+        relative: figure.relative,
+        effect,
+        low,
+        high,
+    });
+    let (change, interval) = change.map_or(("-".to_owned(), String::new()), parts);
+    let pairs = match comparison.pairs {
+        1 => "1 pair".to_owned(),
+        n => format!("{n} pairs"),
+    };
+    Told {
+        change,
+        interval: match interval.is_empty() {
+            true => pairs,
+            false => format!("{interval}, {pairs}"),
+        },
+        verdict: figure.verdict,
+        why: figure.why.clone().unwrap_or_default(),
+    }
+}
+
+/// Why pairs ended early, and what could not be compared.
+fn notes(group: &[&Comparison], name: impl Fn(&Comparison) -> String) -> Vec<String> {
+    let mut notes: Vec<(String, Vec<String>)> = Vec::new();
+    for comparison in group {
+        let ended = match comparison.ended {
+            Ended::Repeats | Ended::Precision => None,
+            Ended::Budget => {
+                Some("the pairs or the time of the study were spent before it was precise enough")
+            }
+            Ended::System => Some(
+                "given up: the system was at its end (overloaded, lossy or gone), and no further pair would show the figures",
+            ),
+            Ended::Client => Some("given up: most trials were spoilt by the client or not steady"),
+            Ended::Cut => Some("cut off before it was precise enough"),
+        };
+        let whys = comparison.figures.iter().filter_map(|figure| {
+            let why = figure.why.as_ref()?;
+            Some(format!("{}: {why}", figure.figure))
+        });
+        for note in ended.map(str::to_owned).into_iter().chain(whys) {
+            match notes.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, names)) => names.push(name(comparison)),
+                None => notes.push((note, vec![name(comparison)])),
+            }
+        }
+    }
+    let words = notes.into_iter();
+    words
+        .map(|(note, names)| format!("{}: {note}", names.join("; ")))
+        .collect()
+}

@@ -1,0 +1,67 @@
+//! Comparisons that the study asked for, on the page.
+
+use std::fmt::Write as _;
+
+use pubgauge_results::Results;
+use pubgauge_results::comparison::Outcome;
+
+use super::{END_TABLE, begin_table, escape};
+use crate::comparisons::{boards, legend};
+
+/// Writes the section of all boards.
+pub(super) fn section(out: &mut String, results: &Results) {
+    if results.comparisons.is_empty() {
+        return;
+    }
+    out.push_str("<section id=\"compared\"><h2>Compared</h2>\n");
+    for board in boards(results) {
+        let _ = writeln!(out, "<h3>{}</h3>", escape(&board.title));
+        let heads = std::iter::once(board.corner).chain(board.heads.iter().map(String::as_str));
+        let heads = heads.map(|head| (head, ""));
+        begin_table(out, "limits fold", &board.title, heads);
+        for (name, cells) in &board.rows {
+            let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
+            for (head, told) in board.heads.iter().zip(cells) {
+                let _ = write!(out, "<td data-name=\"{}\">", escape(head));
+                match told {
+                    None => out.push('–'),
+                    Some(told) => {
+                        let _ = write!(
+                            out,
+                            "{} <span class=\"badge {}\" title=\"{}\">{}</span><br>{}",
+                            escape(&told.change),
+                            class(told.verdict),
+                            escape(&told.why),
+                            told.verdict,
+                            escape(&told.interval)
+                        );
+                    }
+                }
+                out.push_str("</td>");
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str(END_TABLE);
+        if !board.notes.is_empty() {
+            out.push_str("<ul class=\"notes\">\n");
+            for note in &board.notes {
+                let _ = writeln!(out, "<li>{}</li>", escape(note));
+            }
+            out.push_str("</ul>\n");
+        }
+    }
+    let _ = writeln!(
+        out,
+        "<p class=\"where\">{}</p>\n</section>",
+        escape(&legend(results))
+    );
+}
+
+/// Look of a verdict, as of one of a trial that is as good or bad.
+fn class(verdict: Outcome) -> &'static str {
+    match verdict {
+        Outcome::Better | Outcome::Same => "valid",
+        Outcome::CannotTell => "unsteady",
+        Outcome::Worse => "overloaded",
+    }
+}

@@ -1,0 +1,122 @@
+//! Comparisons that a study asked for, as `results.json` has them.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Axis;
+
+/// Two cells of one workload and one point of the grid, judged against each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PairComparison")]
+pub struct Comparison {
+    /// The workload.
+    pub workload: String,
+    /// Values of the grid's axes.
+    #[serde(default)]
+    pub axes: Vec<Axis>,
+    /// What is compared against.
+    pub base: Side,
+    /// What is compared.
+    pub other: Side,
+    /// `other` is `base` with the one change of this name ([[ablation]] of the study).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ablation: Option<String>,
+    /// Pairs of valid trials, one of each side in the same round.
+    pub pairs: u32,
+    /// Trials of both sides that were not valid.
+    pub not_valid: u32,
+    /// Half-width of the interval that was asked for, as a share: 0.03 is plus or minus 3 %. Absent if the
+    /// number of rounds was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// Change up to which two figures are the same, as a share.
+    pub margin: f64,
+    /// Why no more pairs were measured.
+    pub ended: Ended,
+    /// What is said of each figure.
+    pub figures: Vec<ComparedFigure>,
+}
+
+/// A side of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// The system.
+    pub system: String,
+    /// Name of the variant of the settings.
+    pub settings: String,
+}
+
+/// Why a comparison has no more pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// The repeats of the study were measured.
+    #[default]
+    Repeats,
+    /// The precision that was asked for was reached.
+    Precision,
+    /// The study's pairs or minutes were spent before.
+    Budget,
+    /// The system was at its end (overloaded, lossy, died): no further pair shows the figures.
+    System,
+    /// The client spoilt most trials.
+    Client,
+    /// The run was cut off, or goes on.
+    Cut,
+}
+
+/// What a comparison says of a figure.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// B is better than A.
+    Better,
+    /// B is as A, up to the margin.
+    Same,
+    /// Nobody can tell.
+    CannotTell,
+    /// B is worse than A.
+    Worse,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Outcome::Better => "better",
+            Outcome::Same => "same",
+            Outcome::CannotTell => "cannot tell",
+            Outcome::Worse => "worse",
+        })
+    }
+}
+
+/// A figure of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedFigure {
+    /// Its name, as `pubgauge compare --figure` takes it.
+    pub figure: String,
+    /// What `base` and `other` are in: `ns`, `1/s`, `us`, `B`, `1` (a share).
+    pub unit: String,
+    /// Mean over the pairs.
+    pub base: Option<f64>,
+    /// Mean over the pairs.
+    pub other: Option<f64>,
+    /// The other against the base as a share: 0.1 is 10 % more; in the figure's unit if it may be 0 and
+    /// was. Absent if it cannot be compared.
+    pub change: Option<f64>,
+    /// Lower end of the 95 % interval of `change`. The intervals of one comparison hold together.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Whether `change`, `low` and `high` are shares of the base.
+    pub relative: bool,
+    /// What is said of it.
+    pub verdict: Outcome,
+    /// Why nobody can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}

@@ -1,0 +1,136 @@
+//! Studies that compare their cells with each other.
+
+use pubgauge_workload::SECOND;
+
+use crate::file::{NamedSettings, Order, StudyFile};
+use crate::problem::{Problem, StudyError};
+use crate::study::Study;
+
+/// Share up to which two figures are the same where the study does not say.
+const MARGIN: f64 = 0.05;
+/// Rounds at most where the study does not say.
+const PAIRS: u32 = 100;
+/// Time after which no round begins where the study does not say, ns.
+const BUDGET: u64 = 1800 * SECOND;
+
+/// How the cells of a plan are compared with each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparePlan {
+    /// Half-width of the interval at which a comparison is precise enough, as a share; absent: as many rounds
+    /// as the plan has repeats.
+    pub precision: Option<f64>,
+    /// Figures that decide; by the arrivals if there are none.
+    pub figures: Vec<String>,
+    /// Change up to which two figures are the same, as a share.
+    pub margin: f64,
+    /// Rounds at most.
+    pub pairs: u32,
+    /// Time after which no round begins, ns.
+    pub budget: u64,
+    /// The order within a round is drawn.
+    pub shuffled: bool,
+    /// Name of the settings that each change is compared with, system by system; absent where the first cell
+    /// is compared with all others.
+    pub ablation: Option<String>,
+}
+
+impl StudyFile {
+    /// Everything that the application asks for in turn: the variants of the settings, or the base and the base
+    /// with each change.
+    pub(crate) fn variants(&self) -> Vec<NamedSettings> {
+        let mut variants = match self.settings.is_empty() {
+            true => vec![NamedSettings::default()],
+            false => self.settings.clone(),
+        };
+        let base = variants[0].clone();
+        variants.extend(self.ablation.iter().map(|change| NamedSettings {
+            name: Some(change.shown_name().to_owned()),
+            profile: change.profile.clone().or(base.profile.clone()),
+            ask: base.ask.with(&change.ask),
+        }));
+        variants
+    }
+}
+
+impl Study {
+    /// How cells are compared, if the study says so, and what is wrong with that.
+    pub(crate) fn compare(
+        &self,
+        base: &StudyFile,
+        repeats: Option<u32>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<ComparePlan> {
+        let ablation = !base.ablation.is_empty();
+        if !ablation && self.tree.get("compare").is_none() {
+            return None;
+        }
+        let file = &base.compare;
+        let mut wrong = |path: &[&str], message: &str, hint: Option<&str>| {
+            let at = Some(self.tree.locate(path));
+            let hint = hint.map(str::to_owned);
+            problems.push(self.sources.problem(at, message.to_owned(), hint));
+        };
+        for (nth, change) in base.ablation.iter().enumerate() {
+            let number = nth.to_string();
+            if change.name.is_none() {
+                wrong(
+                    &["ablation", &number],
+                    "a change needs a name",
+                    Some("add `name`"),
+                );
+            }
+            let none = NamedSettings {
+                name: change.name.clone(),
+                ..NamedSettings::default()
+            };
+            if *change == none {
+                let hint =
+                    "add the setting that it changes, such as `reliability = \"best-effort\"`";
+                wrong(&["ablation", &number], "this changes nothing", Some(hint));
+            }
+        }
+        if ablation && base.settings.len() > 1 {
+            let hint = "leave one; what differs in the others becomes an [[ablation]]";
+            wrong(&["settings"], "an ablation has one base", Some(hint));
+        }
+        let precision = file.precision.map(|percent| percent.0);
+        if precision.is_some_and(|share| !(0.001..=0.5).contains(&share)) {
+            let message = "`precision` is a percentage from 0.1% to 50%, such as \"3%\"";
+            wrong(&["compare", "precision"], message, None);
+        }
+        if file.pairs.is_some_and(|pairs| !(6..=1000).contains(&pairs)) {
+            wrong(
+                &["compare", "pairs"],
+                "`pairs` is a number from 6 to 1000",
+                None,
+            );
+        }
+        if file.precision.is_none() {
+            for key in ["pairs", "budget"] {
+                if self
+                    .tree
+                    .get("compare")
+                    .is_some_and(|c| c.node.get(key).is_some())
+                {
+                    let message = format!("`{key}` bounds the rounds of a study with a precision");
+                    let hint = "add `precision = \"3%\"` to [compare], or set `repeats`";
+                    wrong(&["compare", key], &message, Some(hint));
+                }
+            }
+        }
+        if precision.is_some() && repeats.is_some() {
+            let message = "with a precision the run decides how often each cell is measured";
+            let hint = "leave it out; `compare.pairs` is the most, `compare.budget` the longest";
+            problems.extend(StudyError::plain("--repeats", message, Some(hint)).problems);
+        }
+        Some(ComparePlan {
+            precision,
+            figures: file.figures.clone(),
+            margin: file.margin.map_or(MARGIN, |percent| percent.0),
+            pairs: file.pairs.unwrap_or(PAIRS),
+            budget: file.budget.map_or(BUDGET, |span| span.0),
+            shuffled: base.order != Some(Order::Listed),
+            ablation: ablation.then(|| base.variants()[0].shown_name().to_owned()),
+        })
+    }
+}
