@@ -105,6 +105,16 @@ mod tests {
     use super::*;
     use pubgauge_results::criterion::is_figure;
 
+    /// Claims find figures by this.
+    #[test]
+    fn results_have_the_names_that_studies_have() {
+        use pubgauge_results::criterion::recorded_name;
+        for name in Figure::names() {
+            assert_eq!(pubgauge_study::figure_name(&recorded_name(&name)), name);
+            assert!(is_figure(&recorded_name(&name)), "{name}");
+        }
+    }
+
     #[test]
     fn every_figure_of_a_study_exists_in_the_results() {
         use Distribution::*;

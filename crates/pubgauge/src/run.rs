@@ -84,6 +84,8 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
             specs.map(|spec| evaluate(trials, spec)).collect()
         }
     };
+    let judged = pubgauge_report::claims::judge(folder.results(), &prepared.plan.claims);
+    folder.judged(judged);
     folder.finish(criteria).map_err(Ending::not_valid)?;
     let results = folder.results();
     let page = write_page(folder.path(), results)?;

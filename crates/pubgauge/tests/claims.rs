@@ -1,0 +1,72 @@
+//! A study with claims, over a real system: each is judged, and said in table, page and results.
+
+mod common;
+
+use common::{Place, repository};
+use serde_json::Value;
+
+#[test]
+fn the_small_study_of_the_documentation() {
+    let place = Place::new();
+    let study = repository("studies/claims.toml");
+    let run = |repeats: &str| {
+        let mut args = vec![
+            "run",
+            study.to_str().expect("a path"),
+            "--repeats",
+            repeats,
+            "--out",
+            "run",
+        ];
+        args.extend(common::SHORT);
+        // Fewer points: what is judged does not depend on speed, and the time is for the trials.
+        args.extend(["--set", "grid.payload=[\"64B\", \"16KiB\"]"]);
+        place.run(&args)
+    };
+    let done = run("3");
+    let results = place.results("run");
+    let claims = results["claims"]
+        .as_array()
+        .expect("claims in results.json");
+    let of = |id: &str| {
+        claims
+            .iter()
+            .find(|c| c["id"] == id)
+            .unwrap_or_else(|| panic!("{id}: {claims:?}"))
+    };
+    let text = |claim: &Value, key: &str| claim[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!(claims.len(), 5);
+    // A neighbour may spoil trials: then nobody can tell. Nothing is ever lost, and nothing stands on its head.
+    for id in ["C1", "C2", "C3", "C4"] {
+        let outcome = text(of(id), "outcome");
+        assert!(
+            ["holds", "cannot-tell"].contains(&outcome.as_str()) || id == "C1",
+            "{:?}",
+            of(id)
+        );
+        let reason = text(of(id), "reason");
+        assert!(
+            outcome != "cannot-tell" || !reason.is_empty(),
+            "{:?}",
+            of(id)
+        );
+    }
+    assert_eq!(text(of("C5"), "outcome"), "not-applicable");
+    assert_eq!(text(of("C5"), "reason"), "the run has no nats");
+    assert_eq!(text(of("C1"), "papers"), "1.6 times");
+    assert_eq!(
+        text(of("C1"), "rule"),
+        "system-cpu-per-message: qos1 > qos0 at every payload (system mosquitto, workload fleet)."
+    );
+    assert!(
+        done.out.contains("Claims:") && done.out.contains("- C5 not applicable: NATS costs"),
+        "{}",
+        done.out
+    );
+    // The table and the page can be made again from what is stored.
+    let again = place.run(&["report", "run"]);
+    assert!(again.out.contains("Claims:"), "{}", again.out);
+    let page = std::fs::read_to_string(place.at("run/report.html")).expect("the page");
+    assert!(page.contains("<section id=\"claims\">") && page.contains("qos1 &gt; qos0"));
+    place.is_clean();
+}
