@@ -176,7 +176,7 @@ mod tests {
         turns.passed(1, SECOND);
         let at = turns.next(SECOND, 3).expect("over");
         assert_eq!(at % BURST_SLOT, 3);
-        assert!(at >= SECOND + NOTICE && at < SECOND + NOTICE + BURST_SLOT);
+        assert!((SECOND + NOTICE..SECOND + NOTICE + BURST_SLOT).contains(&at));
         assert_eq!(turns.next(SECOND, 3), None, "told once");
     }
 

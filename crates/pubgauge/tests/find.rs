@@ -247,3 +247,67 @@ fn the_search_itself_is_calibrated() {
         .exits(3)
         .says("two rates from 100 to 1000000");
 }
+
+/// Real sockets whose high-water mark drops: what is below the mark always fits, and a flood does not.
+#[test]
+fn the_largest_burst_through_a_high_water_mark() {
+    const MARK: f64 = 100.0;
+    let place = Place::new();
+    place.write(
+        "burst.toml",
+        r#"
+name = "burst"
+systems = ["zeromq-direct"]
+[phases]
+warm-up = "200ms"
+measure = "500ms"
+[search]
+trials = 24
+confirm = "1s"
+[[settings]]
+name = "drop"
+reliability = "at-most-once"
+on-full = "drop"
+queue-limit = 100
+[[workload]]
+name = "burst"
+[[workload.flow]]
+payload = "64B"
+burst = "find"
+burst-every = "50ms"
+"#,
+    );
+    let done = place
+        .start(&["find", "burst.toml", "--out", "run"])
+        .ends_within(Duration::from_secs(300));
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    let search = search(&place, "run");
+    assert_eq!(search["axis"], "burst");
+    let results = place.results("run");
+    let (mut whole, mut lost) = (0, 0);
+    for (trial, listed) in results["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(search["trials"].as_array().unwrap())
+    {
+        let load = listed["load"].as_f64().expect("a burst");
+        let bursts = &trial["flows"][0]["bursts"];
+        assert_eq!(bursts["messages"].as_f64(), Some(load));
+        let all = count(bursts, "whole") == count(bursts, "sent");
+        assert_eq!(all, count(trial, "lost") == 0, "{trial}");
+        if load <= MARK {
+            assert!(all, "the mark has room for {load}: {trial}");
+        }
+        whole += u32::from(all);
+        lost += u32::from(!all);
+    }
+    assert!(whole > 0, "{search}");
+    let low = search["low"].as_f64().expect("a burst that fits");
+    assert!(low >= 0.9 * MARK, "{search}");
+    // Where the publisher outruns the threads of the library, it is told what was lost.
+    if lost > 0 && !search["high"].is_null() {
+        assert_eq!(search["gave_way"]["what"], "loss", "{search}");
+    }
+    assert!(search["bursts"]["msgs_per_s"].as_f64().expect("a rate") > 0.0);
+}
