@@ -18,7 +18,12 @@ fn the_small_study_of_the_documentation() {
             "--out",
             "run",
         ];
-        args.extend(common::SHORT);
+        args.extend([
+            "--set",
+            "phases.warm-up=200ms",
+            "--set",
+            "phases.measure=600ms",
+        ]);
         // Fewer points: what is judged does not depend on speed, and the time is for the trials.
         args.extend(["--set", "grid.payload=[\"64B\", \"16KiB\"]"]);
         place.run(&args)
