@@ -20,7 +20,7 @@ sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true},"features".*"e
 # What no package manager has, by the program that was built for the tests.
 "${CARGO_TARGET_DIR:-target}/debug/pubgauge" systems --install all --yes
 # What depends on nothing else that runs, and on no real time.
-third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload|search) |testbed .*/counters-|runner .*/search-)'
+third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload|search|claims) |testbed .*/counters-|runner .*/(search|pairs|bursts)-)'
 # The program, the ring of all systems first, and what shares its shared memory with that ring: DDS.
 ring='/crates/pubgauge .*/every_system-'
 # Searches for a limit take nothing from a machine that others keep busy.
