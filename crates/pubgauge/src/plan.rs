@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pubgauge_driver::{Mapping, Settings};
+use pubgauge_report::claims::rule_words;
 use pubgauge_study::{PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
@@ -189,6 +190,16 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         })
     });
     section(&mut out, "what cannot be had", by_words(unsupported));
+    let claims = plan.claims.iter();
+    let claims = claims.map(|c| format!("{}: {} Rule: {}", c.id, c.sentence, rule_words(c)));
+    let claims = match verbose || plan.claims.is_empty() {
+        true => claims.collect(),
+        false => vec![format!(
+            "{} judged by what is measured",
+            so_many(claims.len() as u64, "claim")
+        )],
+    };
+    section(&mut out, "claims", claims);
     let most = if verbose { usize::MAX } else { NOTES };
     section(&mut out, "notes", notes(&plan.notes, most));
     if !verbose {

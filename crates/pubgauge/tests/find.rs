@@ -311,3 +311,62 @@ burst-every = "50ms"
     }
     assert!(search["bursts"]["msgs_per_s"].as_f64().expect("a rate") > 0.0);
 }
+
+/// A broker that the kernel holds to twice the share of a processor goes twice as far.
+#[test]
+fn the_limit_grows_with_the_share_that_a_broker_is_held_to() {
+    let place = Place::new();
+    let limits = |cores: &str| -> Option<(f64, f64)> {
+        let out = format!("held-{cores}");
+        place.write(
+            "held.toml",
+            &format!(
+                r#"
+name = "held"
+systems = ["mosquitto"]
+[client]
+pacing-within = "1ms"
+[testbed.limits]
+cores = {cores}
+[phases]
+warm-up = "1s"
+measure = "2s"
+[search]
+confirm = "4s"
+budget = "90s"
+[[workload]]
+name = "one"
+flow = [{{ payload = "64B", rate = "find" }}]
+"#
+            ),
+        );
+        let done = place
+            .start(&["find", "held.toml", "--out", &out])
+            .ends_within(Duration::from_secs(300));
+        assert!([0, 2].contains(&done.code), "{done:?}");
+        let search = search(&place, &out);
+        println!("{cores} of a core: {}", limit_words(&search));
+        for trial in place.results(&out)["trials"].as_array().unwrap() {
+            assert_eq!(trial["limits"]["cores_by_quota"], true, "{trial}");
+        }
+        let ends = search["low"].as_f64().zip(search["high"].as_f64());
+        ends.filter(|_| search["bound"] != "client")
+    };
+    for _ in 0..3 {
+        let (Some(one), Some(two)) = (limits("0.15"), limits("0.3")) else {
+            continue;
+        };
+        // The intervals' ratio, with 15 % for what a start and a connection cost whatever the share.
+        assert!(
+            two.0 / one.1 <= 2.3 && two.1 / one.0 >= 1.7,
+            "{one:?} {two:?}"
+        );
+        return;
+    }
+    panic!("this machine is too busy for this test");
+}
+
+fn limit_words(search: &Value) -> String {
+    let [low, high, bound] = ["low", "high", "bound"].map(|name| &search[name]);
+    format!("{low} to {high} msg/s ({bound})")
+}

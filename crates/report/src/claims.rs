@@ -49,7 +49,7 @@ fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
         id: claim.id.clone(),
         sentence: claim.sentence.clone(),
         source: claim.source.clone(),
-        rule: words(claim, &show),
+        rule: rule_words(claim),
         outcome: match found.outcome {
             Outcome::Holds => ClaimVerdict::Holds,
             Outcome::DoesNotHold => ClaimVerdict::DoesNotHold,
@@ -82,6 +82,11 @@ fn cell_of(trial: &Trial) -> Cell {
         &trial.workload.name,
         &trial.axes,
     )
+}
+
+/// The rule of a claim in words.
+pub fn rule_words(claim: &Claim) -> String {
+    words(claim, &show)
 }
 
 /// A value of a figure with its unit.

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use pubgauge_driver::{Clock, Mark, Settings, Target};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
+use pubgauge_engine::link::VERSION;
 use pubgauge_runner::{ProcessPlace, Processes};
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_workload::{Arrivals, SECOND, Workload};
@@ -74,7 +75,7 @@ fn another_version() {
 
 #[test]
 fn one_that_goes_mad() {
-    let greeting = frame(r#"{"link":1,"pubgauge":"0.1.0"}"#);
+    let greeting = frame(&format!(r#"{{"link":{VERSION},"pubgauge":"0.1.0"}}"#));
     let ready = frame(r#"{"Ready":[]}"#);
     let nonsense = frame(r#"{"Counters":"many"}"#);
     script(
