@@ -248,10 +248,11 @@ fn the_search_itself_is_calibrated() {
         .says("two rates from 100 to 1000000");
 }
 
-/// Real sockets whose high-water mark drops: what is below the mark always fits, and a flood does not.
+/// Real sockets whose high-water mark drops. By zmq_setsockopt(3) the actual limit may be as much as 60 to 70 %
+/// lower than the mark: three tenths of it always fit.
 #[test]
 fn the_largest_burst_through_a_high_water_mark() {
-    const MARK: f64 = 100.0;
+    const FITS: f64 = 30.0;
     let place = Place::new();
     place.write(
         "burst.toml",
@@ -296,15 +297,15 @@ burst-every = "50ms"
         assert_eq!(bursts["messages"].as_f64(), Some(load));
         let all = count(bursts, "whole") == count(bursts, "sent");
         assert_eq!(all, count(trial, "lost") == 0, "{trial}");
-        if load <= MARK {
-            assert!(all, "the mark has room for {load}: {trial}");
+        if load <= FITS {
+            assert!(all, "the queue has room for {load}: {trial}");
         }
         whole += u32::from(all);
         lost += u32::from(!all);
     }
     assert!(whole > 0, "{search}");
     let low = search["low"].as_f64().expect("a burst that fits");
-    assert!(low >= 0.9 * MARK, "{search}");
+    assert!(low >= 0.9 * FITS, "{search}");
     // Where the publisher outruns the threads of the library, it is told what was lost.
     if lost > 0 && !search["high"].is_null() {
         assert_eq!(search["gave_way"]["what"], "loss", "{search}");
