@@ -495,6 +495,6 @@ fn three_workers_on_each_side_see_what_one_sees() {
         let subscribing = if group.is_some() { 1 } else { 3 };
         assert_eq!(run.record.recordings.len(), 3 + subscribing, "{what}");
         assert!(run.trial.unique() > 250, "{what}");
-        run.agrees();
+        run.agrees_to(0.05);
     }
 }
