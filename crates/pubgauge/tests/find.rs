@@ -321,7 +321,7 @@ fn the_limit_grows_with_the_share_that_a_broker_is_held_to() {
         let out = format!("held-{cores}");
         place.write(
             "held.toml",
-            &format!(
+            format!(
                 r#"
 name = "held"
 systems = ["mosquitto"]
