@@ -23,8 +23,8 @@ sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true},"features".*"e
 third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload|search|claims) |testbed .*/counters-|runner .*/(search|pairs|bursts)-|report .*/planted_pairs-)'
 # The program, the ring of all systems first, and what shares its shared memory with that ring: DDS.
 ring='/crates/pubgauge .*/every_system-'
-# Searches for a limit take nothing from a machine that others keep busy.
-last='/crates/pubgauge .*/find-'
+# Searches for a limit take nothing from a machine that others keep busy; margins of 1 % are planted in real time.
+last='/crates/pubgauge .*/(find|under_stress)-'
 first='/crates/(pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) '
 grep -E "$ring" "$list.all" >"$list.1"
 grep -E "$first" "$list.all" | grep -Ev "$ring|$last" >>"$list.1"

@@ -15,7 +15,7 @@ use crate::realtime::usable_cpus;
 use crate::shares::{self, Group, Held, Holding, Share};
 
 /// How long to wait for the end of a process that has closed its output.
-const ENDING: Duration = Duration::from_secs(2);
+const ENDING: Duration = Duration::from_secs(5);
 
 /// A process under a guard: it and its descendants are gone when this is dropped, and when pubgauge
 /// is, however suddenly.
@@ -118,7 +118,7 @@ impl Piped {
         self.guard().kill();
     }
 
-    /// How it ended, with the last line that it said on its standard error; waits two seconds for
+    /// How it ended, with the last line that it said on its standard error; waits five seconds for
     /// its end at most.
     pub fn ending(&self) -> String {
         let guard = self.guard();
