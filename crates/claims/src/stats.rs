@@ -103,6 +103,11 @@ impl Estimate {
     /// Its interval at a confidence of `1 - 0.05 / ways` (Bonferroni: with so many ways to be
     /// contradicted, one would come by chance).
     pub fn interval(&self, ways: usize) -> (f64, f64) {
+        self.interval_at(1.0 - (1.0 - CONFIDENCE) / ways.max(1) as f64)
+    }
+
+    /// Its interval at a confidence, 0 to 1.
+    pub fn interval_at(&self, confidence: f64) -> (f64, f64) {
         match *self {
             Estimate::Between { low, high } => (low, high),
             Estimate::Mean {
@@ -111,7 +116,6 @@ impl Estimate {
                 freedom,
                 ..
             } => {
-                let confidence = 1.0 - (1.0 - CONFIDENCE) / ways.max(1) as f64;
                 // Repeats that agree to the last bit leave no doubt about the mean.
                 let half = match error == 0.0 {
                     true => 0.0,

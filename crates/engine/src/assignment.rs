@@ -10,6 +10,8 @@ use pubgauge_workload::trace::Trace;
 use pubgauge_workload::{Arrivals, Audience, Exchange, Flow, Sizes, Workload};
 use serde::{Deserialize, Serialize};
 
+use crate::bursts;
+
 /// Which side of the traffic a worker's processor time is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Role {
@@ -122,6 +124,7 @@ impl Brief {
         }
         let settings_of = settings_of(&workload)?;
         groups_are_whole(&workload, &audience)?;
+        bursts::check(&workload)?;
         let flows = workload.flows.len() as u32;
         let starts = (0..flows).map(|f| audience.streams.partition_point(|s| s.flow < f) as u32);
         let flow_starts = starts.chain([streams]).collect();

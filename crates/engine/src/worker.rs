@@ -93,8 +93,8 @@ pub enum Report {
     Failed(Failure),
     /// The measured messages it was allowed are all handed over.
     Done(Nanos),
-    /// A flow's window has been full, or the next burst has waited, for so long, ns, without anything coming back. What was sent of
-    /// the flow.
+    /// A flow's window has been full, or its next burst has waited, for so long, ns, without anything
+    /// coming back. What was sent of the flow.
     Stuck(Nanos, Positions),
     /// It knows that connections are about to be closed.
     Closing,

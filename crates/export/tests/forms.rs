@@ -64,8 +64,6 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
 
 fn results() -> Results {
     Results {
-        format: FORMAT.into(),
-        machine: Machine::default(),
         study: StudyInfo {
             name: "night \"1\"".into(),
             ..StudyInfo::default()
@@ -74,9 +72,7 @@ fn results() -> Results {
             trial(0, "mosquitto", "64B", Status::Valid),
             trial(1, "far", "1KiB", Status::Lossy),
         ],
-        searches: Vec::new(),
-        claims: Vec::new(),
-        comparisons: Vec::new(),
+        ..Results::default()
     }
 }
 

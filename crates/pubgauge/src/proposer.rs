@@ -1,6 +1,6 @@
-//! What a run measures next: the trials of its plan one by one, the next step of its searches, or the next of
-//! the rounds in which cells are compared. Pure but
-//! for what this host can open: a run that was cut off goes on from what is stored.
+//! What a run measures next: the trials of its plan one by one, the next step of its searches, or the next
+//! of the rounds in which cells are compared. Pure but for what this host can open: a run that was cut off
+//! goes on from what is stored.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! `pubgauge run`: a study from plan to page.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,6 +11,7 @@ use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, Trial, UnsupportedCell};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{NewRun, RunFolder, StoreError};
+use pubgauge_runner::searching::settling_s;
 use pubgauge_runner::{Bench, Client, Job, perform};
 use pubgauge_study::{Axis, Plan, PlannedTrial};
 use pubgauge_testbed::{Catalog, Kind, Testbed, load_average, machine_facts, raise_nofile};
@@ -195,6 +197,8 @@ fn trials(
         stop: stop.clone(),
         cores: machine_facts().cores,
     };
+    // When a system that runs on has nothing left of its last trial.
+    let mut settled = BTreeMap::<String, Instant>::new();
     while !stop.load(Relaxed) {
         let Some(proposal) = proposer.next(folder)? else {
             break;
@@ -206,6 +210,9 @@ fn trials(
                 trial.system
             )));
         };
+        if let Some(until) = settled.remove(&trial.system) {
+            settle(until, progress, stop);
+        }
         progress.trial(trial);
         bench.client = ClientArgs {
             processes: capacity::processes(trial, chosen, client, proposal.processes),
@@ -241,6 +248,10 @@ fn trials(
             break;
         }
         progress.done(&done);
+        if chosen.file.kind == Kind::External {
+            let left = Duration::from_secs_f64(settling_s(&done));
+            settled.insert(trial.system.clone(), Instant::now() + left);
+        }
         folder
             .append_trial(done, &files)
             .map_err(Ending::not_valid)?;
@@ -254,9 +265,6 @@ fn trials(
             folder
                 .compared(comparisons, planned + 1)
                 .map_err(Ending::not_valid)?;
-            if chosen.file.kind == Kind::External {
-                settle(folder.results().trials.last(), progress, stop);
-            }
         }
         if let Some(step) = proposal.search {
             let searches = proposer.searches(&folder.results().trials);
@@ -266,9 +274,6 @@ fn trials(
             // One more than there are, until it is known that there is none.
             let planned = folder.results().trials.len() as u32 + 1;
             folder.tell(searches, planned).map_err(Ending::not_valid)?;
-            if chosen.file.kind == Kind::External {
-                settle(folder.results().trials.last(), progress, stop);
-            }
         }
     }
     if let Some(pairs) = &proposer.pairs {
@@ -293,14 +298,13 @@ fn trials(
 }
 
 /// Waits until a system that runs on has nothing left of a trial, as far as that can be known.
-fn settle(trial: Option<&Trial>, progress: &Progress, stop: &Arc<AtomicBool>) {
-    let seconds = trial.map_or(0.0, pubgauge_runner::searching::settling_s);
+fn settle(until: Instant, progress: &Progress, stop: &Arc<AtomicBool>) {
+    let seconds = until.duration_since(Instant::now()).as_secs_f64();
     if seconds >= 1.0 {
         progress.say(&format!(
-            "  waiting {seconds:.0} s for what is left of it in the system"
+            "  waiting {seconds:.0} s for what the last trial left in the system"
         ));
     }
-    let until = Instant::now() + Duration::from_secs_f64(seconds);
     while Instant::now() < until && !stop.load(Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
     }

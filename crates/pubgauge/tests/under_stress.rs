@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -355,6 +356,60 @@ fn two_runs_at_once_do_not_count_each_other() {
             }
         }
     }
+}
+
+/// What other programs take of the processors, against what this program knows that it took: two threads
+/// that compute for 6 of every 20 ms. Others may take something as well; nobody takes more than there is.
+#[test]
+fn what_other_programs_take_is_told() {
+    let _alone = alone();
+    let place = Place::new();
+    let text = study(
+        "rate = \"500/s\"",
+        "warm-up = \"500ms\"\nmeasure = \"5s\"",
+        "",
+    );
+    std::fs::write(place.at("study.toml"), text).unwrap();
+    let over = AtomicBool::new(false);
+    let burn = || {
+        while !over.load(Relaxed) {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(6) {
+                std::hint::spin_loop();
+            }
+            std::thread::sleep(Duration::from_millis(20).saturating_sub(begun.elapsed()));
+        }
+    };
+    let (begun, before) = (Instant::now(), own_processor_time());
+    let (done, took) = std::thread::scope(|scope| {
+        (0..2).for_each(|_| drop(scope.spawn(burn)));
+        let done = place.run(&["run", "study.toml", "--on", "mosquitto", "--out", "run"]);
+        let took = (own_processor_time() - before).div_duration_f64(begun.elapsed());
+        over.store(true, Relaxed);
+        (done, took)
+    });
+    assert_eq!(done.code, 0, "{done:?}");
+    let trial = place.trial("run");
+    let others = trial["worker_load"]["machine_others"].as_f64().unwrap();
+    let client = trial["client_cpu_s"]["publishers"].as_f64().unwrap();
+    let most = std::thread::available_parallelism().unwrap().get() as f64 - client / 5.0;
+    assert!(took > 0.2, "{took}");
+    assert!(
+        (took - 0.1..=most + 0.1).contains(&others),
+        "{others}, {took}"
+    );
+}
+
+/// Processor time of this process since it began.
+fn own_processor_time() -> Duration {
+    // SAFETY: the call writes to a valid local structure.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1_000);
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// A margin on each side of what a link takes.

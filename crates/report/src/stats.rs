@@ -1,7 +1,7 @@
 //! Statistics over repeats.
 
+use pubgauge_claims::stats as claims;
 pub use pubgauge_claims::stats::CONFIDENCE;
-use pubgauge_claims::stats::{moments, t_quantile};
 
 /// A mean over repeats with its 95 % confidence interval (Student's t).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,15 +19,14 @@ impl Estimate {
     /// The mean of `values`; `None` of none.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let n = values.len();
-        if n == 0 {
-            return None;
-        }
-        let (mean, variance) = moments(values);
-        let half_width =
-            (n > 1).then(|| t_quantile(CONFIDENCE, (n - 1) as f64) * (variance / n as f64).sqrt());
+        let (low, high) = match n {
+            0 => return None,
+            1 => (values[0], values[0]),
+            _ => claims::Estimate::of(values).interval(1),
+        };
         Some(Estimate {
-            mean,
-            half_width,
+            mean: values.iter().sum::<f64>() / n as f64,
+            half_width: (n > 1).then_some((high - low) / 2.0),
             n,
         })
     }
@@ -104,25 +103,19 @@ impl Difference {
 /// `b` minus `a`: by the t of the pairs, or by Welch's. At least two values on each side; as many on both
 /// for pairs.
 pub fn difference(a: &[f64], b: &[f64], paired: bool, confidence: f64) -> Difference {
-    let (effect, error, freedom) = if paired {
-        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
-        let (mean, variance) = moments(&differences);
-        let n = differences.len() as f64;
-        (mean, (variance / n).sqrt(), n - 1.0)
-    } else {
-        let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a), moments(b));
-        let (part_a, part_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);
-        // Welch-Satterthwaite.
-        let freedom = (part_a + part_b).powi(2)
-            / (part_a.powi(2) / (a.len() - 1) as f64 + part_b.powi(2) / (b.len() - 1) as f64);
-        (mean_b - mean_a, (part_a + part_b).sqrt(), freedom)
+    let differences: Vec<f64>;
+    let change = match paired {
+        true => {
+            differences = a.iter().zip(b).map(|(a, b)| b - a).collect();
+            claims::Estimate::of(&differences)
+        }
+        false => claims::Estimate::contrast(&[(1.0, b), (-1.0, a)]),
     };
-    // Repeats that agree to the last bit leave no doubt about the mean.
-    let half_width = match error == 0.0 {
-        true => 0.0,
-        false => error * t_quantile(confidence, freedom),
-    };
-    Difference { effect, half_width }
+    let (low, high) = change.interval_at(confidence);
+    Difference {
+        effect: change.middle(),
+        half_width: (high - low) / 2.0,
+    }
 }
 
 #[cfg(test)]

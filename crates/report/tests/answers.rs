@@ -47,16 +47,12 @@ fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
 
 fn results(trials: Vec<Trial>, specs: Vec<CriterionSpec>) -> Results {
     Results {
-        format: FORMAT.into(),
-        machine: Machine::default(),
         study: StudyInfo {
             criterion_specs: specs,
             ..Default::default()
         },
         trials,
-        searches: Vec::new(),
-        claims: Vec::new(),
-        comparisons: Vec::new(),
+        ..Results::default()
     }
 }
 

@@ -114,13 +114,8 @@ fn results() -> Results {
         }
     }
     Results {
-        format: FORMAT.into(),
-        machine: Machine::default(),
-        study: StudyInfo::default(),
         trials,
-        searches: Vec::new(),
-        claims: Vec::new(),
-        comparisons: Vec::new(),
+        ..Results::default()
     }
 }
 

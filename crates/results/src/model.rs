@@ -40,6 +40,21 @@ pub struct Results {
     pub comparisons: Vec<Comparison>,
 }
 
+/// A run with nothing in it.
+impl Default for Results {
+    fn default() -> Self {
+        Results {
+            format: FORMAT.to_owned(),
+            machine: Machine::default(),
+            study: StudyInfo::default(),
+            trials: Vec::new(),
+            searches: Vec::new(),
+            claims: Vec::new(),
+            comparisons: Vec::new(),
+        }
+    }
+}
+
 /// The machine a run took place on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {

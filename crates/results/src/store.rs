@@ -194,13 +194,9 @@ impl RunFolder {
         resolved.push('\n');
         write_synced(dir, &dir.join(RESOLVED_FILE), resolved.as_bytes())?;
         let results = Results {
-            format: FORMAT.to_owned(),
             machine: run.machine,
             study: run.study,
-            trials: Vec::new(),
-            searches: Vec::new(),
-            claims: Vec::new(),
-            comparisons: Vec::new(),
+            ..Results::default()
         };
         let mut folder = RunFolder {
             root: dir.to_owned(),

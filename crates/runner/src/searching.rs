@@ -108,6 +108,7 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
 /// What a trial tells of the load, and why it is not within what was asked for. A trial that was not steady
 /// is held against what was asked for all the same: a latency that wanders below what is allowed is within,
 /// one that wandered above is beyond. A queue that grows is no wandering: such a trial is overloaded.
+///
 /// Where other programs left too little of the machine, what was beyond may be their doing: it counts as
 /// little as what the client could not do.
 ///

@@ -78,13 +78,8 @@ fn trial(
 
 fn results(trials: Vec<Trial>) -> Results {
     Results {
-        format: FORMAT.into(),
-        machine: Machine::default(),
-        study: StudyInfo::default(),
         trials,
-        searches: Vec::new(),
-        claims: Vec::new(),
-        comparisons: Vec::new(),
+        ..Results::default()
     }
 }
 

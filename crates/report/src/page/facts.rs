@@ -29,7 +29,11 @@ pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
         return;
     }
     if valid == all {
-        let _ = writeln!(out, "<p>All {all} trials are valid.</p></section>");
+        let words = match all {
+            1 => "The one trial is valid.".into(),
+            _ => format!("All {all} trials are valid."),
+        };
+        let _ = writeln!(out, "<p>{words}</p></section>");
         return;
     }
     let cells = || {

@@ -198,7 +198,6 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
         }
     }
     let results = Results {
-        format: FORMAT.into(),
         machine: Machine {
             kernel: "Linux 6.1.0".into(),
             os: "Debian GNU/Linux 12".into(),
@@ -246,9 +245,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             cut_off: false,
         },
         trials,
-        searches: Vec::new(),
-        claims: Vec::new(),
-        comparisons: Vec::new(),
+        ..Results::default()
     };
     (results, logs)
 }
