@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, Trial, UnsupportedCell};
+use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{NewRun, RunFolder, StoreError};
 use pubgauge_runner::searching::settling_s;

@@ -6,8 +6,7 @@ use pubgauge_report::claims::judge;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_results::search::Search;
 use pubgauge_results::{
-    Axis, Distribution, FORMAT, FlowFigures, FlowSecond, Machine, Results, Second, Status,
-    StudyInfo, System, Trial, Verdict, WorkloadInfo,
+    Axis, Distribution, FlowFigures, FlowSecond, Results, Second, Status, System, Trial, Verdict, WorkloadInfo,
 };
 use pubgauge_study::{CLAIM_FIGURES, Figure, Known, PlanOptions, Study};
 

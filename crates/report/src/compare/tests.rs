@@ -1,9 +1,8 @@
 use std::sync::LazyLock;
 
 use pubgauge_results::model::{
-    Axis, ClientCpu, Distribution, Results, StudyInfo, System, WorkloadInfo,
+    Axis, ClientCpu, Distribution, Results, System, WorkloadInfo,
 };
-use pubgauge_results::{Machine, model::FORMAT};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
