@@ -607,7 +607,13 @@
     xAxis(s, x, numbers, (v) => rows.find((d) => place(d) === v).at, top, bottom);
     sides.forEach((side, nth) => {
       const aside = (nth - (sides.length - 1) / 2) * 4, points = [...side].sort((a, b) => place(a) - place(b));
-      path(s, points.map((d) => [x(place(d)), y(d[value])]), side[0].look, 2, { opacity: 0.85 });
+      // No line over a point that is left out.
+      let run = [];
+      for (const v of [...numbers, NaN]) {
+        const d = points.find((d) => place(d) === v);
+        if (d) run.push([x(v), y(d[value])]);
+        else run = (path(s, run, side[0].look, 2, { opacity: 0.85 }), []);
+      }
       for (const d of points) {
         const known = d[low] != null && d[high] != null;
         if (known) interval(s, x(place(d)) + aside, d[low], d[high], y, true, d.look.stroke, 0.7);

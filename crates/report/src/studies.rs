@@ -56,12 +56,14 @@ fn machine(machine: &Machine) -> String {
         1 => "1 processor".to_owned(),
         n => format!("{n} processors"),
     };
+    // What follows the version may be anything, the name of a host too.
+    let kernel = machine.kernel.split('-').next().unwrap_or_default();
     let facts = [
         processors,
         machine.cpu_model.clone(),
         format!("{} of memory", units::bytes(machine.memory_bytes)),
         machine.os.clone(),
-        machine.kernel.clone(),
+        kernel.to_owned(),
     ];
     let known: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
     known.join(", ")
@@ -260,11 +262,9 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
         list.sort_unstable();
         list.dedup();
     }
-    out.push_str(&format!(
-        "\n(Measured on {}; {}.)\n",
-        cell(&machines.join("; ")),
-        cell(&systems.join(", "))
-    ));
+    let facts = [machines.join("; "), systems.join(", ")];
+    let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
+    out.push_str(&format!("\n(Measured on {}.)\n", cell(&facts.join("; "))));
     Ok(out)
 }
 
