@@ -81,7 +81,13 @@ fn said(results: &Results) -> Vec<String> {
                 Some(carries) => format!("{}, ", carries.word()),
                 None => String::new(),
             };
-            format!("{workload}, {}: {carries}{}", row.row, row.figure)
+            // What all rows have in common is not in their names, the system too.
+            let name = match row.row.contains(&row.system) {
+                true => row.row,
+                false if row.row.is_empty() => row.system,
+                false => format!("{}, {}", row.system, row.row),
+            };
+            format!("{workload}, {name}: {carries}{}", row.figure)
         })
     });
     limits.chain(rows).collect()
