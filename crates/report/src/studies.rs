@@ -11,7 +11,7 @@ use crate::table::{plain, wrapped};
 use crate::units;
 
 /// Columns of the name of a study in the table.
-const NAME: usize = 26;
+const NAME: usize = 20;
 
 /// Studies in the order of their folders.
 pub fn of(mut studies: Vec<StudyOutcome>) -> Studies {
@@ -152,19 +152,23 @@ pub fn table(studies: &Studies, width: usize) -> String {
     let mut out = format!("{}\n\n", title(studies));
     if studies.studies.iter().any(|s| !s.claims.is_empty()) {
         out.push_str(&format!(
-            " {:<NAME$} holds  not  cannot tell  n/a  trials\n",
+            " {:<NAME$} holds  does not hold  cannot tell  not applicable  trials\n",
             "study"
         ));
         for study in &studies.studies {
-            let c = study.counts;
-            let mut shown: String = plain(name(study)).chars().take(NAME).collect();
-            if shown.chars().count() < plain(name(study)).chars().count() {
+            let whole = plain(name(study));
+            let mut shown: String = whole.chars().take(NAME).collect();
+            if shown.len() < whole.len() {
                 shown.pop();
                 shown.push('…');
             }
+            let [holds, does_not, cannot, not] = study.counts.words().map(|(_, n)| match n {
+                _ if study.claims.is_empty() => "-".to_owned(),
+                n => n.to_string(),
+            });
             out.push_str(&format!(
-                " {shown:<NAME$} {:>5} {:>4} {:>12} {:>4} {:>7}\n",
-                c.holds, c.does_not_hold, c.cannot_tell, c.not_applicable, study.trials
+                " {shown:<NAME$} {holds:>5} {does_not:>14} {cannot:>12} {not:>15} {:>7}\n",
+                study.trials
             ));
         }
         out.push('\n');
