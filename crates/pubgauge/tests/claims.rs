@@ -95,3 +95,23 @@ fn the_small_study_of_the_documentation() {
     assert!(rows[3].contains(&studies.studies[0].systems[0]), "{table}");
     place.is_clean();
 }
+
+/// The study that follows the steps of the documentation: each rule says what its sentence says.
+#[test]
+fn a_paper_of_ones_own() {
+    let place = Place::new();
+    let study = repository("studies/own-paper.toml");
+    let study = study.to_str().expect("a path");
+    let done = place.run(&["plan", study, "--verbose"]).exits(0);
+    let said: Vec<&str> = done.out.split_whitespace().collect();
+    let said = said.join(" ");
+    for rule in [
+        "F1: The more subscribers, the less broker time a delivery costs. Rule: system-cpu-per-message of brokers falls along subscribers",
+        "F2: A delivery to one of 16 takes less than half of the broker time of a delivery to one alone. Rule: system-cpu-per-message: many over one is below 0.5",
+        "F4: NATS delivers sooner than mosquitto at every fan-out. Rule: latency.p50: nats < mosquitto at every subscribers.",
+        "F6: Over links of 100 Mbit/s the network is the limit.",
+    ] {
+        assert!(said.contains(rule), "{rule}\n{said}");
+    }
+    place.is_clean();
+}
