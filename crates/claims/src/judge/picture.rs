@@ -110,10 +110,8 @@ fn point(at: String, measured: &Measured) -> Option<Point> {
         }
         Measured::Repeats { values, .. } => {
             let logs = values.iter().all(|(_, value)| *value > 0.0);
-            let (to, back): (fn(f64) -> f64, fn(f64) -> f64) = match logs {
-                true => (f64::ln, f64::exp),
-                false => (|v| v, |v| v),
-            };
+            let to = |value: f64| if logs { value.ln() } else { value };
+            let back = |value: f64| if logs { value.exp() } else { value };
             let values: Vec<f64> = values.iter().map(|(_, value)| to(*value)).collect();
             if values.is_empty() {
                 return None;
