@@ -2,6 +2,7 @@
 
 mod cells;
 mod curves;
+mod picture;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side}
 use crate::stats::{Estimate, wilson};
 pub use cells::{Cell, Figures, Limit, Observation, Run};
 use cells::{Measured, Series, estimate};
+pub use picture::{Curve, Picture, Point, pictures};
 
 /// Decided points below which a share says nothing.
 const FEWEST_DECIDED: usize = 6;

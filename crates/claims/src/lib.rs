@@ -20,6 +20,6 @@ pub mod stats;
 pub mod words;
 
 pub use decide::{Finding, Outcome};
-pub use judge::{Cell, Figures, Limit, Observation, Run, judge};
+pub use judge::{Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures};
 pub use rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
 pub use words::words;

@@ -1,16 +1,19 @@
 //! The command line, as the user types it.
 
+mod calibrate;
+mod find;
 mod tools;
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_study::Axis;
 use pubgauge_testbed::shares::Share;
 use serde::{Deserialize, Serialize};
 
+pub use calibrate::CalibrateArgs;
+pub use find::FindArgs;
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
@@ -53,12 +56,12 @@ pub enum Verb {
     /// Show on the running systems what their drivers and files claim: the conformance suite, and
     /// every cell of the matrix of capabilities.
     Check(CheckArgs),
-    /// Rebuild the table and the page from the folder of a run.
+    /// Rebuild the table and the page from the folder of a run, or of several.
     Report(ReportArgs),
     /// Compare two runs, or two systems or settings of one: better, worse, the same, or cannot
     /// tell, figure by figure.
     Compare(CompareArgs),
-    /// Write the figures of a run for other programs: CSV, JSON, Parquet, OpenMetrics, JUnit.
+    /// Write the figures of a run for other programs: CSV, JSON, Parquet, OpenMetrics, JUnit, claims.
     Export(ExportArgs),
     /// Measure this machine and this tool, and store the result for later runs.
     Calibrate(CalibrateArgs),
@@ -103,6 +106,8 @@ pub enum SchemaOf {
     Study,
     /// `results.json`, and what `run --json` and `report --json` print.
     Results,
+    /// `index.json` beside several runs, and what `export --format claims` writes.
+    Claims,
 }
 
 /// What is printed, for every verb.
@@ -149,7 +154,8 @@ pub enum Annotations {
 /// Which systems, which study, which changes to it.
 #[derive(Clone, Debug, Args)]
 pub struct Selection {
-    /// Study file (TOML). Without one: the daily flags, or the first look.
+    /// Study file (TOML), or a folder: all studies in it, one after the other. Without one: the daily
+    /// flags, or the first look.
     pub study: Option<PathBuf>,
     /// Systems to measure, by name (`pubgauge systems` lists them) or by address, for example
     /// mqtt://host:1883 or mqtts://user@host; several brokers of one system joined by `+`.
@@ -272,12 +278,13 @@ pub struct Login {
 }
 
 /// `pubgauge run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RunArgs {
     /// Study and systems.
     #[command(flatten)]
     pub selection: Selection,
-    /// Folder for the results; default: results/STUDY-TIME.
+    /// Folder for the results; default: results/STUDY-TIME. Of a folder of studies, each has a folder of
+    /// its own in it.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with a run that was cut off, as it was begun: study, systems and flags are in its
@@ -300,39 +307,6 @@ pub struct RunArgs {
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
-}
-
-const FIND_DEFAULTS: &str = "\
-Without a study file: 1 publisher, 1 subscriber, 64 B, over the systems of the
-first look; --duration is the length of a short trial, 5s if absent, --warm-up
-1s, and with --axis rate --pacing-within 1ms.";
-
-/// `pubgauge find`.
-#[derive(Debug, Args)]
-#[command(after_help = FIND_DEFAULTS)]
-pub struct FindArgs {
-    /// What is made larger until the system gives way: messages a second, devices, topics, bytes of a
-    /// message, or messages back to back.
-    #[arg(long, value_name = "WHAT", value_parser = axes(), default_value = "rate")]
-    pub axis: Axis,
-    /// Width of the interval at which a search ends, as a share of its lower end, 0.02 to 1 [default: 0.1].
-    #[arg(long, value_name = "SHARE")]
-    pub width: Option<String>,
-    /// Longest search [default: 8min].
-    #[arg(long, value_name = "TIME")]
-    pub budget: Option<String>,
-    /// Length of the trial that confirms the limit [default: 45s].
-    #[arg(long, value_name = "TIME")]
-    pub confirm: Option<String>,
-    /// As for a run.
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
-/// What `pubgauge find` can make larger, by the keys of a flow.
-fn axes() -> impl TypedValueParser<Value = Axis> {
-    PossibleValuesParser::new(Axis::ALL.map(Axis::name))
-        .map(|name| Axis::named(&name).unwrap_or(Axis::Rate))
 }
 
 /// Most processes on each side.
@@ -484,7 +458,7 @@ pub struct CheckArgs {
 /// `pubgauge report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Folder of a run.
+    /// Folder of a run, or one with a run in each folder in it.
     pub dir: PathBuf,
     /// What a gate is told.
     #[command(flatten)]
@@ -528,7 +502,7 @@ pub struct CompareArgs {
 /// `pubgauge export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Folder of a run.
+    /// Folder of a run; with --format claims also one with a run in each folder in it.
     pub dir: PathBuf,
     /// The form.
     #[arg(long, value_name = "FORM", value_enum, default_value = "csv")]
@@ -538,7 +512,7 @@ pub struct ExportArgs {
           value_parser = pubgauge_export::tables::NAMES)]
     pub table: Vec<String>,
     /// Folder for the files; `export` in that of the run if absent. `-` writes one table,
-    /// OpenMetrics or JUnit XML to standard output.
+    /// OpenMetrics, JUnit XML or claims to standard output.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// What is printed.
@@ -559,45 +533,6 @@ pub enum ExportFormat {
     Openmetrics,
     /// Criteria and trials as the test cases of JUnit XML.
     Junit,
-}
-
-fn limits(text: &str) -> Result<(f64, f64), String> {
-    let (least, most) = text.split_once("..").unwrap_or((text, text));
-    match (least.parse(), most.parse()) {
-        (Ok(least), Ok(most)) if (100.0..=most).contains(&least) && most <= 1e6 => {
-            Ok((least, most))
-        }
-        _ => Err("two rates from 100 to 1000000 are expected, such as 5000..300000".into()),
-    }
-}
-
-fn noise(text: &str) -> Result<f64, String> {
-    let share = text
-        .parse()
-        .ok()
-        .filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "a share from 0 to 1 is expected, such as 0.03".into())
-}
-
-/// `pubgauge calibrate`.
-#[derive(Debug, Args)]
-pub struct CalibrateArgs {
-    /// Only measure; do not store the result for later runs.
-    #[arg(long)]
-    pub no_store: bool,
-    /// Calibrate the search of `pubgauge find` instead: so many searches over simulated systems whose limit
-    /// is known; how many intervals hold it.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20",
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub search: Option<u32>,
-    /// Limits of the simulated systems, messages a second, 100 to 1,000,000.
-    #[arg(long, value_name = "LEAST..MOST", default_value = "5000..300000", value_parser = limits,
-          requires = "search")]
-    pub limits: (f64, f64),
-    /// By how much their limit differs from trial to trial: standard deviation, as a share of it, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value = "0.03", value_parser = noise, requires = "search")]
-    pub noise: f64,
-    /// What is printed.
-    #[command(flatten)]
-    pub output: Output,
+    /// What became of the claims, with both figures: `claims.json`.
+    Claims,
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::exit::{Ending, FINE, print, print_bytes, print_json};
-use crate::gate;
+use crate::{folder, gate};
 
 /// What was written, for machines.
 #[derive(Serialize)]
@@ -54,9 +54,15 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
             "leave --json out, or name a folder",
         ));
     }
-    let results = store::load(&args.dir).map_err(Ending::bad_input)?;
     let name = run_name(&args.dir);
-    let contents = contents(args, &results, &name, tabular)?;
+    let contents = match args.format {
+        ExportFormat::Claims => claims(&args.dir)?,
+        _ => {
+            folder::one_run(&args.dir)?;
+            let results = store::load(&args.dir).map_err(Ending::bad_input)?;
+            contents(args, &results, &name, tabular)?
+        }
+    };
     if to_stdout {
         contents
             .iter()
@@ -90,8 +96,18 @@ fn tabular(format: ExportFormat) -> Option<Format> {
         ExportFormat::Csv => Some(Format::Csv),
         ExportFormat::Json => Some(Format::Json),
         ExportFormat::Parquet => Some(Format::Parquet),
-        ExportFormat::Openmetrics | ExportFormat::Junit => None,
+        ExportFormat::Openmetrics | ExportFormat::Junit | ExportFormat::Claims => None,
     }
+}
+
+/// What became of the claims of a run, or of several, without the curves.
+fn claims(dir: &Path) -> Result<Vec<Content>, Ending> {
+    let studies = folder::studies(dir)?.without_pictures();
+    Ok(vec![Content {
+        name: "claims.json".to_owned(),
+        rows: None,
+        bytes: studies.to_json().into_bytes(),
+    }])
 }
 
 /// The name of the folder, as rows and samples carry it.

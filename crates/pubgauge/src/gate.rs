@@ -154,6 +154,14 @@ pub fn tell(
         // The runner reads commands from both streams; JSON on standard output stays JSON.
         eprint!("{}", github(name, study.as_deref(), checks));
     }
+    write(gate, name, checks)
+}
+
+/// Writes JUnit XML, if that was asked for.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending> {
     let Some(file) = &gate.junit else {
         return Ok(());
     };

@@ -18,6 +18,7 @@ mod drivers;
 mod endpoint;
 mod exit;
 mod export;
+mod folder;
 mod forecast;
 mod gate;
 mod install;
@@ -86,6 +87,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
                     serde_json::to_string_pretty(&pubgauge_study::schema()).unwrap_or_default()
                 }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
+                SchemaOf::Claims => pubgauge_results::schema::claims_schema(),
             };
             exit::print(&format!("{}\n", schema.trim_end()));
             Ok(FINE)

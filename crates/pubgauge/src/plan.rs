@@ -8,14 +8,14 @@ use pubgauge_study::{PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
-use crate::args::{ClientArgs, PlanArgs};
+use crate::args::{ClientArgs, PlanArgs, Selection};
 use crate::capacity::{Clients, brokers};
 use crate::exit::{Ending, FINE, print, print_json};
 use crate::prepare::{Prepared, prepare};
 use crate::progress::{about, so_many};
 use crate::run::tls;
 use crate::systems::wrap;
-use crate::{capacity, drivers};
+use crate::{capacity, drivers, folder};
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
 
 /// How many notes are shown unless all are asked for: each connection may have one.
@@ -67,16 +67,44 @@ struct UnsupportedJson<'a> {
 
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
+    let studies = match folder::studies_of(&args.selection)? {
+        Some(studies) => folder::each(&args.selection, &studies, |one| planned(args, one))?,
+        None => {
+            let prepared = planned(args, &args.selection)?;
+            match args.output.json {
+                true => print_json(&json(&prepared)),
+                false => print(&words(&prepared, args.verbose)),
+            }
+            return Ok(FINE);
+        }
+    };
+    if args.output.json {
+        print_json(&studies.iter().map(json).collect::<Vec<_>>());
+        return Ok(FINE);
+    }
+    for prepared in &studies {
+        print(&format!("{}\n", words(prepared, args.verbose)));
+    }
+    print(&format!(
+        "{}\n",
+        folder::length(studies.iter().map(|one| (&one.plan, None)))
+    ));
+    Ok(FINE)
+}
+
+/// The plan of one study, checked.
+fn planned(args: &PlanArgs, selection: &Selection) -> Result<Prepared, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let tls = tls(&args.login)?;
-    let prepared = prepare(&args.selection, &testbed)?.reached_by(&tls);
-    let (plan, client) = (&prepared.plan, ClientArgs::default());
-    capacity::check_limits(plan, &prepared.systems, &client, prepared.processes)?;
-    match args.output.json {
-        true => print_json(&json(&prepared)),
-        false => print(&words(&prepared, args.verbose)),
-    }
-    Ok(FINE)
+    let prepared = prepare(selection, &testbed)?.reached_by(&tls);
+    let client = ClientArgs::default();
+    capacity::check_limits(
+        &prepared.plan,
+        &prepared.systems,
+        &client,
+        prepared.processes,
+    )?;
+    Ok(prepared)
 }
 
 fn seconds(ns: u64) -> f64 {

@@ -9,13 +9,16 @@ use pubgauge_results::store;
 
 use crate::args::ReportArgs;
 use crate::exit::{Ending, FINE, print};
-use crate::{gate, terminal};
+use crate::{folder, gate, terminal};
 
 /// Name of the page in the folder of a run.
 pub const PAGE_FILE: &str = "report.html";
 
 /// Rebuilds table and page.
 pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
+    if folder::has_runs(&args.dir) {
+        return folder::report(args);
+    }
     let results = store::load(&args.dir).map_err(Ending::bad_input)?;
     gate::can_be_written(&args.gate)?;
     let page = write_page(&args.dir, &results)?;
@@ -66,7 +69,7 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
 }
 
 /// Columns for tables: those of the terminal, 40 to 120; 80 elsewhere.
-fn width() -> usize {
+pub fn width() -> usize {
     match terminal::columns(libc::STDOUT_FILENO) {
         Some(columns) if columns >= 40 => columns.min(120),
         _ => 80,

@@ -1,112 +1,184 @@
 //! `pubgauge run`: a study from plan to page.
 
+mod begin;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
+use pubgauge_export::check::Check;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
+use pubgauge_results::model::Results;
 use pubgauge_results::shell::quoted;
-use pubgauge_results::store::{NewRun, RunFolder, StoreError};
+use pubgauge_results::store::RunFolder;
 use pubgauge_runner::searching::settling_s;
 use pubgauge_runner::{Bench, Client, Job, perform};
-use pubgauge_study::{Axis, Plan, PlannedTrial};
-use pubgauge_testbed::{Catalog, Kind, Testbed, load_average, machine_facts, raise_nofile};
+use pubgauge_study::{Axis, PlannedTrial};
+use pubgauge_testbed::{Catalog, Kind, Testbed, machine_facts, raise_nofile};
 
 use crate::args::{ClientArgs, FindArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID};
+use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::prepare::{Prepared, prepare, prepare_again};
 use crate::progress::Progress;
-use crate::proposer::{Proposer, so_far, specs};
+use crate::proposer::{Proposer, so_far};
 use crate::report::{show, write_page};
-use crate::{calibrate, capacity, drivers, gate, matrix, signals};
+use crate::{calibrate, capacity, drivers, gate, signals};
+pub use begin::default_folder;
+use begin::open_folder;
 
-/// Runs a study.
-pub fn run(args: &RunArgs) -> Result<i32, Ending> {
-    let begun = begun(args)?;
-    let (client, login) = match &begun {
-        Some(begun) => (begun.client(&args.client)?, begun.login(&args.login)),
-        None => (args.client.clone(), args.login.clone()),
-    };
-    gate::can_be_written(&args.gate)?;
-    let file = login.password_file.as_deref();
-    let password = pubgauge_testbed::password(file).map_err(|e| match file {
-        Some(file) => Ending::bad_input(format!("--password-file {}: {e}", file.display())),
-        None => Ending::bad_input(e),
-    })?;
-    processors(&client.pin)?;
-    let testbed = drivers::testbed()
-        .map_err(Ending::not_valid)?
-        .password(password);
-    let tls = tls(&login)?;
-    let prepared = match &begun {
-        Some(begun) if args.selection.is_empty() => prepare_again(begun, &testbed)?,
-        _ => prepare(&args.selection, &testbed)?,
+/// A run that can begin or go on: everything was checked, nothing was started and nothing changed on disk.
+pub struct Ready {
+    /// Plan and systems.
+    pub prepared: Prepared,
+    /// How it begins, for its folder.
+    pub invocation: Invocation,
+    client: ClientArgs,
+    testbed: Testbed,
+    tls: Option<Tls>,
+    processes: Option<u32>,
+}
+
+/// What came of a run.
+pub struct Done {
+    /// What a gate rests on.
+    pub checks: Vec<Check>,
+    /// Its results.
+    pub results: Results,
+    /// Its page.
+    pub page: PathBuf,
+    /// Its folder.
+    pub folder: PathBuf,
+}
+
+impl Ready {
+    /// Checks a run with these arguments; `begun` is how it was begun, if it goes on from that, or how it
+    /// would have.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, the study, the systems or this host.
+    pub fn of(args: &RunArgs, begun: Option<&Invocation>) -> Result<Ready, Ending> {
+        let (client, login) = match begun {
+            Some(begun) => (begun.client(&args.client)?, begun.login(&args.login)),
+            None => (args.client.clone(), args.login.clone()),
+        };
+        let file = login.password_file.as_deref();
+        let password = pubgauge_testbed::password(file).map_err(|e| match file {
+            Some(file) => Ending::bad_input(format!("--password-file {}: {e}", file.display())),
+            None => Ending::bad_input(e),
+        })?;
+        processors(&client.pin)?;
+        let testbed = drivers::testbed()
+            .map_err(Ending::not_valid)?
+            .password(password);
+        let tls = tls(&login)?;
+        let prepared = match begun {
+            Some(begun) if args.selection.is_empty() || args.resume.is_none() => {
+                prepare_again(begun, &testbed)?
+            }
+            _ => prepare(&args.selection, &testbed)?,
+        }
+        .reached_by(&tls);
+        raise_nofile()
+            .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
+        let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
+        capacity::check_limits(&prepared.plan, &prepared.systems, &client, processes)?;
+        Proposer::new(&prepared, &client, processes)?;
+        let invocation = match begun {
+            Some(begun) => begun.clone(),
+            None => Invocation::new(&prepared, &args.selection, &client, &login)
+                .map_err(Ending::not_valid)?,
+        };
+        Ok(Ready {
+            prepared,
+            invocation,
+            client,
+            testbed,
+            tls,
+            processes,
+        })
     }
-    .reached_by(&tls);
-    raise_nofile()
-        .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-    let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
-    capacity::check_limits(&prepared.plan, &prepared.systems, &client, processes)?;
-    let proposer = Proposer::new(&prepared, &client, processes)?;
+
+    /// Runs what is not done yet, and writes results and page. Systems that it has started are down at the end.
+    ///
+    /// # Errors
+    /// If it cannot be carried through; what was measured before is stored.
+    pub fn carry_out(
+        self,
+        args: &RunArgs,
+        endpoint: Option<&Endpoint>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Done, Ending> {
+        let prepared = self.prepared;
+        let proposer = Proposer::new(&prepared, &self.client, self.processes)?;
+        let calibration = calibration(args, &self.testbed, stop);
+        let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
+        if args.resume.is_none() {
+            self.invocation.write(folder.path())?;
+        }
+        let mut progress = progress(args, &prepared, &folder, endpoint);
+        trials(
+            &prepared,
+            self.testbed,
+            (&self.client, &proposer),
+            self.tls,
+            &mut folder,
+            &mut progress,
+            stop,
+        )?;
+        let trials = &folder.results().trials;
+        // In a search they say what is within the limit, and what is beyond is no fault.
+        let criteria = match prepared.plan.search {
+            Some(_) => Vec::new(),
+            None => {
+                let specs = proposer.criteria.iter();
+                specs.map(|spec| evaluate(trials, spec)).collect()
+            }
+        };
+        let judged = pubgauge_report::claims::judge(folder.results(), &prepared.plan.claims);
+        folder.judged(judged);
+        folder.finish(criteria).map_err(Ending::not_valid)?;
+        let results = folder.results();
+        Ok(Done {
+            page: write_page(folder.path(), results)?,
+            checks: gate::of_run(results),
+            results: results.clone(),
+            folder: folder.path().to_owned(),
+        })
+    }
+}
+
+/// Runs a study, or all studies of a folder.
+pub fn run(args: &RunArgs) -> Result<i32, Ending> {
+    if let Some(several) = Several::asked_for(args)? {
+        return several.run(args);
+    }
+    let begun = begun(args)?;
+    gate::can_be_written(&args.gate)?;
+    let ready = Ready::of(args, begun.as_ref())?;
+    let name = ready.prepared.plan.name.clone();
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
-    let calibration = calibration(args, &testbed, &stop);
-    let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
-    if args.resume.is_none() {
-        Invocation::new(&prepared, &args.selection, &client, &login)
-            .map_err(Ending::not_valid)?
-            .write(folder.path())?;
-    }
-    let mut progress = progress(args, &prepared, &folder, endpoint.as_ref());
-    let result = trials(
-        &prepared,
-        testbed,
-        (&client, &proposer),
-        tls,
-        &mut folder,
-        &mut progress,
-        &stop,
-    );
+    let result = ready.carry_out(args, endpoint.as_ref(), &stop);
     pubgauge_testbed::stop_everything();
-    result?;
-
-    let trials = &folder.results().trials;
-    // In a search they say what is within the limit, and what is beyond is no fault.
-    let criteria = match prepared.plan.search {
-        Some(_) => Vec::new(),
-        None => {
-            let specs = proposer.criteria.iter();
-            specs.map(|spec| evaluate(trials, spec)).collect()
-        }
-    };
-    let judged = pubgauge_report::claims::judge(folder.results(), &prepared.plan.claims);
-    folder.judged(judged);
-    folder.finish(criteria).map_err(Ending::not_valid)?;
-    let results = folder.results();
-    let page = write_page(folder.path(), results)?;
-    show(results, &page, args.output.json);
-    let checks = gate::of_run(results);
-    gate::tell(
-        &args.gate,
-        &prepared.plan.name,
-        args.selection.study.as_deref(),
-        &checks,
-    )?;
+    let done = result?;
+    show(&done.results, &done.page, args.output.json);
+    let study = args.selection.study.as_deref();
+    gate::tell(&args.gate, &name, study, &done.checks)?;
     if stop.load(Relaxed) {
         eprintln!(
             "ended by the user; go on with: pubgauge run --resume {}",
-            quoted(folder.path())
+            quoted(&done.folder)
         );
         return Ok(NOT_VALID);
     }
-    Ok(gate::exit_code(&checks))
+    Ok(gate::exit_code(&done.checks))
 }
 
 /// Searches for limits: a run whose study has "find" for one of its values.
@@ -326,84 +398,6 @@ fn processors(pin: &[usize]) -> Result<(), Ending> {
     }
 }
 
-fn open_folder(
-    args: &RunArgs,
-    prepared: &Prepared,
-    calibration: Option<&Calibration>,
-) -> Result<RunFolder, Ending> {
-    let plan = &prepared.plan;
-    let resolved = resolved(plan);
-    if let Some(dir) = &args.resume {
-        let alone = args.selection.is_empty();
-        return RunFolder::open_for_resume(dir, &resolved).map_err(|error| match error {
-            StoreError::OtherStudy { difference, .. } if alone => Ending::bad_input(format!(
-                "this pubgauge plans the study of {} otherwise than the one that began it: {difference}\n  hint: go on with that version of pubgauge, or start a new run",
-                dir.display()
-            )),
-            error => Ending::bad_input(error),
-        });
-    }
-    let run = NewRun {
-        study_toml: if prepared.given.is_empty() {
-            plan.resolved.clone()
-        } else {
-            prepared.given.clone()
-        },
-        study_resolved: resolved,
-        machine: machine(calibration),
-        study: StudyInfo {
-            name: plan.name.clone(),
-            question: plan.question.clone(),
-            started: jiff::Timestamp::now().to_string(),
-            planned_trials: plan.trials.len() as u32,
-            criteria: Vec::new(),
-            criterion_specs: specs(plan),
-            unsupported: plan
-                .unsupported
-                .iter()
-                .map(|u| UnsupportedCell {
-                    system: u.system.clone(),
-                    settings: u.settings.clone(),
-                })
-                .collect(),
-            capabilities: capabilities(prepared),
-            seed: plan.seed,
-            cut_off: true,
-        },
-    };
-    let Some(dir) = &args.out else {
-        let dir = default_folder(&plan.name)?;
-        return RunFolder::create(&dir, run).map_err(|error| {
-            let _ = std::fs::remove_dir(&dir);
-            Ending::bad_input(error)
-        });
-    };
-    RunFolder::create(dir, run).map_err(Ending::bad_input)
-}
-
-/// What each system of the plan can do.
-fn capabilities(prepared: &Prepared) -> Vec<SystemCapabilities> {
-    let chosen = prepared.systems.iter();
-    chosen
-        .map(|(name, chosen)| matrix::for_results(matrix::of(name, chosen)))
-        .collect()
-}
-
-/// Everything that tells one run from another.
-fn resolved(plan: &Plan) -> serde_json::Value {
-    let trials: Vec<serde_json::Value> = plan
-        .trials
-        .iter()
-        .map(|t| {
-            serde_json::json!({
-                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings,
-                "of_flows": t.of_flows, "repeat": t.repeat,
-            })
-        })
-        .collect();
-    serde_json::json!({ "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials })
-}
-
 /// The stored calibration of this machine. The first look makes one if there is none: a newcomer
 /// should not have to know that it is wanted. Its failure is no reason not to measure.
 fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Option<Calibration> {
@@ -434,62 +428,6 @@ fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Opt
     }
 }
 
-/// Makes a folder of its own for a run, `results/STUDY-TIME`; with a number after it if another run
-/// has begun in the same second.
-fn default_folder(study: &str) -> Result<PathBuf, Ending> {
-    let name: String = study
-        .chars()
-        .map(|c| match c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            true => c,
-            false => '-',
-        })
-        .collect();
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
-    let (parent, name) = (Path::new("results"), format!("{name}-{now}"));
-    new_folder(parent, &name).map_err(|e| {
-        let path = parent.join(name);
-        let hint = "name another folder with --out";
-        Ending::bad_input(format!(
-            "cannot make {}: {e}\n  hint: {hint}",
-            path.display()
-        ))
-    })
-}
-
-/// Makes a folder of that name, or with a number after it if there is one.
-fn new_folder(parent: &Path, name: &str) -> std::io::Result<PathBuf> {
-    std::fs::create_dir_all(parent)?;
-    let mut dir = parent.join(name);
-    let mut number = 1;
-    loop {
-        // Of two runs that begin at once, one gets it.
-        match std::fs::create_dir(&dir) {
-            Ok(()) => return Ok(dir),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-                number += 1;
-                dir = parent.join(format!("{name}-{number}"));
-            }
-            Err(e) => return Err(e),
-        }
-    }
-}
-
-fn machine(calibration: Option<&Calibration>) -> Machine {
-    let facts = machine_facts();
-    Machine {
-        kernel: facts.kernel,
-        os: facts.os,
-        cpu_model: facts.cpu_model,
-        cores: facts.cores,
-        memory_bytes: facts.memory_bytes,
-        governor: facts.governor,
-        max_open_files: facts.max_open_files,
-        load_average_1min: load_average(),
-        pubgauge_version: env!("CARGO_PKG_VERSION").into(),
-        calibration: calibration.and_then(|c| serde_json::to_value(c).ok()),
-    }
-}
-
 /// How systems are reached by TLS, if anything was said of it.
 pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
     for (flag, file) in [
@@ -509,25 +447,4 @@ pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
         server_name: None,
         insecure: login.insecure,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_that_begin_in_one_second_have_a_folder_each() {
-        let place = tempfile::tempdir().unwrap();
-        let parent = place.path().join("results");
-        let made: Vec<PathBuf> = std::thread::scope(|scope| {
-            let begin = || new_folder(&parent, "first-look-20261121T025917").unwrap();
-            let runs: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
-            runs.into_iter().map(|run| run.join().unwrap()).collect()
-        });
-        let mut distinct = made.clone();
-        distinct.sort();
-        distinct.dedup();
-        assert_eq!(distinct.len(), 8, "{made:?}");
-        assert!(made.contains(&parent.join("first-look-20261121T025917")));
-    }
 }

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{Place, repository};
+use pubgauge_report::studies::markdown;
+use pubgauge_results::studies::Studies;
 use serde_json::Value;
 
 #[test]
@@ -73,5 +75,43 @@ fn the_small_study_of_the_documentation() {
     assert!(again.out.contains("Claims:"), "{}", again.out);
     let page = std::fs::read_to_string(place.at("run/report.html")).expect("the page");
     assert!(page.contains("<section id=\"claims\">") && page.contains("qos1 &gt; qos0"));
+    // What is committed of it, and README.md's table: made from the file, whatever is in it.
+    let exported = place
+        .run(&["export", "run", "--format", "claims", "--out", "-"])
+        .exits(0);
+    let studies = Studies::parse(&exported.out).expect("a file of claims");
+    assert_eq!(studies.studies[0].claims.len(), 5);
+    assert!(studies.studies[0].systems[0].starts_with("mosquitto "));
+    let table = markdown(&studies, &["C1", "claims/C5"]).expect("a table");
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    assert!(
+        rows[0].starts_with("| claims C1 | QoS 1 costs") && rows[0].contains("| 1.6 times |"),
+        "{table}"
+    );
+    assert!(
+        rows[1].ends_with("| **not applicable**: the run has no nats |"),
+        "{table}"
+    );
+    assert!(rows[3].contains(&studies.studies[0].systems[0]), "{table}");
+    place.is_clean();
+}
+
+/// The study that follows the steps of the documentation: each rule says what its sentence says.
+#[test]
+fn a_paper_of_ones_own() {
+    let place = Place::new();
+    let study = repository("studies/own-paper.toml");
+    let study = study.to_str().expect("a path");
+    let done = place.run(&["plan", study, "--verbose"]).exits(0);
+    let said: Vec<&str> = done.out.split_whitespace().collect();
+    let said = said.join(" ");
+    for rule in [
+        "F1: The more subscribers, the less broker time a delivery costs. Rule: system-cpu-per-message of brokers falls along subscribers",
+        "F2: A delivery to one of 16 takes less than half of the broker time of a delivery to one alone. Rule: system-cpu-per-message: many over one is below 0.5",
+        "F4: NATS delivers sooner than mosquitto at every fan-out. Rule: latency.p50: nats < mosquitto at every subscribers.",
+        "F6: Over links of 100 Mbit/s the network is the limit.",
+    ] {
+        assert!(said.contains(rule), "{rule}\n{said}");
+    }
     place.is_clean();
 }

@@ -573,7 +573,57 @@
     return s.root;
   }
 
-  const draw = { percentiles, ecdf, axis, throughput, series, times: cpu, bytes: memory, limit, "latency-over-load": latencyOverLoad };
+  // ---- claims ------------------------------------------------------------------------------
+  const inBytes = (v) => (v < 999.5 ? `${scaled(v)} B/s` : `${scaled(v)}B/s`), few = (v) => +v.toPrecision(6);
+  // What figures are measured in: in full, and as briefly as an axis has it.
+  const units = {
+    ns: [time, (v) => briefTime(few(v))], us: [(v) => time(v * 1e3), (v) => briefTime(few(v * 1e3))], s: [(v) => time(v * 1e9), (v) => briefTime(few(v * 1e9))],
+    bytes: [bytes, bytes], bytes_per_s: [inBytes, inBytes], msgs_per_s: [rate, brief], share: [(v) => digits(v * 100) + " %", (v) => +(v * 100).toPrecision(3) + " %"],
+  };
+  // The figure of each side over the axis.
+  function claim(figure, workload, width) {
+    const [value, low, high] = ["value", "ci_low", "ci_high"].map((start) => figure.columns.find((name) => name.startsWith(start)));
+    const [exact, words] = units[value.slice(6)] ?? [digits, brief];
+    const rows = objects(figure, workload), sides = [...byCell(rows).values()];
+    // Values of the axis that are no numbers stand in their order.
+    const names = unique(rows.map((d) => d.at)), isNumber = rows.every((d) => d.number != null);
+    const place = (d) => (isNumber ? d.number : names.indexOf(d.at));
+    const numbers = unique(rows.map(place)).sort((a, b) => a - b), first = numbers[0], last = numbers.at(-1);
+    // A very wide interval leaves the plot: it must not press everything else together.
+    const values = rows.map((d) => d[value]), least = Math.min(...values), most = max(values), reach = Math.max(most - least, Math.abs(most) * 0.5);
+    const ends = rows.flatMap((d) => [d[low], d[high]]).filter((v) => v != null);
+    const isLog = least > 0 && most / least > 8;
+    const all = [...values, ...ends.filter((v) => (isLog ? v > least / 4 && v < most * 4 : v > least - reach && v < most + reach))];
+    const top = legendHeight(firsts(rows), width) + 12, bottom = top + tall(Math.round(Math.max(150, Math.min(220, width * 0.42))), 120);
+    const bottomValue = Math.min(...all), topValue = max(all), spare = (topValue - bottomValue || Math.abs(topValue) || 1) * 0.08;
+    // From zero, unless that would hide the differences.
+    const start = bottomValue >= 0 && bottomValue < topValue * 0.5 ? 0 : bottomValue - spare;
+    const y = isLog ? log(...around(all), bottom, top) : linear(start, topValue + spare, bottom, top);
+    const marks = isLog ? logTicks(y) : between(y, 4), left = Math.max(34, max(marks, (v) => widthOf(words(v), 11)) + 12);
+    const s = sheet(width, bottom + 24), pad = 14;
+    legend(s, firsts(rows), 12);
+    const x = first > 0 && last / first > 8 ? log(first, last, left + pad, width - 2 * pad) : linear(first, last, left + pad, width - 2 * pad);
+    yAxis(s, y, marks, words, left, width - 6);
+    xAxis(s, x, numbers, (v) => rows.find((d) => place(d) === v).at, top, bottom);
+    sides.forEach((side, nth) => {
+      const aside = (nth - (sides.length - 1) / 2) * 4, points = [...side].sort((a, b) => place(a) - place(b));
+      // No line over a point that is left out.
+      let run = [];
+      for (const v of [...numbers, NaN]) {
+        const d = points.find((d) => place(d) === v);
+        if (d) run.push([x(v), y(d[value])]);
+        else run = (path(s, run, side[0].look, 2, { opacity: 0.85 }), []);
+      }
+      for (const d of points) {
+        const known = d[low] != null && d[high] != null;
+        if (known) interval(s, x(place(d)) + aside, d[low], d[high], y, true, d.look.stroke, 0.7);
+        s.add(el("circle", { cx: x(place(d)), cy: y(d[value]), r: 3.6, fill: d.look.stroke, stroke: d.look.stroke }, el("title", {}, `${d.cell.row} at ${d.at}: ${exact(d[value])}${known ? ` (${exact(d[low])} to ${exact(d[high])})` : ""}`)));
+      }
+    });
+    return s.root;
+  }
+
+  const draw = { claim, percentiles, ecdf, axis, throughput, series, times: cpu, bytes: memory, limit, "latency-over-load": latencyOverLoad };
 
   function render(element, fixed) {
     const { figure, workload } = figures.get(element.id);

@@ -2,8 +2,10 @@
 
 use pubgauge_claims::rule::quantity;
 use pubgauge_claims::words::digits;
-use pubgauge_claims::{Cell, Claim, Figures, Limit, Observation, Outcome, Run, words};
-use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_claims::{
+    Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
+};
+use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion::{self, recorded_name};
 use pubgauge_results::{Axis, FlowFigures, FlowSecond, Results, Second, Trial};
 
@@ -60,7 +62,31 @@ fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
         ours: found.ours,
         papers: claim.papers.clone(),
         repeats_to_tell: found.repeats_to_tell,
+        pictures: pictures(claim, run),
     }
+}
+
+/// What a claim is about, as curves.
+fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<ClaimPicture> {
+    let point = |point: Point| ClaimPoint {
+        at: point.at,
+        number: point.number,
+        value: point.value,
+        low: point.interval.map(|(low, _)| low),
+        high: point.interval.map(|(_, high)| high),
+    };
+    let side = |side: Curve| ClaimCurve {
+        side: side.side,
+        points: side.points.into_iter().map(point).collect(),
+    };
+    let pictures = pubgauge_claims::pictures(claim, run).into_iter();
+    let picture = |picture: Picture| ClaimPicture {
+        part: picture.part,
+        figure: picture.figure,
+        axis: picture.axis,
+        sides: picture.sides.into_iter().map(side).collect(),
+    };
+    pictures.map(picture).collect()
 }
 
 fn cell(system: &str, settings: &str, workload: &str, axes: &[Axis]) -> Cell {
@@ -106,6 +132,24 @@ fn thousands(value: f64) -> String {
     match units.into_iter().find(|(size, _)| value.abs() >= *size) {
         Some((size, letter)) => format!("{} {letter}", digits(value / size)),
         None => format!("{} ", digits(value)),
+    }
+}
+
+/// What a figure is measured in, as it ends the names of columns; empty for a count or a quotient.
+pub(crate) fn unit(name: &str) -> &'static str {
+    let recorded = recorded_name(name);
+    match name {
+        "delivered-bytes-rate" => "bytes_per_s",
+        "system-busiest-thread" => "cores",
+        "limit" => "",
+        _ if name.contains('/') => "",
+        _ if name.ends_with("-per-message") => "us",
+        _ if recorded.contains("_ns") => "ns",
+        _ if recorded.ends_with("_per_s") => "msgs_per_s",
+        _ if recorded.ends_with("_bytes") => "bytes",
+        _ if recorded.ends_with("_share") || name.ends_with("-share") => "share",
+        _ if recorded.ends_with("_s") => "s",
+        _ => "",
     }
 }
 

@@ -12,6 +12,7 @@ use crate::summary::{Bound, Carried, Cell, Workload};
 use crate::units;
 use crate::wins::per_message;
 
+pub(crate) mod claims;
 mod latency;
 pub(crate) mod searches;
 mod series;
@@ -64,6 +65,8 @@ pub enum Kind {
     Limit,
     /// Latency of each load of a search on a log axis.
     LatencyOverLoad,
+    /// The figure of each side of a claim over the claim's axis.
+    Claim,
 }
 
 /// Something asked of a figure; of a search, an end of the limit's interval (`low`, `high`) or the

@@ -11,7 +11,8 @@
 //! - [`table()`]: the result table of the terminal.
 //! - [`figures`]: the data of every figure as plain tables, from which chart, CSV and the
 //!   readable table under each figure all come.
-//! - [`page()`]: one HTML file that needs nothing else.
+//! - [`page()`]: one HTML file that needs nothing else; [`index()`] the same over several studies.
+//! - [`studies`]: several studies in short: their claims, or their answers.
 
 pub mod answers;
 mod brokers;
@@ -26,6 +27,7 @@ pub mod naming;
 mod page;
 mod searches;
 pub mod stats;
+pub mod studies;
 pub mod summary;
 mod table;
 pub mod units;
@@ -41,7 +43,7 @@ use pubgauge_results::histogram::Interval;
 use summary::Workload;
 
 pub use answers::answers;
-pub use page::page;
+pub use page::{index, page};
 pub use table::table;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them

@@ -13,12 +13,16 @@ use crate::summary::{Summary, Workload};
 use crate::words;
 
 mod answer;
+mod claims;
 mod comparisons;
 mod facts;
+mod index;
 mod matrix;
 mod searches;
 mod trials;
 mod workload;
+
+pub use index::index;
 
 const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPT: &str = include_str!("../assets/page.js");
@@ -81,7 +85,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     comparisons::section(&mut out, results);
     facts::doubts(&mut out, &page);
     facts::criteria(&mut out, results);
-    facts::claims(&mut out, results);
+    claims::section(&mut out, results);
     for sought in &page.searches {
         searches::section(&mut out, &page, sought);
     }
@@ -96,9 +100,29 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     facts::reading(&mut out, &page);
     out.push_str("</main>\n");
     data(&mut out, &page);
-    let _ = writeln!(out, "<script>{SCRIPT}</script>");
-    out.push_str("</body>\n</html>\n");
     out
+}
+
+/// A moment as words: here in UTC; the script writes the reader's own time.
+fn minute(started: &str) -> String {
+    match (started.get(..16), started.ends_with('Z')) {
+        (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
+        _ => started.to_owned(),
+    }
+}
+
+/// The beginning of a page up to its heading. `name` and `started` are HTML, `first` is the id of what the
+/// page is about.
+fn begin(out: &mut String, name: &str, started: &str, first: &str) {
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
+         <title>{name} {started} pubgauge</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#{first}\">Skip to the answer</a>\n<header>\n<p class=\"brand\">pubgauge</p>\n<h1>{name}</h1>\n",
+    );
 }
 
 fn head(out: &mut String, results: &Results) {
@@ -108,21 +132,8 @@ fn head(out: &mut String, results: &Results) {
     } else {
         &study.name
     });
-    // Here in UTC; the script writes the reader's own time.
-    let started = match (study.started.get(..16), study.started.ends_with('Z')) {
-        (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
-        _ => study.started.clone(),
-    };
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
-         <title>{name} {} pubgauge</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#answer\">Skip to the answer</a>\n<header>\n<p class=\"brand\">pubgauge</p>\n<h1>{name}</h1>\n",
-        escape(&started)
-    );
+    let started = minute(&study.started);
+    begin(out, &name, &escape(&started), "answer");
     if let Some(question) = &study.question {
         let _ = writeln!(out, "<p class=\"question\">{}</p>", escape(question));
     }
@@ -253,7 +264,12 @@ fn data(out: &mut String, page: &Page<'_>) {
         });
         json!({ "flatOut": false, "cells": [cell], "figures": figures })
     });
-    let workloads: Vec<_> = workloads.chain(searches).collect();
+    let claims = claims::data(&claims::shown(&page.results.claims, ""));
+    embed(out, workloads.chain(searches).chain(claims).collect());
+}
+
+/// Writes the data of charts and the script that draws them.
+fn embed(out: &mut String, workloads: Vec<serde_json::Value>) {
     let text = serde_json::to_string(&json!({ "workloads": workloads, "noise": figures::NOISE }))
         .expect("figures are plain data");
     out.push_str("<script type=\"application/json\" id=\"data\">");
@@ -267,7 +283,8 @@ fn data(out: &mut String, page: &Page<'_>) {
             c => out.push(c),
         }
     }
-    out.push_str("</script>\n");
+    let _ = writeln!(out, "</script>\n<script>{SCRIPT}</script>");
+    out.push_str("</body>\n</html>\n");
 }
 
 /// Text as it may stand between tags and in quoted attributes.

@@ -7,6 +7,7 @@ use pubgauge_results::{Results, Status};
 
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{Column, columns};
+use crate::studies::claim_words;
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
 use crate::{brokers, bursts, crowd};
@@ -308,23 +309,14 @@ fn claims(out: &mut String, results: &Results, width: usize) {
     }
     out.push_str("Claims:\n");
     for claim in &results.claims {
-        let mut text = format!("{} {}: {}", claim.id, claim.outcome.word(), claim.sentence);
-        for (what, words) in [
-            ("why", &claim.reason),
-            ("ours", &claim.ours),
-            ("theirs", &claim.papers),
-        ] {
-            if !words.is_empty() {
-                text.push_str(&format!(" | {what}: {words}"));
-            }
-        }
+        let text = claim_words(claim);
         wrapped(out, "  - ", &plain(&text), width);
     }
     out.push('\n');
 }
 
 /// Text without control characters: a hostile name must not drive the terminal.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
@@ -332,7 +324,7 @@ fn plain(text: &str) -> String {
 
 /// Writes `text` in lines of at most `width` characters, the first after `lead`, the others
 /// under it.
-fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
+pub(crate) fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
     let indent = lead.chars().count();
     let room = width.saturating_sub(indent).max(1);
     let mut line = String::new();

@@ -329,3 +329,61 @@ fn the_table_and_the_page_show_claims() {
         assert!(page.contains(part), "{part}");
     }
 }
+
+/// The picture of a claim is what was judged: each side along the axis, what does not count left out.
+#[test]
+fn the_picture_of_a_claim() {
+    let mut results = results();
+    let found = judged(&results, ORDER);
+    assert_eq!(found.pictures.len(), 1);
+    let picture = &found.pictures[0];
+    assert_eq!(
+        (picture.figure.as_str(), picture.axis.as_str()),
+        ("delivered-bytes-rate", "payload")
+    );
+    let sides: Vec<&str> = picture.sides.iter().map(|s| s.side.as_str()).collect();
+    assert_eq!(sides, ["a", "b"]);
+    let points = &picture.sides[0].points;
+    let at: Vec<(&str, Option<f64>)> = points.iter().map(|p| (p.at.as_str(), p.number)).collect();
+    assert_eq!(at, [("1KiB", Some(1024.0)), ("4KiB", Some(4096.0))]);
+    // The geometric mean of 1.01, 1.02, 1.00, 1.01, 1.02 times 2000 messages of 1024 bytes.
+    let mean = (1.01f64 * 1.02 * 1.0 * 1.01 * 1.02).powf(0.2) * 2000.0 * 1024.0;
+    assert!((points[0].value / mean - 1.0).abs() < 1e-9, "{points:?}");
+    let (low, high) = (points[0].low.unwrap(), points[0].high.unwrap());
+    assert!(low < mean && mean < high && high / low < 1.03, "{points:?}");
+    // Two repeats are shown without an interval, an overloaded cell not at all.
+    results
+        .trials
+        .retain(|t| t.system.name != "a" || t.repeat <= 2);
+    let bad = |t: &&mut Trial| t.system.name == "b" && t.axes[0].value == "4KiB";
+    results
+        .trials
+        .iter_mut()
+        .filter(bad)
+        .for_each(|t| t.verdict.status = Status::Overloaded);
+    let picture = &judged(&results, ORDER).pictures[0];
+    assert_eq!(picture.sides[0].points.len(), 2);
+    assert!(
+        picture.sides[0]
+            .points
+            .iter()
+            .all(|p| p.low.is_none() && p.high.is_none())
+    );
+    assert_eq!(picture.sides[1].points.len(), 1);
+    // None without an axis, and none of what is not applicable.
+    let plain = "figure = \"delivered-rate\"\nwhere = { payload = \"1KiB\" }\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\" }";
+    assert!(judged(&results, plain).pictures.is_empty());
+    assert!(
+        judged(&results, &format!("needs-systems = [\"joram\"]\n{ORDER}"))
+            .pictures
+            .is_empty()
+    );
+    // Implementations of one side are curves of their own.
+    let both = "figure = \"delivered-rate\"\nrule = { sides = [\"all\"], falls = \"5%\", along = \"payload\" }\n[side]\nall = [\"a\", \"b\"]";
+    let names: Vec<String> = judged(&results, both).pictures[0]
+        .sides
+        .iter()
+        .map(|s| s.side.clone())
+        .collect();
+    assert_eq!(names, ["all: a", "all: b"]);
+}

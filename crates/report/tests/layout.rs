@@ -5,7 +5,7 @@ mod chromium;
 mod sample;
 
 use chromium::Browser;
-use pubgauge_report::{Logs, page};
+use pubgauge_report::{Logs, index, page};
 use pubgauge_results::{Results, Status};
 use serde_json::{Value, json};
 
@@ -107,6 +107,30 @@ fn samples() -> Vec<(&'static str, (Results, Logs))> {
     ]
 }
 
+/// The pages of these runs, of one with claims, and that over several studies.
+fn pages() -> Vec<(&'static str, String)> {
+    let samples = samples().into_iter();
+    let mut pages: Vec<(&str, String)> = samples
+        .map(|(name, (results, logs))| (name, page(&results, &logs)))
+        .collect();
+    pages.extend(with_claims());
+    pages
+}
+
+fn with_claims() -> Vec<(&'static str, String)> {
+    let studies = sample::claims::three();
+    let (mut results, logs) = sample::run(2);
+    let [first, second, ..] = &studies.studies[..] else {
+        panic!("three studies")
+    };
+    results.claims.clone_from(&second.claims);
+    results.claims.push(first.claims[1].clone());
+    vec![
+        ("claims", page(&results, &logs)),
+        ("studies", index(&studies)),
+    ]
+}
+
 /// One workload without subscribers.
 fn nobody_listens() -> (Results, Logs) {
     let (mut results, _) = sample::run(1);
@@ -133,8 +157,7 @@ fn nobody_listens() -> (Results, Logs) {
 #[test]
 fn nothing_leaves_its_place_or_lies_under_something_else() {
     let mut browser = Browser::start();
-    for (name, (results, logs)) in samples() {
-        let html = page(&results, &logs);
+    for (name, html) in pages() {
         for (width, height, phone) in [(1400, 900, false), (390, 844, true)] {
             browser.size(width, height, phone);
             browser.media("screen", "light");
@@ -224,11 +247,13 @@ fn the_answer_is_within_the_first_screen() {
 #[test]
 fn axe_finds_nothing() {
     let mut browser = Browser::start();
-    for (name, (results, logs)) in [
+    let runs = [
         ("run", sample::run(2)),
         ("grid", sample::grid(2)),
         ("searches", sample::searches::run()),
-    ] {
+    ];
+    let pages = runs.map(|(name, (results, logs))| (name, page(&results, &logs)));
+    for (name, html) in pages.into_iter().chain(with_claims()) {
         for (width, phone, scheme) in [
             (1400, false, "light"),
             (1400, false, "dark"),
@@ -236,7 +261,7 @@ fn axe_finds_nothing() {
         ] {
             browser.size(width, 900, phone);
             browser.media("screen", scheme);
-            browser.open(&page(&results, &logs));
+            browser.open(&html);
             browser.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
             browser.eval(&format!("{AXE}; true"));
             let found = browser.eval("axe.run(document, { resultTypes: ['violations'] }).then((r) => [r.passes.some((p) => p.id === 'color-contrast'), r.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 5).map((n) => n.html.slice(0, 160) + ' ' + n.failureSummary).join(' | ')}`)])");

@@ -26,6 +26,50 @@ pub struct ClaimOutcome {
     /// About how many repeats would tell, where repeats would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_to_tell: Option<u32>,
+    /// What was judged along an axis, as curves; one for each part with an axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<ClaimPicture>,
+}
+
+/// The figure of each side along the axis of one part of a claim.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimPicture {
+    /// Name of the part; empty if the claim has one.
+    pub part: String,
+    /// The figure, by its name in study files.
+    pub figure: String,
+    /// The axis, as the rule names it.
+    pub axis: String,
+    /// The sides; each implementation of a side is one.
+    pub sides: Vec<ClaimCurve>,
+}
+
+/// One side of a claim along its axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimCurve {
+    /// Its name.
+    pub side: String,
+    /// What was measured; points that could not be judged are left out.
+    pub points: Vec<ClaimPoint>,
+}
+
+/// One point of a curve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimPoint {
+    /// The value of the axis, as the study has it.
+    pub at: String,
+    /// The same in bytes, messages a second, or seconds; absent where it is no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<f64>,
+    /// The figure, in the unit that it has in `results.json`: the mean over repeats, geometric where all
+    /// are positive; of a limit the middle of its interval, or its only end.
+    pub value: f64,
+    /// Lower end of its 95 % interval; absent with fewer than three repeats, or with an open end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
 }
 
 /// What is said of a claim.

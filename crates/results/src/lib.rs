@@ -9,6 +9,7 @@
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
+//! - [`studies`]: several studies in short.
 //! - [`shell`]: paths in commands that are there to be copied.
 
 pub mod bursts;
@@ -21,6 +22,7 @@ pub mod schema;
 pub mod search;
 pub mod shell;
 pub mod store;
+pub mod studies;
 pub mod verdict;
 
 pub use model::*;

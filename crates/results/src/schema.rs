@@ -1,10 +1,22 @@
-//! The JSON Schema of `results.json`, generated from the types.
+//! The JSON Schemas of `results.json` and of several studies in short, generated from the types.
+
+use schemars::JsonSchema;
 
 use crate::model::Results;
+use crate::studies::Studies;
 
 /// The schema as it stands in `schema/results.schema.json`, pretty-printed with a final newline.
 pub fn results_schema() -> String {
-    let schema = schemars::schema_for!(Results);
+    pretty::<Results>()
+}
+
+/// The schema as it stands in `schema/claims.schema.json`, in the same form.
+pub fn claims_schema() -> String {
+    pretty::<Studies>()
+}
+
+fn pretty<T: JsonSchema>() -> String {
+    let schema = schemars::schema_for!(T);
     let mut text =
         serde_json::to_string_pretty(&schema).expect("a generated schema is always plain JSON");
     text.push('\n');

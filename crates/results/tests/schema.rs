@@ -2,22 +2,24 @@
 
 use std::path::Path;
 
+use pubgauge_results::claim::{ClaimOutcome, ClaimPicture, ClaimVerdict};
 use pubgauge_results::store::{self, NewRun, RunFolder, TrialFiles};
+use pubgauge_results::studies::{self, Counts, Studies, StudyOutcome};
 use pubgauge_results::{
     Distribution, FlowFigures, Machine, Second, StudyInfo, System, Trial, UnsupportedCell,
 };
 use serde_json::{Value, json};
 
-fn committed() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/results.schema.json");
-    let generated = pubgauge_results::schema::results_schema();
+fn committed(name: &str, generated: &str) -> Value {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schema/{name}.schema.json"));
     if std::env::var_os("PUBGAUGE_UPDATE_SCHEMA").is_some() {
-        std::fs::write(&path, &generated).unwrap();
+        std::fs::write(&path, generated).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == generated,
-        "schema/results.schema.json is out of date: run this test with PUBGAUGE_UPDATE_SCHEMA=1 and commit it"
+        "schema/{name}.schema.json is out of date: run this test with PUBGAUGE_UPDATE_SCHEMA=1 and commit it"
     );
     serde_json::from_str(&committed).unwrap()
 }
@@ -73,7 +75,7 @@ fn produced() -> Value {
 
 #[test]
 fn the_schema_is_current_and_results_obey_it() {
-    let schema = committed();
+    let schema = committed("results", &pubgauge_results::schema::results_schema());
     let validator = jsonschema::validator_for(&schema).unwrap();
     let results = produced();
     let errors: Vec<String> = validator
@@ -139,4 +141,50 @@ fn names_are_as_promised() {
             );
         }
     }
+}
+
+/// Several studies in short: the schema is current, what is written obeys it and is read again.
+#[test]
+fn several_studies_obey_their_schema() {
+    let schema = committed("claims", &pubgauge_results::schema::claims_schema());
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let claim = ClaimOutcome {
+        id: "K01".into(),
+        outcome: ClaimVerdict::Holds,
+        pictures: vec![ClaimPicture::default()],
+        ..ClaimOutcome::default()
+    };
+    let claims = vec![claim.clone(), ClaimOutcome::default(), claim];
+    let studies = Studies {
+        format: studies::FORMAT.into(),
+        studies: vec![StudyOutcome {
+            counts: Counts::of(&claims),
+            claims,
+            ..StudyOutcome::default()
+        }],
+    };
+    assert_eq!(studies.studies[0].counts.words()[0], ("holds", 2));
+    assert_eq!(studies.studies[0].counts.all(), 3);
+    for written in [studies.clone(), studies.clone().without_pictures()] {
+        let value: Value = serde_json::from_str(&written.to_json()).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&value).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        assert_eq!(Studies::parse(&written.to_json()).unwrap(), written);
+    }
+    assert!(
+        !studies
+            .clone()
+            .without_pictures()
+            .to_json()
+            .contains("pictures")
+    );
+    let mut wrong: Value = serde_json::from_str(&studies.to_json()).unwrap();
+    wrong["studies"][0]["claims"][0]["outcome"] = json!("perhaps");
+    assert!(!validator.is_valid(&wrong));
+    wrong = json!({ "format": "pubgauge-claims/2", "studies": [] });
+    assert!(
+        Studies::parse(&wrong.to_string())
+            .unwrap_err()
+            .contains("pubgauge-claims/2")
+    );
 }

@@ -11,6 +11,7 @@ mod criterion;
 mod daily;
 mod decode;
 mod file;
+mod folder;
 mod placing;
 mod plan;
 mod problem;
@@ -29,6 +30,7 @@ pub use criterion::{
 };
 pub use daily::DailyFlags;
 pub use file::*;
+pub use folder::studies_in;
 pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use pubgauge_driver::Mapping;
-use pubgauge_results::claim::ClaimVerdict;
 use pubgauge_results::{Results, Status, Trial};
 
 use super::{END_TABLE, Page, badge, begin_table, escape, system_of};
@@ -100,44 +99,6 @@ pub(super) fn criteria(out: &mut String, results: &Results) {
             escape(&outcome.criterion),
             escape(&outcome.figures)
         );
-    }
-    let _ = writeln!(out, "{END_TABLE}</section>");
-}
-
-/// The study's claims: what is said, by what rule it was judged, and both figures.
-pub(super) fn claims(out: &mut String, results: &Results) {
-    if results.claims.is_empty() {
-        return;
-    }
-    out.push_str("<section id=\"claims\"><h2>Claims</h2>\n");
-    let heads = ["claim", "outcome", "rule", "why", "ours", "theirs"].map(plain);
-    begin_table(out, "fold", "Claims", heads);
-    for claim in &results.claims {
-        let (class, meaning) = match claim.outcome {
-            ClaimVerdict::Holds => (
-                "valid",
-                "Every interval that decides lies where the claim says.",
-            ),
-            ClaimVerdict::DoesNotHold => (
-                "broken",
-                "An interval lies where the claim says it does not.",
-            ),
-            ClaimVerdict::CannotTell => ("unsteady", "Neither could be shown."),
-            ClaimVerdict::NotApplicable => ("unsteady", "It is about something that is not here."),
-        };
-        let _ = write!(
-            out,
-            "<tr><th scope=\"row\" class=\"wrap\">{}: {} <small>{}</small></th>\
-             <td><span class=\"badge {class}\" title=\"{meaning}\">{}</span></td>",
-            escape(&claim.id),
-            escape(&claim.sentence),
-            escape(&claim.source),
-            claim.outcome.word()
-        );
-        for words in [&claim.rule, &claim.reason, &claim.ours, &claim.papers] {
-            let _ = write!(out, "<td class=\"wrap\">{}</td>", escape(words));
-        }
-        out.push_str("</tr>\n");
     }
     let _ = writeln!(out, "{END_TABLE}</section>");
 }

@@ -13,6 +13,7 @@ use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_results::verdict::judge;
 use pubgauge_results::*;
 
+pub mod claims;
 pub mod searches;
 
 /// A small generator of our own, so that the sample never changes with a library.

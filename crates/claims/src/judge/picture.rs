@@ -1,0 +1,134 @@
+//! What a claim is about as curves: the figure of each side over the axis.
+
+use super::cells::{Measured, Series, points};
+use super::missing;
+use crate::curve::FEWEST;
+use crate::rule::{Claim, Filter, Rule, quantity};
+use crate::stats::Estimate;
+
+use super::Run;
+
+/// The figure of each side of one part of a claim, along the part's axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// Name of the part; empty if the claim has one.
+    pub part: String,
+    /// The figure, by its name in studies.
+    pub figure: String,
+    /// The axis, as the rule names it.
+    pub axis: String,
+    /// The sides; each implementation of a side is one.
+    pub sides: Vec<Curve>,
+}
+
+/// One side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its name; with several implementations also which.
+    pub side: String,
+    /// What was measured of it; points that cannot be judged are left out.
+    pub points: Vec<Point>,
+}
+
+/// One value of the axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// The value of the axis, as the study has it: `1KiB`.
+    pub at: String,
+    /// The same as a number in base units (bytes, messages a second, seconds), where it is one.
+    pub number: Option<f64>,
+    /// The figure: the mean over repeats (the geometric one where all are positive), or the middle of a
+    /// limit's interval, or its only end.
+    pub value: f64,
+    /// Its 95 % interval; `None` with fewer repeats than claims are judged by, or with an open end.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// The curves of all parts of a claim that have an axis and are applicable; none where nothing was
+/// measured along it.
+pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
+    if missing(&claim.needs, run).is_some() {
+        return Vec::new();
+    }
+    let parts = claim.parts.iter();
+    let parts = parts.filter(|part| missing(&part.needs, run).is_none());
+    let drawn = parts.filter_map(|part| {
+        let rule = part.rule.as_ref()?;
+        let axis = rule.along.clone()?;
+        let sides = curves(rule, run);
+        let some = sides.iter().any(|side| !side.points.is_empty());
+        some.then(|| Picture {
+            part: part.name.clone(),
+            figure: rule.figure.clone(),
+            axis,
+            sides,
+        })
+    });
+    drawn.collect()
+}
+
+fn curves(rule: &Rule, run: &Run<'_>) -> Vec<Curve> {
+    let mut sides: Vec<(String, &Filter)> = Vec::new();
+    for side in rule.sides.iter().chain(&rule.against) {
+        for filter in &side.alternatives {
+            let name = match &side.alternatives[..] {
+                [_] => side.name.clone(),
+                _ => {
+                    let which: Vec<String> = filter.values().map(|v| v.join("/")).collect();
+                    format!("{}: {}", side.name, which.join(" "))
+                }
+            };
+            if !sides.contains(&(name.clone(), filter)) {
+                sides.push((name, filter));
+            }
+        }
+    }
+    let filters: Vec<&Filter> = sides.iter().map(|(_, filter)| *filter).collect();
+    let axis = points(run, rule, &filters);
+    let curve = |(name, filter): (String, &Filter)| {
+        let series = Series::of(run, rule, name.clone(), filter, &axis);
+        let measured = series.points.into_iter();
+        Curve {
+            side: name,
+            points: measured
+                .filter_map(|(at, found)| point(at, &found.ok()?))
+                .collect(),
+        }
+    };
+    sides.into_iter().map(curve).collect()
+}
+
+fn point(at: String, measured: &Measured) -> Option<Point> {
+    let (value, interval) = match measured {
+        Measured::Between(low, high) => {
+            let estimate = Estimate::Between {
+                low: *low,
+                high: *high,
+            };
+            let closed = *low > 0.0 && high.is_finite();
+            (estimate.middle(), closed.then_some((*low, *high)))
+        }
+        Measured::Repeats { values, .. } => {
+            let logs = values.iter().all(|(_, value)| *value > 0.0);
+            let to = |value: f64| if logs { value.ln() } else { value };
+            let back = |value: f64| if logs { value.exp() } else { value };
+            let values: Vec<f64> = values.iter().map(|(_, value)| to(*value)).collect();
+            if values.is_empty() {
+                return None;
+            }
+            let estimate = Estimate::of(&values);
+            let (low, high) = estimate.interval(1);
+            let enough = values.len() >= FEWEST;
+            (
+                back(estimate.middle()),
+                enough.then_some((back(low), back(high))),
+            )
+        }
+    };
+    value.is_finite().then(|| Point {
+        number: quantity(&at),
+        at,
+        value,
+        interval,
+    })
+}

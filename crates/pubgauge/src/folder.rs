@@ -1,0 +1,339 @@
+//! Several studies: all of a folder, one after the other, each into a folder of its own; one page and one file over
+//! all of them.
+
+mod list;
+mod runs;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use pubgauge_export::check::{Check, Outcome};
+use pubgauge_results::model::Results;
+use pubgauge_results::shell::quoted;
+use pubgauge_results::store;
+use pubgauge_study::{Plan, studies_in};
+
+use crate::args::{GateArgs, RunArgs, Selection};
+use crate::endpoint::Endpoint;
+use crate::exit::{Ending, NOT_VALID};
+use crate::progress::{about, so_many};
+use crate::run::{Ready, default_folder};
+use crate::{gate, signals};
+use list::{Listed, StudyList};
+pub use runs::{has_runs, one_run, report, studies};
+use runs::{show, write_index};
+
+/// The studies of the folder that is selected; `None` if no folder is.
+///
+/// # Errors
+/// If it cannot be read, or has none.
+pub fn studies_of(selection: &Selection) -> Result<Option<Vec<PathBuf>>, Ending> {
+    let Some(folder) = selection.study.as_deref().filter(|path| path.is_dir()) else {
+        return Ok(None);
+    };
+    let files = studies_in(folder).map_err(Ending::bad_input)?;
+    if files.is_empty() {
+        return Err(Ending::bad_input(format!(
+            "{}: no study is in this folder\n  hint: studies are files that end in .toml and have a `name`; folders below it are not looked into",
+            folder.display()
+        )));
+    }
+    Ok(Some(files))
+}
+
+/// Does the same with each study; what is wrong with any of them is told of all at once.
+///
+/// # Errors
+/// With everything that is wrong, and the worst code.
+pub fn each<T>(
+    selection: &Selection,
+    files: &[PathBuf],
+    act: impl Fn(&Selection) -> Result<T, Ending>,
+) -> Result<Vec<T>, Ending> {
+    let done = files.iter().map(|file| {
+        let one = Selection {
+            study: Some(file.clone()),
+            ..selection.clone()
+        };
+        (file.display().to_string(), act(&one))
+    });
+    all(done)
+}
+
+/// All of them, or everything that is wrong.
+fn all<T>(done: impl Iterator<Item = (String, Result<T, Ending>)>) -> Result<Vec<T>, Ending> {
+    let (mut fine, mut wrong, mut code, mut count) = (Vec::new(), Vec::new(), 0, 0u64);
+    for (name, result) in done {
+        count += 1;
+        match result {
+            Ok(one) => fine.push(one),
+            Err(ending) => {
+                code = code.max(ending.code);
+                wrong.push(match ending.message.starts_with(&name) {
+                    true => ending.message,
+                    false => format!("{name}: {}", ending.message),
+                });
+            }
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(fine);
+    }
+    Err(Ending {
+        message: format!(
+            "{} of {} cannot be run; none was started\n{}",
+            wrong.len(),
+            studies_words(count),
+            wrong.join("\n")
+        ),
+        code,
+    })
+}
+
+/// So many studies, in words.
+fn studies_words(count: u64) -> String {
+    match count {
+        1 => "1 study".to_owned(),
+        n => format!("{n} studies"),
+    }
+}
+
+/// How long studies take, without what was measured already.
+pub fn length<'a>(plans: impl Iterator<Item = (&'a Plan, Option<&'a Results>)>) -> String {
+    let (mut count, mut trials, mut time, mut open) = (0, 0, 0u64, false);
+    for (plan, results) in plans {
+        count += 1;
+        if plan.search.is_some() || plan.rounds().is_some() {
+            open = true;
+            time = time.saturating_add(plan.duration_estimate());
+            continue;
+        }
+        let is_left = |order: u32| {
+            results.is_none_or(|results| !results.trials.iter().any(|trial| trial.id == order))
+        };
+        for trial in plan.trials.iter().filter(|trial| is_left(trial.order)) {
+            trials += 1;
+            time = time.saturating_add(trial.duration_estimate());
+        }
+    }
+    let studies = studies_words(count);
+    let trials = match open {
+        true => format!(
+            "{} and what searches and rounds take",
+            so_many(trials, "trial")
+        ),
+        false => so_many(trials, "trial"),
+    };
+    let about_or_most = if open { "at most" } else { "about" };
+    format!(
+        "{studies}, {trials}, {about_or_most} {} in all",
+        about(Duration::from_nanos(time))
+    )
+}
+
+/// A run over several studies, checked in its shape but not in its studies.
+pub enum Several {
+    /// All studies of a folder.
+    New {
+        /// The folder.
+        folder: PathBuf,
+        /// Their files.
+        files: Vec<PathBuf>,
+    },
+    /// One that was cut off.
+    Again {
+        /// Where it is.
+        out: PathBuf,
+        /// Its studies.
+        list: StudyList,
+    },
+}
+
+/// One study of it.
+struct One {
+    listed: Listed,
+    args: RunArgs,
+    ready: Ready,
+}
+
+impl Several {
+    /// What is asked for; `None` if that is one study.
+    ///
+    /// # Errors
+    /// If a folder has no studies, or flags do not go together.
+    pub fn asked_for(args: &RunArgs) -> Result<Option<Several>, Ending> {
+        if let Some(out) = &args.resume
+            && let Some(list) = StudyList::read(out)?
+        {
+            if !args.selection.is_empty() {
+                return Err(Ending::bad_input(format!(
+                    "{} holds a run of several studies, which goes on as it was begun\n  hint: pubgauge run --resume {}",
+                    out.display(),
+                    quoted(out)
+                )));
+            }
+            let out = out.clone();
+            return Ok(Some(Several::Again { out, list }));
+        }
+        let Some(files) = studies_of(&args.selection)? else {
+            return Ok(None);
+        };
+        if let Some(out) = &args.resume {
+            return Err(Ending::bad_input(format!(
+                "{} holds no run of several studies\n  hint: name the folder that `pubgauge run FOLDER` printed, alone: pubgauge run --resume DIR",
+                out.display()
+            )));
+        }
+        let folder = args.selection.study.clone().unwrap_or_default();
+        Ok(Some(Several::New { folder, files }))
+    }
+
+    /// Runs what is not done yet.
+    ///
+    /// # Errors
+    /// If anything is wrong with any of the studies, before the first starts.
+    pub fn run(self, args: &RunArgs) -> Result<i32, Ending> {
+        gate::can_be_written(&args.gate)?;
+        if let Some(out) = &args.out {
+            runs::can_be_made(out)?;
+        }
+        let studies = self.ready(args)?;
+        let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
+        let stop = signals::install().map_err(Ending::not_valid)?;
+        let out = match &self {
+            Several::Again { out, .. } => out.clone(),
+            Several::New { folder, .. } => {
+                let out = match &args.out {
+                    Some(out) => out.clone(),
+                    None => default_folder(&name_of(folder))?,
+                };
+                StudyList::new(studies.iter().map(|one| one.listed.clone())).write(&out)?;
+                out
+            }
+        };
+        let done: Vec<Option<Results>> = studies
+            .iter()
+            .map(|one| store::load(&out.join(&one.listed.folder)).ok())
+            .collect();
+        let plans = studies.iter().map(|one| &one.ready.prepared.plan);
+        let told = length(plans.zip(done.iter().map(Option::as_ref)));
+        args.output.remark(&told);
+        let number = studies.len();
+        let (mut worst, mut checks, mut failed) = (0, Vec::new(), Vec::new());
+        for (nth, one) in studies.into_iter().enumerate() {
+            if stop.load(Relaxed) {
+                break;
+            }
+            let name = one.listed.folder.clone();
+            args.output
+                .remark(&format!("study {} of {number}: {name}", nth + 1));
+            let mut inner = one.args;
+            let place = out.join(&name);
+            match inner.resume.is_some() {
+                true => inner.resume = Some(place),
+                false => inner.out = Some(place),
+            }
+            let own = match one.ready.carry_out(&inner, endpoint.as_ref(), &stop) {
+                Ok(done) => {
+                    worst = worst.max(gate::exit_code(&done.checks));
+                    done.checks
+                }
+                Err(ending) => {
+                    eprintln!("error: {name}: {}", ending.message);
+                    worst = worst.max(ending.code);
+                    failed.push((name.clone(), ending.message.clone()));
+                    vec![not_run(ending.message)]
+                }
+            };
+            let annotations = GateArgs {
+                junit: None,
+                ..args.gate.clone()
+            };
+            gate::tell(&annotations, &name, inner.selection.study.as_deref(), &own)?;
+            checks.extend(of_study(&name, own));
+            write_index(&out, &failed)?;
+        }
+        pubgauge_testbed::stop_everything();
+        let (studies, page) = write_index(&out, &failed)?;
+        show(&studies, &page, args.output.json);
+        gate::write(&args.gate, &name_of(&out), &checks)?;
+        if stop.load(Relaxed) {
+            eprintln!(
+                "ended by the user; go on with: pubgauge run --resume {}",
+                quoted(&out)
+            );
+            worst = worst.max(NOT_VALID);
+        }
+        Ok(worst)
+    }
+
+    /// Every study, checked.
+    fn ready(&self, args: &RunArgs) -> Result<Vec<One>, Ending> {
+        let alone = |selection: Selection| RunArgs {
+            selection,
+            out: None,
+            resume: None,
+            ..args.clone()
+        };
+        match self {
+            Several::New { files, .. } => each(&args.selection, files, |selection| {
+                let args = alone(selection.clone());
+                let ready = Ready::of(&args, None)?;
+                let file = selection.study.as_deref().unwrap_or(Path::new(""));
+                let listed = Listed::new(file, &ready);
+                Ok(One {
+                    listed,
+                    args,
+                    ready,
+                })
+            }),
+            Several::Again { out, list } => all(list.studies.iter().map(|listed| {
+                let one = || {
+                    let mut args = alone(args.selection.clone());
+                    // One that has not begun begins as it would have.
+                    match out.join(&listed.folder).join(store::RESULTS_FILE).exists() {
+                        true => args.resume = Some(out.join(&listed.folder)),
+                        false => args.selection.study = Some(listed.file.clone()),
+                    }
+                    let mut ready = Ready::of(&args, Some(&listed.begun))?;
+                    ready.prepared.given.clone_from(&listed.given);
+                    Ok(One {
+                        listed: listed.clone(),
+                        args,
+                        ready,
+                    })
+                };
+                (listed.folder.clone(), one())
+            })),
+        }
+    }
+}
+
+/// The last part of a path.
+fn name_of(path: &Path) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let whole = whole.canonicalize().unwrap_or(whole);
+    let name = whole
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "studies".into())
+}
+
+/// A study that could not be carried through.
+fn not_run(why: String) -> Check {
+    Check {
+        group: "run".into(),
+        name: "the run".into(),
+        outcome: Outcome::Undecided,
+        words: why,
+    }
+}
+
+/// The checks of one study among those of the others.
+fn of_study(name: &str, checks: Vec<Check>) -> impl Iterator<Item = Check> {
+    checks.into_iter().map(move |check| Check {
+        group: format!("{name}: {}", check.group),
+        ..check
+    })
+}

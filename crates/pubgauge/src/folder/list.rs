@@ -1,0 +1,103 @@
+//! Which studies a run over a folder has, and how each begins: kept in its folder, so that `--resume DIR` alone goes
+//! on with all of it.
+
+use std::path::{Path, PathBuf, absolute};
+
+use serde::{Deserialize, Serialize};
+
+use super::runs::write;
+use crate::exit::Ending;
+use crate::invocation::Invocation;
+use crate::run::Ready;
+
+/// Name of the file.
+pub const FILE: &str = "studies.json";
+/// Name and version of its format.
+const FORMAT: &str = "pubgauge-studies/1";
+
+/// The studies of a run, in the order in which they run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyList {
+    format: String,
+    /// The studies.
+    pub studies: Vec<Listed>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// Its folder below that of all: the name of its file without `.toml`.
+    pub folder: String,
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// The file's text.
+    pub given: String,
+    /// How it begins.
+    pub begun: Invocation,
+}
+
+impl Listed {
+    /// A study that is ready to begin.
+    pub fn new(file: &Path, ready: &Ready) -> Listed {
+        let stem = file.file_stem().unwrap_or_default();
+        Listed {
+            folder: stem.to_string_lossy().into_owned(),
+            name: ready.prepared.plan.name.clone(),
+            file: absolute(file).unwrap_or_else(|_| file.to_owned()),
+            given: ready.prepared.given.clone(),
+            begun: ready.invocation.clone(),
+        }
+    }
+}
+
+impl StudyList {
+    /// Of these studies.
+    pub fn new(studies: impl Iterator<Item = Listed>) -> StudyList {
+        StudyList {
+            format: FORMAT.to_owned(),
+            studies: studies.collect(),
+        }
+    }
+
+    /// Keeps it in the folder of all, which is made if it is not there.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, out: &Path) -> Result<(), Ending> {
+        std::fs::create_dir_all(out)
+            .map_err(|e| Ending::bad_input(format!("cannot make {}: {e}", out.display())))?;
+        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
+        write(&out.join(FILE), &text).map(drop)
+    }
+
+    /// The studies of the run in a folder; `None` if there is no run of several.
+    ///
+    /// # Errors
+    /// If the file is damaged, or of another version.
+    pub fn read(out: &Path) -> Result<Option<StudyList>, Ending> {
+        let path = out.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+            Err(e) => return Err(Ending::bad_input(format!("{}: {e}", path.display()))),
+        };
+        let wrong = |why: String| {
+            let hint = "each study's own folder is whole: go on with it by `pubgauge run --resume`, or start a new run";
+            Ending::bad_input(format!("{}: {why}\n  hint: {hint}", path.display()))
+        };
+        let list: StudyList =
+            serde_json::from_str(&text).map_err(|e| wrong(format!("damaged: {e}")))?;
+        match list.format == FORMAT {
+            true => Ok(Some(list)),
+            false => Err(wrong(format!(
+                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
+                list.format
+            ))),
+        }
+    }
+}

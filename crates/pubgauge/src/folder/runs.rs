@@ -1,0 +1,156 @@
+//! A folder with runs: the page and the file over all of them.
+
+use std::path::{Path, PathBuf};
+
+use pubgauge_report::studies::{of, outcome, table};
+use pubgauge_results::shell::quoted;
+use pubgauge_results::store::{self, RESULTS_FILE, StoreError};
+use pubgauge_results::studies::{Studies, StudyOutcome};
+
+use super::list::StudyList;
+use super::{name_of, of_study};
+use crate::args::ReportArgs;
+use crate::exit::{Ending, FINE, print};
+use crate::gate;
+use crate::report::{width, write_page};
+
+/// Names of page and file in the folder of several runs.
+const PAGE: &str = "index.html";
+const JSON: &str = "index.json";
+
+/// Whether there are several runs, or may be: no run of its own, but studies or runs in folders below.
+pub fn has_runs(dir: &Path) -> bool {
+    !dir.join(RESULTS_FILE).exists()
+        && (dir.join(super::list::FILE).exists() || !folders(dir).is_empty())
+}
+
+/// The folders below that have a run, by name.
+fn folders(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = paths
+        .filter(|path| path.join(RESULTS_FILE).exists())
+        .collect();
+    folders.sort();
+    folders
+}
+
+/// Checks that a folder is not one of several runs.
+///
+/// # Errors
+/// If it is: this form is of one run.
+pub fn one_run(dir: &Path) -> Result<(), Ending> {
+    match (has_runs(dir), folders(dir).first()) {
+        (true, Some(first)) => Err(Ending::bad_input(format!(
+            "{} holds several runs, and this form is of one\n  hint: name one of them, for example {}; or take --format claims",
+            dir.display(),
+            quoted(first)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a folder for several runs can be made: it does not exist, or is empty.
+///
+/// # Errors
+/// If something is in it.
+pub fn can_be_made(out: &Path) -> Result<(), Ending> {
+    if out.join(super::list::FILE).exists() || out.join(RESULTS_FILE).exists() {
+        return Err(Ending::bad_input(StoreError::AlreadyARun(out.to_owned())));
+    }
+    match std::fs::read_dir(out) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(Ending::bad_input(StoreError::NotARun(out.to_owned()))),
+        },
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Ending::bad_input(format!("--out {}: {e}", out.display()))),
+    }
+}
+
+/// A run, or several in folders below, in short. A study that has not begun is there with no trials.
+///
+/// # Errors
+/// If there is none, or one cannot be read.
+pub fn studies(dir: &Path) -> Result<Studies, Ending> {
+    if !has_runs(dir) {
+        let results = store::load(dir).map_err(Ending::bad_input)?;
+        return Ok(of(vec![outcome(&results, "")]));
+    }
+    let mut all = Vec::new();
+    for folder in folders(dir) {
+        let results = store::load(&folder).map_err(Ending::bad_input)?;
+        let name = folder.file_name().unwrap_or_default();
+        all.push(outcome(&results, &name.to_string_lossy()));
+    }
+    for listed in StudyList::read(dir)?.into_iter().flat_map(|l| l.studies) {
+        if !all.iter().any(|study| study.folder == listed.folder) {
+            all.push(StudyOutcome {
+                study: listed.name,
+                folder: listed.folder,
+                cut_off: true,
+                failed: Some("not begun".into()),
+                ..StudyOutcome::default()
+            });
+        }
+    }
+    Ok(of(all))
+}
+
+/// Writes page and file over all runs in a folder; `failed` are studies and why they could not be carried through.
+///
+/// # Errors
+/// If a run cannot be read, or they cannot be written.
+pub fn write_index(dir: &Path, failed: &[(String, String)]) -> Result<(Studies, PathBuf), Ending> {
+    let mut studies = studies(dir)?;
+    for (name, why) in failed {
+        for study in studies.studies.iter_mut().filter(|s| s.folder == *name) {
+            study.failed = Some(why.clone());
+        }
+    }
+    write(&dir.join(JSON), &studies.to_json())?;
+    let page = write(&dir.join(PAGE), &pubgauge_report::index(&studies))?;
+    Ok((studies, page))
+}
+
+/// Writes the whole file or none.
+pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let partial = path.with_file_name(format!(".{name}.partial"));
+    std::fs::write(&partial, text)
+        .and_then(|()| std::fs::rename(&partial, path))
+        .map_err(|e| {
+            let _ = std::fs::remove_file(&partial);
+            Ending::not_valid(format!(
+                "cannot write {}: {e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
+                path.display(),
+                quoted(path.parent().unwrap_or(path))
+            ))
+        })?;
+    Ok(path.to_owned())
+}
+
+/// Prints the studies and where the page is.
+pub fn show(studies: &Studies, page: &Path, json: bool) {
+    if json {
+        print(&studies.to_json());
+    } else {
+        let table = table(studies, width());
+        print(&format!("{}\npage: {}\n", table.trim_end(), page.display()));
+    }
+}
+
+/// Rebuilds the page of each run and that over all.
+pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
+    gate::can_be_written(&args.gate)?;
+    let mut checks = Vec::new();
+    for folder in folders(&args.dir) {
+        let results = store::load(&folder).map_err(Ending::bad_input)?;
+        write_page(&folder, &results)?;
+        checks.extend(of_study(&name_of(&folder), gate::of_run(&results)));
+    }
+    let (studies, page) = write_index(&args.dir, &[])?;
+    show(&studies, &page, args.output.json);
+    gate::tell(&args.gate, &name_of(&args.dir), None, &checks)?;
+    Ok(FINE)
+}

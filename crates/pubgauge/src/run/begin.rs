@@ -1,0 +1,171 @@
+//! The folder of a run: where it is, and what stands in it before the first trial.
+
+use std::path::{Path, PathBuf};
+
+use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
+use pubgauge_results::store::{NewRun, RunFolder, StoreError};
+use pubgauge_study::Plan;
+use pubgauge_testbed::{load_average, machine_facts};
+
+use crate::args::RunArgs;
+use crate::calibrate::Calibration;
+use crate::exit::Ending;
+use crate::matrix;
+use crate::prepare::Prepared;
+use crate::proposer::specs;
+
+/// Makes the folder of a run, or opens that of one that goes on.
+pub(super) fn open_folder(
+    args: &RunArgs,
+    prepared: &Prepared,
+    calibration: Option<&Calibration>,
+) -> Result<RunFolder, Ending> {
+    let plan = &prepared.plan;
+    let resolved = resolved(plan);
+    if let Some(dir) = &args.resume {
+        let alone = args.selection.is_empty();
+        return RunFolder::open_for_resume(dir, &resolved).map_err(|error| match error {
+            StoreError::OtherStudy { difference, .. } if alone => Ending::bad_input(format!(
+                "this pubgauge plans the study of {} otherwise than the one that began it: {difference}\n  hint: go on with that version of pubgauge, or start a new run",
+                dir.display()
+            )),
+            error => Ending::bad_input(error),
+        });
+    }
+    let run = NewRun {
+        study_toml: if prepared.given.is_empty() {
+            plan.resolved.clone()
+        } else {
+            prepared.given.clone()
+        },
+        study_resolved: resolved,
+        machine: machine(calibration),
+        study: StudyInfo {
+            name: plan.name.clone(),
+            question: plan.question.clone(),
+            started: jiff::Timestamp::now().to_string(),
+            planned_trials: plan.trials.len() as u32,
+            criteria: Vec::new(),
+            criterion_specs: specs(plan),
+            unsupported: plan
+                .unsupported
+                .iter()
+                .map(|u| UnsupportedCell {
+                    system: u.system.clone(),
+                    settings: u.settings.clone(),
+                })
+                .collect(),
+            capabilities: capabilities(prepared),
+            seed: plan.seed,
+            cut_off: true,
+        },
+    };
+    let Some(dir) = &args.out else {
+        let dir = default_folder(&plan.name)?;
+        return RunFolder::create(&dir, run).map_err(|error| {
+            let _ = std::fs::remove_dir(&dir);
+            Ending::bad_input(error)
+        });
+    };
+    RunFolder::create(dir, run).map_err(Ending::bad_input)
+}
+
+/// What each system of the plan can do.
+fn capabilities(prepared: &Prepared) -> Vec<SystemCapabilities> {
+    let chosen = prepared.systems.iter();
+    chosen
+        .map(|(name, chosen)| matrix::for_results(matrix::of(name, chosen)))
+        .collect()
+}
+
+/// Everything that tells one run from another.
+fn resolved(plan: &Plan) -> serde_json::Value {
+    let trials: Vec<serde_json::Value> = plan
+        .trials
+        .iter()
+        .map(|t| {
+            serde_json::json!({
+                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings,
+                "of_flows": t.of_flows, "repeat": t.repeat,
+            })
+        })
+        .collect();
+    serde_json::json!({ "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials })
+}
+
+/// Makes a folder of its own for a run, `results/STUDY-TIME`; with a number after it if another run
+/// has begun in the same second.
+pub fn default_folder(study: &str) -> Result<PathBuf, Ending> {
+    let name: String = study
+        .chars()
+        .map(|c| match c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            true => c,
+            false => '-',
+        })
+        .collect();
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
+    let (parent, name) = (Path::new("results"), format!("{name}-{now}"));
+    new_folder(parent, &name).map_err(|e| {
+        let path = parent.join(name);
+        let hint = "name another folder with --out";
+        Ending::bad_input(format!(
+            "cannot make {}: {e}\n  hint: {hint}",
+            path.display()
+        ))
+    })
+}
+
+/// Makes a folder of that name, or with a number after it if there is one.
+fn new_folder(parent: &Path, name: &str) -> std::io::Result<PathBuf> {
+    std::fs::create_dir_all(parent)?;
+    let mut dir = parent.join(name);
+    let mut number = 1;
+    loop {
+        // Of two runs that begin at once, one gets it.
+        match std::fs::create_dir(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                number += 1;
+                dir = parent.join(format!("{name}-{number}"));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn machine(calibration: Option<&Calibration>) -> Machine {
+    let facts = machine_facts();
+    Machine {
+        kernel: facts.kernel,
+        os: facts.os,
+        cpu_model: facts.cpu_model,
+        cores: facts.cores,
+        memory_bytes: facts.memory_bytes,
+        governor: facts.governor,
+        max_open_files: facts.max_open_files,
+        load_average_1min: load_average(),
+        pubgauge_version: env!("CARGO_PKG_VERSION").into(),
+        calibration: calibration.and_then(|c| serde_json::to_value(c).ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_begin_in_one_second_have_a_folder_each() {
+        let place = tempfile::tempdir().unwrap();
+        let parent = place.path().join("results");
+        let made: Vec<PathBuf> = std::thread::scope(|scope| {
+            let begin = || new_folder(&parent, "first-look-20261121T025917").unwrap();
+            let runs: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        let mut distinct = made.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 8, "{made:?}");
+        assert!(made.contains(&parent.join("first-look-20261121T025917")));
+    }
+}

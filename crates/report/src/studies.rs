@@ -1,0 +1,294 @@
+//! Several studies in short: what papers said and what holds here; of studies without claims, their answers.
+
+use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_results::model::Machine;
+use pubgauge_results::studies::{Counts, FORMAT, Studies, StudyOutcome};
+use pubgauge_results::{Results, Trial};
+
+use crate::answers::answers;
+use crate::summary::Summary;
+use crate::table::{plain, wrapped};
+use crate::units;
+
+/// Columns of the name of a study in the table.
+const NAME: usize = 20;
+
+/// Studies in the order of their folders.
+pub fn of(mut studies: Vec<StudyOutcome>) -> Studies {
+    studies.sort_by(|a, b| a.folder.cmp(&b.folder));
+    Studies {
+        format: FORMAT.to_owned(),
+        studies,
+    }
+}
+
+/// A run in short; `folder` is where it is below the folder of all, empty for a run alone.
+pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
+    let system = |trial: &Trial| format!("{} {}", trial.system.name, trial.system.version);
+    let mut systems: Vec<String> = results.trials.iter().map(system).collect();
+    systems.sort();
+    systems.dedup();
+    let study = &results.study;
+    StudyOutcome {
+        study: study.name.clone(),
+        question: study.question.clone(),
+        folder: folder.to_owned(),
+        started: study.started.clone(),
+        trials: results.trials.len() as u32,
+        planned_trials: study.planned_trials,
+        cut_off: study.cut_off,
+        failed: None,
+        machine: machine(&results.machine),
+        pubgauge_version: results.machine.pubgauge_version.clone(),
+        systems: systems.iter().map(|s| s.trim_end().to_owned()).collect(),
+        answers: match results.claims.is_empty() {
+            true => said(results),
+            false => Vec::new(),
+        },
+        counts: Counts::of(&results.claims),
+        claims: results.claims.clone(),
+    }
+}
+
+/// A machine in words, without its name.
+fn machine(machine: &Machine) -> String {
+    let processors = match machine.cores {
+        1 => "1 processor".to_owned(),
+        n => format!("{n} processors"),
+    };
+    // What follows the version may be anything, the name of a host too.
+    let kernel = machine.kernel.split('-').next().unwrap_or_default();
+    let facts = [
+        processors,
+        machine.cpu_model.clone(),
+        format!("{} of memory", units::bytes(machine.memory_bytes)),
+        machine.os.clone(),
+        kernel.to_owned(),
+    ];
+    let known: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
+    known.join(", ")
+}
+
+/// What a run answers: the limit of each search, then each row of each workload.
+fn said(results: &Results) -> Vec<String> {
+    let summary = Summary::of(results);
+    let sought = crate::searches::of(results, &summary);
+    let limits = sought.iter().map(|s| format!("{}: {}", s.label, s.limit()));
+    let rows = answers(results).into_iter().flat_map(|answer| {
+        let workload = answer.workload;
+        answer.rows.into_iter().map(move |row| {
+            let carries = match row.carries {
+                Some(carries) => format!("{}, ", carries.word()),
+                None => String::new(),
+            };
+            // What all rows have in common is not in their names, the system too.
+            let name = match row.row.contains(&row.system) {
+                true => row.row,
+                false if row.row.is_empty() => row.system,
+                false => format!("{}, {}", row.system, row.row),
+            };
+            format!("{workload}, {name}: {carries}{}", row.figure)
+        })
+    });
+    limits.chain(rows).collect()
+}
+
+/// What all of them are about, in one line.
+pub fn title(studies: &Studies) -> String {
+    let all = studies.studies.len();
+    match studies
+        .studies
+        .iter()
+        .filter(|s| !s.claims.is_empty())
+        .count()
+    {
+        0 => format!(
+            "What {} answer{}",
+            counted(all, "study", "studies"),
+            if all == 1 { "s" } else { "" }
+        ),
+        papers => format!(
+            "What {} said, and what holds here",
+            counted(papers, "paper", "papers")
+        ),
+    }
+}
+
+fn counted(number: usize, one: &str, several: &str) -> String {
+    const WORDS: [&str; 13] = [
+        "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve",
+    ];
+    let what = if number == 1 { one } else { several };
+    match WORDS.get(number) {
+        Some(word) => format!("{word} {what}"),
+        None => format!("{number} {what}"),
+    }
+}
+
+/// How a study is called among the others: by its folder, which no other has.
+pub(crate) fn name(study: &StudyOutcome) -> &str {
+    match study.folder.as_str() {
+        "" => &study.study,
+        folder => folder,
+    }
+}
+
+/// How far a study came, in words; empty for one that is whole.
+pub(crate) fn state(study: &StudyOutcome) -> String {
+    match (&study.failed, study.cut_off) {
+        (Some(why), _) => why.clone(),
+        (None, true) => format!(
+            "cut off after {} of {} trials",
+            study.trials, study.planned_trials
+        ),
+        (None, false) => String::new(),
+    }
+}
+
+/// The studies for the terminal, no line longer than `width` (at least 60) characters.
+pub fn table(studies: &Studies, width: usize) -> String {
+    let width = width.max(60);
+    let mut out = format!("{}\n\n", title(studies));
+    if studies.studies.iter().any(|s| !s.claims.is_empty()) {
+        out.push_str(&format!(
+            " {:<NAME$} holds  does not hold  cannot tell  not applicable  trials\n",
+            "study"
+        ));
+        for study in &studies.studies {
+            let whole = plain(name(study));
+            let mut shown: String = whole.chars().take(NAME).collect();
+            if shown.len() < whole.len() {
+                shown.pop();
+                shown.push('…');
+            }
+            let [holds, does_not, cannot, not] = study.counts.words().map(|(_, n)| match n {
+                _ if study.claims.is_empty() => "-".to_owned(),
+                n => n.to_string(),
+            });
+            out.push_str(&format!(
+                " {shown:<NAME$} {holds:>5} {does_not:>14} {cannot:>12} {not:>15} {:>7}\n",
+                study.trials
+            ));
+        }
+        out.push('\n');
+    }
+    for study in &studies.studies {
+        let about = study.question.as_deref().map(|q| format!(": {q}"));
+        let head = format!("{}{}", name(study), about.unwrap_or_default());
+        wrapped(&mut out, "", &plain(&head), width);
+        let state = state(study);
+        if !state.is_empty() {
+            wrapped(&mut out, "  ! ", &plain(&state), width);
+        }
+        for claim in &study.claims {
+            wrapped(&mut out, "  - ", &plain(&claim_words(claim)), width);
+        }
+        for answer in &study.answers {
+            wrapped(&mut out, "  - ", &plain(answer), width);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// A claim in one line: outcome, sentence, both figures, reason.
+pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
+    let mut text = format!("{} {}: {}", claim.id, claim.outcome.word(), claim.sentence);
+    let said = [
+        ("why", &claim.reason),
+        ("ours", &claim.ours),
+        ("theirs", &claim.papers),
+    ];
+    for (what, words) in said.into_iter().filter(|(_, words)| !words.is_empty()) {
+        text.push_str(&format!(" | {what}: {words}"));
+    }
+    text
+}
+
+/// The claims as a table in Markdown: those that `wanted` names (`ID`, or `STUDY/ID` where several studies have
+/// it), in that order; with none named all that were decided.
+///
+/// # Errors
+/// With the name that no claim, or more than one, has.
+pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
+    let all = || {
+        let studies = studies.studies.iter();
+        studies.flat_map(|study| study.claims.iter().map(move |claim| (study, claim)))
+    };
+    let decided = |claim: &ClaimOutcome| {
+        [ClaimVerdict::Holds, ClaimVerdict::DoesNotHold].contains(&claim.outcome)
+    };
+    let chosen: Vec<(&StudyOutcome, &ClaimOutcome)> = match wanted {
+        [] => all().filter(|(_, claim)| decided(claim)).collect(),
+        wanted => {
+            let one = |wanted: &&str| {
+                let named = |(study, claim): &(&StudyOutcome, &ClaimOutcome)| {
+                    claim.id == *wanted || format!("{}/{}", study.study, claim.id) == *wanted
+                };
+                let mut found = all().filter(named);
+                match (found.next(), found.next()) {
+                    (Some(claim), None) => Ok(claim),
+                    (None, _) => Err(format!("no claim is called {wanted}")),
+                    (Some(_), Some(_)) => Err(format!(
+                        "several claims are called {wanted}: write STUDY/ID"
+                    )),
+                }
+            };
+            wanted.iter().map(one).collect::<Result<_, String>>()?
+        }
+    };
+    if chosen.is_empty() {
+        let what = match all().next() {
+            None => "No paper's study has been run whole yet.",
+            Some(_) => "No claim has been decided yet.",
+        };
+        return Ok(format!("{what}\n"));
+    }
+    let mut out = String::from(
+        "| claim | what the paper says | the paper's figures | ours | outcome |\n|---|---|---|---|---|\n",
+    );
+    for (study, claim) in &chosen {
+        let outcome = match claim.reason.as_str() {
+            "" => format!("**{}**", claim.outcome.word()),
+            why => format!("**{}**: {}", claim.outcome.word(), cell(why)),
+        };
+        out.push_str(&format!(
+            "| {} {} | {} ({}) | {} | {} | {outcome} |\n",
+            cell(&study.study),
+            cell(&claim.id),
+            cell(&claim.sentence),
+            cell(&claim.source),
+            cell(&claim.papers),
+            cell(&claim.ours),
+        ));
+    }
+    let mut machines: Vec<&str> = chosen.iter().map(|(s, _)| s.machine.as_str()).collect();
+    let mut systems: Vec<&str> = Vec::new();
+    for (study, _) in &chosen {
+        systems.extend(study.systems.iter().map(String::as_str));
+    }
+    for list in [&mut machines, &mut systems] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let facts = [machines.join("; "), systems.join(", ")];
+    let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
+    out.push_str(&format!("\n(Measured on {}.)\n", cell(&facts.join("; "))));
+    Ok(out)
+}
+
+/// Text as it may stand in a cell of a table.
+fn cell(text: &str) -> String {
+    let mut out = String::new();
+    for c in plain(text).chars() {
+        match c {
+            '|' | '<' | '>' | '*' | '_' | '`' | '\\' | '[' | ']' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

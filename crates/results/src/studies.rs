@@ -1,0 +1,132 @@
+//! Several studies in short: what becomes of their claims, and what they answer. `index.json` beside runs, and
+//! what `pubgauge export --format claims` writes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::{ClaimOutcome, ClaimVerdict};
+
+/// Name and version of the format.
+pub const FORMAT: &str = "pubgauge-claims/1";
+
+/// Studies that were run one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Studies {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Each study, in the order of their names.
+    pub studies: Vec<StudyOutcome>,
+}
+
+/// One study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyOutcome {
+    /// Its name.
+    pub study: String,
+    /// The question it puts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// The folder of its run, below that of all; empty for a run alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
+    /// When its run began (RFC 3339); empty for one that has not run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub started: String,
+    /// Trials that were measured.
+    pub trials: u32,
+    /// Trials that were planned.
+    pub planned_trials: u32,
+    /// Whether it ended before all of them were measured.
+    pub cut_off: bool,
+    /// Why it could not be carried through, where it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// The machine: processors, memory, operating system.
+    pub machine: String,
+    /// The version of pubgauge.
+    pub pubgauge_version: String,
+    /// Each system that was measured, with its version.
+    pub systems: Vec<String>,
+    /// What it answers, a sentence for each row of each workload. Only of a study without claims.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<String>,
+    /// How many claims have each outcome.
+    pub counts: Counts,
+    /// What somebody says of the systems, and what became of it.
+    pub claims: Vec<ClaimOutcome>,
+}
+
+/// Claims by their outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counts {
+    /// That hold.
+    pub holds: u32,
+    /// That do not hold.
+    pub does_not_hold: u32,
+    /// Of which nobody can tell.
+    pub cannot_tell: u32,
+    /// That are not applicable.
+    pub not_applicable: u32,
+}
+
+impl Counts {
+    /// Counts outcomes.
+    pub fn of<'a>(claims: impl IntoIterator<Item = &'a ClaimOutcome>) -> Counts {
+        let mut counts = Counts::default();
+        for claim in claims {
+            *match claim.outcome {
+                ClaimVerdict::Holds => &mut counts.holds,
+                ClaimVerdict::DoesNotHold => &mut counts.does_not_hold,
+                ClaimVerdict::CannotTell => &mut counts.cannot_tell,
+                ClaimVerdict::NotApplicable => &mut counts.not_applicable,
+            } += 1;
+        }
+        counts
+    }
+
+    /// All of them.
+    pub fn all(&self) -> u32 {
+        self.holds + self.does_not_hold + self.cannot_tell + self.not_applicable
+    }
+
+    /// Each outcome with its count, in words.
+    pub fn words(&self) -> [(&'static str, u32); 4] {
+        [
+            (ClaimVerdict::Holds.word(), self.holds),
+            (ClaimVerdict::DoesNotHold.word(), self.does_not_hold),
+            (ClaimVerdict::CannotTell.word(), self.cannot_tell),
+            (ClaimVerdict::NotApplicable.word(), self.not_applicable),
+        ]
+    }
+}
+
+impl Studies {
+    /// The same without the pictures: small enough to be kept under version control.
+    pub fn without_pictures(mut self) -> Studies {
+        for claim in self.studies.iter_mut().flat_map(|s| &mut s.claims) {
+            claim.pictures.clear();
+        }
+        self
+    }
+
+    /// As JSON, one member a line.
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string_pretty(self).expect("studies are plain data");
+        text + "\n"
+    }
+
+    /// Reads what [`Studies::to_json`] has written.
+    ///
+    /// # Errors
+    /// In words, where it is no such file or one of a newer version.
+    pub fn parse(text: &str) -> Result<Studies, String> {
+        let studies: Studies = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        match studies.format == FORMAT {
+            true => Ok(studies),
+            false => Err(format!(
+                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
+                studies.format
+            )),
+        }
+    }
+}
