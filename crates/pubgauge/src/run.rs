@@ -363,6 +363,7 @@ fn open_folder(
                 })
                 .collect(),
             capabilities: capabilities(prepared),
+            scale: plan.scale.clone(),
             seed: plan.seed,
             cut_off: true,
         },

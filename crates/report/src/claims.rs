@@ -38,6 +38,7 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         limits: limits.collect(),
         // Every run so far goes over this host's own interfaces.
         network: None,
+        scale: results.study.scale.clone(),
         show: &show,
     };
     claims.iter().map(|claim| outcome(claim, &run)).collect()

@@ -108,6 +108,10 @@ fn head(out: &mut String, results: &Results) {
     } else {
         &study.name
     });
+    let name = match &study.scale {
+        Some(scale) => format!("{name}, at scale {}", escape(scale)),
+        None => name.to_string(),
+    };
     // Here in UTC; the script writes the reader's own time.
     let started = match (study.started.get(..16), study.started.ends_with('Z')) {
         (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),

@@ -5,6 +5,7 @@
 //! column, what was expected and the nearest right spelling. Nothing is started here, and nothing
 //! is written.
 
+mod cells;
 mod claim;
 mod compare;
 mod criterion;
@@ -16,6 +17,7 @@ mod plan;
 mod problem;
 mod profile;
 mod resolve;
+mod scale;
 mod search;
 mod study;
 mod tree;
@@ -32,6 +34,7 @@ pub use file::*;
 pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
+pub use scale::FULL;
 pub use search::{Axis, SearchPlan};
 pub use study::{MAX_FILE_BYTES, Study};
 pub use units::{Percent, Rate, Size, Span, UnitError};

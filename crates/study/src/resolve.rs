@@ -14,7 +14,7 @@ use pubgauge_workload::{
 
 use crate::file::{
     ArrivalsFile, ClientFile, Drawn, ExchangeFile, FlowFile, LimitsFile, OneSize, Pattern,
-    PayloadFile, PhasesFile, ReplayMode as ReplayModeFile, UntilFile, WorkloadFile,
+    PayloadFile, PhasesFile, ReplayMode as ReplayModeFile, StudyFile, UntilFile, WorkloadFile,
 };
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 pub(crate) use traces::Traces;
@@ -34,6 +34,17 @@ pub(crate) struct Clash {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+}
+
+impl Clash {
+    /// The same, pointing into the workload if it is that which says so.
+    pub(crate) fn of_workload(mut self, file: &StudyFile, nth: usize) -> Clash {
+        if file.workload[nth].topology.brokers.is_some() {
+            let place = ["workload".to_owned(), nth.to_string()];
+            self.path.splice(0..0, place);
+        }
+        self
+    }
 }
 
 /// Collects clashes below one place of the file.
@@ -671,6 +682,16 @@ pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
             clashes.add(key, "longer than a day is surely a slip");
         }
     }
+}
+
+/// What is impossible in what a workload says for itself beside its flows.
+pub(crate) fn check_own(file: &WorkloadFile, index: usize, found: &mut Vec<Clash>) {
+    let number = index.to_string();
+    let mut own = Clashes::new(&["workload", &number], found);
+    check_phases(&file.phases, &mut own.below(&["phases"]));
+    check_client(&file.client, &mut own.below(&["client"]));
+    check_limits(&file.client.limits, &mut own.below(&["client", "limits"]));
+    check_limits(&file.testbed.limits, &mut own.below(&["testbed", "limits"]));
 }
 
 /// Longest span within which messages may be gathered.
