@@ -153,7 +153,10 @@ impl Study {
             _ => None,
         };
         let grids = [self.tree.get("grid"), of_workload];
-        let mut axes = grids.into_iter().flatten().flat_map(|grid| grid.node.entries());
+        let mut axes = grids
+            .into_iter()
+            .flatten()
+            .flat_map(|grid| grid.node.entries());
         if let Some(axis) = axes.find(|entry| varied(&entry.key)) {
             return Err(problem(
                 &axis.span,
