@@ -17,7 +17,6 @@ use crate::criterion::Criterion;
 use crate::file::{LimitsFile, NamedSettings, Order, StudyFile, Systems};
 use crate::placing;
 use crate::problem::{Problem, StudyError};
-use crate::profile;
 use crate::resolve::{self, Clash, Clashes, Traces};
 use crate::search::SearchPlan;
 use crate::study::Study;
