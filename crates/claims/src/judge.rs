@@ -269,7 +269,10 @@ impl Judging<'_> {
         );
         let count = sides.first().map_or(0, |s| s.points.len());
         if count == 0 {
-            return Finding::cannot_tell("the run has none of its cells");
+            return Finding::cannot_tell(match &self.run.scale {
+                Some(_) => self.run.not_measured(),
+                None => "the run has none of its cells".to_owned(),
+            });
         }
         let lines = self.lines(&sides, &against, false);
         let per_line = Ways::every(lines.len()).within(outer);

@@ -64,6 +64,13 @@ fn a_point_that_is_missing_is_named() {
         "{}",
         found.reason
     );
+    // At a scale it is that which leaves it out.
+    let mut small = two(5.0, 5);
+    small.scale = Some("smoke".into());
+    let found = small.judge(&claim(vec![named.clone()]));
+    assert_eq!(found.outcome, CannotTell);
+    let why = "a at 4KiB: not measured at scale smoke";
+    assert!(found.reason.contains(why), "{}", found.reason);
     // One that fails decides all the same.
     assert_eq!(two(0.2, 5).judge(&claim(vec![named])).outcome, DoesNotHold);
     // A system that is missing.

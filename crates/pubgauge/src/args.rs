@@ -168,6 +168,10 @@ pub struct Selection {
     /// Change one value of the study, for example --set settings.in-flight=100.
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
+    /// Run a size of the study that it has under this name, for example smoke; full is the study as
+    /// written.
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
     /// Run every cell so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: Option<u32>,
@@ -213,6 +217,7 @@ impl Selection {
             && self.on.is_empty()
             && self.profile.is_empty()
             && self.set.is_empty()
+            && self.scale.is_none()
             && self.pacing_within.is_none()
             && self.precision.is_none()
             && self.daily == Daily::default()

@@ -29,6 +29,9 @@ pub struct Invocation {
     pub on: Vec<String>,
     /// `--repeats`.
     pub repeats: Option<u32>,
+    /// `--scale`; the study has what it says already.
+    #[serde(default)]
+    pub scale: Option<String>,
     /// `--systems`.
     pub systems: Vec<PathBuf>,
     /// The systems that there were when the run began.
@@ -74,6 +77,7 @@ impl Invocation {
             folder,
             on: selection.on.clone(),
             repeats: selection.repeats,
+            scale: selection.scale.clone(),
             systems: systems.collect::<Result<_, _>>()?,
             found: prepared.found.clone(),
             client: client.clone(),

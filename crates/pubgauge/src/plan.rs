@@ -1,10 +1,11 @@
 //! `pubgauge plan`: what a run would do, starting nothing. One screen of it, or all with `--verbose`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pubgauge_driver::{Mapping, Settings};
 use pubgauge_report::claims::rule_words;
-use pubgauge_study::{PlannedTrial, Profile, profiles};
+use pubgauge_study::{Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
@@ -26,6 +27,9 @@ pub const NOTES: usize = 5;
 struct PlanJson<'a> {
     study: &'a str,
     question: Option<&'a str>,
+    /// The size of the study; absent: the study as written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scale: Option<&'a str>,
     seed: u64,
     duration_s: f64,
     trials: Vec<TrialJson<'a>>,
@@ -143,6 +147,7 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
     PlanJson {
         study: &plan.name,
         question: plan.question.as_deref(),
+        scale: plan.scale.as_deref(),
         seed: plan.seed,
         duration_s: seconds(plan.duration_estimate()),
         trials: plan
@@ -184,7 +189,8 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
 /// The plan.
 fn words(prepared: &Prepared, verbose: bool) -> String {
     let plan = &prepared.plan;
-    let mut out = format!("study {}\n", plan.name);
+    let scale = plan.scale.iter().map(|scale| format!(", at scale {scale}"));
+    let mut out = format!("study {}{}\n", plan.name, scale.collect::<String>());
     if let Some(question) = &plan.question {
         out.push_str(&wrap(question, 2));
     }
@@ -342,7 +348,7 @@ fn one_screen(prepared: &Prepared) -> String {
         .map(|(name, values)| format!("{name}: {}", values.join(", ")));
     let mut lines: Vec<String> = lines.collect();
     if plan.repeats > 1 {
-        lines.push(format!("repeats: {}", plan.repeats));
+        lines.push(format!("repeats: {}", repeats(plan)));
     }
     let mut out = String::new();
     section(&mut out, "varied", lines);
@@ -363,6 +369,26 @@ fn one_screen(prepared: &Prepared) -> String {
         by_words(asked.into_iter()),
     );
     out
+}
+
+/// How often cells are run: `5`, or `3 (flood), 5 (steady)` where workloads differ.
+fn repeats(plan: &Plan) -> String {
+    let mut of: BTreeMap<&str, u32> = BTreeMap::new();
+    for trial in &plan.trials {
+        let most = of.entry(&trial.workload.name).or_default();
+        *most = trial.repeat.max(*most);
+    }
+    let mut by_number: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for (workload, number) in of {
+        by_number.entry(number).or_default().push(workload);
+    }
+    if by_number.len() == 1 {
+        return plan.repeats.to_string();
+    }
+    let each = by_number
+        .iter()
+        .map(|(n, names)| format!("{n} ({})", names.join(", ")));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// The distinct values, in order.

@@ -108,6 +108,9 @@ impl Prepared {
 pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
     let catalog = Catalog::load(&selection.systems).map_err(Ending::bad_input)?;
     let (mut study, given, folder) = study(selection)?;
+    if let Some(scale) = &selection.scale {
+        study.apply_scale(scale).map_err(Ending::bad_input)?;
+    }
     study
         .apply_profiles(&selection.profile)
         .map_err(Ending::bad_input)?;
@@ -143,8 +146,11 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
 /// The same for a run that goes on: its study, and the systems that there were when it began.
 pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, Ending> {
     let catalog = Catalog::load(&begun.systems).map_err(Ending::bad_input)?;
-    let study = Study::parse("the study of the run", &begun.study, &begun.folder)
+    let mut study = Study::parse("the study of the run", &begun.study, &begun.folder)
         .map_err(Ending::bad_input)?;
+    if let Some(scale) = &begun.scale {
+        study.apply_scale(scale).map_err(Ending::bad_input)?;
+    }
     let options = PlanOptions {
         known: Known {
             found: begun.found.plain.clone(),

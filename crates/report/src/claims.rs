@@ -35,11 +35,14 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         low: search.low.unwrap_or(0.0),
         high: search.high.unwrap_or(f64::INFINITY),
     });
+    // What a run that was cut off lacks need not be what its scale leaves out.
+    let whole = results.trials.len() >= results.study.planned_trials as usize;
     let run = Run {
         trials: trials.collect(),
         limits: limits.collect(),
         // Every run so far goes over this host's own interfaces.
         network: None,
+        scale: results.study.scale.clone().filter(|_| whole),
         show: &show,
     };
     claims.iter().map(|claim| outcome(claim, &run)).collect()

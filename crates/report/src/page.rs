@@ -132,6 +132,10 @@ fn head(out: &mut String, results: &Results) {
     } else {
         &study.name
     });
+    let name = match &study.scale {
+        Some(scale) => format!("{name}, at scale {}", escape(scale)),
+        None => name.to_string(),
+    };
     let started = minute(&study.started);
     begin(out, &name, &escape(&started), "answer");
     if let Some(question) = &study.question {

@@ -64,6 +64,10 @@ pub fn table(results: &Results, width: usize) -> String {
     unsupported(&mut out, results, width);
     criteria(&mut out, results, width);
     claims(&mut out, results, width);
+    if let Some(scale) = &results.study.scale {
+        let text = format!("This is the study at scale {scale}, not as it is written.");
+        wrapped(&mut out, "", &text, width);
+    }
     if results.study.cut_off {
         let text = format!(
             "The run was cut off after {} of {} trials.",

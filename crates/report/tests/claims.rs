@@ -240,6 +240,22 @@ fn overload_and_what_is_missing() {
         "{}",
         other.reason
     );
+    // At a scale it is that which leaves a cell out, unless the run was cut off.
+    let mut small = results.clone();
+    small.study.scale = Some("smoke".into());
+    small.study.planned_trials = small.trials.len() as u32;
+    let missing = ORDER.replace("\"b\"", "\"c\"");
+    let left_out = judged(&small, &missing).reason;
+    assert!(
+        left_out.contains("c at 4KiB: not measured at scale smoke"),
+        "{left_out}"
+    );
+    small.study.planned_trials += 1;
+    let cut_off = judged(&small, &missing).reason;
+    assert!(
+        cut_off.contains("c at 4KiB: not measured in this run"),
+        "{cut_off}"
+    );
     let needed = judged(&results, &format!("needs-systems = [\"joram\"]\n{ORDER}"));
     assert_eq!(needed.outcome, ClaimVerdict::NotApplicable);
     assert_eq!(needed.reason, "the run has no joram");

@@ -101,6 +101,9 @@ pub struct StudyInfo {
     /// What each system of the run can do, as its driver and its file say.
     #[serde(default)]
     pub capabilities: Vec<SystemCapabilities>,
+    /// The size of the study that was chosen by name; absent: the study as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<String>,
     /// Seed from which order and draws follow.
     pub seed: u64,
     /// Whether the run was cut off before all trials had run.

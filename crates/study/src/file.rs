@@ -5,6 +5,7 @@ mod claim;
 mod compare;
 mod search;
 mod topology;
+mod workload;
 mod written;
 
 use std::borrow::Cow;
@@ -22,6 +23,7 @@ pub use self::compare::CompareFile;
 use self::search::OrFind;
 pub use self::search::SearchFile;
 pub use self::topology::TopologyFile;
+pub use self::workload::WorkloadFile;
 use crate::profile;
 use crate::units::{Rate, Size, Span};
 
@@ -91,6 +93,10 @@ pub struct StudyFile {
     /// What somebody says of the systems, judged by what was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claim: Vec<ClaimFile>,
+    /// Other sizes of the study, by name: what is written there replaces what the study says.
+    /// `--scale NAME` chooses one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scale: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
 }
 
 /// Order of trials.
@@ -244,20 +250,6 @@ pub struct NamedSettings {
     pub profile: Option<String>,
     /// What the application asks for.
     pub ask: Settings,
-}
-
-/// What devices and applications do.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct WorkloadFile {
-    /// Shown in tables; unique in the study.
-    pub name: String,
-    /// How trials of this workload proceed, where it differs from the study's `phases`.
-    #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
-    pub phases: PhasesFile,
-    /// Traffic relations, side by side; at least one.
-    #[serde(default)]
-    pub flow: Vec<FlowFile>,
 }
 
 /// One traffic relation: who sends what to whom, how big, when.

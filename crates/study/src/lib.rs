@@ -5,6 +5,7 @@
 //! column, what was expected and the nearest right spelling. Nothing is started here, and nothing
 //! is written.
 
+mod cells;
 mod claim;
 mod compare;
 mod criterion;
@@ -17,6 +18,7 @@ mod plan;
 mod problem;
 mod profile;
 mod resolve;
+mod scale;
 mod search;
 mod study;
 mod tree;
@@ -34,6 +36,7 @@ pub use folder::studies_in;
 pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
+pub use scale::FULL;
 pub use search::{Axis, SearchPlan};
 pub use study::{MAX_FILE_BYTES, Study};
 pub use units::{Percent, Rate, Size, Span, UnitError};

@@ -1,7 +1,6 @@
 //! From a study to the list of trials.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use pubgauge_claims::Claim;
@@ -11,21 +10,21 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
+use crate::cells::{Crossed, add_trials, crossed};
 use crate::claim::{Fault, claim};
 use crate::compare::ComparePlan;
 use crate::criterion::Criterion;
 use crate::file::{LimitsFile, NamedSettings, Order, StudyFile, Systems};
 use crate::placing;
 use crate::problem::{Problem, StudyError};
-use crate::profile;
 use crate::resolve::{self, Clash, Clashes, Traces};
 use crate::search::SearchPlan;
-use crate::study::{Study, path_fault};
-use crate::tree::{Node, Value, full_path};
+use crate::study::Study;
+use crate::tree::{Node, Value};
 use crate::units::{did_you_mean, nearest};
 
 /// Most trials of a study.
-const MAX_TRIALS: usize = 100_000;
+pub(crate) const MAX_TRIALS: usize = 100_000;
 
 /// What the caller knows and wants.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +62,9 @@ pub struct Plan {
     pub question: Option<String>,
     /// Seed of the order and of all draws.
     pub seed: u64,
-    /// Repeats of each cell.
+    /// The size of the study that was chosen by name; absent: the study as written.
+    pub scale: Option<String>,
+    /// Repeats of each cell; the most, where workloads differ.
     pub repeats: u32,
     /// Every trial, in the order in which they are to run.
     pub trials: Vec<PlannedTrial>,
@@ -229,12 +230,6 @@ impl Plan {
     }
 }
 
-/// One combination of the grid's values: the tree with them in place.
-struct Cell {
-    axes: Vec<(String, String)>,
-    tree: Node,
-}
-
 impl Study {
     /// Plans the study: every combination of system, settings, workload and grid values, repeated
     /// and put in order. Reads the traces that it replays; starts nothing.
@@ -242,6 +237,7 @@ impl Study {
     /// # Errors
     /// Everything that is wrong with the study, at once as far as possible.
     pub fn plan(&self, options: &PlanOptions) -> Result<Plan, StudyError> {
+        self.check_scales()?;
         match self.plan_searches(options)? {
             Some(plan) => Ok(plan),
             None => self.plan_all(options),
@@ -257,15 +253,16 @@ impl Study {
         let claims = self.claims(&base, &mut problems);
         self.check_names(&base, &systems, &mut problems);
         let compare = self.compare(&base, options.repeats, &mut problems);
+        self.check_crossing(&base, options, &mut problems);
         let cells = self.cells(&mut problems);
         if !problems.is_empty() {
             return Err(StudyError { problems });
         }
         let rounds = compare.as_ref().is_some_and(|c| c.precision.is_some());
         // A template for each cell: the run decides how often it is measured.
-        let repeats = match rounds {
+        let repeats = |own: Option<u32>| match rounds {
             true => 1,
-            false => options.repeats.or(base.repeats).unwrap_or(1),
+            false => options.repeats.or(own).or(base.repeats).unwrap_or(1),
         };
         let seed = u64::from(base.seed.unwrap_or(1));
         let mut trials: Vec<PlannedTrial> = Vec::new();
@@ -284,40 +281,49 @@ impl Study {
             ] {
                 resolve::check_limits(limits, &mut Clashes::new(&[of, "limits"], &mut found));
             }
-            notes.extend(file.client.pacing_within.map(|span| {
-                format!(
-                    "scheduled messages leave up to {span} after they are due (pacing-within): latency \
-                     from the intended time contains that; latency from the actual send stands beside it"
-                )
-            }));
-            let workloads: Vec<Arc<Workload>> = file
-                .workload
-                .iter()
-                .enumerate()
-                .map(|(index, workload)| {
-                    let number = index.to_string();
-                    let base = ["workload", &number, "phases"];
-                    resolve::check_phases(&workload.phases, &mut Clashes::new(&base, &mut found));
-                    let seed = seed.wrapping_add(index as u64);
-                    let said = (&mut found, &mut notes);
-                    resolve::workload(workload, index, &file.phases, seed, &mut traces, said).into()
-                })
-                .collect();
+            let variants = file.variants();
+            let mut workloads: Vec<(usize, Crossed, Arc<Workload>)> = Vec::new();
+            for index in cell.workloads.iter().copied() {
+                let workload = &file.workload[index];
+                let crossed = match crossed(workload, &systems, &variants, repeats) {
+                    Ok(crossed) => crossed,
+                    Err(why) => {
+                        notes.push(why);
+                        continue;
+                    }
+                };
+                resolve::check_own(workload, index, &mut found);
+                let pacing = workload.client(&file.client).pacing_within;
+                notes.extend(pacing.map(|span| {
+                    format!(
+                        "scheduled messages leave up to {span} after they are due (pacing-within): latency \
+                         from the intended time contains that; latency from the actual send stands beside it"
+                    )
+                }));
+                let seed = seed.wrapping_add(index as u64);
+                let said = (&mut found, &mut notes);
+                let resolved =
+                    resolve::workload(workload, index, &file.phases, seed, &mut traces, said);
+                workloads.push((index, crossed, resolved.into()));
+            }
             found.splice(0..0, traces.found.drain(..));
             held.append(&mut traces.open);
             if !found.is_empty() {
                 return Err(self.clashed(&cell.tree, &found));
             }
             all_notes.extend(notes);
-            let brokers = |system: &str| placing::brokers_of(system, &file, &options.known);
-            let counts = systems.iter().map(|system| brokers(system));
-            let over = placing::over(&workloads, counts)
-                .map_err(|clash| self.clashed(&cell.tree, &[clash]))?;
-            let over = |system: &str| {
-                let count = brokers(system);
-                (count, &over[&count])
-            };
-            self.add_trials(&file, cell, over, &systems, repeats, &mut trials);
+            for (nth, crossed, workload) in &workloads {
+                let asked = file.workload[*nth].brokers(&file.topology);
+                let brokers = |system: &str| placing::brokers_of(system, asked, &options.known);
+                let counts = crossed.systems.iter().map(|system| brokers(system));
+                let over = placing::over(workload, counts)
+                    .map_err(|clash| self.clashed(&cell.tree, &[clash.of_workload(&file, *nth)]))?;
+                let placed = |system: &str| {
+                    let count = brokers(system);
+                    (count, &over[&count])
+                };
+                add_trials(&file, *nth, cell, crossed, placed, &mut trials);
+            }
         }
         if trials.len() > MAX_TRIALS {
             let message = format!(
@@ -327,6 +333,16 @@ impl Study {
             return Err(StudyError::one(self.problem(
                 &self.tree,
                 &["grid"],
+                message,
+                None,
+            )));
+        }
+        if trials.is_empty() {
+            let left_out: Vec<String> = all_notes.into_iter().collect();
+            let message = format!("nothing is left to run: {}", left_out.join("; "));
+            return Err(StudyError::one(self.problem(
+                &self.tree,
+                &["workload"],
                 message,
                 None,
             )));
@@ -350,7 +366,8 @@ impl Study {
             name: base.name,
             question: base.question,
             seed,
-            repeats,
+            repeats: trials.iter().map(|t| t.repeat).max().unwrap_or(1),
+            scale: self.scale.clone(),
             trials,
             criteria,
             claims,
@@ -363,7 +380,7 @@ impl Study {
         })
     }
 
-    fn problem(
+    pub(crate) fn problem(
         &self,
         tree: &Node,
         path: &[&str],
@@ -545,126 +562,6 @@ impl Study {
             }
         }
     }
-
-    /// Every combination of the grid's values.
-    fn cells(&self, problems: &mut Vec<Problem>) -> Vec<Cell> {
-        let mut cells = vec![Cell {
-            axes: Vec::new(),
-            tree: self.tree.clone(),
-        }];
-        let Some(grid) = self.tree.get("grid") else {
-            return cells;
-        };
-        for axis in grid.node.entries() {
-            let mut wrong = |message: String| {
-                problems.push(self.sources.problem(Some(axis.span.clone()), message, None));
-            };
-            let Value::List(values) = &axis.node.value else {
-                continue;
-            };
-            if values.is_empty() {
-                wrong(format!("the axis `{}` has no values", axis.key));
-                continue;
-            }
-            if [
-                "name",
-                "systems",
-                "search",
-                "compare",
-                "ablation",
-                "repeats",
-                "order",
-                "seed",
-                "grid",
-                "criterion",
-            ]
-            .contains(&axis.key.split('.').next().unwrap_or_default())
-            {
-                wrong(format!("`{}` cannot vary within a study", axis.key));
-                continue;
-            }
-            if cells.len().saturating_mul(values.len()) > MAX_TRIALS {
-                wrong(format!("the grid makes more than {MAX_TRIALS} trials"));
-                return cells;
-            }
-            let steps: Vec<&str> = full_path(&axis.key).split('.').collect();
-            let mut next = Vec::with_capacity(cells.len() * values.len());
-            for cell in &cells {
-                for value in values {
-                    let mut tree = cell.tree.clone();
-                    if let Err(fault) = tree.set(&steps, value.span.clone(), value) {
-                        wrong(path_fault(&axis.key, &fault));
-                        return cells;
-                    }
-                    let mut axes = cell.axes.clone();
-                    axes.push((axis.key.clone(), shown(value)));
-                    next.push(Cell { axes, tree });
-                }
-            }
-            cells = next;
-        }
-        cells
-    }
-
-    fn add_trials<'a>(
-        &self,
-        file: &StudyFile,
-        cell: &Cell,
-        over: impl Fn(&str) -> (u32, &'a Vec<Arc<Workload>>),
-        systems: &[String],
-        repeats: u32,
-        trials: &mut Vec<PlannedTrial>,
-    ) {
-        let variants = &file.variants();
-        let (pacing_within, processes) = (file.client.pacing_within, file.client.processes);
-        let (file_limits, client_limits) = (&file.testbed.limits, &file.client.limits);
-        for repeat in 1..=repeats {
-            for (nth, file) in file.workload.iter().enumerate() {
-                let own: Vec<&Settings> = file
-                    .flow
-                    .iter()
-                    .filter_map(|f| f.settings.as_ref())
-                    .collect();
-                for variant in variants {
-                    let settings_name = variant.shown_name();
-                    let profile = variant.profile.as_deref().and_then(profile::profile);
-                    let settings = &match profile {
-                        Some(profile) => profile.ask.with(&variant.ask),
-                        None => variant.ask.clone(),
-                    };
-                    for system in systems {
-                        let (brokers, workloads) = over(system);
-                        let workload = &workloads[nth];
-                        let mut id = format!("{system} / {settings_name} / {}", workload.name);
-                        for (path, value) in &cell.axes {
-                            // Writing to a string cannot fail.
-                            let _ = write!(id, " / {path}={value}");
-                        }
-                        trials.push(PlannedTrial {
-                            order: 0,
-                            listed: 0,
-                            cell: id,
-                            system: system.clone(),
-                            settings_name: settings_name.to_owned(),
-                            profile: variant.profile.clone(),
-                            wish: profile.map(|p| p.wish.clone()).unwrap_or_default(),
-                            not_granted: Vec::new(),
-                            settings: settings.clone(),
-                            of_flows: own.iter().map(|own| settings.with(own)).collect(),
-                            axes: cell.axes.clone(),
-                            limits: file_limits.clone(),
-                            client_limits: client_limits.clone(),
-                            pacing_within: pacing_within.map_or(0, |span| span.0),
-                            processes,
-                            workload: workload.clone(),
-                            brokers,
-                            repeat,
-                        });
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within
@@ -689,7 +586,7 @@ fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
 }
 
 /// A value of an axis for names and tables.
-fn shown(node: &Node) -> String {
+pub(crate) fn shown(node: &Node) -> String {
     match &node.value {
         Value::Text(text) => text.clone(),
         _ => node.to_json().to_string(),
@@ -697,7 +594,7 @@ fn shown(node: &Node) -> String {
 }
 
 /// What is wrong with a name that no system has, and what to do.
-fn no_such_system(name: &str, known: &[String]) -> (String, String) {
+pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
     let lists = "`pubgauge systems` lists them".to_owned();
     if let Some((system, variant)) = name.split_once(':')
         && known.iter().any(|k| k == system)

@@ -1,11 +1,11 @@
 //! From what is written to what is run: templates expanded, units gone, devices numbered.
 
+mod checks;
 mod topics;
 mod traces;
 
 use std::collections::{HashMap, HashSet};
 
-use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
 use pubgauge_workload::{
     Arrivals, AudienceError, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber,
@@ -13,10 +13,11 @@ use pubgauge_workload::{
 };
 
 use crate::file::{
-    ArrivalsFile, ClientFile, Drawn, ExchangeFile, FlowFile, LimitsFile, OneSize, Pattern,
-    PayloadFile, PhasesFile, ReplayMode as ReplayModeFile, UntilFile, WorkloadFile,
+    ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, Pattern, PayloadFile, PhasesFile,
+    ReplayMode as ReplayModeFile, StudyFile, UntilFile, WorkloadFile,
 };
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+pub(crate) use checks::{check_client, check_limits, check_own, check_phases};
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
@@ -34,6 +35,17 @@ pub(crate) struct Clash {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+}
+
+impl Clash {
+    /// The same, pointing into the workload if it is that which says so.
+    pub(crate) fn of_workload(mut self, file: &StudyFile, nth: usize) -> Clash {
+        if file.workload[nth].topology.brokers.is_some() {
+            let place = ["workload".to_owned(), nth.to_string()];
+            self.path.splice(0..0, place);
+        }
+        self
+    }
 }
 
 /// Collects clashes below one place of the file.
@@ -635,76 +647,6 @@ fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
             .map(|span| span.0),
         disconnects_allowed: own.allow_disconnects.or(study.allow_disconnects) == Some(true),
         losses_allowed: own.allow_losses.or(study.allow_losses) == Some(true),
-    }
-}
-
-/// What is impossible in phases.
-pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
-    if let Some(Rate::Each(_)) = phases.connect_rate {
-        clashes.add(
-            "connect-rate",
-            "connections per second in all, such as \"500/s\", without `-each`",
-        );
-    }
-    for (key, until) in [("measure", &phases.measure), ("warm-up", &phases.warm_up)] {
-        match until {
-            Some(UntilFile::Count(count)) if count.within.0 == 0 => {
-                clashes.add(key, "`within` must be longer than 0");
-            }
-            Some(UntilFile::Count(count)) if count.messages == 0 && key == "measure" => {
-                clashes.add(key, "a measurement of no messages measures nothing");
-            }
-            Some(UntilFile::Time(Span(0))) if key == "measure" => {
-                clashes.add(key, "a measurement must be longer than 0");
-            }
-            _ => {}
-        }
-    }
-    let longest = Span(24 * 3_600_000_000_000);
-    for (key, span) in [
-        ("ready-within", phases.ready_within),
-        ("drain-quiet", phases.drain_quiet),
-        ("drain-within", phases.drain_within),
-        ("reconnect-after", phases.reconnect_after),
-    ] {
-        if span.is_some_and(|span| span > longest) {
-            clashes.add(key, "longer than a day is surely a slip");
-        }
-    }
-}
-
-/// Longest span within which messages may be gathered.
-const MAX_PACING: Span = Span(100_000_000);
-
-pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
-    let allowed = Span(1)..=MAX_PACING;
-    if client.pacing_within.is_some_and(|s| !allowed.contains(&s)) {
-        clashes.hinted(
-            "pacing-within",
-            "expected a span above 0 and up to 100ms, such as \"1ms\"",
-            Some("leave it out to send each message at its own time".into()),
-        );
-    }
-    if client.processes.is_some_and(|n| !(1..=64).contains(&n)) {
-        clashes.hinted(
-            "processes",
-            "expected a number from 1 to 64",
-            Some("leave it out to have all workers in one process".into()),
-        );
-    }
-}
-
-pub(crate) fn check_limits(limits: &LimitsFile, clashes: &mut Clashes<'_>) {
-    let hint = || Some("leave it out to let each have what there is".into());
-    let cores = MIN_CORES..=MAX_CORES;
-    if limits.cores.is_some_and(|c| !cores.contains(&c)) {
-        let message = format!("expected a number of processors from {MIN_CORES} on, such as 0.5");
-        clashes.hinted("cores", message, hint());
-    }
-    let whole = |bytes: u64| bytes.is_multiple_of(1 << 20) && bytes >> 20 >= MIN_MEMORY_MIB;
-    if limits.memory.is_some_and(|memory| !whole(memory.0)) {
-        let message = format!("expected whole MiB, {MIN_MEMORY_MIB} and more, such as \"512MiB\"");
-        clashes.hinted("memory", message, hint());
     }
 }
 

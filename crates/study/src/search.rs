@@ -148,11 +148,16 @@ impl Study {
             ));
         }
         let varied = |key: &str| key.rsplit('.').next() == Some(place.axis.name());
-        let grid = self
-            .tree
-            .get("grid")
-            .map_or(&[][..], |entry| entry.node.entries());
-        if let Some(axis) = grid.iter().find(|entry| varied(&entry.key)) {
+        let of_workload = match self.tree.get("workload").map(|entry| &entry.node.value) {
+            Some(Value::List(list)) => list.first().and_then(|workload| workload.get("grid")),
+            _ => None,
+        };
+        let grids = [self.tree.get("grid"), of_workload];
+        let mut axes = grids
+            .into_iter()
+            .flatten()
+            .flat_map(|grid| grid.node.entries());
+        if let Some(axis) = axes.find(|entry| varied(&entry.key)) {
             return Err(problem(
                 &axis.span,
                 "this is searched for, and cannot vary over the grid too",

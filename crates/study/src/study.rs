@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
@@ -26,6 +27,8 @@ pub struct Study {
     pub(crate) tree: Node,
     /// Where relative paths count from.
     pub(crate) folder: PathBuf,
+    /// The size that was chosen by name.
+    pub(crate) scale: Option<String>,
 }
 
 /// Keys at the top of a study.
@@ -143,6 +146,7 @@ impl Study {
             sources,
             tree,
             folder: folder.to_path_buf(),
+            scale: None,
         })
     }
 
@@ -272,9 +276,56 @@ impl Study {
                     .iter()
                     .map(|(name, span)| variant.with_profile(name, span.clone()))
             });
-            entry.node.value = Value::List(with_each.collect());
+            let with_each = with_each.collect();
+            entry.node.value = Value::List(with_each);
         }
+        self.rename_variants(&given);
         Ok(())
+    }
+
+    /// Workloads that name variants of the settings go on with those of the profiles.
+    fn rename_variants(&mut self, profiles: &[(&String, Range<usize>)]) {
+        let named: Vec<String> = match self.tree.get("settings").map(|s| &s.node.value) {
+            Some(Value::List(variants)) => variants
+                .iter()
+                .filter_map(Node::name)
+                .map(str::to_owned)
+                .collect(),
+            _ => Vec::new(),
+        };
+        let Value::Table(entries) = &mut self.tree.value else {
+            return;
+        };
+        let workloads = entries.iter_mut().find(|entry| entry.key == "workload");
+        let Some(Value::List(workloads)) = workloads.map(|entry| &mut entry.node.value) else {
+            return;
+        };
+        for workload in workloads {
+            let Value::Table(entries) = &mut workload.value else {
+                continue;
+            };
+            let settings = entries.iter_mut().find(|entry| entry.key == "settings");
+            let Some(Value::List(names)) = settings.map(|entry| &mut entry.node.value) else {
+                continue;
+            };
+            let each = names
+                .iter()
+                .flat_map(|name| profiles.iter().map(move |p| (name, p)));
+            *names = each
+                .map(|(name, (profile, _))| {
+                    let mut node = name.clone();
+                    if let Value::Text(text) = &mut node.value {
+                        let own = format!("{text}-{profile}");
+                        // A variant without a name goes by that of its profile.
+                        *text = match named.contains(&own) {
+                            true => own,
+                            false => (*profile).clone(),
+                        };
+                    }
+                    node
+                })
+                .collect();
+        }
     }
 
     /// The study as typed data, without the grid applied.

@@ -52,7 +52,10 @@ const LISTS: [&str; 4] = ["workload", "flow", "settings", "criterion"];
 /// Keys below which more keys may follow, by the list that they are in: any other step that is not
 /// the last can only be meant as the name of an element.
 const TABLES: [(&str, &[&str]); 3] = [
-    ("workload", &["phases", "flow"]),
+    (
+        "workload",
+        &["phases", "topology", "client", "testbed", "grid", "flow"],
+    ),
     ("flow", &["dimensions", "payload", "bursts", "replay"]),
     ("settings", &["user-properties", "batching", "native"]),
 ];
@@ -144,7 +147,7 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         match &self.get("name")?.node.value {
             Value::Text(name) => Some(name),
             _ => None,

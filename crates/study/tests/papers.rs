@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_claims::rule::same;
+use pubgauge_claims::{Filter, Needs, Rule};
+use pubgauge_study::{FULL, Known, Plan, PlanOptions, PlannedTrial, Study};
 
 /// Claims of each paper: their letter, and how many there are.
 const PAPERS: [(&str, &str, usize); 5] = [
@@ -21,35 +23,122 @@ fn study(paper: &str) -> (PathBuf, String) {
     (path, text)
 }
 
+/// The plan of a paper's study; every system is taken to be there.
+fn plan(paper: &str, scale: &str) -> Plan {
+    let (path, text) = study(paper);
+    let folder = path.parent().expect("a folder");
+    let mut study =
+        Study::parse(&format!("{paper}.toml"), &text, folder).unwrap_or_else(|e| panic!("{e}"));
+    study.apply_scale(scale).unwrap_or_else(|e| panic!("{e}"));
+    let quoted = text.split('"').skip(1).step_by(2);
+    let names: Vec<String> = BTreeSet::from_iter(quoted.map(str::to_owned))
+        .into_iter()
+        .collect();
+    let options = PlanOptions {
+        known: Known {
+            all: names.clone(),
+            found: names,
+            ..Known::default()
+        },
+        ..PlanOptions::default()
+    };
+    study.plan(&options).unwrap_or_else(|e| panic!("{e}"))
+}
+
 #[test]
 fn every_claim_is_there_once() {
     for (paper, letter, count) in PAPERS {
-        let (path, text) = study(paper);
-        let folder = path.parent().expect("a folder");
-        let study =
-            Study::parse(&format!("{paper}.toml"), &text, folder).unwrap_or_else(|e| panic!("{e}"));
-        // Every system is taken to be there: what is not found is said when a run is planned.
-        let quoted = text.split('"').skip(1).step_by(2);
-        let names: Vec<String> = BTreeSet::from_iter(quoted.map(str::to_owned))
-            .into_iter()
-            .collect();
-        let options = PlanOptions {
-            known: Known {
-                all: names.clone(),
-                found: names,
-                ..Known::default()
-            },
-            ..PlanOptions::default()
-        };
-        let plan = study.plan(&options).unwrap_or_else(|e| panic!("{e}"));
-        let ids: Vec<&str> = plan.claims.iter().map(|claim| claim.id.as_str()).collect();
-        let all: Vec<String> = (1..=count).map(|n| format!("{letter}{n:02}")).collect();
-        assert_eq!(
-            BTreeSet::from_iter(ids.iter().copied()),
-            BTreeSet::from_iter(all.iter().map(String::as_str)),
-            "{paper}"
-        );
-        assert_eq!(ids.len(), count, "{paper}: each once");
-        assert!(!plan.trials.is_empty());
+        for scale in [FULL, "smoke"] {
+            let plan = plan(paper, scale);
+            let ids: Vec<&str> = plan.claims.iter().map(|claim| claim.id.as_str()).collect();
+            let all: Vec<String> = (1..=count).map(|n| format!("{letter}{n:02}")).collect();
+            assert_eq!(
+                BTreeSet::from_iter(ids.iter().copied()),
+                BTreeSet::from_iter(all.iter().map(String::as_str)),
+                "{paper}"
+            );
+            assert_eq!(ids.len(), count, "{paper}: each once");
+            assert!(!plan.trials.is_empty());
+        }
     }
+}
+
+fn value<'a>(trial: &'a PlannedTrial, key: &str) -> Option<&'a str> {
+    let named = |name: &str| name == key || name.rsplit('.').next() == Some(key);
+    match key {
+        "system" => Some(&trial.system),
+        "settings" => Some(&trial.settings_name),
+        "workload" => Some(&trial.workload.name),
+        axis => {
+            let axis = trial.axes.iter().find(|(name, _)| named(name));
+            axis.map(|(_, value)| value.as_str())
+        }
+    }
+}
+
+fn is_in(trial: &PlannedTrial, filter: &Filter) -> bool {
+    filter.iter().all(|(key, values)| match key.as_str() {
+        "flow" => {
+            let mut flows = trial.workload.flows.iter();
+            flows.any(|flow| values.contains(&flow.name))
+        }
+        key => value(trial, key).is_some_and(|is| values.iter().any(|v| same(v, is))),
+    })
+}
+
+/// The points of a rule's axis: those that it names, else all that its sides have.
+fn points(plan: &Plan, rule: &Rule, sides: &[Filter]) -> Vec<Filter> {
+    let Some(axis) = &rule.along else {
+        return vec![Filter::new()];
+    };
+    let values = rule.filter.get(axis).cloned().unwrap_or_else(|| {
+        let of_sides = |trial: &&PlannedTrial| sides.iter().any(|side| is_in(trial, side));
+        let trials = plan.trials.iter().filter(of_sides);
+        let seen = trials.filter_map(|trial| value(trial, axis));
+        BTreeSet::from_iter(seen.map(str::to_owned))
+            .into_iter()
+            .collect()
+    });
+    (values.into_iter())
+        .map(|value| Filter::from([(axis.clone(), vec![value])]))
+        .collect()
+}
+
+/// A workload limits what it is crossed with: none may leave out a cell that a claim is about.
+#[test]
+fn every_cell_of_a_claim_is_planned() {
+    let mut checked = 0;
+    for (paper, ..) in PAPERS {
+        let plan = plan(paper, FULL);
+        let has = |system: &String| plan.trials.iter().any(|trial| trial.system == *system);
+        let is_for_here = |needs: &Needs| {
+            needs.network.is_none() && needs.never.is_none() && needs.systems.iter().all(has)
+        };
+        for claim in plan.claims.iter().filter(|claim| is_for_here(&claim.needs)) {
+            let parts = claim.parts.iter().filter(|part| is_for_here(&part.needs));
+            for (part, rule) in parts.filter_map(|part| Some((part, part.rule.as_ref()?))) {
+                let sides = rule.sides.iter().chain(&rule.against);
+                let cells: Vec<Filter> = (sides.flat_map(|side| &side.alternatives))
+                    .map(|side| rule.cells(side))
+                    .collect();
+                let points = points(&plan, rule, &cells);
+                assert!(!points.is_empty(), "{} {}: no cells", claim.id, part.name);
+                for (cell, point) in cells
+                    .iter()
+                    .flat_map(|c| points.iter().map(move |p| (c, p)))
+                {
+                    let mut cell = cell.clone();
+                    cell.extend(point.clone());
+                    let planned = plan.trials.iter().any(|trial| is_in(trial, &cell));
+                    assert!(
+                        planned,
+                        "{} {}: {cell:?} is not planned",
+                        claim.id, part.name
+                    );
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 500, "{checked} cells of claims");
 }

@@ -141,6 +141,12 @@ fn what_cannot_be_searched_for_is_said_at_its_place() {
         "study.toml:3:",
         "cannot vary over the grid too",
     );
+    let own = "name = \"w\"\ngrid = { rate = [\"1/s\"] }";
+    says(
+        &study(rate, "").replace("name = \"w\"", own),
+        "study.toml:5:10",
+        "cannot vary over the grid too",
+    );
     says(
         &study(rate, "[search]\nwidth = 3"),
         "study.toml:3:",

@@ -15,11 +15,21 @@ pub struct Run<'a> {
     pub limits: Vec<Limit>,
     /// The network between its hosts, in the words of claims; `None` on one machine.
     pub network: Option<String>,
+    /// The size of the study that was run, if it is not all of it.
+    pub scale: Option<String>,
     /// A figure's value with its unit.
     pub show: &'a dyn Fn(&str, f64) -> String,
 }
 
 impl Run<'_> {
+    /// Why nothing is known of a cell that the run does not have.
+    pub(super) fn not_measured(&self) -> String {
+        match &self.scale {
+            Some(scale) => format!("not measured at scale {scale}"),
+            None => "not measured in this run".to_owned(),
+        }
+    }
+
     /// The systems it has, once or more.
     pub(super) fn systems(&self) -> impl Iterator<Item = &String> {
         let trials = self.trials.iter().map(|trial| &trial.cell.system);
@@ -284,7 +294,7 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         .collect();
     let cells: BTreeSet<&Cell> = trials.iter().map(|t| &t.cell).collect();
     match cells.len() {
-        0 => return Err("not measured in this run".into()),
+        0 => return Err(run.not_measured()),
         1 => {}
         n => return Err(format!("{n} cells fit; name settings, workload or axes")),
     }

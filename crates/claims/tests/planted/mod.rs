@@ -40,6 +40,7 @@ pub struct World {
     pub trials: Vec<Trial>,
     pub limits: Vec<Limit>,
     pub network: Option<String>,
+    pub scale: Option<String>,
     rng: StdRng,
 }
 
@@ -49,6 +50,7 @@ impl World {
             trials: Vec::new(),
             limits: Vec::new(),
             network: None,
+            scale: None,
             rng: StdRng::seed_from_u64(seed),
         }
     }
@@ -106,6 +108,7 @@ impl World {
             trials: trials.collect(),
             limits: self.limits.clone(),
             network: self.network.clone(),
+            scale: self.scale.clone(),
             show: &show,
         };
         judge(claim, &run)

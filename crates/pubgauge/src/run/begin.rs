@@ -56,6 +56,7 @@ pub(super) fn open_folder(
                 })
                 .collect(),
             capabilities: capabilities(prepared),
+            scale: plan.scale.clone(),
             seed: plan.seed,
             cut_off: true,
         },

@@ -242,6 +242,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
                 }],
             }],
             capabilities: ["rabbitmq", "zeromq"].map(capabilities).to_vec(),
+            scale: None,
             seed: 7,
             cut_off: false,
         },

@@ -1,0 +1,324 @@
+//! The cells of a study: which systems, settings and values of which grid each workload is crossed with.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use pubgauge_driver::Settings;
+use pubgauge_workload::Workload;
+
+use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
+use crate::plan::{MAX_TRIALS, PlanOptions, PlannedTrial, no_such_system, shown};
+use crate::problem::Problem;
+use crate::profile;
+use crate::study::{Study, path_fault};
+use crate::tree::{Entry, Node, Value, full_path};
+use crate::units::{did_you_mean, nearest};
+
+/// Keys at the top of a study that no grid varies.
+const FIXED: [&str; 13] = [
+    "name",
+    "question",
+    "systems",
+    "search",
+    "compare",
+    "ablation",
+    "repeats",
+    "order",
+    "seed",
+    "grid",
+    "criterion",
+    "claim",
+    "scale",
+];
+
+/// Keys of a workload with which a path of its own grid may begin; each stands at the top of a study, too.
+const OF_WORKLOAD: [&str; 5] = ["flow", "phases", "topology", "client", "testbed"];
+
+/// One combination of a grid's values: the tree with them in place, and the workloads that are run in it.
+pub(crate) struct Cell {
+    pub(crate) axes: Vec<(String, String)>,
+    pub(crate) tree: Node,
+    /// Places in the study's list of workloads.
+    pub(crate) workloads: Vec<usize>,
+}
+
+/// What one workload is crossed with beside a grid.
+pub(crate) struct Crossed {
+    pub(crate) systems: Vec<String>,
+    pub(crate) variants: Vec<NamedSettings>,
+    pub(crate) repeats: u32,
+}
+
+impl Study {
+    /// Every combination of the values of the study's grid, and of each grid that a workload has of its own.
+    pub(crate) fn cells(&self, problems: &mut Vec<Problem>) -> Vec<Cell> {
+        let all = match self.tree.get("workload").map(|entry| &entry.node.value) {
+            Some(Value::List(workloads)) => &workloads[..],
+            _ => &[],
+        };
+        let own = |nth: &usize| all[*nth].get("grid");
+        let (with, without): (Vec<usize>, Vec<usize>) =
+            (0..all.len()).partition(|nth| own(nth).is_some());
+        let grid = self.tree.get("grid");
+        let mut cells = match (without.is_empty(), grid) {
+            (true, None) => Vec::new(),
+            (true, Some(grid)) => {
+                let message = "every workload has a grid of its own: this one counts for nothing";
+                let at = Some(grid.span.clone());
+                problems.push(self.sources.problem(at, message, None));
+                Vec::new()
+            }
+            (false, grid) => self.combinations(grid, None, without, problems),
+        };
+        for nth in with {
+            let workload = Some((nth, all[nth].name().unwrap_or_default()));
+            cells.extend(self.combinations(own(&nth), workload, vec![nth], problems));
+        }
+        cells
+    }
+
+    /// Every combination of a grid's values; `own` is the workload that has the grid to itself.
+    fn combinations(
+        &self,
+        grid: Option<&Entry>,
+        own: Option<(usize, &str)>,
+        workloads: Vec<usize>,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<Cell> {
+        let mut cells = vec![Cell {
+            axes: Vec::new(),
+            tree: self.tree.clone(),
+            workloads,
+        }];
+        for axis in grid.map_or(&[][..], |grid| grid.node.entries()) {
+            let mut wrong = |message: String| {
+                problems.push(self.sources.problem(Some(axis.span.clone()), message, None));
+            };
+            let Value::List(values) = &axis.node.value else {
+                continue;
+            };
+            if values.is_empty() {
+                wrong(format!("the axis `{}` has no values", axis.key));
+                continue;
+            }
+            let first = axis.key.split('.').next().unwrap_or_default();
+            if FIXED.contains(&first) {
+                wrong(format!("`{}` cannot vary within a study", axis.key));
+                continue;
+            }
+            if cells.len().saturating_mul(values.len()) > MAX_TRIALS {
+                wrong(format!("the grid makes more than {MAX_TRIALS} trials"));
+                return cells;
+            }
+            let path = path_of(&axis.key, own);
+            let steps: Vec<&str> = path.iter().map(String::as_str).collect();
+            let mut next = Vec::with_capacity(cells.len() * values.len());
+            for cell in &cells {
+                for value in values {
+                    let mut tree = cell.tree.clone();
+                    if let Err(fault) = tree.set(&steps, value.span.clone(), value) {
+                        wrong(path_fault(&axis.key, &fault));
+                        return cells;
+                    }
+                    let mut axes = cell.axes.clone();
+                    axes.push((axis.key.clone(), shown(value)));
+                    let workloads = cell.workloads.clone();
+                    next.push(Cell {
+                        axes,
+                        tree,
+                        workloads,
+                    });
+                }
+            }
+            cells = next;
+        }
+        cells
+    }
+
+    /// Names with which workloads say what they are run on, and with.
+    pub(crate) fn check_crossing(
+        &self,
+        base: &StudyFile,
+        options: &PlanOptions,
+        problems: &mut Vec<Problem>,
+    ) {
+        let variants = base.variants();
+        let settings: Vec<&str> = variants.iter().map(NamedSettings::shown_name).collect();
+        for (nth, workload) in base.workload.iter().enumerate() {
+            let number = nth.to_string();
+            let mut wrong =
+                |key: &str, at: Option<usize>, message: String, hint: Option<String>| {
+                    let at = at.map(|at| at.to_string());
+                    let mut path = vec!["workload", &number, key];
+                    path.extend(at.as_deref());
+                    problems.push(self.problem(&self.tree, &path, message, hint));
+                };
+            let lists = [
+                ("systems", &workload.systems),
+                ("settings", &workload.settings),
+            ];
+            for (key, names) in lists {
+                if names.as_ref().is_some_and(Vec::is_empty) {
+                    let message = format!("a workload with no {key} is never run");
+                    let hint = "`repeats = 0` leaves a workload out";
+                    wrong(key, None, message, Some(hint.into()));
+                }
+            }
+            for (at, name) in workload.systems.iter().flatten().enumerate() {
+                if let Some(Systems::Many(listed)) = &base.systems {
+                    if !listed.contains(name) {
+                        let message =
+                            not_of_study("system", name, listed.iter().map(String::as_str));
+                        wrong("systems", Some(at), message, None);
+                    }
+                } else if !options.known.all.is_empty()
+                    && !name.contains("://")
+                    && !options.known.all.contains(name)
+                {
+                    let (message, hint) = no_such_system(name, &options.known.all);
+                    wrong("systems", Some(at), message, Some(hint));
+                }
+            }
+            for (at, name) in workload.settings.iter().flatten().enumerate() {
+                if !settings.contains(&name.as_str()) {
+                    let message = not_of_study("settings", name, settings.iter().copied());
+                    wrong("settings", Some(at), message, None);
+                }
+            }
+        }
+    }
+}
+
+/// What a workload is crossed with, of the systems and settings of the run; why it is left out, if it is.
+pub(crate) fn crossed(
+    workload: &WorkloadFile,
+    systems: &[String],
+    variants: &[NamedSettings],
+    repeats: impl Fn(Option<u32>) -> u32,
+) -> Result<Crossed, String> {
+    let named = |names: &Option<Vec<String>>, name: &str| {
+        names
+            .as_ref()
+            .is_none_or(|names| names.iter().any(|n| n == name))
+    };
+    if workload.repeats == Some(0) {
+        return Err(format!(
+            "workload `{}` is left out: repeats = 0",
+            workload.name
+        ));
+    }
+    let kept: Vec<String> = (systems.iter())
+        .filter(|system| named(&workload.systems, system))
+        .cloned()
+        .collect();
+    if kept.is_empty() {
+        let names = workload.systems.iter().flatten();
+        return Err(format!(
+            "workload `{}` is left out: it is for {} alone",
+            workload.name,
+            names.map(String::as_str).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    Ok(Crossed {
+        systems: kept,
+        variants: (variants.iter())
+            .filter(|variant| named(&workload.settings, variant.shown_name()))
+            .cloned()
+            .collect(),
+        repeats: repeats(workload.repeats),
+    })
+}
+
+/// The trials of one workload in one cell; `placed` has the brokers of a system, and the workload over them.
+pub(crate) fn add_trials<'a>(
+    study: &StudyFile,
+    nth: usize,
+    cell: &Cell,
+    crossed: &Crossed,
+    placed: impl Fn(&str) -> (u32, &'a Arc<Workload>),
+    trials: &mut Vec<PlannedTrial>,
+) {
+    let file = &study.workload[nth];
+    let client = file.client(&study.client);
+    let limits = file.limits(&study.testbed);
+    let own: Vec<&Settings> = (file.flow.iter())
+        .filter_map(|flow| flow.settings.as_ref())
+        .collect();
+    for repeat in 1..=crossed.repeats {
+        for variant in &crossed.variants {
+            let settings_name = variant.shown_name();
+            let profile = variant.profile.as_deref().and_then(profile::profile);
+            let settings = &match profile {
+                Some(profile) => profile.ask.with(&variant.ask),
+                None => variant.ask.clone(),
+            };
+            for system in &crossed.systems {
+                let (brokers, workload) = placed(system);
+                let mut id = format!("{system} / {settings_name} / {}", workload.name);
+                for (path, value) in &cell.axes {
+                    // Writing to a string cannot fail.
+                    let _ = write!(id, " / {path}={value}");
+                }
+                trials.push(PlannedTrial {
+                    order: 0,
+                    listed: 0,
+                    cell: id,
+                    system: system.clone(),
+                    settings_name: settings_name.to_owned(),
+                    profile: variant.profile.clone(),
+                    wish: profile.map(|p| p.wish.clone()).unwrap_or_default(),
+                    not_granted: Vec::new(),
+                    settings: settings.clone(),
+                    of_flows: own.iter().map(|own| settings.with(own)).collect(),
+                    axes: cell.axes.clone(),
+                    limits: limits.clone(),
+                    client_limits: client.limits.clone(),
+                    pacing_within: client.pacing_within.map_or(0, |span| span.0),
+                    processes: client.processes,
+                    workload: workload.clone(),
+                    brokers,
+                    repeat,
+                });
+            }
+        }
+    }
+}
+
+/// Where an axis leads; those of a workload's own grid lead into that workload.
+fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
+    let mut steps: Vec<String> = full_path(key).split('.').map(str::to_owned).collect();
+    let Some((nth, name)) = own else {
+        return steps;
+    };
+    let number = nth.to_string();
+    if OF_WORKLOAD.contains(&steps[0].as_str()) {
+        steps.insert(0, "workload".into());
+    }
+    if steps[0] == "workload" {
+        let named = steps.len() > 1 && (steps[1] == name || steps[1] == number);
+        match named {
+            true => steps[1] = number,
+            false => steps.insert(1, number),
+        }
+    }
+    steps
+}
+
+fn not_of_study<'a>(
+    what: &str,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> String {
+    let near = did_you_mean(nearest(name, names.clone()));
+    let names: Vec<&str> = names.collect();
+    match what {
+        "settings" => format!(
+            "`{name}` is the name of no settings of this study{near}; there is {}",
+            names.join(", ")
+        ),
+        what => format!(
+            "`{name}` is no {what} of this study{near}; there is {}",
+            names.join(", ")
+        ),
+    }
+}

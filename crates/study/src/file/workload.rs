@@ -1,0 +1,75 @@
+//! A workload as it is written: its flows, and where it differs from the rest of the study.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ClientFile, FlowFile, LimitsFile, PhasesFile, TestbedFile, TopologyFile};
+
+/// What devices and applications do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkloadFile {
+    /// Shown in tables; unique in the study.
+    pub name: String,
+    /// The systems of the study that it is run on; all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub systems: Option<Vec<String>>,
+    /// Names of the variants of the settings (and of ablations) that it is run with; all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Vec<String>>,
+    /// How often each of its cells is run; the study's `repeats` if absent. 0 leaves it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
+    /// Its grid: these axes, and none of the study's. Paths may begin below the workload: `flow.NAME.rate`,
+    /// `phases.measure`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grid: Option<BTreeMap<String, Vec<serde_json::Value>>>,
+    /// How trials of this workload proceed, where it differs from the study's `phases`.
+    #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
+    pub phases: PhasesFile,
+    /// How the system is laid out, where it differs from the study's `topology`.
+    #[serde(default, skip_serializing_if = "TopologyFile::is_empty")]
+    pub topology: TopologyFile,
+    /// How the client works, where it differs from the study's `client`.
+    #[serde(default, skip_serializing_if = "ClientFile::is_empty")]
+    pub client: ClientFile,
+    /// Where systems run, where it differs from the study's `testbed`.
+    #[serde(default, skip_serializing_if = "TestbedFile::is_empty")]
+    pub testbed: TestbedFile,
+    /// Traffic relations, side by side; at least one.
+    #[serde(default)]
+    pub flow: Vec<FlowFile>,
+}
+
+impl LimitsFile {
+    /// These limits, and those of `study` where nothing is said here.
+    fn over(&self, study: &LimitsFile) -> LimitsFile {
+        LimitsFile {
+            cores: self.cores.or(study.cores),
+            memory: self.memory.or(study.memory),
+        }
+    }
+}
+
+impl WorkloadFile {
+    /// Brokers side by side, if the workload or else the study says how many.
+    pub(crate) fn brokers(&self, study: &TopologyFile) -> Option<u32> {
+        self.topology.brokers.or(study.brokers)
+    }
+
+    /// How the client works, the study's where the workload says nothing.
+    pub(crate) fn client(&self, study: &ClientFile) -> ClientFile {
+        ClientFile {
+            pacing_within: self.client.pacing_within.or(study.pacing_within),
+            processes: self.client.processes.or(study.processes),
+            limits: self.client.limits.over(&study.limits),
+        }
+    }
+
+    /// What each instance of a system gets at most, the study's where the workload says nothing.
+    pub(crate) fn limits(&self, study: &TestbedFile) -> LimitsFile {
+        self.testbed.limits.over(&study.limits)
+    }
+}

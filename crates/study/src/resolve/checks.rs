@@ -1,0 +1,87 @@
+//! What is impossible in phases, in how the client works, and in held shares.
+
+use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
+
+use super::{Clash, Clashes};
+use crate::file::{ClientFile, LimitsFile, PhasesFile, UntilFile, WorkloadFile};
+use crate::units::{Rate, Span};
+
+/// What is impossible in phases.
+pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
+    if let Some(Rate::Each(_)) = phases.connect_rate {
+        clashes.add(
+            "connect-rate",
+            "connections per second in all, such as \"500/s\", without `-each`",
+        );
+    }
+    for (key, until) in [("measure", &phases.measure), ("warm-up", &phases.warm_up)] {
+        match until {
+            Some(UntilFile::Count(count)) if count.within.0 == 0 => {
+                clashes.add(key, "`within` must be longer than 0");
+            }
+            Some(UntilFile::Count(count)) if count.messages == 0 && key == "measure" => {
+                clashes.add(key, "a measurement of no messages measures nothing");
+            }
+            Some(UntilFile::Time(Span(0))) if key == "measure" => {
+                clashes.add(key, "a measurement must be longer than 0");
+            }
+            _ => {}
+        }
+    }
+    let longest = Span(24 * 3_600_000_000_000);
+    for (key, span) in [
+        ("ready-within", phases.ready_within),
+        ("drain-quiet", phases.drain_quiet),
+        ("drain-within", phases.drain_within),
+        ("reconnect-after", phases.reconnect_after),
+    ] {
+        if span.is_some_and(|span| span > longest) {
+            clashes.add(key, "longer than a day is surely a slip");
+        }
+    }
+}
+
+/// What is impossible in what a workload says for itself beside its flows.
+pub(crate) fn check_own(file: &WorkloadFile, index: usize, found: &mut Vec<Clash>) {
+    let number = index.to_string();
+    let mut own = Clashes::new(&["workload", &number], found);
+    check_phases(&file.phases, &mut own.below(&["phases"]));
+    check_client(&file.client, &mut own.below(&["client"]));
+    check_limits(&file.client.limits, &mut own.below(&["client", "limits"]));
+    check_limits(&file.testbed.limits, &mut own.below(&["testbed", "limits"]));
+}
+
+/// Longest span within which messages may be gathered.
+const MAX_PACING: Span = Span(100_000_000);
+
+pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
+    let allowed = Span(1)..=MAX_PACING;
+    if client.pacing_within.is_some_and(|s| !allowed.contains(&s)) {
+        clashes.hinted(
+            "pacing-within",
+            "expected a span above 0 and up to 100ms, such as \"1ms\"",
+            Some("leave it out to send each message at its own time".into()),
+        );
+    }
+    if client.processes.is_some_and(|n| !(1..=64).contains(&n)) {
+        clashes.hinted(
+            "processes",
+            "expected a number from 1 to 64",
+            Some("leave it out to have all workers in one process".into()),
+        );
+    }
+}
+
+pub(crate) fn check_limits(limits: &LimitsFile, clashes: &mut Clashes<'_>) {
+    let hint = || Some("leave it out to let each have what there is".into());
+    let cores = MIN_CORES..=MAX_CORES;
+    if limits.cores.is_some_and(|c| !cores.contains(&c)) {
+        let message = format!("expected a number of processors from {MIN_CORES} on, such as 0.5");
+        clashes.hinted("cores", message, hint());
+    }
+    let whole = |bytes: u64| bytes.is_multiple_of(1 << 20) && bytes >> 20 >= MIN_MEMORY_MIB;
+    if limits.memory.is_some_and(|memory| !whole(memory.0)) {
+        let message = format!("expected whole MiB, {MIN_MEMORY_MIB} and more, such as \"512MiB\"");
+        clashes.hinted("memory", message, hint());
+    }
+}
