@@ -426,7 +426,10 @@ impl Judging<'_> {
                 bounds
             }
         };
-        let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
+        let plain = |value: f64| match self.rule.gap {
+            true => crate::words::digits(value),
+            false => (self.run.show)(&self.rule.figure, value),
+        };
         let judged = |estimate: Result<Estimate, String>, range, show: &dyn Fn(f64) -> String| {
             match estimate {
                 Ok(estimate) => inside(&estimate, range, ways, show),

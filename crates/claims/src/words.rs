@@ -92,7 +92,10 @@ fn names(sides: &[crate::rule::Side], with: &str) -> String {
 fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     let figure = &rule.figure;
     let wide = |b: Bounds| if rule.wide { b.wide() } else { b };
-    let unit = |value: f64| show(figure, value);
+    let unit = |value: f64| match rule.gap {
+        true => exact(value),
+        false => show(figure, value),
+    };
     let each = |b: Bounds| bounds(b, &unit);
     let sides = match rule.against.is_empty() {
         _ if rule.gap => format!(
