@@ -369,3 +369,33 @@ fn ranges_of_values() {
     };
     found(Holds, &one(mean), won([2.0, 2.0, 0.9, 0.9]));
 }
+
+/// The steps of a curve have an order, not a distance: an axis of names has them too.
+#[test]
+fn spreads_over_an_axis_of_names() {
+    let names = ["calm", "busy", "busier", "full"];
+    let mut spread = rule(&["a", "b"], Judge::Spread(Bounds::above(1.0)));
+    let filter = names.map(str::to_owned).to_vec();
+    spread.filter.insert("payload".into(), filter);
+    let plant = |a: [f64; 4]| {
+        move |w: &mut World| {
+            for (system, levels) in [("a", a), ("b", [100.0, 101.0, 99.0, 100.0])] {
+                for (name, level) in names.iter().zip(levels) {
+                    w.plant(system, name, level, 0.02, N);
+                }
+            }
+        }
+    };
+    found(
+        Holds,
+        &one(spread.clone()),
+        plant([100.0, 200.0, 90.0, 300.0]),
+    );
+    null(&one(spread.clone()), plant([100.0, 101.0, 99.0, 100.0]));
+    // A slope has none there.
+    let slope = Rule {
+        judge: Judge::Slope { linear: false },
+        ..spread
+    };
+    found(CannotTell, &one(slope), plant([100.0, 200.0, 300.0, 400.0]));
+}

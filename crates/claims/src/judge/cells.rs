@@ -205,7 +205,8 @@ impl Series {
     pub(super) fn curves(&self, logs: bool) -> Result<Vec<Vec<(f64, f64)>>, String> {
         let mut all: Vec<(f64, &Vec<(u32, f64)>)> = Vec::new();
         for (point, measured) in &self.points {
-            let x = quantity(point).ok_or_else(|| format!("`{point}` is not a number"))?;
+            // Of an axis of names only the order counts.
+            let x = quantity(point).unwrap_or(f64::NAN);
             match measured {
                 Ok(Measured::Repeats { values, .. }) => all.push((x, values)),
                 Ok(Measured::Between(..)) => {
@@ -229,6 +230,15 @@ impl Series {
             all.iter().map(point).collect::<Option<Vec<_>>>()
         };
         Ok(repeats.iter().filter_map(curve).collect())
+    }
+
+    /// The values of the axis are numbers, whose distances count.
+    pub(super) fn numbers(&self) -> Result<(), String> {
+        let mut points = self.points.iter();
+        match points.find(|(point, _)| quantity(point).is_none()) {
+            Some((point, _)) => Err(format!("`{point}` is not a number")),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn spreads_of_steps(&self) -> Result<Measured, String> {

@@ -97,7 +97,7 @@ impl Judging<'_> {
 
     pub(super) fn jump(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Finding {
         let series = line.terms[0].1;
-        let curves = match series.curves(true) {
+        let curves = match series.numbers().and_then(|()| series.curves(true)) {
             Ok(curves) => curves,
             Err(why) => return cells::lacking(why),
         };
@@ -118,7 +118,8 @@ impl Judging<'_> {
 
     pub(super) fn slope(&self, line: &Line<'_>, linear: bool, ways: Ways) -> Finding {
         let (a, b) = (line.terms[0].1, line.terms[1].1);
-        match (a.curves(false), b.curves(false)) {
+        let curves = |s: &Series| s.numbers().and_then(|()| s.curves(false));
+        match (curves(a), curves(b)) {
             (Ok(of_a), Ok(of_b)) => curve::slope((&a.name, &of_a), (&b.name, &of_b), linear, ways),
             (Err(why), _) | (_, Err(why)) => cells::lacking(why),
         }
