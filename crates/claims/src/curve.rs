@@ -1,7 +1,8 @@
-//! Judges of a curve over an axis: crossing, jump, slope, spread.
+//! Judges of a curve over an axis (crossing, jump, slope, spread, where a share of the maximum is reached), and
+//! figures of a curve over time.
 
 use crate::decide::{Finding, Outcome, Ways, all, inside};
-use crate::stats::{Estimate, line, moments};
+use crate::stats::{CONFIDENCE, Estimate, half_by_chance, line, moments};
 
 /// A ratio at a point of the axis, on logarithms, or why there is none.
 pub type Ratio = (String, Result<Estimate, String>);
@@ -197,6 +198,67 @@ fn straight(curves: &[Vec<(f64, f64)>]) -> Finding {
         "",
         format!("off the line by {percent} % of the range"),
     )
+}
+
+/// Where each curve (x, y) first reaches this share of its own largest value: the place of that point.
+pub fn reached(curves: &[Vec<(f64, f64)>], share: f64) -> Vec<usize> {
+    let place = |curve: &Vec<(f64, f64)>| {
+        let largest = curve.iter().map(|p| p.1).fold(f64::MIN, f64::max);
+        let there = curve.iter().position(|p| p.1 >= share * largest);
+        there.unwrap_or(0)
+    };
+    curves.iter().map(place).collect()
+}
+
+/// Whether the first side is the earlier one in more repeats than chance would have it, or the later one:
+/// exact binomial, one repeat with one. Equal places speak for neither.
+pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
+    let pairs = || a.iter().zip(b);
+    let all = pairs().count();
+    let earlier = pairs().filter(|(a, b)| a < b).count();
+    let later = pairs().filter(|(a, b)| a > b).count();
+    let shown = |hits: usize, ways: usize| {
+        all >= FEWEST && half_by_chance(hits, all) <= (1.0 - CONFIDENCE) / ways as f64
+    };
+    let ours = format!("earlier in {earlier} of {all} repeats, later in {later}: {ours}");
+    if shown(earlier, ways.hold) {
+        return Finding::new(Outcome::Holds, "", ours);
+    }
+    if shown(later, ways.fail) {
+        return Finding::new(Outcome::DoesNotHold, "", ours);
+    }
+    let (hits, ways) = match earlier >= later {
+        true => (earlier, ways.hold),
+        false => (later, ways.fail),
+    };
+    // As many as would tell if the share stayed as it is.
+    let tells = |repeats: &usize| {
+        let expected = (hits * repeats) / all.max(1);
+        half_by_chance(expected, *repeats) <= (1.0 - CONFIDENCE) / ways as f64
+    };
+    let repeats_to_tell = (all + 1..=200).find(|n| 2 * hits > all && tells(n));
+    Finding {
+        outcome: Outcome::CannotTell,
+        reason: format!("{hits} of {all} repeats may be chance"),
+        ours,
+        repeats_to_tell: repeats_to_tell.map(|n| n as u32),
+    }
+}
+
+/// Standard deviation over mean (coefficient of variation) of the records of a repeat; `None` of fewer than
+/// 8, or around 0.
+pub fn variation(records: &[f64]) -> Option<f64> {
+    let (mean, variance) = moments(records);
+    (records.len() >= WINDOWS && mean > 0.0).then(|| variance.sqrt() / mean)
+}
+
+/// The mean of the last quarter of a repeat's records over that of the first; `None` of fewer than 8, or
+/// from 0.
+pub fn growth(records: &[f64]) -> Option<f64> {
+    let quarter = records.len() / 4;
+    let (first, _) = moments(&records[..quarter]);
+    let (last, _) = moments(&records[records.len() - quarter..]);
+    (records.len() >= WINDOWS && first > 0.0).then(|| last / first)
 }
 
 /// The logarithm of a repeat's standard deviation; `None` of fewer than 8 windows.

@@ -88,6 +88,14 @@ impl Ways {
         }
     }
 
+    /// At least so many of `points` must hold.
+    pub fn least(least: usize, points: usize) -> Ways {
+        Ways {
+            hold: (points + 1).saturating_sub(least).max(1),
+            fail: least.max(1),
+        }
+    }
+
     /// Within another judgement.
     pub fn within(self, outer: Ways) -> Ways {
         Ways {
@@ -146,6 +154,48 @@ pub fn all(findings: &[(String, Finding)]) -> Finding {
 /// One that holds decides; it fails if all fail.
 pub fn any(findings: &[(String, Finding)]) -> Finding {
     combine(findings, Outcome::Holds, Outcome::DoesNotHold)
+}
+
+/// At least so many must hold. What is not applicable is left out and named: it could have held, and could
+/// have failed.
+pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
+    let count = |outcome| {
+        findings
+            .iter()
+            .filter(|(_, f)| f.outcome == outcome)
+            .count()
+    };
+    let left_out = count(Outcome::NotApplicable);
+    if findings.len() - left_out < least {
+        return Finding {
+            outcome: Outcome::NotApplicable,
+            ..all(findings)
+        };
+    }
+    let (held, failed) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
+    let outcome = match held >= least {
+        true => Outcome::Holds,
+        false if findings.len() - failed < least => Outcome::DoesNotHold,
+        false => Outcome::CannotTell,
+    };
+    let each = findings.iter().map(|(name, f)| {
+        let of = if f.reason.is_empty() {
+            &f.ours
+        } else {
+            &f.reason
+        };
+        named(name, &named(&f.outcome.to_string(), of))
+    });
+    let each: Vec<String> = each.collect();
+    let repeats_to_tell = (outcome == Outcome::CannotTell)
+        .then(|| most(findings))
+        .flatten();
+    Finding {
+        outcome,
+        reason: format!("{held} of {} hold: {}", findings.len(), shortened(&each)),
+        ours: listed(findings, |f| &f.ours),
+        repeats_to_tell,
+    }
 }
 
 /// Implementations of the same thing must agree; where they differ, nobody can tell.

@@ -2,12 +2,13 @@
 
 mod cells;
 mod curves;
+mod gap;
 mod picture;
 
 use std::collections::BTreeMap;
 
 use crate::curve::shown_ratio;
-use crate::decide::{Finding, Outcome, Ways, agree, all, any, inside};
+use crate::decide::{Finding, Outcome, Ways, agree, all, any, inside, least};
 use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
 use crate::stats::{Estimate, wilson};
 pub use cells::{Cell, Figures, Limit, Observation, Run};
@@ -78,14 +79,14 @@ fn missing(needs: &Needs, run: &Run<'_>) -> Option<String> {
 type Choice = BTreeMap<String, usize>;
 
 fn sides(claim: &Claim) -> impl Iterator<Item = &Side> {
-    let rules = claim.parts.iter().filter_map(|part| part.rule.as_ref());
+    let rules = claim.parts.iter().flat_map(Part::rules);
     rules.flat_map(|rule| rule.sides.iter().chain(&rule.against))
 }
 
 fn combinations(claim: &Claim) -> Vec<Choice> {
     let several: BTreeMap<&str, usize> = sides(claim)
         .filter(|side| side.alternatives.len() > 1)
-        .map(|side| (side.name.as_str(), side.alternatives.len()))
+        .map(|side| (side.chosen_by(), side.alternatives.len()))
         .collect();
     several
         .into_iter()
@@ -104,14 +105,18 @@ fn combinations(claim: &Claim) -> Vec<Choice> {
 
 /// An alternative by what tells it from the others of its side.
 fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
-    let filter = sides(claim)
-        .find(|s| s.name == name)
-        .and_then(|s| s.alternatives.get(nth));
-    let words = filter.map(|f| {
-        f.values()
-            .map(|v| v.join("/"))
-            .collect::<Vec<_>>()
-            .join(" ")
+    let Some(side) = sides(claim).find(|s| s.chosen_by() == name) else {
+        return name.to_owned();
+    };
+    let differs = |key: &String| {
+        let mut values = side.alternatives.iter().map(|filter| filter.get(key));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    let words = side.alternatives.get(nth).map(|filter| {
+        let told = filter.iter().filter(|(key, _)| differs(key));
+        let told: Vec<String> = told.map(|(_, values)| values.join("/")).collect();
+        told.join(" ")
     });
     words.unwrap_or_else(|| name.to_owned())
 }
@@ -120,17 +125,39 @@ fn judge_one(claim: &Claim, choice: &Choice, run: &Run<'_>) -> Finding {
     if let Some(share) = claim.share {
         return share_of_points(claim, choice, share, run);
     }
-    let applicable = |part: &&Part| part.rule.is_some() && missing(&part.needs, run).is_none();
-    let ways = Ways::every(claim.parts.iter().filter(applicable).count());
-    let parts = claim.parts.iter().map(|part| {
-        let finding = match (missing(&part.needs, run), &part.rule) {
-            (Some(why), _) => Finding::new(Outcome::NotApplicable, why, ""),
-            (None, None) => Finding::new(Outcome::NotApplicable, "no rule", ""),
-            (None, Some(rule)) => Judging { rule, choice, run }.part(ways),
-        };
-        (part.name.clone(), finding)
-    });
-    all(&parts.collect::<Vec<_>>())
+    all_of(&claim.parts, choice, run, Ways::ONE)
+}
+
+/// Whether there is something to judge by.
+fn applicable(part: &Part, run: &Run<'_>) -> bool {
+    (part.rule.is_some() || part.group.is_some()) && missing(&part.needs, run).is_none()
+}
+
+fn all_of(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Finding {
+    let count = parts.iter().filter(|part| applicable(part, run)).count();
+    let ways = Ways::every(count).within(outer);
+    all(&each(parts, choice, run, ways))
+}
+
+/// The finding of each part, by its name.
+fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(String, Finding)> {
+    let judged = |part: &Part| match (missing(&part.needs, run), &part.rule, &part.group) {
+        (Some(why), ..) => Finding::new(Outcome::NotApplicable, why, ""),
+        (None, Some(rule), _) => Judging { rule, choice, run }.part(ways),
+        (None, None, Some(group)) => {
+            let of = |parts: &[Part]| parts.iter().filter(|p| applicable(p, run)).count();
+            match group.least {
+                None => all_of(&group.parts, choice, run, ways),
+                Some(count) => {
+                    let ways = Ways::least(count, of(&group.parts)).within(ways);
+                    least(count, &each(&group.parts, choice, run, ways))
+                }
+            }
+        }
+        (None, None, None) => Finding::new(Outcome::NotApplicable, "no rule", ""),
+    };
+    let named = |part: &Part| (part.name.clone(), judged(part));
+    parts.iter().map(named).collect()
 }
 
 /// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are out.
@@ -197,7 +224,7 @@ fn log_range(bounds: Bounds) -> (f64, f64) {
 impl Judging<'_> {
     fn filter<'f>(&self, side: &'f Side) -> Option<&'f Filter> {
         side.alternatives
-            .get(self.choice.get(&side.name).copied().unwrap_or(0))
+            .get(self.choice.get(side.chosen_by()).copied().unwrap_or(0))
     }
 
     fn series(&self, sides: &[Side]) -> Vec<Series> {
@@ -206,7 +233,11 @@ impl Judging<'_> {
             let filter = self.filter(side).cloned().unwrap_or_default();
             Series::of(self.run, self.rule, side.name.clone(), &filter, &points)
         };
-        sides.iter().map(each).collect()
+        let all: Vec<Series> = sides.iter().map(each).collect();
+        match self.rule.gap && !all.is_empty() {
+            true => vec![gap::series(&all)],
+            false => all,
+        }
     }
 
     /// The values of the axis: those that the rule names, else all that its cells have.
@@ -302,12 +333,8 @@ impl Judging<'_> {
                     });
                 all(&cells.collect::<Vec<_>>())
             }
-            Judge::Rises { tolerance, ends } => {
-                over(&|line| self.steps(line, 1.0, *tolerance, *ends, per_line))
-            }
-            Judge::Falls { tolerance, ends } => {
-                over(&|line| self.steps(line, -1.0, *tolerance, *ends, per_line))
-            }
+            Judge::Rises(steps) => over(&|line| self.steps(line, 1.0, steps, per_line)),
+            Judge::Falls(steps) => over(&|line| self.steps(line, -1.0, steps, per_line)),
             Judge::Flat(tolerance) => over(&|line| self.flat(line, *tolerance, per_line)),
             Judge::Jump(from, to) => over(&|line| self.jump(line, from, to, per_line)),
             Judge::Cross(from, to) => {
@@ -330,6 +357,14 @@ impl Judging<'_> {
                         all(&judged.collect::<Vec<_>>())
                     }
                 }
+            }
+            Judge::Reaches(share) => {
+                let pairs = self.lines(&sides, &against, true);
+                let ways = Ways::every(pairs.len()).within(outer);
+                let judged = pairs
+                    .iter()
+                    .map(|l| (l.name.clone(), self.reaches(l, *share, ways)));
+                all(&judged.collect::<Vec<_>>())
             }
             Judge::Spread(bounds) => {
                 let pairs = self.lines(&sides, &against, true);
@@ -396,7 +431,10 @@ impl Judging<'_> {
                 bounds
             }
         };
-        let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
+        let plain = |value: f64| match self.rule.gap {
+            true => crate::words::digits(value),
+            false => (self.run.show)(&self.rule.figure, value),
+        };
         let judged = |estimate: Result<Estimate, String>, range, show: &dyn Fn(f64) -> String| {
             match estimate {
                 Ok(estimate) => inside(&estimate, range, ways, show),

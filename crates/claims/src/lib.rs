@@ -21,5 +21,5 @@ pub mod words;
 
 pub use decide::{Finding, Outcome};
 pub use judge::{Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures};
-pub use rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
+pub use rule::{Bounds, Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps};
 pub use words::words;

@@ -26,10 +26,30 @@ pub struct Claim {
 pub struct Part {
     /// Its name; empty if the claim has one part.
     pub name: String,
-    /// The rule; `None` for a part that says why it is not applicable.
+    /// The rule; `None` for a part that says why it is not applicable, and for one with a group.
     pub rule: Option<Rule>,
+    /// Parts of its own instead of a rule.
+    pub group: Option<Group>,
     /// What it needs to be applicable.
     pub needs: Needs,
+}
+
+/// Parts of which not all must hold, or which hold together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// How many must hold; absent: all.
+    pub least: Option<usize>,
+    /// The parts.
+    pub parts: Vec<Part>,
+}
+
+impl Part {
+    /// Its rule, or those of its group.
+    pub fn rules(&self) -> Vec<&Rule> {
+        let within = self.group.iter().flat_map(|group| &group.parts);
+        let within = within.flat_map(Part::rules);
+        self.rule.iter().chain(within).collect()
+    }
 }
 
 /// What must be there for a claim to be applicable.
@@ -44,8 +64,8 @@ pub struct Needs {
 }
 
 /// Which cells: for each of `system`, `settings`, `workload`, `flow` and the axes of the grid, the
-/// values that are let through. What is not named lets everything through. `flow` chooses a flow's own
-/// figures.
+/// values that are let through, or ranges of them: see [`admits`]. What is not named lets everything
+/// through. `flow` chooses a flow's own figures.
 pub type Filter = BTreeMap<String, Vec<String>>;
 
 /// One of the things that are compared.
@@ -53,8 +73,18 @@ pub type Filter = BTreeMap<String, Vec<String>>;
 pub struct Side {
     /// Its name in the study.
     pub name: String,
+    /// The name by which one of its implementations is chosen: sides with the same one use the same
+    /// implementation. Absent: its own name.
+    pub choice: Option<String>,
     /// Its cells; several filters are implementations of the same, which must agree.
     pub alternatives: Vec<Filter>,
+}
+
+impl Side {
+    /// The name by which one of its implementations is chosen.
+    pub fn chosen_by(&self) -> &str {
+        self.choice.as_ref().unwrap_or(&self.name)
+    }
 }
 
 /// A rule over figures of cells.
@@ -72,6 +102,8 @@ pub struct Rule {
     pub sides: Vec<Side>,
     /// What each side is held against.
     pub against: Vec<Side>,
+    /// The largest of all sides over the smallest is judged, whichever they are, in place of each side.
+    pub gap: bool,
     /// How.
     pub judge: Judge,
     /// The paper's machine decides its numbers: a range is doubled on either side, but stays on its side
@@ -165,20 +197,10 @@ pub enum Judge {
         /// Most; absent: any number.
         most: Option<f64>,
     },
-    /// From point to point it rises, or stays within a tolerance; last over first lies in the range.
-    Rises {
-        /// Share by which a step may fall.
-        tolerance: f64,
-        /// Last over first.
-        ends: Bounds,
-    },
-    /// From point to point it falls, or stays within a tolerance; last over first lies in the range.
-    Falls {
-        /// Share by which a step may rise.
-        tolerance: f64,
-        /// Last over first.
-        ends: Bounds,
-    },
+    /// From point to point it rises, or stays within a tolerance.
+    Rises(Steps),
+    /// From point to point it falls, or stays within a tolerance.
+    Falls(Steps),
     /// Each point is within this share of the mean over the axis.
     Flat(f64),
     /// The first side is above the second up to the first value, and below it from the second one on.
@@ -190,9 +212,23 @@ pub enum Judge {
         /// Both are straight lines, too, up to a tenth of their range.
         linear: bool,
     },
+    /// In most repeats the first side reaches this share of its own largest value at a smaller value of the
+    /// axis than the second.
+    Reaches(f64),
     /// The ratio of the standard deviations lies in a range: over the seconds of each repeat, or, along
     /// an axis, over the steps of each repeat's curve.
     Spread(Bounds),
+}
+
+/// What is asked of the steps from point to point of an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steps {
+    /// By how much a step may go the other way: a share, or, with `plain`, so much of the figure.
+    pub tolerance: f64,
+    /// Where last over first lies, or, with `plain`, last minus first.
+    pub ends: Bounds,
+    /// Differences are judged, not ratios.
+    pub plain: bool,
 }
 
 /// The number in a value of an axis: `1KiB` is 1024, `10k/s` is 10,000, `5ms` is 0.005.
@@ -224,4 +260,49 @@ pub fn quantity(text: &str) -> Option<f64> {
 /// Whether two values of an axis are the same: `1KiB` and `1024B` are.
 pub fn same(a: &str, b: &str) -> bool {
     a == b || quantity(a).zip(quantity(b)).is_some_and(|(a, b)| a == b)
+}
+
+/// The ends of a range of values: `64B..1KiB`, `..1KiB`, `64B..`; infinite where it is open. `None` if it is
+/// none.
+pub fn range(text: &str) -> Option<(f64, f64)> {
+    let (low, high) = text.split_once("..")?;
+    let end = |text: &str, open: f64| match text.trim() {
+        "" => Some(open),
+        text => quantity(text),
+    };
+    let (low, high) = (end(low, f64::NEG_INFINITY)?, end(high, f64::INFINITY)?);
+    (low <= high && (low.is_finite() || high.is_finite())).then_some((low, high))
+}
+
+/// Whether a filter's value lets a value through: the same one, or one in its range, the ends included.
+pub fn admits(allowed: &str, value: &str) -> bool {
+    match range(allowed) {
+        Some((low, high)) => quantity(value).is_some_and(|value| low <= value && value <= high),
+        None => same(allowed, value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_have_their_ends() {
+        for (allowed, value, lets) in [
+            ("64B..1KiB", "64B", true),
+            ("64B..1KiB", "1024B", true),
+            ("64B..1KiB", "2KiB", false),
+            ("..512B", "32B", true),
+            ("..512B", "1KiB", false),
+            ("2KiB..", "32KiB", true),
+            ("2KiB..", "1KiB", false),
+            ("1KiB..", "default", false),
+            ("1KiB", "1024B", true),
+        ] {
+            assert_eq!(admits(allowed, value), lets, "{allowed} {value}");
+        }
+        for text in ["..", "1KiB..64B", "64B", "a..b", "64B..x"] {
+            assert_eq!(range(text), None, "{text}");
+        }
+    }
 }

@@ -151,6 +151,17 @@ pub fn wilson(hits: usize, all: usize) -> (f64, f64) {
     ((middle - half) / scale, (middle + half) / scale)
 }
 
+/// The chance of `hits` or more of `all`, each by chance in one of two (exact binomial).
+pub fn half_by_chance(hits: usize, all: usize) -> f64 {
+    // Term by term from `all` hits down, each from the one before it.
+    let (mut term, mut sum) = (0.5f64.powi(all as i32), 0.0);
+    for hit in (hits..=all).rev() {
+        sum += term;
+        term *= hit as f64 / (all - hit + 1) as f64;
+    }
+    sum
+}
+
 /// Slope and residuals of the least squares line through `points` (x, y).
 pub fn line(points: &[(f64, f64)]) -> (f64, Vec<f64>) {
     let n = points.len() as f64;
@@ -196,6 +207,20 @@ mod tests {
         let (low, high) = wilson(8, 10);
         assert!((low - 0.4902).abs() < 1e-3 && (high - 0.9433).abs() < 1e-3);
         assert_eq!(wilson(0, 0), (0.0, 1.0));
+    }
+
+    #[test]
+    fn chances_of_known_values() {
+        for (hits, all, chance) in [
+            (5, 5, 1.0 / 32.0),
+            (7, 8, 9.0 / 256.0),
+            (0, 4, 1.0),
+            (2, 3, 0.5),
+            (1, 0, 0.0),
+        ] {
+            let found = half_by_chance(hits, all);
+            assert!((found - chance).abs() < 1e-12, "{hits} of {all}: {found}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A rule as a sentence.
 
-use crate::rule::{Bounds, Claim, Filter, Judge, Points, Rule};
+use crate::rule::{Bounds, Claim, Filter, Judge, Part, Points, Rule, Steps};
 
 /// A number with three significant digits; whole ones in full.
 pub fn digits(value: f64) -> String {
@@ -29,21 +29,7 @@ pub fn words(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
     if let Some(why) = &claim.needs.never {
         return format!("Not judged: {why}.");
     }
-    let parts: Vec<String> = claim
-        .parts
-        .iter()
-        .map(|part| {
-            let said = match (&part.rule, &part.needs.never) {
-                (_, Some(why)) => format!("not judged: {why}"),
-                (Some(rule), None) => sentence(rule, show),
-                (None, None) => "no rule".to_owned(),
-            };
-            match part.name.as_str() {
-                "" => said,
-                name => format!("({name}) {said}"),
-            }
-        })
-        .collect();
+    let parts: Vec<String> = claim.parts.iter().map(|p| part(p, show)).collect();
     let parts = parts.join("; ");
     match claim.share {
         Some(share) => format!(
@@ -52,6 +38,37 @@ pub fn words(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
         ),
         None => format!("{parts}."),
     }
+}
+
+fn part(part: &Part, show: &dyn Fn(&str, f64) -> String) -> String {
+    let said = match (&part.rule, &part.group, &part.needs.never) {
+        (_, _, Some(why)) => format!("not judged: {why}"),
+        (Some(rule), ..) => sentence(rule, show),
+        (None, Some(group), None) => {
+            let parts: Vec<String> = group.parts.iter().map(|p| self::part(p, show)).collect();
+            let parts = parts.join("; ");
+            match group.least {
+                None => format!("all of [{parts}]"),
+                Some(least) => format!("at least {least} of [{parts}]"),
+            }
+        }
+        (None, None, None) => "no rule".to_owned(),
+    };
+    match part.name.as_str() {
+        "" => said,
+        name => format!("({name}) {said}"),
+    }
+}
+
+/// The values of a filter: `64B, 1KiB`; of a range `64B to 1KiB`, `up to 1KiB`, `1KiB and more`.
+fn listed(values: &[String], with: &str) -> String {
+    let one = |value: &String| match value.split_once("..") {
+        Some(("", high)) => format!("up to {high}"),
+        Some((low, "")) => format!("{low} and more"),
+        Some((low, high)) => format!("{low} to {high}"),
+        None => value.clone(),
+    };
+    values.iter().map(one).collect::<Vec<_>>().join(with)
 }
 
 fn bounds(bounds: Bounds, show: &dyn Fn(f64) -> String) -> String {
@@ -75,9 +92,16 @@ fn names(sides: &[crate::rule::Side], with: &str) -> String {
 fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     let figure = &rule.figure;
     let wide = |b: Bounds| if rule.wide { b.wide() } else { b };
-    let unit = |value: f64| show(figure, value);
+    let unit = |value: f64| match rule.gap {
+        true => exact(value),
+        false => show(figure, value),
+    };
     let each = |b: Bounds| bounds(b, &unit);
     let sides = match rule.against.is_empty() {
+        _ if rule.gap => format!(
+            "the largest of {} over the smallest",
+            names(&rule.sides, ", ")
+        ),
         true => names(&rule.sides, " and "),
         false => format!(
             "{} over {}",
@@ -91,7 +115,9 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     };
     let axis = rule.along.as_deref().unwrap_or("the axis");
     let values = rule.along.as_ref().and_then(|axis| rule.filter.get(axis));
-    let among = values.map_or(String::new(), |values| format!(" of {}", values.join(", ")));
+    let among = values.map_or(String::new(), |values| {
+        format!(" of {}", listed(values, ", "))
+    });
     let at = match (&rule.along, rule.points) {
         (None, _) => String::new(),
         (Some(axis), Points::Every) => format!(" at every {axis}{among}"),
@@ -100,13 +126,35 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     };
     let along = format!(" along {axis}{among}");
     let ordered = |sign: &str| format!("{figure}: {}{at}", names(&rule.sides, sign));
-    let steps = |word: &str, tolerance: f64, ends: Bounds| {
+    let minus = match rule.against.is_empty() {
+        true => names(&rule.sides, " minus "),
+        false => format!(
+            "{} minus {}",
+            names(&rule.sides, " and "),
+            names(&rule.against, " and ")
+        ),
+    };
+    let steps = |word: &str, steps: &Steps| {
+        let Steps {
+            tolerance,
+            ends,
+            plain,
+        } = *steps;
+        let most = if plain {
+            unit(tolerance)
+        } else {
+            percent(tolerance)
+        };
         let within = match tolerance > 0.0 {
-            true => format!(", no step back by more than {}", percent(tolerance)),
+            true => format!(", no step back by more than {most}"),
             false => ", each step clearly".to_owned(),
         };
-        let ends = bounds(ends, &exact);
-        format!("{figure} of {sides} {word}{along}{within}, last over first {ends}")
+        let (sides, last, ends) = match plain {
+            true if rule.against.is_empty() => (sides.clone(), "last minus first", each(ends)),
+            true => (minus.clone(), "last minus first", each(ends)),
+            false => (sides.clone(), "last over first", bounds(ends, &exact)),
+        };
+        format!("{figure} of {sides} {word}{along}{within}, {last} {ends}")
     };
     let chain = rule.against.is_empty() && !rule.wide;
     let said = match &rule.judge {
@@ -124,14 +172,6 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
             )
         }
         Judge::Difference(b) => {
-            let minus = match rule.against.is_empty() {
-                true => names(&rule.sides, " minus "),
-                false => format!(
-                    "{} minus {}",
-                    names(&rule.sides, " and "),
-                    names(&rule.against, " and ")
-                ),
-            };
             format!("{figure}: {minus} is {}{at}", each(*b))
         }
         Judge::Equal(tolerance) => {
@@ -145,8 +185,8 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
             };
             format!("{figure} of {sides} is {wanted} in every repeat{at}")
         }
-        Judge::Rises { tolerance, ends } => steps("rises", *tolerance, *ends),
-        Judge::Falls { tolerance, ends } => steps("falls", *tolerance, *ends),
+        Judge::Rises(asked) => steps("rises", asked),
+        Judge::Falls(asked) => steps("falls", asked),
         Judge::Flat(tolerance) => {
             format!(
                 "{figure} of {sides} is within {} of its mean{along}",
@@ -188,6 +228,13 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
                 names(&rule.sides, " rises less than ")
             )
         }
+        Judge::Reaches(share) => format!(
+            "{figure}: {} reaches {} of its own largest value earlier{along} than {}, in most repeats (exact \
+             binomial)",
+            rule.sides.first().map_or("", |side| &side.name),
+            percent(*share),
+            rule.sides.get(1).map_or("", |side| &side.name),
+        ),
         Judge::Spread(b) => {
             let over = match &rule.along {
                 Some(axis) => format!("from step to step of {axis}{among}"),
@@ -209,7 +256,7 @@ fn conditions(rule: &Rule) -> String {
     let rest = filter
         .iter()
         .filter(|(key, _)| Some(*key) != rule.along.as_ref());
-    words.extend(rest.map(|(key, values)| format!("{key} {}", values.join(" or "))));
+    words.extend(rest.map(|(key, values)| format!("{key} {}", listed(values, " or "))));
     if !rule.verdicts.is_empty() {
         words.push(format!("{} trials", rule.verdicts.join(" and ")));
     }

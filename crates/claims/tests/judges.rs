@@ -5,7 +5,7 @@ mod planted;
 
 use planted::{World, above, claim, found, null, rule, tally};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::{Bounds, Claim, Judge, Points, Rule};
+use pubgauge_claims::{Bounds, Claim, Judge, Points, Rule, Steps};
 
 const SIZES: [&str; 5] = ["32B", "64B", "128B", "256B", "512B"];
 const ALL: [&str; 9] = [
@@ -157,10 +157,11 @@ fn equal_and_flat() {
 fn rises_and_falls() {
     let rises = one(rule(
         &["a"],
-        Judge::Rises {
+        Judge::Rises(Steps {
             tolerance: 0.05,
             ends: Bounds::above(1.0),
-        },
+            plain: false,
+        }),
     ));
     let up = |at: usize| 1.5f64.powi(at as i32);
     let down = |at: usize| 1.5f64.powi(-(at as i32));
@@ -188,10 +189,11 @@ fn rises_and_falls() {
     });
     let falls = one(rule(
         &["a"],
-        Judge::Falls {
+        Judge::Falls(Steps {
             tolerance: 0.05,
             ends: Bounds::below(0.9),
-        },
+            plain: false,
+        }),
     ));
     found(Holds, &falls, |w| curves(w, &SIZES, 0.1, &[("a", &down)]));
     found(DoesNotHold, &falls, |w| {
@@ -208,10 +210,11 @@ fn rises_and_falls() {
     // A ratio of sides over the axis.
     let mut ratio = rule(
         &["a"],
-        Judge::Rises {
+        Judge::Rises(Steps {
             tolerance: 0.0,
             ends: Bounds::above(1.0),
-        },
+            plain: false,
+        }),
     );
     ratio.against = vec![planted::side("b")];
     found(Holds, &one(ratio.clone()), |w| {

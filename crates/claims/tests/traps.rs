@@ -6,7 +6,7 @@ mod planted;
 use planted::{World, above, claim, rule, side};
 use proptest::prelude::*;
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds, NotApplicable};
-use pubgauge_claims::{Bounds, Judge, Needs, Points, Rule};
+use pubgauge_claims::{Bounds, Judge, Needs, Points, Rule, Steps};
 
 fn two(truth: f64, repeats: u32) -> World {
     let mut world = World::new(7);
@@ -303,8 +303,16 @@ proptest! {
     #[test]
     fn a_rule_and_its_opposite(figures in random()) {
         let world = world(&figures);
-        let up = rule(&["zmq"], Judge::Rises { tolerance: 0.05, ends: Bounds::above(1.0) });
-        let down = rule(&["zmq"], Judge::Falls { tolerance: 0.05, ends: Bounds::below(1.0) });
+        let up = rule(&["zmq"], Judge::Rises(Steps {
+ tolerance: 0.05,
+ ends: Bounds::above(1.0),
+ plain: false,
+ }));
+        let down = rule(&["zmq"], Judge::Falls(Steps {
+ tolerance: 0.05,
+ ends: Bounds::below(1.0),
+ plain: false,
+ }));
         let (more, less) = (rule(&["zmq", "dds"], above(1.0)), rule(&["dds", "zmq"], above(1.0)));
         for (one, other) in [(up, down), (more, less)] {
             prop_assert!(world.outcome(one) != Holds || world.outcome(other) != Holds);

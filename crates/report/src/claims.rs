@@ -123,7 +123,11 @@ fn show(name: &str, value: f64) -> String {
     match (Figure::named(name), name) {
         (_, "limit") => digits(value),
         (_, "delivered-bytes-rate") => format!("{}B/s", thousands(value)),
-        (_, "system-busiest-thread") => format!("{} cores", digits(value)),
+        (_, of_series) if [".cv", ".growth"].iter().any(|of| of_series.ends_with(of)) => {
+            digits(value)
+        }
+        (_, "publishers-cpu-per-message") => format!("{} µs a message", digits(value)),
+        (_, "system-busiest-thread" | "publishers-cpu") => format!("{} cores", digits(value)),
         (_, quotient) if quotient.contains('/') => digits(value),
         (Some(figure), name) if name.ends_with("-per-message") => figure.show(value),
         (_, name) => criterion::show(&recorded_name(name), value),
@@ -143,14 +147,20 @@ pub(crate) fn unit(name: &str) -> &'static str {
     let recorded = recorded_name(name);
     match name {
         "delivered-bytes-rate" => "bytes_per_s",
-        "system-busiest-thread" => "cores",
+        "system-busiest-thread" | "publishers-cpu" => "cores",
         "limit" => "",
+        _ if name.ends_with(".cv") || name.ends_with(".growth") => "",
         _ if name.contains('/') => "",
         _ if name.ends_with("-per-message") => "us",
         _ if recorded.contains("_ns") => "ns",
         _ if recorded.ends_with("_per_s") => "msgs_per_s",
         _ if recorded.ends_with("_bytes") => "bytes",
-        _ if recorded.ends_with("_share") || name.ends_with("-share") => "share",
+        _ if recorded.ends_with("_share")
+            || name.ends_with("-share")
+            || name.ends_with("-load") =>
+        {
+            "share"
+        }
         _ if recorded.ends_with("_s") => "s",
         _ => "",
     }
@@ -163,7 +173,26 @@ struct OfTrial<'a> {
     short: Trial,
 }
 
+/// Share of the measurement; absent where nothing was observed.
+fn load(share: f64) -> Option<f64> {
+    (share > 0.0).then_some(share)
+}
+
 impl OfTrial<'_> {
+    /// Processors' worth of time that the publishing workers used, with their libraries' threads.
+    fn publishers_cpu(&self) -> Option<f64> {
+        load(self.trial.client_cpu_s.publishers / self.trial.duration_s)
+    }
+
+    /// A quantile of latency that is not recorded by itself: the next larger value whose share of the
+    /// distribution function is stored exactly, of some 200 spread evenly over its logarithm. Deliveries that
+    /// were still under way count as later ones.
+    fn quantile(&self, share: f64) -> Option<f64> {
+        let points = self.trial.latency_ecdf.iter();
+        let mut reached = points.filter(|(_, at)| *at >= share);
+        reached.next().map(|(ns, _)| *ns as f64)
+    }
+
     fn new(trial: &Trial) -> OfTrial<'_> {
         let flows = trial.flows.iter().map(|flow| FlowFigures {
             series: Vec::new(),
@@ -189,6 +218,18 @@ impl Figures for OfTrial<'_> {
                 Some(named("delivered-rate")? * quantity(&self.trial.workload.payload)?)
             }
             "system-busiest-thread" if flow.is_none() => self.trial.system_busiest_thread_cpu,
+            "latency.p70" if flow.is_none() => self.quantile(0.7),
+            "latency.p97" if flow.is_none() => self.quantile(0.97),
+            "publishers-load" if flow.is_none() => load(self.trial.worker_load.publishers_running),
+            "subscribers-load" if flow.is_none() => {
+                load(self.trial.worker_load.subscribers_running)
+            }
+            "publishers-cpu" if flow.is_none() => self.publishers_cpu(),
+            // Of messages that the system took in the same time, whenever they were due.
+            "publishers-cpu-per-message" if flow.is_none() => {
+                let per_s = Some(self.trial.published_msgs_per_s).filter(|per_s| *per_s > 0.0)?;
+                Some(1e6 * self.publishers_cpu()? / per_s)
+            }
             name if name.ends_with("-per-message") || name == "reordered-share" => {
                 Figure::named(name)
                     .filter(|_| flow.is_none())?

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use pubgauge_report::claims::judge;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_results::model::{ClientCpu, WorkerLoad};
 use pubgauge_results::search::Search;
 use pubgauge_results::{
-    Axis, Distribution, FlowFigures, FlowSecond, Results, Second, Status, System, Trial, Verdict, WorkloadInfo,
+    Axis, Distribution, FlowFigures, FlowSecond, Results, Second, Status, System, Trial, Verdict,
+    WorkloadInfo,
 };
 use pubgauge_study::{CLAIM_FIGURES, Figure, Known, PlanOptions, Study};
 
@@ -84,6 +86,16 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         system_cpu_s: Some(1.0),
         system_rss_bytes: Some(1 << 20),
         system_busiest_thread_cpu: Some(0.97),
+        client_cpu_s: ClientCpu {
+            publishers: 5.0,
+            subscribers: 2.0,
+        },
+        worker_load: WorkerLoad {
+            publishers_running: 0.5,
+            subscribers_running: 0.25,
+            ..WorkerLoad::default()
+        },
+        latency_ecdf: vec![(ns / 2, 0.5), (ns, 0.8), (2 * ns, 0.96), (3 * ns, 1.0)],
         series: series.collect(),
         flows: vec![flow],
         ..Trial::default()
@@ -205,6 +217,38 @@ fn values_have_the_units_of_their_figures() {
         ClaimVerdict::Holds
     );
     assert_eq!(value("loss-share", "< 1%").outcome, ClaimVerdict::Holds);
+}
+
+#[test]
+fn figures_that_are_worked_out() {
+    for (figure, system, shown) in [
+        ("publishers-cpu", "a", "0.5 cores"),
+        ("publishers-load", "a", "0.5"),
+        ("subscribers-load", "a", "0.25"),
+        // Half a core at 2,000 messages a second, up to the noise of repeats.
+        ("publishers-cpu-per-message", "a", "247 µs a message"),
+        ("latency.p70", "a", "1 ms"),
+        // The next larger stored point of the distribution function.
+        ("latency.p97", "a", "3 ms"),
+        ("latency.p99.growth", "a", "1"),
+        ("delivered-rate.cv", "a", "0.00401"),
+    ] {
+        let rule = format!(
+            "figure = \"{figure}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"{system}\"], JUDGE }}"
+        );
+        let unit = match figure {
+            "latency.p70" | "latency.p97" => "0ns..1s",
+            _ => "0..1000",
+        };
+        let value = rule.replace("JUDGE", &format!("value = \"{unit}\""));
+        let found = judged(&results(), &value);
+        assert_eq!(found.outcome, ClaimVerdict::Holds, "{figure}: {found:?}");
+        assert!(
+            found.ours.contains(&format!(": {shown} (")),
+            "{figure}: {}",
+            found.ours
+        );
+    }
 }
 
 /// Each figure that a claim may name is one that trials have.

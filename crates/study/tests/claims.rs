@@ -23,7 +23,7 @@ fn planned(text: &str) -> Result<Plan, StudyError> {
 #[test]
 fn claims_of_five_papers_in_words() {
     let plan = planned(CLAIMS).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(plan.claims.len(), 17);
+    assert_eq!(plan.claims.len(), 19);
     let show = |_: &str, value: f64| pubgauge_claims::words::digits(value);
     let mut said = String::new();
     for claim in &plan.claims {
@@ -141,6 +141,54 @@ fn each_mistake_has_its_message() {
         (
             "side that is no cells",
             "figure = \"lost\"\nrule = { sides = [3], count = \"= 0\" }",
+        ),
+        (
+            "unknown verdict of a part",
+            "figure = \"lost\"\nrule = [{ sides = [\"a\"], count = \"= 0\", verdicts = [\"lossi\"] }]",
+        ),
+        (
+            "a range the wrong way round",
+            "figure = \"lost\"\nwhere = { payload = \"1KiB..64B\" }\nrule = { sides = [\"a\"], count = \"= 0\" }",
+        ),
+        (
+            "a value that is no value",
+            "figure = \"lost\"\nwhere = { payload = { of = 1 } }\nrule = { sides = [\"a\"], count = \"= 0\" }",
+        ),
+        (
+            "a judge beside parts",
+            "figure = \"lost\"\nrule = { any = [{ sides = [\"a\"], count = \"= 0\" }], flat = \"5%\" }",
+        ),
+        (
+            "more than there are",
+            "figure = \"lost\"\nrule = [{ any = [{ sides = [\"a\"], count = \"= 0\" }], least = 2 }]",
+        ),
+        (
+            "a mistake in a part of a part",
+            "figure = \"lost\"\nrule = [{ any = [{ all = [{ sides = [\"a\"], count = \"none\" }] }] }]",
+        ),
+        (
+            "least without parts",
+            "figure = \"lost\"\nrule = { sides = [\"a\"], count = \"= 0\", least = 1 }",
+        ),
+        (
+            "a gap of one",
+            "figure = \"delivered-rate\"\nrule = { sides = [\"a\"], gap = true, value = \"> 2\" }",
+        ),
+        (
+            "no series",
+            "figure = \"latency.p90.cv\"\nrule = { sides = [\"a\"], value = \"< 0.1\" }",
+        ),
+        (
+            "no such side",
+            "figure = \"lost\"\nrule = { sides = [{ side = \"dss\" }], count = \"= 0\" }\n[side]\ndds = [\"a\", \"b\"]",
+        ),
+        (
+            "a side as a filter",
+            "figure = \"lost\"\nwhere = { side = \"dds\" }\nrule = { sides = [\"a\"], count = \"= 0\" }",
+        ),
+        (
+            "differences without a unit",
+            "figure = \"latency.p50\"\nrule = { sides = [\"a\"], rises = \"0\", along = \"payload\" }",
         ),
         (
             "id twice",

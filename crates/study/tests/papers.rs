@@ -69,7 +69,7 @@ fn value<'a>(trial: &'a PlannedTrial, key: &str) -> Option<&'a str> {
         "system" => Some(&trial.system),
         "settings" => Some(&trial.settings_name),
         "workload" => Some(&trial.workload.name),
-        axis => {
+        _ => {
             let axis = trial.axes.iter().find(|(name, _)| named(name));
             axis.map(|(_, value)| value.as_str())
         }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::curve::{FEWEST, spread_of_steps, spread_of_windows, too_few};
+use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Outcome};
-use crate::rule::{Filter, Judge, Rule, quantity, same};
+use crate::rule::{Filter, Judge, Rule, admits, quantity, range};
 use crate::stats::Estimate;
 
 /// What a run measured.
@@ -104,7 +104,7 @@ impl Cell {
             .filter(|(key, _)| *key != "flow")
             .all(|(key, values)| {
                 self.value(key)
-                    .is_some_and(|value| values.iter().any(|v| same(v, value)))
+                    .is_some_and(|value| values.iter().any(|allowed| admits(allowed, value)))
             })
     }
 }
@@ -145,13 +145,15 @@ pub(super) fn lacking(why: String) -> Finding {
     }
 }
 
-/// The values of a rule's axis: those that its filter names, in that order; else all that cells of any
-/// side have, in rising order. One without a name where there is no axis.
+/// The values of a rule's axis: those that its filter names, in that order; else (or with a range) all that
+/// cells of any side have, in rising order. One without a name where there is no axis.
 pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<String> {
     let Some(axis) = &rule.along else {
         return vec![String::new()];
     };
-    if let Some(named) = rule.filter.get(axis) {
+    if let Some(named) = rule.filter.get(axis)
+        && named.iter().all(|value| range(value).is_none())
+    {
         return named.clone();
     }
     let cells = run
@@ -213,7 +215,8 @@ impl Series {
     pub(super) fn curves(&self, logs: bool) -> Result<Vec<Vec<(f64, f64)>>, String> {
         let mut all: Vec<(f64, &Vec<(u32, f64)>)> = Vec::new();
         for (point, measured) in &self.points {
-            let x = quantity(point).ok_or_else(|| format!("`{point}` is not a number"))?;
+            // Of an axis of names only the order counts.
+            let x = quantity(point).unwrap_or(f64::NAN);
             match measured {
                 Ok(Measured::Repeats { values, .. }) => all.push((x, values)),
                 Ok(Measured::Between(..)) => {
@@ -237,6 +240,15 @@ impl Series {
             all.iter().map(point).collect::<Option<Vec<_>>>()
         };
         Ok(repeats.iter().filter_map(curve).collect())
+    }
+
+    /// The values of the axis are numbers, whose distances count.
+    pub(super) fn numbers(&self) -> Result<(), String> {
+        let mut points = self.points.iter();
+        match points.find(|(point, _)| quantity(point).is_none()) {
+            Some((point, _)) => Err(format!("`{point}` is not a number")),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn spreads_of_steps(&self) -> Result<Measured, String> {
@@ -343,7 +355,11 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
 
 /// A figure, or the quotient of two: `published-rate / delivered-rate`.
 fn figure(figures: &dyn Figures, flow: Option<&str>, name: &str) -> Option<f64> {
-    let of = |name: &str| figures.figure(flow, name.trim());
+    let of = |name: &str| match name.trim().rsplit_once('.') {
+        Some((series, "cv")) => variation(&figures.windows(flow, series)),
+        Some((series, "growth")) => growth(&figures.windows(flow, series)),
+        _ => figures.figure(flow, name.trim()),
+    };
     let value = match name.split_once('/') {
         None => of(name)?,
         Some((part, whole)) => of(part)? / of(whole)?,

@@ -4,18 +4,11 @@ use super::cells::{self, Measured, Series};
 use super::{Judging, Line, log_range};
 use crate::curve::{self, shown_ratio};
 use crate::decide::{Finding, Ways, all, inside};
-use crate::rule::{Bounds, quantity};
+use crate::rule::{Bounds, Steps, quantity};
 
 impl Judging<'_> {
     /// Step by step, then last over first. `up` is 1 for rises, -1 for falls.
-    pub(super) fn steps(
-        &self,
-        line: &Line<'_>,
-        up: f64,
-        tolerance: f64,
-        ends: Bounds,
-        outer: Ways,
-    ) -> Finding {
+    pub(super) fn steps(&self, line: &Line<'_>, up: f64, asked: &Steps, outer: Ways) -> Finding {
         let points = &line.terms[0].1.points;
         if points.len() < 2 {
             return Finding::cannot_tell("one point of the axis, at least two are needed");
@@ -27,16 +20,24 @@ impl Judging<'_> {
                 .terms
                 .iter()
                 .flat_map(|(factor, s)| [(*factor, &s.points[to].1), (-factor, &s.points[from].1)]);
-            self.estimate(&terms.collect::<Vec<_>>(), true)
+            self.estimate(&terms.collect::<Vec<_>>(), !asked.plain)
         };
-        let bound = (1.0 + tolerance).ln();
+        let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
+        let (bound, ends, show): (f64, _, &dyn Fn(f64) -> String) = match asked.plain {
+            true => (asked.tolerance, (asked.ends.low, asked.ends.high), &plain),
+            false => (
+                (1.0 + asked.tolerance).ln(),
+                log_range(asked.ends),
+                &shown_ratio,
+            ),
+        };
         let step_range = match up > 0.0 {
             true => (-bound, f64::INFINITY),
             false => (f64::NEG_INFINITY, bound),
         };
         let judged = |from: usize, to: usize, range| {
             let finding = match change(from, to) {
-                Ok(estimate) => inside(&estimate, range, ways, &shown_ratio),
+                Ok(estimate) => inside(&estimate, range, ways, show),
                 Err(why) => cells::lacking(why),
             };
             (format!("{} to {}", points[from].0, points[to].0), finding)
@@ -44,7 +45,7 @@ impl Judging<'_> {
         let mut all_steps: Vec<_> = (1..points.len())
             .map(|to| judged(to - 1, to, step_range))
             .collect();
-        all_steps.push(judged(0, points.len() - 1, log_range(ends)));
+        all_steps.push(judged(0, points.len() - 1, ends));
         all(&all_steps)
     }
 
@@ -96,7 +97,7 @@ impl Judging<'_> {
 
     pub(super) fn jump(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Finding {
         let series = line.terms[0].1;
-        let curves = match series.curves(true) {
+        let curves = match series.numbers().and_then(|()| series.curves(true)) {
             Ok(curves) => curves,
             Err(why) => return cells::lacking(why),
         };
@@ -117,8 +118,27 @@ impl Judging<'_> {
 
     pub(super) fn slope(&self, line: &Line<'_>, linear: bool, ways: Ways) -> Finding {
         let (a, b) = (line.terms[0].1, line.terms[1].1);
-        match (a.curves(false), b.curves(false)) {
+        let curves = |s: &Series| s.numbers().and_then(|()| s.curves(false));
+        match (curves(a), curves(b)) {
             (Ok(of_a), Ok(of_b)) => curve::slope((&a.name, &of_a), (&b.name, &of_b), linear, ways),
+            (Err(why), _) | (_, Err(why)) => cells::lacking(why),
+        }
+    }
+
+    /// Repeat by repeat, the point at which each side reaches `share` of its own largest value.
+    pub(super) fn reaches(&self, line: &Line<'_>, share: f64, ways: Ways) -> Finding {
+        let (a, b) = (line.terms[0].1, line.terms[1].1);
+        match (a.curves(false), b.curves(false)) {
+            (Ok(of_a), Ok(of_b)) => {
+                let (of_a, of_b) = (curve::reached(&of_a, share), curve::reached(&of_b, share));
+                let at = |series: &Series, nth: &usize| series.points[*nth].0.clone();
+                let name = |series: &Series, places: &[usize]| {
+                    let places: Vec<String> = places.iter().map(|nth| at(series, nth)).collect();
+                    format!("{} at {}", series.name, places.join(", "))
+                };
+                let ours = format!("{}; {}", name(a, &of_a), name(b, &of_b));
+                curve::earlier(&of_a, &of_b, ours, ways)
+            }
             (Err(why), _) | (_, Err(why)) => cells::lacking(why),
         }
     }

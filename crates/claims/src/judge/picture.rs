@@ -52,8 +52,8 @@ pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
     }
     let parts = claim.parts.iter();
     let parts = parts.filter(|part| missing(&part.needs, run).is_none());
-    let drawn = parts.filter_map(|part| {
-        let rule = part.rule.as_ref()?;
+    let rules = parts.flat_map(|part| part.rules().into_iter().map(move |rule| (part, rule)));
+    let drawn = rules.filter_map(|(part, rule)| {
         let axis = rule.along.clone()?;
         let sides = curves(rule, run);
         let some = sides.iter().any(|side| !side.points.is_empty());

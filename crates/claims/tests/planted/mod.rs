@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pubgauge_claims::{
-    Bounds, Cell, Claim, Figures, Filter, Finding, Judge, Limit, Needs, Observation, Outcome, Part,
+    Bounds, Cell, Claim, Figures, Filter, Finding, Judge, Limit, Observation, Outcome, Part,
     Points, Rule, Run, Side, judge,
 };
 use rand::SeedableRng;
@@ -131,6 +131,7 @@ fn cell(system: &str, payload: &str) -> Cell {
 pub fn side(name: &str) -> Side {
     Side {
         name: name.into(),
+        choice: None,
         alternatives: vec![Filter::from([("system".into(), vec![name.into()])])],
     }
 }
@@ -143,6 +144,7 @@ pub fn rule(sides: &[&str], judge: Judge) -> Rule {
         points: Points::Every,
         sides: sides.iter().map(|name| side(name)).collect(),
         against: Vec::new(),
+        gap: false,
         judge,
         wide: false,
         paired: false,
@@ -163,7 +165,7 @@ pub fn claim(rules: Vec<Rule>) -> Claim {
             ((b'a' + at as u8) as char).to_string()
         },
         rule: Some(rule),
-        needs: Needs::default(),
+        ..Part::default()
     };
     Claim {
         id: "T01".into(),

@@ -1,8 +1,6 @@
 use std::sync::LazyLock;
 
-use pubgauge_results::model::{
-    Axis, ClientCpu, Distribution, Results, System, WorkloadInfo,
-};
+use pubgauge_results::model::{Axis, ClientCpu, Distribution, Results, System, WorkloadInfo};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

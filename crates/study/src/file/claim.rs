@@ -28,13 +28,13 @@ pub struct ClaimFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
     /// Cells of every part: `system`, `settings`, `workload`, `flow` and axes of the grid, each with the
-    /// values that count.
+    /// values that count, or with a range of them, such as "..1KiB" or "64B..1KiB" (both ends included).
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub filter: BTreeMap<String, Values>,
     /// Axis of every part that names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub along: Option<String>,
-    /// Verdicts of the trials that count; ["valid"] if absent.
+    /// Verdicts of the trials that count, of every part that names none; ["valid"] if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdicts: Option<Vec<String>>,
     /// Systems without which it is not applicable.
@@ -54,7 +54,7 @@ pub struct ClaimFile {
     pub rule: RuleList,
 }
 
-/// A rule: who is judged, and by exactly one judge.
+/// A rule: who is judged, and by exactly one judge; or, instead of a judge, parts of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RuleFile {
@@ -78,6 +78,23 @@ pub struct RuleFile {
     /// The axis whose values are the points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub along: Option<String>,
+    /// Verdicts of the trials that count; those of the claim if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdicts: Option<Vec<String>>,
+    /// Instead of a judge: parts of which one must hold, or `least`. They take over figure, cells, axis and
+    /// verdicts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub any: Vec<RuleFile>,
+    /// Of `any`: how many must hold; 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least: Option<u32>,
+    /// Instead of a judge: parts which must all hold. They take over figure, cells, axis and verdicts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub all: Vec<RuleFile>,
+    /// The largest of all sides over the smallest is judged, whichever they are: by `value`, `rises`, `falls`
+    /// or `flat`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<bool>,
     /// At every point (if absent), at some, or of the geometric mean over all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<PointsFile>,
@@ -96,13 +113,15 @@ pub struct RuleFile {
     /// Judge: exactly, in every repeat: "= 0" or "> 0".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
-    /// Judge: it rises along the axis, no step falls by more than this, such as "5%".
+    /// Judge: it rises along the axis, no step falls by more than this: of ratios with a share, such as "5%",
+    /// of differences with a quantity, such as "0us".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rises: Option<String>,
     /// Judge: it falls along the axis, no step rises by more than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub falls: Option<String>,
-    /// Of `rises` and `falls`: the last over the first point; "> 1" and "< 1" if absent.
+    /// Of `rises` and `falls`: the last over the first point; "> 1" and "< 1" if absent. Of differences: the
+    /// last minus the first; "> 0" and "< 0" if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,
     /// Judge: each point is within this of the mean over the axis.
@@ -119,6 +138,10 @@ pub struct RuleFile {
     /// straight lines, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slope: Option<SlopeFile>,
+    /// Judge: in most repeats the first side reaches this share of its own largest value, such as "95%", at a
+    /// smaller value of the axis than the second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reaches: Option<String>,
     /// Judge: the ratio of standard deviations lies in a range: over seconds, or over the steps along the
     /// axis.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,21 +216,63 @@ impl RuleList {
     }
 }
 
-/// Cells: by a name, by what they have in common, or several implementations of the same.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+/// A name of `[side]` or of a system, what cells have in common, or a list of implementations of the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected the name of a side or a system, cells such as { system = \"mosquitto\", settings = \"qos1\" }, or a list of these"
+)]
 pub enum Cells {
     /// A name of `[side]`, or of a system.
     Named(String),
-    /// What they have in common.
+    /// What they have in common. `side` stands for the cells of another side; where that has several
+    /// implementations, the same one is taken wherever it stands.
     Like(BTreeMap<String, Values>),
     /// Implementations of the same, which must agree.
     Any(Vec<Cells>),
 }
 
 /// One value, or several, as text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Written", into = "Vec<String>")]
+#[schemars(with = "Written")]
 pub struct Values(pub Vec<String>);
+
+/// A value such as "64B" or 100, or a list of values.
+#[derive(Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a value such as \"64B\" or 100, or a list of values"
+)]
+#[schemars(rename = "Values")]
+enum Written {
+    Text(String),
+    Whole(i64),
+    Number(f64),
+    Flag(bool),
+    Several(Vec<Written>),
+}
+
+impl From<Written> for Values {
+    fn from(written: Written) -> Values {
+        Values(match written {
+            Written::Text(text) => vec![text],
+            Written::Whole(number) => vec![number.to_string()],
+            Written::Number(number) => vec![number.to_string()],
+            Written::Flag(value) => vec![value.to_string()],
+            Written::Several(all) => all
+                .into_iter()
+                .flat_map(|one| Values::from(one).0)
+                .collect(),
+        })
+    }
+}
+
+impl From<Values> for Vec<String> {
+    fn from(Values(values): Values) -> Vec<String> {
+        values
+    }
+}
 
 written_as!(
     RuleList,
@@ -221,59 +286,5 @@ written_as!(
     },
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<RuleList, A::Error> {
         Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(RuleList::Many)
-    },
-);
-
-written_as!(
-    Cells,
-    "the name of a side or a system, cells such as { system = \"mosquitto\", settings = \"qos1\" }, or a list of these",
-    |generator| {
-        let values = generator.subschema_for::<Values>();
-        let like =
-            json_schema!({"type": "object", "additionalProperties": values, "minProperties": 1});
-        let name = json_schema!({"type": "string"});
-        let several =
-            json_schema!({"type": "array", "items": {"anyOf": [name, like]}, "minItems": 1});
-        json_schema!({
-            "description": "A name of `[side]` or of a system, what cells have in common, or a list of implementations of the same.",
-            "anyOf": [name, like, several],
-        })
-    },
-    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Cells, E> {
-        Ok(Cells::Named(name.to_string()))
-    },
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Cells, A::Error> {
-        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Cells::Like)
-    },
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Cells, A::Error> {
-        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Cells::Any)
-    },
-);
-
-written_as!(
-    Values,
-    "a value such as \"64B\" or 100, or a list of values",
-    |_| {
-        let value = json_schema!({"type": ["string", "number", "boolean"]});
-        json_schema!({"anyOf": [value, {"type": "array", "items": value, "minItems": 1}]})
-    },
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Values, E> {
-        Ok(Values(vec![text.to_string()]))
-    },
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Values, E> {
-        Ok(Values(vec![number.to_string()]))
-    },
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Values, E> {
-        Ok(Values(vec![number.to_string()]))
-    },
-    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Values, E> {
-        Ok(Values(vec![value.to_string()]))
-    },
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Values, A::Error> {
-        let mut values = Vec::new();
-        while let Some(Values(one)) = seq.next_element()? {
-            values.extend(one);
-        }
-        Ok(Values(values))
     },
 );

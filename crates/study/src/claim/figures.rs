@@ -1,0 +1,122 @@
+//! Figures of claims: their names, and their values with units.
+
+use crate::criterion::Figure;
+use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+
+/// Figures of claims beside those of criteria: those of comparisons, and a few that only rules ask for.
+pub const CLAIM_FIGURES: [&str; 20] = [
+    "cpu-per-message",
+    "client-cpu-per-message",
+    "system-cpu-per-message",
+    "duplicated-share",
+    "reordered-share",
+    "expected",
+    "delivered-bytes-rate",
+    "system-busiest-thread",
+    "publishers-cpu",
+    "publishers-cpu-per-message",
+    "publishers-load",
+    "subscribers-load",
+    "latency.p70",
+    "latency.p97",
+    "half-round-trip.mean",
+    "half-round-trip.p50",
+    "half-round-trip.p90",
+    "half-round-trip.p99",
+    "half-round-trip.max",
+    "limit",
+];
+
+/// Figures that every trial has second by second (or, in a measurement below 10 s, tenth by tenth).
+const SERIES: [&str; 5] = [
+    "latency.p50",
+    "latency.p99",
+    "latency.max",
+    "published-rate",
+    "delivered-rate",
+];
+
+/// What can be asked of a series, behind a dot: the coefficient of variation; the last quarter over the first.
+const OF_SERIES: [&str; 2] = ["cv", "growth"];
+
+/// The series that a figure is about, if it is one of [`OF_SERIES`].
+fn series(name: &str) -> Option<&str> {
+    let (series, of) = name.rsplit_once('.')?;
+    OF_SERIES.contains(&of).then_some(series)
+}
+
+pub(super) fn check_figure(name: &str) -> Result<(), String> {
+    for one in name.split('/').map(str::trim) {
+        if one == "verdict" {
+            return Err(
+                "a verdict is no figure of claims; `verdicts` says which trials count".into(),
+            );
+        }
+        if let Some(series) = series(one) {
+            if SERIES.contains(&series) {
+                continue;
+            }
+            let all = SERIES.join(", ");
+            return Err(format!(
+                "`{series}` has no series; `.cv` and `.growth` are figures of {all}"
+            ));
+        }
+        if !Figure::is_name(one) && !CLAIM_FIGURES.contains(&one) {
+            let names = Figure::names();
+            let all = names.iter().map(String::as_str).chain(CLAIM_FIGURES);
+            return Err(format!(
+                "`{one}` is not a figure{}",
+                did_you_mean(nearest(one, all))
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|n| n.is_finite());
+    number.ok_or_else(|| format!("`{text}` is not a number"))
+}
+
+/// A share: `5%`, 0 and more.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let share = text
+        .trim()
+        .strip_suffix('%')
+        .and_then(|p| p.trim().parse::<f64>().ok());
+    let share = share
+        .filter(|p| (0.0..1000.0).contains(p))
+        .map(|p| p / 100.0);
+    share.ok_or_else(|| format!("`{text}` is no percentage; expected one such as \"5%\""))
+}
+
+/// A value of a figure, with the figure's unit.
+pub(super) fn quantity(figure: &str, text: &str) -> Result<f64, String> {
+    let wrong = |e: crate::units::UnitError| e.to_string();
+    let is = |part: &str| figure.contains(part);
+    if figure.contains('/') || series(figure).is_some() {
+        number(text)
+    } else if is("latency") || is("round-trip") || is("send-lag") || is("acknowledgement") {
+        let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+        let span = text
+            .trim_start_matches('-')
+            .parse::<Span>()
+            .map_err(wrong)?;
+        Ok(sign * span.0 as f64)
+    } else if is("bytes-rate") {
+        number(text)
+    } else if is("-rate") {
+        match text.parse::<Rate>().map_err(wrong)? {
+            Rate::All(per_s) => Ok(per_s),
+            _ => Err("expected a rate over all, such as \"10k/s\"".into()),
+        }
+    } else if is("-memory") {
+        text.parse::<Size>()
+            .map(|size| size.0 as f64)
+            .map_err(wrong)
+    } else if is("-share") {
+        percent(text)
+    } else {
+        number(text)
+    }
+}
