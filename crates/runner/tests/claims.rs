@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use pubgauge_claims::Claim;
-use pubgauge_driver::Settings;
+use pubgauge_driver::{Nanos, Settings};
 use pubgauge_report::claims::judge;
 use pubgauge_results::claim::ClaimVerdict;
 use pubgauge_results::claim::ClaimVerdict::{DoesNotHold, Holds};
-use pubgauge_results::{Axis, FORMAT, Machine, Results, Status, StudyInfo, Trial};
+use pubgauge_results::{Axis, Results, Status, Trial};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
 use pubgauge_study::{Known, PlanOptions, Study};
@@ -49,9 +49,13 @@ struct Of<'a> {
 
 /// A trial of 0.4 s in simulated time.
 fn trial(of: &Of<'_>, arrivals: Arrivals, behaviour: Behaviour) -> Trial {
+    lasting(2 * SECOND / 5, of, arrivals, behaviour)
+}
+
+fn lasting(measure: Nanos, of: &Of<'_>, arrivals: Arrivals, behaviour: Behaviour) -> Trial {
     let mut workload = Workload::fan(1, 1, arrivals);
     workload.phases.warm_up = Until::Time(SECOND / 20);
-    workload.phases.measure = Until::Time(2 * SECOND / 5);
+    workload.phases.measure = Until::Time(measure);
     workload.phases.drain_within = 2 * SECOND;
     for flow in &mut workload.flows {
         flow.window = Some(20);
@@ -96,13 +100,8 @@ fn noise(sd: f64, draws: &mut StdRng) -> f64 {
 
 fn results(trials: Vec<Trial>) -> Results {
     Results {
-        format: FORMAT.into(),
-        machine: Machine::default(),
-        study: StudyInfo::default(),
         trials,
-        searches: Vec::new(),
-        claims: Vec::new(),
-        comparisons: Vec::new(),
+        ..Results::default()
     }
 }
 
@@ -260,7 +259,7 @@ fn gaps_parts_and_growth() {
                 let behaviour = Behaviour {
                     delay_sigma: 0.3,
                     service_ns: SECOND / 2000,
-                    service_later: Some((SECOND / 4, later)),
+                    service_later: Some((SECOND / 2, later)),
                     seed: draws.random(),
                     ..Behaviour::default()
                 };
@@ -269,7 +268,8 @@ fn gaps_parts_and_growth() {
                     size: "64B",
                     repeat,
                 };
-                trial(&of, Arrivals::Periodic { per_s: 500.0 }, behaviour)
+                // Ten records.
+                lasting(SECOND, &of, Arrivals::Periodic { per_s: 500.0 }, behaviour)
             };
             repeats.map(one).collect()
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pubgauge_claims::rule::same;
+use pubgauge_claims::rule::{admits, range};
 use pubgauge_claims::{Filter, Needs, Rule};
 use pubgauge_study::{FULL, Known, Plan, PlanOptions, PlannedTrial, Study};
 
@@ -82,7 +82,7 @@ fn is_in(trial: &PlannedTrial, filter: &Filter) -> bool {
             let mut flows = trial.workload.flows.iter();
             flows.any(|flow| values.contains(&flow.name))
         }
-        key => value(trial, key).is_some_and(|is| values.iter().any(|v| same(v, is))),
+        key => value(trial, key).is_some_and(|is| values.iter().any(|v| admits(v, is))),
     })
 }
 
@@ -91,10 +91,13 @@ fn points(plan: &Plan, rule: &Rule, sides: &[Filter]) -> Vec<Filter> {
     let Some(axis) = &rule.along else {
         return vec![Filter::new()];
     };
-    let values = rule.filter.get(axis).cloned().unwrap_or_else(|| {
+    let named = rule.filter.get(axis);
+    let whole = named.filter(|values| values.iter().all(|value| range(value).is_none()));
+    let values = whole.cloned().unwrap_or_else(|| {
+        let lets = |value: &&str| named.is_none_or(|all| all.iter().any(|v| admits(v, value)));
         let of_sides = |trial: &&PlannedTrial| sides.iter().any(|side| is_in(trial, side));
         let trials = plan.trials.iter().filter(of_sides);
-        let seen = trials.filter_map(|trial| value(trial, axis));
+        let seen = trials.filter_map(|trial| value(trial, axis)).filter(lets);
         BTreeSet::from_iter(seen.map(str::to_owned))
             .into_iter()
             .collect()
