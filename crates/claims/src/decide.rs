@@ -116,11 +116,16 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
     let (from, to) = estimate.interval(ways.hold);
     let (least, most) = estimate.interval(ways.fail);
     let middle = estimate.middle();
+    // A limit's only end is its middle.
+    let end = |end: f64, or: &str| match end == middle {
+        true => or.to_owned(),
+        false => format!("({} {or})", show(end)),
+    };
     let (shown, ends) = (show(middle), |a: f64, b: f64| {
         match (a.is_finite(), b.is_finite()) {
             (true, true) => format!("({} to {})", show(a), show(b)),
-            (true, false) => "or more".to_owned(),
-            (false, true) => "or less".to_owned(),
+            (true, false) => end(a, "or more"),
+            (false, true) => end(b, "or less"),
             (false, false) => "(no bound)".to_owned(),
         }
     });
@@ -140,8 +145,16 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
         false => (low - middle).max(middle - high),
     };
     let ways = if is_inside { ways.hold } else { ways.fail };
+    // With ever more repeats the ends that there are close in on the middle; one that is lacking stays away.
+    let known = |end: f64| end.is_finite();
+    let tells = match is_inside {
+        true => (low == f64::NEG_INFINITY || known(from)) && (high == f64::INFINITY || known(to)),
+        false if middle <= low => known(most),
+        false => known(least),
+    };
+    let repeats = || estimate.repeats_for(distance, ways);
     Finding {
-        repeats_to_tell: estimate.repeats_for(distance, ways),
+        repeats_to_tell: tells.then(repeats).flatten(),
         ..found(Outcome::CannotTell, from, to)
     }
 }

@@ -11,7 +11,7 @@ use crate::curve::shown_ratio;
 use crate::decide::{Finding, Outcome, Ways, agree, all, any, inside, least};
 use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
 use crate::stats::{Estimate, wilson};
-pub use cells::{Cell, Figures, Limit, Observation, Run};
+pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
 use cells::{Measured, Series, estimate};
 pub use picture::{Curve, Picture, Point, pictures};
 
@@ -240,16 +240,15 @@ impl Judging<'_> {
         }
     }
 
+    /// The cells of all sides.
+    fn filters(&self) -> Vec<&Filter> {
+        let sides = self.rule.sides.iter().chain(&self.rule.against);
+        sides.filter_map(|side| self.filter(side)).collect()
+    }
+
     /// The values of the axis: those that the rule names, else all that its cells have.
     fn points_of_axis(&self) -> Vec<String> {
-        let filters: Vec<&Filter> = self
-            .rule
-            .sides
-            .iter()
-            .chain(&self.rule.against)
-            .filter_map(|s| self.filter(s))
-            .collect();
-        cells::points(self.run, self.rule, &filters)
+        cells::points(self.run, self.rule, &self.filters())
     }
 
     /// Pairs of sides: each with each of `against`, or in a chain each with the next.
@@ -294,6 +293,9 @@ impl Judging<'_> {
     }
 
     fn part(&self, outer: Ways) -> Finding {
+        if let Some(why) = cells::apart(self.run, self.rule, &self.filters()) {
+            return Finding::cannot_tell(why);
+        }
         let (sides, against) = (
             self.series(&self.rule.sides),
             self.series(&self.rule.against),

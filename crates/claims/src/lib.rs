@@ -20,6 +20,8 @@ pub mod stats;
 pub mod words;
 
 pub use decide::{Finding, Outcome};
-pub use judge::{Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures};
+pub use judge::{
+    Absent, Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures,
+};
 pub use rule::{Bounds, Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps};
 pub use words::words;

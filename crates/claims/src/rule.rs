@@ -252,6 +252,8 @@ pub fn quantity(text: &str) -> Option<f64> {
         "ns" => 1e-9,
         "min" => 60.0,
         "h" => 3600.0,
+        // A load as a share of a limit: `80% of limit`.
+        share if share.starts_with("% of ") => 0.01,
         _ => return None,
     };
     Some(number * factor)
@@ -259,7 +261,9 @@ pub fn quantity(text: &str) -> Option<f64> {
 
 /// Whether two values of an axis are the same: `1KiB` and `1024B` are.
 pub fn same(a: &str, b: &str) -> bool {
-    a == b || quantity(a).zip(quantity(b)).is_some_and(|(a, b)| a == b)
+    // Shares are of different limits.
+    let share = a.contains('%') || b.contains('%');
+    a == b || !share && quantity(a).zip(quantity(b)).is_some_and(|(a, b)| a == b)
 }
 
 /// The ends of a range of values: `64B..1KiB`, `..1KiB`, `64B..`; infinite where it is open. `None` if it is

@@ -41,6 +41,15 @@ pub fn t_quantile(confidence: f64, freedom: f64) -> f64 {
     }
 }
 
+/// Ends that an interval does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacks {
+    /// Nothing is known of how small the quantity is.
+    pub low: bool,
+    /// Nothing is known of how large it is.
+    pub high: bool,
+}
+
 /// A quantity that was estimated from repeats, or that a search has bounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Estimate {
@@ -54,6 +63,8 @@ pub enum Estimate {
         freedom: f64,
         /// Repeats of the side that has fewest.
         repeats: usize,
+        /// The ends that its interval lacks: some repeats say no more than *at least so much*.
+        lacks: Lacks,
     },
     /// Between two bounds at 95 %, however often one asks; infinite where there is none.
     Between {
@@ -87,7 +98,16 @@ impl Estimate {
             // Welch-Satterthwaite.
             freedom: square.powi(2) / below,
             repeats: terms.iter().map(|(_, v)| v.len()).min().unwrap_or(0),
+            lacks: Lacks::default(),
         }
+    }
+
+    /// The same without ends that are not known.
+    pub fn without(mut self, ends: Lacks) -> Estimate {
+        if let Estimate::Mean { lacks, .. } = &mut self {
+            *lacks = ends;
+        }
+        self
     }
 
     /// The value in the middle of its interval.
@@ -114,6 +134,7 @@ impl Estimate {
                 mean,
                 error,
                 freedom,
+                lacks,
                 ..
             } => {
                 // Repeats that agree to the last bit leave no doubt about the mean.
@@ -121,18 +142,22 @@ impl Estimate {
                     true => 0.0,
                     false => error * t_quantile(confidence, freedom),
                 };
-                (mean - half, mean + half)
+                let end = |lacks, end, open| if lacks { open } else { end };
+                (
+                    end(lacks.low, mean - half, f64::NEG_INFINITY),
+                    end(lacks.high, mean + half, f64::INFINITY),
+                )
             }
         }
     }
 
-    /// About how many repeats would make its interval narrower than `distance` on either side; `None`
-    /// where repeats do not help, or more than 1000 would be needed.
+    /// About how many repeats would make its interval narrower than `distance` on either side that it has;
+    /// `None` where repeats do not help, or more than 1000 would be needed.
     pub fn repeats_for(&self, distance: f64, ways: usize) -> Option<u32> {
         let Estimate::Mean { repeats, .. } = *self else {
             return None;
         };
-        let (low, high) = self.interval(ways);
+        let (low, high) = self.without(Lacks::default()).interval(ways);
         let needed = (repeats as f64 * ((high - low) / 2.0 / distance).powi(2)).ceil();
         (needed <= 1000.0).then(|| (needed as u32).max(repeats as u32 + 1))
     }

@@ -399,3 +399,35 @@ fn spreads_over_an_axis_of_names() {
     };
     found(CannotTell, &one(slope), plant([100.0, 200.0, 300.0, 400.0]));
 }
+
+/// Of a cell that could not be measured nobody can tell, and the reason is that of the run; a point of an axis is not
+/// left out for that.
+#[test]
+fn cells_that_could_not_be_measured() {
+    let above = one(rule(&["a", "b"], above(1.0)));
+    let plant = |world: &mut World| {
+        for size in &SIZES[..3] {
+            world.plant("a", size, 200.0, 0.01, N);
+            world.plant("b", size, 100.0, 0.01, N);
+        }
+    };
+    let mut world = World::new(1);
+    plant(&mut world);
+    assert_eq!(world.judge(&above).outcome, Holds);
+    world.plant("a", "16KiB", 200.0, 0.01, N);
+    world.absent("b", "16KiB", "the search found at least 9");
+    let finding = world.judge(&above);
+    assert_eq!(finding.outcome, CannotTell, "{finding:?}");
+    assert!(
+        finding
+            .reason
+            .contains("b at 16KiB: the search found at least 9"),
+        "{}",
+        finding.reason
+    );
+    // Without any trial at the point, too.
+    let mut world = World::new(1);
+    plant(&mut world);
+    world.absent("b", "16KiB", "the search found at least 9");
+    assert_eq!(world.judge(&above).outcome, CannotTell);
+}

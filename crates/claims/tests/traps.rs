@@ -340,3 +340,26 @@ fn each_of_the_claims_can_hold() {
     };
     assert_eq!(order([2.0, 4.0, 1.0]).outcome(k30), Holds);
 }
+
+#[test]
+fn what_was_slowed_is_not_compared_with_what_was_not() {
+    let order = claim(vec![rule(&["a", "b"], above(1.0))]);
+    let slowed = |which: &[&str]| {
+        let mut world = two(5.0, 5);
+        for trial in &mut world.trials {
+            trial.figures.slowed = which.contains(&trial.cell.system.as_str());
+        }
+        world.judge(&order)
+    };
+    assert_eq!(slowed(&[]).outcome, Holds);
+    assert_eq!(slowed(&["a", "b"]).outcome, Holds);
+    for one in ["a", "b"] {
+        let found = slowed(&[one]);
+        assert_eq!(found.outcome, CannotTell);
+        assert!(
+            found.reason.contains("were counted in some"),
+            "{}",
+            found.reason
+        );
+    }
+}

@@ -10,6 +10,7 @@ pub mod conductor;
 pub mod ledger;
 pub mod link;
 pub mod live;
+pub mod parts;
 mod pulse;
 pub mod receiving;
 pub mod record;

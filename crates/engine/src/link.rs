@@ -21,7 +21,7 @@ use crate::assignment::{Assignment, Brief, Role};
 use crate::worker::{Command, Context, Report, Worker};
 
 /// Version of what is said over a link; both sides must speak the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What a worker is to do, and for which trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]

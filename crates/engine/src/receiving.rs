@@ -14,8 +14,9 @@ use crate::bursts::{BurstRecording, Bursts};
 use crate::ledger::{Account, Ledger};
 use crate::link::Outbox;
 use crate::live::Counters;
-use crate::recording::{FlowRecording, Traffic};
-use crate::series::{Cuts, Totals};
+use crate::parts::{self, FlowParts, Parts};
+use crate::recording::{FlowRecording, MemberRecording, Traffic};
+use crate::series::{Cuts, Passed, Totals};
 use crate::times::{Measure, Times};
 use crate::window::Progress;
 use crate::worker::Context;
@@ -34,26 +35,33 @@ pub struct Reply {
 #[derive(Clone, Debug, Default)]
 struct Seat {
     device: u32,
-    /// Its parties, one for each flow in which it subscribes, with whether it is a group. Their
-    /// streams do not overlap.
-    parties: Box<[(u32, bool)]>,
+    /// Its parties, one for each flow in which it subscribes. Their streams do not overlap.
+    parties: Box<[Place]>,
     /// It answers ping-pong questions.
     responds: bool,
 }
 
+/// A client's place in a party.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    party: u32,
+    /// Its index into [`Receiving::shares`] where the party is a group.
+    member: Option<u32>,
+}
+
 impl Seat {
-    /// The party as which the client is entitled to `stream`.
+    /// The place by which the client is entitled to `stream`.
     #[inline]
-    fn party(&self, brief: &Brief, stream: u32) -> Option<(u32, bool)> {
+    fn place(&self, brief: &Brief, stream: u32) -> Option<Place> {
+        let entitled = |place: &&Place| {
+            let party = &brief.audience.parties[place.party as usize];
+            party.is_entitled(stream)
+        };
         match *self.parties {
             [] => None,
             // Whether this one is entitled is asked by the ledger, once per stream.
             [only] => Some(only),
-            _ => self
-                .parties
-                .iter()
-                .find(|(party, _)| brief.audience.parties[*party as usize].is_entitled(stream))
-                .copied(),
+            _ => self.parties.iter().find(entitled).copied(),
         }
     }
 }
@@ -68,6 +76,8 @@ pub struct Receiving {
     seats: Vec<Seat>,
     /// Parties with members on this worker.
     parties: Vec<Member>,
+    /// What each member of a group got.
+    shares: Vec<MemberRecording>,
     ledger: Ledger,
     progress: Progress,
     /// Arrival time of what is being reported, since the epoch.
@@ -78,6 +88,8 @@ pub struct Receiving {
     measured_silence: Nanos,
     cuts: Cuts,
     series: Vec<Vec<Totals>>,
+    /// Flow by flow, what had come by each bound of a window.
+    by_bound: Vec<Vec<Totals>>,
     flows: Vec<FlowIn>,
     /// (party, stream) pairs of this worker that no sentinel has reached yet.
     pub unproven: FxHashSet<u64>,
@@ -119,6 +131,8 @@ struct FlowIn {
     times: Option<FlowTimes>,
     /// Its bursts, where it sends such.
     bursts: Option<Bursts>,
+    /// Its messages by the windows of the measurement, where that has some.
+    parts: Option<Parts>,
     /// The bound on its messages under way, where it has one.
     window: Option<u32>,
     /// Messages no longer under way on this worker, not yet reported.
@@ -182,15 +196,30 @@ impl Receiving {
     pub fn new(context: &Context, assignment: &Assignment) -> Self {
         let brief = context.brief.clone();
         let devices = &assignment.devices;
-        let mut parties_of: FxHashMap<u32, Vec<(u32, bool)>> = FxHashMap::default();
+        let mut shares = Vec::new();
+        let mine: FxHashSet<u32> = devices.iter().copied().collect();
+        let mut parties_of: FxHashMap<u32, Vec<Place>> = FxHashMap::default();
         for (p, party) in brief.audience.parties.iter().enumerate() {
             for (flow, subscriber) in &party.members {
                 let device =
                     brief.workload.flows[*flow as usize].subscribers[*subscriber as usize].device;
-                parties_of
-                    .entry(device)
-                    .or_default()
-                    .push((p as u32, party.group.is_some()));
+                if !mine.contains(&device) {
+                    continue;
+                }
+                let member = party.group.is_some().then(|| {
+                    shares.push(MemberRecording {
+                        party: p as u32,
+                        flow: *flow,
+                        subscriber: *subscriber,
+                        unique: 0,
+                    });
+                    shares.len() as u32 - 1
+                });
+                let place = Place {
+                    party: p as u32,
+                    member,
+                };
+                parties_of.entry(device).or_default().push(place);
             }
         }
         let responders: FxHashSet<u32> = brief
@@ -211,10 +240,10 @@ impl Receiving {
         let mut known = FxHashSet::default();
         let parties = seats.iter().flat_map(|s| &s.parties);
         let parties = parties
-            .filter(|(party, _)| known.insert(*party))
-            .map(|(party, grouped)| Member {
-                party: *party,
-                grouped: *grouped,
+            .filter(|place| known.insert(place.party))
+            .map(|place| Member {
+                party: place.party,
+                grouped: place.member.is_some(),
             })
             .collect();
         let flows = brief.workload.flows.len();
@@ -226,6 +255,7 @@ impl Receiving {
             filler: context.filler.clone(),
             seats,
             parties,
+            shares,
             ledger: Ledger::default(),
             progress: Progress::default(),
             now: 0,
@@ -234,6 +264,7 @@ impl Receiving {
             measured_silence: 0,
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
+            by_bound: vec![Vec::new(); flows],
             flows: (0..flows).map(|_| FlowIn::default()).collect(),
             unproven: FxHashSet::default(),
             sentinels_from: 0,
@@ -287,12 +318,14 @@ impl Receiving {
         self.cuts = Cuts::new(table, &self.brief.workload);
         self.measure_from = table.measure - self.epoch;
         let receives = self.receives();
+        let parts = parts::count(&self.brief.workload.phases);
         for (f, flow) in self.flows.iter_mut().enumerate() {
             flow.window = windows[f];
             let bursts = || Bursts::new(table, &self.brief.workload.flows[f]);
             flow.bursts = receives.then(bursts).flatten();
+            flow.parts = Parts::new(table, &self.brief.workload.phases);
             let ping_pong = self.brief.is_ping_pong(f);
-            let new = |measure| Times::new(f as u32, measure, out.clone());
+            let new = |measure| Times::new(f as u32, measure, parts, out.clone());
             if receives || acknowledges || ping_pong {
                 flow.times = Some(FlowTimes {
                     latency: new(Measure::Latency),
@@ -320,10 +353,14 @@ impl Receiving {
     #[cold]
     fn cut(&mut self, now: Nanos) {
         while self.cuts.is_due(now) {
-            let ended = self.cuts.pass();
-            for (flow, series) in self.flows.iter_mut().zip(&mut self.series) {
-                series.push(flow.totals());
-                if let Some(record) = ended {
+            let passed = self.cuts.pass();
+            let kept = match passed {
+                Passed::Bound => &mut self.by_bound,
+                _ => &mut self.series,
+            };
+            for (flow, kept) in self.flows.iter_mut().zip(kept) {
+                kept.push(flow.totals());
+                if let Passed::Record(record) = passed {
                     flow.each_time(|times| times.cut(record));
                 }
             }
@@ -377,11 +414,30 @@ impl Receiving {
         self.measured_silence
     }
 
+    /// What each member of a group got.
+    pub fn finish_shares(&mut self) -> Vec<MemberRecording> {
+        std::mem::take(&mut self.shares)
+    }
+
     /// What has come of each burst, flow by flow.
     pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
         let flows = self.flows.iter_mut();
         let bursts = flows.map(|flow| flow.bursts.take().map(Bursts::finish));
         bursts.map(Option::unwrap_or_default).collect()
+    }
+
+    /// Adds what has come of each part of the measurement, flow by flow, to what was sent.
+    pub fn finish_parts(&mut self, sent: &mut [FlowParts]) {
+        let left = self.cuts.bounds_left();
+        let halves = self.flows.iter_mut().zip(&mut self.by_bound).zip(sent);
+        for ((flow, by_bound), sent) in halves {
+            let Some(parts) = flow.parts.take() else {
+                continue;
+            };
+            by_bound.extend(std::iter::repeat_n(flow.totals(), left));
+            crate::series::add_up(&mut sent.by, by_bound);
+            parts.finish(sent);
+        }
     }
 
     /// Ends the times, adds the counts to those of the sending half, and gives the series.
@@ -413,7 +469,7 @@ impl Receiving {
     /// Counts what members of groups have passed over, which is only known when all is over.
     fn count_groups(&mut self) {
         for member in self.parties.iter().filter(|member| member.grouped) {
-            let is_member = |seat: &Seat| seat.parties.contains(&(member.party, true));
+            let is_member = |seat: &Seat| seat.parties.iter().any(|p| p.party == member.party);
             let seats = self.seats.iter().enumerate();
             let members: Vec<ClientId> = seats
                 .filter(|(_, seat)| is_member(seat))

@@ -7,6 +7,7 @@ use pubgauge_driver::{Nanos, Resource};
 
 use crate::assignment::Timetable;
 use crate::bursts::BurstRecording;
+use crate::parts::WindowRecord;
 use crate::recording::{FlowRecording, Recording, Traffic};
 use crate::series::Totals;
 use crate::times::{Measure, histogram};
@@ -107,6 +108,8 @@ pub struct TrialRecord {
     pub series: Vec<Moment>,
     /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
     pub bursts: Vec<Vec<BurstRecording>>,
+    /// The windows of the measurement that it came to, in the order in which the study names them.
+    pub windows: Vec<WindowRecord>,
     /// The drain.
     pub drain: Drain,
     /// The timetable; `end` is the real end.
@@ -142,6 +145,7 @@ impl TrialRecord {
             latency_by_interval: BTreeMap::new(),
             series: Vec::new(),
             bursts: vec![Vec::new(); flows],
+            windows: Vec::new(),
             drain: Drain::default(),
             table: None,
             epoch: 0,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
 use crate::bursts::BurstRecording;
+use crate::parts::FlowParts;
 use crate::series::Totals;
 
 /// What one worker saw.
@@ -29,6 +30,12 @@ pub struct Recording {
     /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
     #[serde(default)]
     pub bursts: Vec<Vec<BurstRecording>>,
+    /// Flow by flow, the messages of each part of the measurement; empty where it has no windows.
+    #[serde(default)]
+    pub parts: Vec<FlowParts>,
+    /// Members of groups that share, with what each got.
+    #[serde(default)]
+    pub members: Vec<MemberRecording>,
     /// When it closed its accounts, by its clock: what came later is not counted.
     pub closed_at: Nanos,
     /// Sentinels published.
@@ -71,6 +78,19 @@ pub struct Recording {
 impl Recording {
     /// Errors kept in words.
     pub const MOST_ERRORS: usize = 50;
+}
+
+/// What one member of a group that shares got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberRecording {
+    /// The group, as an index into the audience's parties.
+    pub party: u32,
+    /// The flow of the subscriber that is the member, as an index into the workload's flows.
+    pub flow: u32,
+    /// Its index into that flow's subscribers.
+    pub subscriber: u32,
+    /// First deliveries of measured messages.
+    pub unique: u64,
 }
 
 /// Everything that one worker's fleet took and reported: measured messages, those of the warm-up,

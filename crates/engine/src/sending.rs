@@ -1,6 +1,7 @@
 //! The sending half of a worker: what is due, what is blocked, what was taken.
 
 mod bursts;
+mod ending;
 mod paces;
 mod sentinels;
 
@@ -17,12 +18,13 @@ use pubgauge_workload::{Due, Exchange, Schedule};
 use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief, Timetable};
-use crate::bursts::{BurstRecording, Bursts};
+use crate::bursts::Bursts;
 use crate::link::Outbox;
 use crate::live::Counters;
+use crate::parts::{self, Parts};
 use crate::receiving::tag;
 use crate::recording::{FlowRecording, Traffic};
-use crate::series::{Cuts, Totals};
+use crate::series::{Cuts, Passed, Totals};
 use crate::times::{Measure, Times};
 use crate::worker::{Context, Positions};
 
@@ -130,6 +132,8 @@ pub struct Sending {
     waiting_deliveries: Vec<u64>,
     /// Tokens of each flow's window that this worker holds.
     tokens: Vec<u64>,
+    /// Messages of each flow by the windows of the measurement, where that has some.
+    parts: Vec<Option<Parts>>,
     /// Bursts of each flow, where it sends such.
     bursts: Vec<Option<Bursts>>,
     /// Of each flow whose bursts wait: tokens that the messages of this one took.
@@ -138,6 +142,8 @@ pub struct Sending {
     pub bursts_sent: Vec<(u32, u64)>,
     cuts: Cuts,
     series: Vec<Vec<Totals>>,
+    /// Flow by flow, what was sent by each bound of a window.
+    by_bound: Vec<Vec<Totals>>,
     /// Workers on which each stream's messages will be under way.
     spread: Arc<[u16]>,
     lag: Vec<Option<Times>>,
@@ -184,11 +190,13 @@ impl Sending {
             flows: vec![FlowRecording::default(); flows],
             waiting_deliveries: vec![0; flows],
             tokens: vec![0; flows],
+            parts: (0..flows).map(|_| None).collect(),
             bursts: (0..flows).map(|_| None).collect(),
             burst_tokens: vec![0; flows],
             bursts_sent: Vec::new(),
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
+            by_bound: vec![Vec::new(); flows],
             spread: context.spread.clone(),
             lag: (0..flows).map(|_| None).collect(),
             table: None,
@@ -276,6 +284,8 @@ impl Sending {
         let brief = self.brief.clone();
         self.cuts = Cuts::new(table, &brief.workload);
         self.leave_at = 0;
+        let phases = &brief.workload.phases;
+        self.parts.fill_with(|| Parts::new(table, phases));
         if self.publishes() {
             let flows = brief.workload.flows.iter();
             self.bursts = flows.map(|flow| Bursts::new(table, flow)).collect();
@@ -306,8 +316,9 @@ impl Sending {
         }
         self.locals = locals;
         for sender in &self.senders {
-            self.lag[sender.flow as usize]
-                .get_or_insert_with(|| Times::new(sender.flow, Measure::SendLag, out.clone()));
+            let parts = parts::count(phases);
+            let new = || Times::new(sender.flow, Measure::SendLag, parts, out.clone());
+            self.lag[sender.flow as usize].get_or_insert_with(new);
         }
         Ok(())
     }
@@ -384,11 +395,14 @@ impl Sending {
     #[cold]
     fn cut(&mut self, now: Nanos) {
         while self.cuts.is_due(now) {
-            let ended = self.cuts.pass();
+            let passed = self.cuts.pass();
             for flow in 0..self.flows.len() {
                 let totals = self.totals(flow);
-                self.series[flow].push(totals);
-                if let (Some(record), Some(lag)) = (ended, &mut self.lag[flow]) {
+                match passed {
+                    Passed::Bound => self.by_bound[flow].push(totals),
+                    _ => self.series[flow].push(totals),
+                }
+                if let (Passed::Record(record), Some(lag)) = (passed, &mut self.lag[flow]) {
                     lag.cut(record);
                 }
             }
@@ -459,9 +473,17 @@ impl Sending {
                     Kind::Measured => {
                         outlet.next[0] = sequence.wrapping_add(1);
                         counts.published += 1;
-                        counts.expected += u64::from(self.brief.audience.fan_out(stream));
+                        let expected = u64::from(self.brief.audience.fan_out(stream));
+                        counts.expected += expected;
+                        let mut number = 0;
+                        if let Some(parts) = &mut self.parts[state.flow as usize] {
+                            number = parts.number(intended);
+                            let part = parts.current();
+                            part.published += 1;
+                            part.expected += expected;
+                        }
                         if let Some(times) = &mut self.lag[state.flow as usize] {
-                            times.add(lag);
+                            times.add(lag, number);
                         }
                     }
                     Kind::WarmUp => {
@@ -472,7 +494,12 @@ impl Sending {
                     _ => {}
                 }
             }
-            Publish::Refused(_) if kind == Kind::Measured => counts.refused += 1,
+            Publish::Refused(_) if kind == Kind::Measured => {
+                counts.refused += 1;
+                if let Some(parts) = &mut self.parts[state.flow as usize] {
+                    parts.due_at(intended).refused += 1;
+                }
+            }
             _ => {}
         }
         outcome
@@ -504,77 +531,13 @@ impl Sending {
         self.tokens[flow as usize] += tokens;
     }
 
-    /// The measurement ended at `end`: what is still waiting was not sent, nor was what the schedule
-    /// had due by then and nobody looked at; nothing else will be.
-    pub fn stop(&mut self, end: Nanos) {
-        self.cuts.end_at(end);
-        let Some(table) = self.table else {
-            self.senders.clear();
-            return;
-        };
-        for mut sender in std::mem::take(&mut self.senders) {
-            let Pace::Due(mut ahead) = sender.pace else {
-                continue;
-            };
-            let counts = &mut self.flows[sender.flow as usize];
-            while let Some(due) = ahead {
-                let intended = sender.origin.saturating_add(due.at);
-                let limited = self
-                    .measured_limit
-                    .is_some_and(|limit| self.measured >= limit);
-                let waits = sender.turn.as_ref().is_some_and(|t| intended > t.burst);
-                if intended >= sender.end.min(end) || limited || waits {
-                    break;
-                }
-                if intended >= table.measure {
-                    counts.offered += 1;
-                    counts.not_sent += 1;
-                    self.measured += 1;
-                    if let Some(bursts) = &mut self.bursts[sender.flow as usize]
-                        && let Some(burst) = bursts.begun_at(intended)
-                    {
-                        burst.due += 1;
-                        burst.unsent += 1;
-                    }
-                }
-                ahead = sender.schedule.next();
-            }
+    /// Notes that a measured message is due.
+    #[inline]
+    fn offer(&mut self, flow: u32, intended: Nanos) {
+        self.flows[flow as usize].offered += 1;
+        if let Some(parts) = &mut self.parts[flow as usize] {
+            parts.due_at(intended).offered += 1;
         }
-        for (local, queue) in self.waiting.drain() {
-            let flow = self.locals[local as usize].flow as usize;
-            for (at, _) in queue.iter().filter(|(at, _)| *at >= table.measure) {
-                self.flows[flow].not_sent += 1;
-                let bursts = self.bursts[flow].as_mut();
-                if let Some(burst) = bursts.and_then(|bursts| bursts.begun_at(*at)) {
-                    burst.unsent += 1;
-                }
-            }
-        }
-        self.waiting_count = 0;
-        self.waiting_deliveries.fill(0);
-    }
-
-    /// What was sent of each burst, flow by flow.
-    pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
-        let bursts = self.bursts.iter_mut().map(Option::take);
-        bursts
-            .map(|bursts| bursts.map(Bursts::finish).unwrap_or_default())
-            .collect()
-    }
-
-    /// Ends the times and gives the counts and the series.
-    pub fn finish(&mut self) -> (Vec<FlowRecording>, Vec<Vec<Totals>>) {
-        let record = self.cuts.record();
-        for flow in 0..self.flows.len() {
-            let totals = self.totals(flow);
-            self.series[flow].push(totals);
-            let overflowed = self.lag[flow].take().map_or(0, |lag| lag.finish(record));
-            self.flows[flow].overflowed += overflowed;
-        }
-        (
-            std::mem::take(&mut self.flows),
-            std::mem::take(&mut self.series),
-        )
     }
 }
 

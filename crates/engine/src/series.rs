@@ -9,6 +9,7 @@ use pubgauge_workload::{Arrivals, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Timetable;
+use crate::parts::bounds;
 
 /// Periods below this are no concern of a cut: few of the messages of a record are under way in it.
 const SLOW: Nanos = 5_000_000;
@@ -87,7 +88,23 @@ pub struct Cuts {
     /// Seldom sending flows: when the first message is due, and the period.
     slow: Vec<(Nanos, f64)>,
     number: u32,
+    next_cut: Nanos,
+    /// Bounds of windows, and how many of them have passed.
+    bounds: Vec<Nanos>,
+    passed: usize,
+    /// The next cut or bound.
     next: Nanos,
+}
+
+/// A moment at which accounts are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// The measurement begins.
+    Begin,
+    /// This record of the series ends.
+    Record(u32),
+    /// A window begins or ends ([`crate::parts`]).
+    Bound,
 }
 
 impl Cuts {
@@ -102,6 +119,9 @@ impl Cuts {
             },
             slow: Vec::new(),
             number: 0,
+            next_cut: Nanos::MAX,
+            bounds: Vec::new(),
+            passed: 0,
             next: Nanos::MAX,
         }
     }
@@ -120,30 +140,54 @@ impl Cuts {
             table,
             slow: slow.collect(),
             number: 0,
-            next: table.measure,
+            next_cut: table.measure,
+            bounds: (bounds(&workload.phases).iter())
+                .map(|bound| table.measure + bound)
+                .collect(),
+            passed: 0,
+            next: Nanos::MAX,
         };
-        cuts.next = cuts.at(0);
+        cuts.plan();
         cuts
     }
 
-    /// Whether the next cut has come.
+    fn plan(&mut self) {
+        self.next_cut = self.at(self.number);
+        let bound = self.bounds.get(self.passed).copied();
+        self.next = bound.unwrap_or(Nanos::MAX).min(self.next_cut);
+    }
+
+    /// Whether the next cut or bound has come.
     #[inline]
     pub fn is_due(&self, now: Nanos) -> bool {
         now >= self.next
     }
 
-    /// When the next cut is.
+    /// When the next cut or bound is.
     pub fn next(&self) -> Nanos {
         self.next
     }
 
-    /// Goes on to the cut after the next one; the number of the record that ends here. `None`: the
-    /// measurement only begins.
-    pub fn pass(&mut self) -> Option<u32> {
-        let ended = self.number.checked_sub(1);
-        self.number += 1;
-        self.next = self.at(self.number);
-        ended
+    /// Goes on to the moment after the next one; what the next one is.
+    pub fn pass(&mut self) -> Passed {
+        let passed = match self.next < self.next_cut {
+            true => {
+                self.passed += 1;
+                Passed::Bound
+            }
+            false => {
+                let ended = self.number.checked_sub(1);
+                self.number += 1;
+                ended.map_or(Passed::Begin, Passed::Record)
+            }
+        };
+        self.plan();
+        passed
+    }
+
+    /// How many bounds are still to come.
+    pub fn bounds_left(&self) -> usize {
+        self.bounds.len() - self.passed
     }
 
     /// Number of the record that is not yet closed.
@@ -155,7 +199,10 @@ impl Cuts {
     pub fn end_at(&mut self, end: Nanos) {
         if self.next != Nanos::MAX && end < self.table.end {
             self.table.end = end;
-            self.next = self.at(self.number);
+            for bound in &mut self.bounds[self.passed..] {
+                *bound = end.min(*bound);
+            }
+            self.plan();
         }
     }
 
@@ -253,10 +300,10 @@ mod tests {
     fn cuts_are_whole_intervals_and_the_end() {
         let mut cuts = cuts(&[1000.0], 8 * SECOND);
         let mut all = vec![cuts.next()];
-        assert_eq!(cuts.pass(), None);
+        assert_eq!(cuts.pass(), Passed::Begin);
         for number in 0..5 {
             all.push(cuts.next());
-            assert_eq!(cuts.pass(), Some(number));
+            assert_eq!(cuts.pass(), Passed::Record(number));
         }
         let half = SECOND / 2;
         assert_eq!(all, [20, 22, 24, 26, 27, 29].map(|halves| halves * half));

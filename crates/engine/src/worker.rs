@@ -516,6 +516,8 @@ impl Worker {
         }
         let mut traffic = self.receiving.traffic(self.sending.traffic());
         traffic.parting = self.fleet.parting_messages();
+        let mut parts = self.sending.finish_parts();
+        self.receiving.finish_parts(&mut parts);
         let (mut flows, mut series) = self.sending.finish();
         let mut bursts = self.sending.finish_bursts();
         let arrived = self.receiving.finish_bursts();
@@ -526,7 +528,9 @@ impl Worker {
         for (sum, part) in series.iter_mut().zip(&received) {
             add_up(sum, part);
         }
+        let members = self.receiving.finish_shares();
         let recording = Recording {
+            members,
             worker: self.assignment.worker,
             role: self.assignment.role,
             broker: self.assignment.broker,
@@ -534,6 +538,7 @@ impl Worker {
             flows,
             series,
             bursts,
+            parts,
             closed_at,
             silence: self.receiving.longest_silence(),
             sentinels: self.sending.sentinels,

@@ -3,8 +3,11 @@
 //! joined, and those of several runs put one below the other.
 
 use hdrhistogram::Histogram;
+use pubgauge_results::counted;
+use pubgauge_results::group::extremes;
 use pubgauge_results::histogram::{Interval, merge};
 use pubgauge_results::model::{FlowFigures, Results, Second, Trial};
+use pubgauge_results::window::WindowFigures;
 use serde_json::Value;
 
 use crate::flat::Flat;
@@ -86,7 +89,14 @@ impl From<u32> for Cell {
 }
 
 /// The names of the tables, in order.
-pub const NAMES: [&str; 5] = ["trials", "flows", "series", "percentiles", "searches"];
+pub const NAMES: [&str; 6] = [
+    "trials",
+    "flows",
+    "windows",
+    "series",
+    "percentiles",
+    "searches",
+];
 
 /// Histogram logs whose percentiles stand in the table of that name: (log, measure).
 pub const LOGS: [(&str, &str); 5] = [
@@ -131,10 +141,14 @@ impl Run<'_> {
             ("reasons", Kind::Text),
             ("errors", Kind::Text),
             ("lost_share", Kind::Real),
+            ("smallest_member_share", Kind::Real),
+            ("largest_member_share", Kind::Real),
         ];
-        let mut table = self.table("trials", own, &flat);
+        let counted = counted::FIGURES.map(|name| (name, Kind::Real));
+        let mut table = self.table("trials", own.into_iter().chain(counted), &flat);
         for trial in &self.results.trials {
             let step = trial.search;
+            let members = extremes(&trial.groups);
             let own = [
                 step.map_or(Cell::None, |step| step.search.into()),
                 step.map_or(Cell::None, |step| word(step.purpose)),
@@ -143,7 +157,12 @@ impl Run<'_> {
                 Cell::Text(trial.verdict.reasons.join("; ")),
                 Cell::Text(trial.errors.join("; ")),
                 share(trial.lost, trial.expected),
+                members.map_or(Cell::None, |(smallest, _)| Cell::real(smallest)),
+                members.map_or(Cell::None, |(_, largest)| Cell::real(largest)),
             ];
+            let counted = counted::FIGURES.map(|name| counted::figure(trial, name));
+            let counted = counted.map(|value| value.map_or(Cell::None, Cell::real));
+            let own = own.into_iter().chain(counted);
             self.row(&mut table, trial, own, &flat, trial);
         }
         table
@@ -158,6 +177,35 @@ impl Run<'_> {
             for flow in &trial.flows {
                 let own = [flow.name.as_str().into(), share(flow.lost, flow.expected)];
                 self.row(&mut table, trial, own, &flat, flow);
+            }
+        }
+        table
+    }
+
+    /// A row for each window of each trial, and of each flow where there are several; a row without a
+    /// flow is of all flows.
+    pub fn windows(&self) -> Table {
+        let flat = Flat::of::<WindowFigures>(&["name"]);
+        let own = [
+            ("window", Kind::Text),
+            ("flow", Kind::Text),
+            ("lost_share", Kind::Real),
+        ];
+        let mut table = self.table("windows", own, &flat);
+        for trial in &self.results.trials {
+            let all = trial.windows.iter().map(|window| (Cell::None, window));
+            let of_flows = trial.flows.iter().flat_map(|flow| {
+                let windows = flow.windows.iter();
+                windows.map(move |window| (Cell::from(&*flow.name), window))
+            });
+            for (flow, window) in all.chain(of_flows) {
+                let lost = window.lost.map(|lost| share(lost, window.expected));
+                let own = [
+                    window.name.as_str().into(),
+                    flow,
+                    lost.unwrap_or(Cell::None),
+                ];
+                self.row(&mut table, trial, own, &flat, window);
             }
         }
         table
@@ -268,6 +316,10 @@ impl Run<'_> {
             ("gave_way_unit", Kind::Text),
             ("notes", Kind::Text),
             ("trials", Kind::Integer),
+            ("bursts_sent", Kind::Integer),
+            ("bursts_whole", Kind::Integer),
+            ("burst_msgs_per_s", Kind::Real),
+            ("burst_arrival_ns", Kind::Integer),
         ];
         let column = |(name, kind): (&str, Kind)| Column {
             name: name.to_owned(),
@@ -276,7 +328,9 @@ impl Run<'_> {
         let real = |value: Option<f64>| value.map_or(Cell::None, Cell::real);
         let rows = (0..).zip(&self.results.searches).map(|(number, search)| {
             let way = search.gave_way.as_ref();
-            let row: [Cell; 17] = [
+            let bursts = search.bursts.as_ref();
+            let whole = |value: Option<u64>| value.map_or(Cell::None, Cell::from);
+            let row: [Cell; 21] = [
                 self.name.into(),
                 self.results.study.name.as_str().into(),
                 Cell::Integer(number),
@@ -294,6 +348,10 @@ impl Run<'_> {
                 way.map_or(Cell::None, |way| way.unit.as_str().into()),
                 Cell::Text(search.notes.join("; ")),
                 (search.trials.len() as u64).into(),
+                whole(bursts.map(|bursts| bursts.sent)),
+                whole(bursts.map(|bursts| bursts.whole)),
+                real(bursts.and_then(|bursts| bursts.msgs_per_s)),
+                whole(bursts.and_then(|bursts| bursts.arrival_ns)),
             ];
             row.to_vec()
         });

@@ -6,6 +6,7 @@ use parquet::record::Field;
 use pubgauge_export::check::{Check, Outcome, github, junit};
 use pubgauge_export::tables::Run;
 use pubgauge_export::{Cell, Format, Table, openmetrics};
+use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::histogram::Interval;
 use pubgauge_results::model::*;
 
@@ -113,7 +114,15 @@ fn with_a_search() -> Results {
             words: "a client thread was busy".into(),
         }),
         notes: vec!["one".into(), "two".into()],
-        bursts: None,
+        bursts: Some(BurstFigures {
+            messages: 1_000,
+            sent: 12,
+            whole: 12,
+            in_time: 11,
+            msgs_per_s: Some(2.5e6),
+            arrival_ns: Some(700_000),
+            ..BurstFigures::default()
+        }),
         trials: Vec::new(),
     }];
     results
@@ -143,6 +152,12 @@ fn searches_are_columns_of_their_trials_and_a_table() {
     assert_eq!(*get(&searches, 0, "bound"), "client".into());
     assert_eq!(*get(&searches, 0, "gave_way_figure"), Cell::Real(0.97));
     assert_eq!(*get(&searches, 0, "notes"), "one; two".into());
+    assert_eq!(*get(&searches, 0, "bursts_whole"), Cell::Integer(12));
+    assert_eq!(*get(&searches, 0, "burst_msgs_per_s"), Cell::Real(2.5e6));
+    assert_eq!(
+        *get(&searches, 0, "burst_arrival_ns"),
+        Cell::Integer(700_000)
+    );
     for format in [Format::Csv, Format::Json, Format::Parquet] {
         assert!(!written(format, &searches).is_empty());
     }
@@ -489,4 +504,45 @@ fn annotations_are_one_line_each() {
         ]
     );
     assert_eq!(github("night", None, &checks()[..1]), "");
+}
+
+#[test]
+fn windows_are_rows_of_all_flows_and_of_each() {
+    let mut results = results();
+    let window = |lost| pubgauge_results::window::WindowFigures {
+        name: "during".into(),
+        from_s: 30.0,
+        to_s: 40.0,
+        expected: 100,
+        lost,
+        ..Default::default()
+    };
+    results.trials[0].windows = vec![window(None)];
+    for flow in &mut results.trials[0].flows {
+        flow.windows = vec![window(Some(5))];
+    }
+    let run = Run {
+        name: "r",
+        results: &results,
+    };
+    let table = run.windows();
+    let column = |name: &str| {
+        let at = table.columns.iter().position(|c| c.name == name);
+        let at = at.unwrap_or_else(|| panic!("no column {name}"));
+        table
+            .rows
+            .iter()
+            .map(move |row| row[at].clone())
+            .collect::<Vec<_>>()
+    };
+    let text = |text: &str| Cell::Text(text.into());
+    assert_eq!(
+        column("flow"),
+        [Cell::None, text("readings, all"), text("commands")]
+    );
+    assert_eq!(column("window"), vec![text("during"); 3]);
+    assert_eq!(column("to_s"), vec![Cell::Real(40.0); 3]);
+    let five = Cell::Real(0.05);
+    assert_eq!(column("lost_share"), [Cell::None, five.clone(), five]);
+    assert!(table.columns.iter().any(|c| c.name == "latency_p99_ns"));
 }

@@ -182,6 +182,14 @@ pub struct Selection {
     /// to 100ms): fast traffic takes less of a core. None leaves early. Default: each at its own time.
     #[arg(long, value_name = "TIME")]
     pub pacing_within: Option<String>,
+    /// Count system calls of client and system. That slows every system call of this machine a little:
+    /// rates and times of such trials are not compared with those of others. Takes root.
+    #[arg(long)]
+    pub count_system_calls: bool,
+    /// Count what crosses a network interface: lo, or NAMESPACE/INTERFACE with a network namespace as
+    /// `ip netns` names it. Each trial takes 1 s longer.
+    #[arg(long, value_name = "INTERFACE")]
+    pub count_interface: Option<String>,
     /// Measure in rounds until the 95 % interval of each change, of the first cell against all others
     /// (two systems, two settings), is no wider than plus or minus this, for example 3%; 100 rounds
     /// or 30min at most (docs/compare.md).
@@ -219,6 +227,8 @@ impl Selection {
             && self.set.is_empty()
             && self.scale.is_none()
             && self.pacing_within.is_none()
+            && !self.count_system_calls
+            && self.count_interface.is_none()
             && self.precision.is_none()
             && self.daily == Daily::default()
     }
@@ -512,7 +522,7 @@ pub struct ExportArgs {
     /// The form.
     #[arg(long, value_name = "FORM", value_enum, default_value = "csv")]
     pub format: ExportFormat,
-    /// Only these tables: trials, flows, series, percentiles, searches.
+    /// Only these tables: trials, flows, windows, series, percentiles, searches.
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',',
           value_parser = pubgauge_export::tables::NAMES)]
     pub table: Vec<String>,

@@ -1,7 +1,7 @@
 //! `pubgauge compare`: two runs, or two systems or settings of one.
 
 use pubgauge_report::compare::{
-    self, Change, Choice, Comparison, FIGURES, Figure, Pairing, Verdict,
+    self, Change, Choice, Comparison, FIGURES, Figure, OF_WINDOWS, Pairing, Verdict,
 };
 use pubgauge_report::stats::Estimate;
 use pubgauge_results::store;
@@ -91,10 +91,18 @@ fn margin(text: &str) -> Result<f64, Ending> {
 pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Ending> {
     let figure = |name: &String| {
         Figure::named(&pubgauge_study::figure_name(name)).ok_or_else(|| {
-            let known: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+            let known: Vec<&str> = match name.contains('@') {
+                true => OF_WINDOWS.to_vec(),
+                false => FIGURES.iter().map(|figure| &*figure.name).collect(),
+            };
             let list = wrap(&known.join(", "), 4);
             Ending::bad_input(format!(
-                "{asked} {name}: no such figure\n  hint: known are\n{}",
+                "{asked} {name}: no such figure{}\n  hint: known are\n{}",
+                if name.contains('@') {
+                    " of a window"
+                } else {
+                    ""
+                },
                 list.trim_end()
             ))
         })
@@ -121,7 +129,7 @@ fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJ
         cell: &section.title,
         figures: (section.rows.iter())
             .map(|row| FigureJson {
-                figure: row.figure.name,
+                figure: &row.figure.name,
                 unit: row.figure.unit.symbol(),
                 a: mean(row.a),
                 b: mean(row.b),

@@ -17,7 +17,10 @@ pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
     let one = |name: &Option<String>| name.iter().cloned().collect::<Vec<_>>();
     CriterionSpec {
         text: criterion.text.clone(),
-        figure: figure(criterion.figure),
+        figure: match &criterion.filter.window {
+            None => figure(criterion.figure),
+            Some(window) => format!("{}@{window}", figure(criterion.figure)),
+        },
         comparison: match criterion.comparison {
             study::Comparison::Below => Comparison::Less,
             study::Comparison::AtMost => Comparison::AtMost,

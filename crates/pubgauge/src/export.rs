@@ -161,6 +161,7 @@ fn table(run: &Run<'_>, name: &str, dir: &Path) -> Result<Table, Ending> {
     match name {
         "trials" => Ok(run.trials()),
         "flows" => Ok(run.flows()),
+        "windows" => Ok(run.windows()),
         "series" => Ok(run.series()),
         "searches" => Ok(run.searches()),
         _ => run

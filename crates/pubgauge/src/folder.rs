@@ -107,6 +107,10 @@ pub fn length<'a>(plans: impl Iterator<Item = (&'a Plan, Option<&'a Results>)>) 
         if plan.search.is_some() || plan.rounds().is_some() {
             open = true;
             time = time.saturating_add(plan.duration_estimate());
+            trials += match plan.search {
+                Some(_) => plan.plain().count() as u64,
+                None => 0,
+            };
             continue;
         }
         let is_left = |order: u32| {

@@ -62,6 +62,14 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         outcome: Outcome::Undecided,
         words: "no trial has been measured".into(),
     });
+    // That a limit does not tell a load is told of the search.
+    let not_measured = results.not_measured.iter().map(|cell| Check {
+        group: "trials".into(),
+        name: cell.cell.clone(),
+        outcome: Outcome::Aside,
+        words: format!("not measured: {}", cell.reason),
+    });
+    let trials = trials.chain(not_measured);
     criteria.chain(searches).chain(trials).chain(none).collect()
 }
 
@@ -72,7 +80,7 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Check> {
         .flat_map(|section| {
             section.rows.iter().map(|row| Check {
                 group: section.title.clone(),
-                name: row.figure.name.to_owned(),
+                name: row.figure.name.to_string(),
                 outcome: match row.verdict {
                     Verdict::Better | Verdict::Same => Outcome::Passed,
                     Verdict::Worse => Outcome::Failed,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pubgauge_driver::{Mapping, Settings};
 use pubgauge_report::claims::rule_words;
-use pubgauge_study::{Plan, PlannedTrial, Profile, profiles};
+use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::args::{ClientArgs, PlanArgs, Selection};
 use crate::capacity::{Clients, brokers};
 use crate::exit::{Ending, FINE, print, print_json};
 use crate::prepare::{Prepared, prepare};
-use crate::progress::{about, so_many};
+use crate::progress::{about, lengths, so_many};
 use crate::run::tls;
 use crate::systems::wrap;
 use crate::{capacity, drivers, folder};
@@ -46,6 +46,9 @@ struct TrialJson<'a> {
     settings: &'a str,
     workload: &'a str,
     axes: &'a [(String, String)],
+    /// The value that is not known before the run: `rate: searched for`, `rate: 80% of limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<String>,
     repeat: u32,
     /// Brokers side by side, and the clients of each.
     brokers: u32,
@@ -160,10 +163,11 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
                 settings: &t.settings_name,
                 workload: &t.workload.name,
                 axes: &t.axes,
+                load: open_load(t).map(|(axis, from)| format!("{}: {from}", axis.name())),
                 repeat: t.repeat,
                 brokers: t.brokers,
                 clients: clients(t),
-                duration_s: seconds(t.duration_estimate()),
+                duration_s: seconds(plan.estimate(t)),
                 mappings: prepared.mappings(t),
                 flows: own_settings(t)
                     .map(|(flow, settings)| FlowJson {
@@ -194,16 +198,17 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     if let Some(question) = &plan.question {
         out.push_str(&wrap(question, 2));
     }
-    let (lead, what, about_or_most) = match (&plan.search, plan.rounds()) {
-        (Some(_), _) => ("", "search", "at most"),
-        (None, Some(_)) => ("rounds of ", "trial", "at most"),
-        (None, None) => ("", "trial", "about"),
+    let every: Vec<&PlannedTrial> = plan.trials.iter().collect();
+    let in_all = about(Duration::from_nanos(plan.duration_estimate()));
+    let trials = so_many(plan.trials.len() as u64, "trial");
+    let length = match (&plan.search, plan.rounds()) {
+        (Some(_), _) => format!("{}; at most {in_all} in all", lengths(plan, &every)),
+        (None, Some(_)) => format!("rounds of {trials}, at most {in_all} in all"),
+        (None, None) => format!("{trials}, about {in_all} in all"),
     };
+    let seed = plan.seed;
     out.push_str(&format!(
-        "{lead}{}, {about_or_most} {} in all; order and draws from seed {}\n\nworkloads\n",
-        so_many(plan.trials.len() as u64, what),
-        about(Duration::from_nanos(plan.duration_estimate())),
-        plan.seed
+        "{length}; order and draws from seed {seed}\n\nworkloads\n"
     ));
     let mut shown = Vec::new();
     for trial in &plan.trials {
@@ -261,13 +266,17 @@ fn workload(trial: &PlannedTrial) -> String {
         so_many(info.subscribers.into(), "subscriber"),
         so_many(info.topics.into(), "topic")
     );
-    for flow in &trial.workload.flows {
-        text.push_str(&format!(
-            "; {}: {}, {}",
-            flow.name,
-            size_words(&flow.size),
-            arrival_words(&flow.arrivals)
-        ));
+    let open = open_load(trial);
+    for (nth, flow) in trial.workload.flows.iter().enumerate() {
+        let here = open.as_ref().filter(|_| trial.open_flow() == Some(nth));
+        let open = here.map(|(axis, from)| format!("{}: {from}", axis.name()));
+        let arrivals = match (&open, here) {
+            (Some(open), Some((Axis::Rate, _))) => open.clone(),
+            (Some(open), _) => format!("{}, {open}", arrival_words(&flow.arrivals)),
+            (None, _) => arrival_words(&flow.arrivals),
+        };
+        let size = size_words(&flow.size);
+        text.push_str(&format!("; {}: {size}, {arrivals}", flow.name));
     }
     if trial.brokers > 1 {
         let clients = clients(trial);
@@ -283,6 +292,15 @@ fn workload(trial: &PlannedTrial) -> String {
         ));
     }
     text
+}
+
+/// The value that is not known before the run, and where it comes from.
+fn open_load(trial: &PlannedTrial) -> Option<(Axis, String)> {
+    let share = || trial.share().map(|(share, axis)| (axis, share.to_string()));
+    let sought = trial.seeks();
+    sought
+        .map(|axis| (axis, "searched for".to_owned()))
+        .or_else(share)
 }
 
 /// The connections to each broker.
@@ -439,7 +457,7 @@ fn all(prepared: &Prepared) -> String {
             "  {:>3}  {}{repeat}  {:.1} s\n",
             t.order + 1,
             what.join(", "),
-            seconds(t.duration_estimate())
+            seconds(plan.estimate(t))
         ));
     }
     out.push_str("\nwhat each setting becomes\n");

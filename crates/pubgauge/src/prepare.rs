@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Subscription, Tls, Topology, Unsupported};
 use pubgauge_study::{
-    DailyFlags, Known, LimitsFile, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial,
+    Axis, DailyFlags, Known, LimitsFile, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial,
 };
 use pubgauge_testbed::shares::{Share, foresee};
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
@@ -117,20 +117,27 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     for set in &selection.set {
         study.apply_set(set).map_err(Ending::bad_input)?;
     }
-    if let Some(brokers) = selection.brokers {
-        study
-            .apply_flag("--brokers", "topology.brokers", &brokers.to_string())
-            .map_err(Ending::bad_input)?;
-    }
-    if let Some(span) = &selection.pacing_within {
-        study
-            .apply_flag("--pacing-within", "client.pacing-within", span)
-            .map_err(Ending::bad_input)?;
-    }
-    if let Some(precision) = &selection.precision {
-        study
-            .apply_flag("--precision", "compare.precision", precision)
-            .map_err(Ending::bad_input)?;
+    let brokers = selection.brokers.map(|brokers| brokers.to_string());
+    let calls = selection.count_system_calls.then(|| "true".to_owned());
+    for (flag, path, value) in [
+        ("--brokers", "topology.brokers", &brokers),
+        (
+            "--pacing-within",
+            "client.pacing-within",
+            &selection.pacing_within,
+        ),
+        ("--count-system-calls", "testbed.count-system-calls", &calls),
+        (
+            "--count-interface",
+            "testbed.count-interface",
+            &selection.count_interface,
+        ),
+        ("--precision", "compare.precision", &selection.precision),
+    ] {
+        if let Some(value) = value {
+            let applied = study.apply_flag(flag, path, value);
+            applied.map_err(Ending::bad_input)?;
+        }
     }
     if let Some(axis) = selection.find {
         study.search_for(axis).map_err(Ending::bad_input)?;
@@ -232,9 +239,24 @@ fn planned(
 /// What is searched for, and how far a search goes.
 fn searched(plan: &Plan) -> Option<String> {
     let search = plan.search.as_ref()?;
+    let mut names = Vec::new();
+    for trial in plan.searches() {
+        let axis = trial.seeks().map_or("load", Axis::name);
+        let name = match plan.plain().next() {
+            Some(_) => format!("{axis} of {}", trial.workload.name),
+            None => axis.to_owned(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let first = match plan.plain().next() {
+        Some(_) => ", before all else",
+        None => "",
+    };
     Some(format!(
-        "the highest {} that stays within what is asked for is searched for: each trial of the plan begins a search of {} trials or {:.0} s at most",
-        search.axis.name(),
+        "the highest {} that stays within what is asked for is searched for{first}: each search takes {} trials or {:.0} s at most",
+        names.join(", "),
         search.trials,
         search.budget as f64 / 1e9,
     ))

@@ -48,6 +48,29 @@ pub fn about(time: Duration) -> String {
     }
 }
 
+/// How long searches take, and trials beside them.
+pub fn lengths(plan: &Plan, trials: &[&PlannedTrial]) -> String {
+    let (searches, plain): (Vec<&PlannedTrial>, Vec<_>) = trials
+        .iter()
+        .copied()
+        .partition(|trial| trial.seeks().is_some());
+    let words = |trials: &[&PlannedTrial], what: &str, about_or_most: &str| {
+        let all = trials.iter().map(|trial| plan.estimate(trial));
+        let time = about(Duration::from_nanos(all.fold(0, u64::saturating_add)));
+        let count = so_many(trials.len() as u64, what);
+        (!trials.is_empty()).then(|| format!("{count}, {about_or_most} {time}"))
+    };
+    let parts = [
+        words(&searches, "search", "at most"),
+        words(&plain, "trial", "about"),
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; then ")
+}
+
 /// Shows how far a run is.
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -107,14 +130,12 @@ impl Progress {
         let all = progress.forecast.next() + progress.forecast.rest();
         let count = so_many(left.len() as u64, "trial");
         match left.len() {
-            _ if plan.search.is_some() => {
-                progress.say(&so_many(plan.trials.len() as u64, "search"))
-            }
+            0 => progress.say("every trial has been measured already"),
+            _ if plan.search.is_some() => progress.say(&lengths(plan, left)),
             _ if plan.rounds().is_some() => {
                 let each = so_many(plan.trials.len() as u64, "trial");
                 progress.say(&format!("rounds of {each}"));
             }
-            0 => progress.say("every trial has been measured already"),
             _ => progress.say(&format!("{count}, about {}", about(all))),
         }
         for note in crate::plan::notes(&plan.notes, crate::plan::NOTES) {

@@ -1,17 +1,18 @@
-//! What a run measures next: the trials of its plan one by one, the next step of its searches, or the next
+//! What a run measures next: the next step of its searches, then the trials of its plan one by one, or the next
 //! of the rounds in which cells are compared. Pure but for what this host can open: a run that was cut off
 //! goes on from what is stored.
 
+mod limits;
+
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::model::Trial;
-use pubgauge_results::search::{Bound, Purpose, Search, SearchStep};
-use pubgauge_results::store::RunFolder;
-use pubgauge_runner::searching::{self, stored_step};
-use pubgauge_search::{Question, Step};
-use pubgauge_study::{Axis, Plan, PlannedTrial, SearchPlan};
-use pubgauge_workload::SECOND;
+use pubgauge_results::search::{LimitShare, Purpose, Search, SearchStep};
+use pubgauge_study::{Axis, Plan, PlannedTrial};
+use pubgauge_workload::Workload;
 
 use crate::args::ClientArgs;
 use crate::exit::Ending;
@@ -28,9 +29,14 @@ pub struct Proposal {
     pub trial: PlannedTrial,
     /// Its place in a search.
     pub search: Option<SearchStep>,
+    /// What its load is a share of.
+    pub limit_share: Option<LimitShare>,
     /// Processes on each side, if one process is not enough for it.
     pub processes: Option<u32>,
 }
+
+/// A workload and the processes on each side that it takes, or why it is not possible.
+type Loaded = Result<(Arc<Workload>, Option<u32>), String>;
 
 /// Decides what is measured next.
 pub struct Proposer<'a> {
@@ -43,6 +49,10 @@ pub struct Proposer<'a> {
     processes: Option<u32>,
     /// What is compared with what.
     pub pairs: Option<Pairs>,
+    /// Searches that are over, by number, with how many trials they had: those tell nothing new.
+    over: RefCell<BTreeMap<u32, (usize, Search)>>,
+    /// Workloads at loads that searches told, and processes that they take, by cell and load.
+    loaded: RefCell<BTreeMap<(String, u64), Loaded>>,
 }
 
 impl<'a> Proposer<'a> {
@@ -62,159 +72,90 @@ impl<'a> Proposer<'a> {
             fits: BTreeMap::new(),
             processes,
             pairs: Pairs::of(&prepared.plan)?,
+            over: RefCell::default(),
+            loaded: RefCell::default(),
         };
-        if let Some(search) = &prepared.plan.search {
-            for trial in &prepared.plan.trials {
-                let fits = proposer.largest(search, trial)?;
-                proposer.fits.insert(trial.order, fits);
-            }
+        for trial in prepared.plan.searches() {
+            let fits = proposer.largest(trial)?;
+            proposer.fits.insert(trial.order, fits);
         }
         Ok(proposer)
     }
 
-    /// What to measure after what is stored; `None` at the end.
+    /// What to measure after what is stored; `None` at the end. Searches come first: the loads of others are shares
+    /// of what they find.
     ///
     /// # Errors
     /// If a load is not possible.
-    pub fn next(&self, folder: &RunFolder) -> Result<Option<Proposal>, Ending> {
+    pub fn next(&self, done: &[Trial]) -> Result<Option<Proposal>, Ending> {
         let plan = &self.prepared.plan;
         if let (Some(_), Some(pairs)) = (plan.rounds(), &self.pairs) {
-            let done = &folder.results().trials;
             return Ok(pairs.next(done).map(|(at, round)| {
                 let mut trial = plan.trials[at].clone();
                 (trial.repeat, trial.order) = (round, done.len() as u32);
-                Proposal {
-                    trial,
-                    search: None,
-                    processes: self.processes,
-                }
+                self.plain(trial, None)
             }));
         }
-        let Some(search) = &plan.search else {
-            let left = |trial: &&PlannedTrial| !folder.has(trial.order, &trial.cell);
-            return Ok(plan.trials.iter().find(left).map(|trial| Proposal {
-                trial: trial.clone(),
-                search: None,
-                processes: self.processes,
-            }));
-        };
-        let done = &folder.results().trials;
-        for (number, template) in (0..).zip(&plan.trials) {
-            let question = self.question(search, template);
-            let step = searching::next(&question, search.axis.name(), number, done, &self.criteria);
-            let Some(stored) = stored_step(number, step) else {
+        for (number, template) in (0..).zip(plan.searches()) {
+            if let Some(proposal) = self.step(number, template, done)? {
+                return Ok(Some(proposal));
+            }
+        }
+        for trial in plan.plain().filter(|trial| !self.is_done(trial, done)) {
+            // What has no load is not measured, and stands among what was not.
+            let Ok(mut proposal) = self.at_its_load(trial, done) else {
                 continue;
             };
-            let length = match step {
-                Step::Long(_) => search.long,
-                _ => search.short,
-            };
-            let mut trial = search
-                .at(template, stored.load, length)
-                .map_err(Ending::bad_input)?;
-            let cell = |other: &&Trial| other.cell == trial.cell;
-            trial.repeat = done.iter().filter(cell).count() as u32 + 1;
-            trial.order = done.len() as u32;
-            return Ok(Some(Proposal {
-                processes: self.processes_for(&trial)?,
-                search: Some(stored),
-                trial,
-            }));
+            if plan.search.is_some() {
+                proposal.trial.order = done.len() as u32;
+            }
+            return Ok(Some(proposal));
         }
         Ok(None)
     }
 
-    /// What the searches have found so far.
-    pub fn searches(&self, done: &[Trial]) -> Vec<Search> {
-        let plan = &self.prepared.plan;
-        let Some(search) = &plan.search else {
-            return Vec::new();
-        };
-        let one = |(number, template): (u32, &PlannedTrial)| {
-            let mine = |trial: &&Trial| trial.search.is_some_and(|step| step.search == number);
-            let first = done.iter().find(mine)?;
-            let about = Search {
-                system: first.system.name.clone(),
-                settings: template.settings_name.clone(),
-                workload: template.workload.name.clone(),
-                axes: first
-                    .axes
-                    .iter()
-                    .filter(|a| a.name != search.axis.name())
-                    .cloned()
-                    .collect(),
-                axis: search.axis.name().into(),
-                ..Search::default()
-            };
-            let question = self.question(search, template);
-            let axis = search.axis.name();
-            let mut found =
-                searching::conclude(&question, axis, number, done, &self.criteria, about);
-            // A load that this host cannot even ask for is the client's limit.
-            if let Some((most, Some(why))) = self.fits.get(&template.order)
-                && found.high.is_none()
-                && found.low == Some(*most)
-            {
-                found.bound = Bound::Client;
-                found.notes = vec![format!("more than {most} does not fit this host: {why}")];
-            }
-            Some(found)
-        };
-        (0..).zip(&plan.trials).filter_map(one).collect()
+    /// What is carried out.
+    pub fn plan(&self) -> &'a Plan {
+        &self.prepared.plan
     }
 
-    fn question(&self, search: &SearchPlan, template: &PlannedTrial) -> Question {
-        let (least, most) = search.axis.range();
-        let fits = self
-            .fits
-            .get(&template.order)
-            .map_or(most, |(most, _)| *most);
-        Question {
-            flat_out: search.axis == Axis::Rate,
-            whole: search.axis != Axis::Rate,
-            start: fits.min(match search.axis {
-                Axis::Rate => 100.0,
-                Axis::Payload | Axis::Burst => 64.0,
-                _ => 1.0,
-            }),
-            least,
-            most: fits,
-            width: search.width,
-            most_trials: search.trials as usize,
-            most_seconds: search.budget as f64 / SECOND as f64,
-        }
+    /// The trials of the plan that are not done; those that stand for a search until it is over.
+    pub fn left(&self, done: &[Trial]) -> Vec<&'a PlannedTrial> {
+        let searches = (0..).zip(self.prepared.plan.searches());
+        let searches = searches.filter(|(number, t)| !self.is_over(*number, t, done));
+        let plain = self.prepared.plan.plain();
+        let plain = plain.filter(|trial| !self.is_done(trial, done));
+        searches.map(|(_, trial)| trial).chain(plain).collect()
     }
 
-    /// The largest load of a search that this host can ask for, and what is short beyond it.
-    fn largest(
-        &self,
-        search: &SearchPlan,
-        template: &PlannedTrial,
-    ) -> Result<(f64, Option<String>), Ending> {
-        let (least, most) = search.axis.range();
-        if search.axis == Axis::Rate {
-            return Ok((most, None));
-        }
-        let fits = |load: f64| {
-            let trial = search
-                .at(template, Some(load), search.short)
-                .map_err(Ending::bad_input)?;
-            self.processes_for(&trial).map(|_| ())
+    /// How many trials a run has that has done these: as long as a search is not over, one more than are known.
+    pub fn planned(&self, done: &[Trial]) -> u32 {
+        let left = self.left(done);
+        let seeks = left.iter().any(|trial| trial.seeks().is_some());
+        let plain = left.iter().filter(|trial| trial.seeks().is_none());
+        let measured = plain.filter(|trial| seeks || self.at_its_load(trial, done).is_ok());
+        (done.len() + measured.count() + usize::from(seeks)) as u32
+    }
+
+    /// Whether a trial that is no search is stored. Numbers are those of the plan where nothing is searched for.
+    fn is_done(&self, trial: &PlannedTrial, done: &[Trial]) -> bool {
+        let numbered = self.prepared.plan.search.is_none();
+        let same = |other: &Trial| match numbered {
+            true => other.id == trial.order,
+            false => other.search.is_none() && other.repeat == trial.repeat,
         };
-        let Err(mut why) = fits(most) else {
-            return Ok((most, None));
-        };
-        fits(least)?;
-        let (mut low, mut high) = (least, most);
-        while high - low > 1.0_f64.max(0.01 * low) {
-            let middle = ((low + high) / 2.0).floor();
-            match fits(middle) {
-                Ok(()) => low = middle,
-                Err(error) => (high, why) = (middle, error),
-            }
+        done.iter()
+            .any(|other| same(other) && other.cell == trial.cell)
+    }
+
+    /// A trial that is no part of a search.
+    fn plain(&self, trial: PlannedTrial, limit_share: Option<LimitShare>) -> Proposal {
+        Proposal {
+            trial,
+            search: None,
+            limit_share,
+            processes: self.processes,
         }
-        let why = why.message.lines().next().unwrap_or_default().to_owned();
-        Ok((low, Some(why)))
     }
 
     fn processes_for(&self, trial: &PlannedTrial) -> Result<Option<u32>, Ending> {
@@ -232,12 +173,51 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     let of_time = |spec: &CriterionSpec| {
         spec.figure.contains("latency") || spec.figure.contains("round_trip")
     };
-    // A burst takes as long as it takes.
-    let of_rates = |search: &SearchPlan| search.axis != Axis::Burst;
-    if plan.search.as_ref().is_some_and(of_rates) && !specs.iter().any(of_time) {
-        specs.push(default_criterion());
+    let beside = plan.plain().next().is_some();
+    let mut keep = Vec::new();
+    for search in plan.searches() {
+        let name = &search.workload.name;
+        let about = |spec: &&CriterionSpec| {
+            let workloads = &spec.filter.workloads;
+            workloads.is_empty() || workloads.contains(name)
+        };
+        // A burst takes as long as it takes.
+        let asked = specs.iter().filter(about).any(of_time) || search.seeks() == Some(Axis::Burst);
+        if !asked && !keep.contains(name) {
+            keep.push(name.clone());
+        }
+    }
+    if !keep.is_empty() {
+        let mut spec = default_criterion();
+        // Of no other workload is that asked.
+        if beside
+            || plan
+                .searches()
+                .any(|search| !keep.contains(&search.workload.name))
+        {
+            spec.filter.workloads = keep;
+        }
+        specs.push(spec);
     }
     specs
+}
+
+/// Criteria that are evaluated at the end: those about trials that are no part of a search. In a search they say
+/// what is within the limit, and what is beyond is no fault.
+pub fn evaluated<'s>(
+    plan: &'s Plan,
+    specs: &'s [CriterionSpec],
+) -> impl Iterator<Item = &'s CriterionSpec> {
+    let passes = |list: &[String], name: &String| list.is_empty() || list.contains(name);
+    let bears = move |spec: &CriterionSpec, trial: &PlannedTrial| {
+        passes(&spec.filter.systems, &trial.system)
+            && passes(&spec.filter.workloads, &trial.workload.name)
+            && passes(&spec.filter.cells, &trial.cell)
+    };
+    let of_plan = plan.search.is_none();
+    specs
+        .iter()
+        .filter(move |spec| of_plan || plan.plain().any(|trial| bears(spec, trial)))
 }
 
 /// What every search keeps to whose study says nothing of latency.
@@ -277,3 +257,6 @@ pub fn so_far(search: &Search) -> String {
         (None, None) => format!("{told}limit not known yet"),
     }
 }
+
+#[cfg(test)]
+mod tests;

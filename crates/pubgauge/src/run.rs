@@ -2,7 +2,8 @@
 
 mod begin;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,13 +11,15 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
 use pubgauge_export::check::Check;
+use pubgauge_results::counted;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::Results;
+use pubgauge_results::model::{Results, Trial};
+use pubgauge_results::search::Search;
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::RunFolder;
 use pubgauge_runner::searching::settling_s;
-use pubgauge_runner::{Bench, Client, Job, perform};
-use pubgauge_study::{Axis, PlannedTrial};
+use pubgauge_runner::{Bench, Client, Counts, Job, perform};
+use pubgauge_study::Axis;
 use pubgauge_testbed::{Catalog, Kind, Testbed, machine_facts, raise_nofile};
 
 use crate::args::{ClientArgs, FindArgs, Login, RunArgs};
@@ -27,7 +30,7 @@ use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::prepare::{Prepared, prepare, prepare_again};
 use crate::progress::Progress;
-use crate::proposer::{Proposer, so_far};
+use crate::proposer::{Proposer, evaluated, so_far};
 use crate::report::{show, write_page};
 use crate::{calibrate, capacity, drivers, gate, signals};
 pub use begin::default_folder;
@@ -122,7 +125,7 @@ impl Ready {
         if args.resume.is_none() {
             self.invocation.write(folder.path())?;
         }
-        let mut progress = progress(args, &prepared, &folder, endpoint);
+        let mut progress = progress(args, &proposer, &folder, endpoint);
         trials(
             &prepared,
             self.testbed,
@@ -133,14 +136,16 @@ impl Ready {
             stop,
         )?;
         let trials = &folder.results().trials;
-        // In a search they say what is within the limit, and what is beyond is no fault.
-        let criteria = match prepared.plan.search {
-            Some(_) => Vec::new(),
-            None => {
-                let specs = proposer.criteria.iter();
-                specs.map(|spec| evaluate(trials, spec)).collect()
-            }
+        let measured: Cow<'_, [Trial]> = match prepared.plan.search {
+            Some(_) => trials
+                .iter()
+                .filter(|t| t.search.is_none())
+                .cloned()
+                .collect(),
+            None => Cow::Borrowed(trials),
         };
+        let criteria = evaluated(&prepared.plan, &proposer.criteria);
+        let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
         let judged = pubgauge_report::claims::judge(folder.results(), &prepared.plan.claims);
         folder.judged(judged);
         folder.finish(criteria).map_err(Ending::not_valid)?;
@@ -229,18 +234,13 @@ fn begun(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
 /// Progress over the trials that are not done yet.
 fn progress(
     args: &RunArgs,
-    prepared: &Prepared,
+    proposer: &Proposer<'_>,
     folder: &RunFolder,
     endpoint: Option<&Endpoint>,
 ) -> Progress {
-    let plan = &prepared.plan;
-    let left: Vec<&PlannedTrial> = plan
-        .trials
-        .iter()
-        .filter(|t| !folder.has(t.order, &t.cell))
-        .collect();
+    let left = proposer.left(&folder.results().trials);
     let shown = endpoint.map(Endpoint::shown);
-    let progress = Progress::new(plan, &left, args.output.quiet, shown);
+    let progress = Progress::new(proposer.plan(), &left, args.output.quiet, shown);
     if let Some(endpoint) = endpoint {
         let (address, dir) = (endpoint.address(), folder.path().display());
         progress.say(&format!("live figures of {dir}: http://{address}/metrics"));
@@ -271,8 +271,9 @@ fn trials(
     };
     // When a system that runs on has nothing left of its last trial.
     let mut settled = BTreeMap::<String, Instant>::new();
+    let mut not_counted = BTreeSet::new();
     while !stop.load(Relaxed) {
-        let Some(proposal) = proposer.next(folder)? else {
+        let Some(proposal) = proposer.next(&folder.results().trials)? else {
             break;
         };
         let trial = &proposal.trial;
@@ -309,17 +310,27 @@ fn trials(
             mappings: prepared.mappings(trial),
             pacing_within: trial.pacing_within,
             share: crate::prepare::share(&trial.limits),
+            counts: Counts {
+                system_calls: trial.count_system_calls,
+                interface: trial.count_interface.clone(),
+            },
             workload: &trial.workload,
             brokers: trial.brokers,
             repeat: trial.repeat,
         };
         let (mut done, files) = perform(&job, &bench, progress);
         done.search = proposal.search;
+        done.limit_share = proposal.limit_share;
         // An interrupted trial is not stored: --resume measures it whole.
         if stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             break;
         }
         progress.done(&done);
+        for why in counted::not_counted(&done) {
+            if not_counted.insert(why.clone()) {
+                progress.say(&why);
+            }
+        }
         if chosen.file.kind == Kind::External {
             let left = Duration::from_secs_f64(settling_s(&done));
             settled.insert(trial.system.clone(), Instant::now() + left);
@@ -338,14 +349,14 @@ fn trials(
                 .compared(comparisons, planned + 1)
                 .map_err(Ending::not_valid)?;
         }
-        if let Some(step) = proposal.search {
-            let searches = proposer.searches(&folder.results().trials);
-            if let Some(search) = searches.get(step.search as usize) {
+        if prepared.plan.search.is_some() {
+            let searches = tell(proposer, folder)?;
+            if let Some(search) = proposal
+                .search
+                .and_then(|s| searches.get(s.search as usize))
+            {
                 progress.say(&format!("  {}", so_far(search)));
             }
-            // One more than there are, until it is known that there is none.
-            let planned = folder.results().trials.len() as u32 + 1;
-            folder.tell(searches, planned).map_err(Ending::not_valid)?;
         }
     }
     if let Some(pairs) = &proposer.pairs {
@@ -361,12 +372,23 @@ fn trials(
             .map_err(Ending::not_valid)?;
     }
     if prepared.plan.search.is_some() && !stop.load(Relaxed) {
-        let trials = &folder.results().trials;
-        let (searches, planned) = (proposer.searches(trials), trials.len() as u32);
-        folder.tell(searches, planned).map_err(Ending::not_valid)?;
+        tell(proposer, folder)?;
+        for cell in &folder.results().not_measured {
+            progress.say(&format!("not measured: {}: {}", cell.cell, cell.reason));
+        }
     }
     progress.finish();
     Ok(())
+}
+
+/// Stores what searches have found so far, and what follows from it for the rest of the run.
+fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, Ending> {
+    let trials = &folder.results().trials;
+    let searches = proposer.searches(trials);
+    let (planned, not_measured) = (proposer.planned(trials), proposer.not_measured(trials));
+    let told = folder.tell(searches.clone(), not_measured, planned);
+    told.map_err(Ending::not_valid)?;
+    Ok(searches)
 }
 
 /// Waits until a system that runs on has nothing left of a trial, as far as that can be known.

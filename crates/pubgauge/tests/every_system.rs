@@ -102,6 +102,8 @@ macro_rules! systems {
 systems! {
     mosquitto_in_memory: "mosquitto:memory",
     mosquitto_on_disk: "mosquitto:persistent",
+    mosquitto_each_second: "mosquitto:persistent-1s",
+    mosquitto_on_changes: "mosquitto:persistent-on-changes",
     reference_broker: "reference-broker",
     zeromq_direct: "zeromq-direct",
     zeromq_forwarder: "zeromq-forwarder",

@@ -137,6 +137,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         mappings: Vec::new(),
         share: Share::default(),
         pacing_within: 0,
+        counts: Default::default(),
         workload: &Arc::new(workload),
         brokers: 1,
         repeat: 1,

@@ -235,6 +235,43 @@ fn a_freeze_across_the_end_loses_nothing() {
     assert!(p99 > 1_400_000_000, "{p99}");
 }
 
+/// A message belongs to the window it was due in, however late it came.
+#[test]
+fn windows_tell_a_freeze_from_what_was_before_and_after() {
+    let bench = bench(|proxy| proxy);
+    let windows = "window = [{ name = \"before\", from = \"0s\", to = \"2s\" }, { name = \"during\", from = \"2s\", to = \"4s\" }, \
+                   { name = \"after\", from = \"4s\", to = \"5s\" }]";
+    let phases = format!("warm-up = \"1s\"\nmeasure = \"5s\"\n{windows}");
+    let study = study("rate = \"1k/s\"", &phases, "");
+    let trial = bench.started(&study, |proxy| {
+        // 2.2 s after the start of the measurement, up to 3.2 s.
+        published(proxy, 3_200);
+        proxy.freeze(Duration::from_secs(1));
+    });
+    let windows = trial["windows"].as_array().unwrap();
+    let of = |field: &str| -> Vec<u64> { windows.iter().map(|w| count(w, field)).collect() };
+    assert_eq!(of("offered"), [2_000, 2_000, 1_000], "{windows:?}");
+    assert_eq!(of("delivered"), of("published"), "{windows:?}");
+    assert_eq!(
+        of("delivered").iter().sum::<u64>(),
+        count(&trial, "delivered")
+    );
+    assert_eq!(of("lost"), [0, 0, 0]);
+    let latency = |w: usize, figure: &str| windows[w]["latency_ns"][figure].as_u64().unwrap();
+    // Half of what was due during the freeze waited for half of it or more.
+    assert!(latency(1, "max") > 900_000_000, "{windows:?}");
+    assert!(latency(1, "p90") > 300_000_000, "{windows:?}");
+    for calm in [0, 2] {
+        assert!(latency(calm, "p50") < 100_000_000, "{calm}: {windows:?}");
+    }
+    // What had waited came within the same window.
+    within(
+        windows[1]["delivered_msgs_per_s"].as_f64().unwrap(),
+        1_000.0,
+        0.05,
+    );
+}
+
 #[test]
 fn doubled_deliveries_are_counted_beside_the_rate() {
     for late in [0, 500] {

@@ -615,9 +615,11 @@
         else run = (path(s, run, side[0].look, 2, { opacity: 0.85 }), []);
       }
       for (const d of points) {
-        const known = d[low] != null && d[high] != null;
-        if (known) interval(s, x(place(d)) + aside, d[low], d[high], y, true, d.look.stroke, 0.7);
-        s.add(el("circle", { cx: x(place(d)), cy: y(d[value]), r: 3.6, fill: d.look.stroke, stroke: d.look.stroke }, el("title", {}, `${d.cell.row} at ${d.at}: ${exact(d[value])}${known ? ` (${exact(d[low])} to ${exact(d[high])})` : ""}`)));
+        // Without an upper end it is a lower bound: an open circle, and an arrow out of the plot.
+        const known = d[low] != null, open = known && d[high] == null;
+        if (known) interval(s, x(place(d)) + aside, d[low], d[high] ?? Infinity, y, true, d.look.stroke, 0.7);
+        const ends = open ? ` (${exact(d[low])} or more)` : known ? ` (${exact(d[low])} to ${exact(d[high])})` : "";
+        s.add(el("circle", { cx: x(place(d)), cy: y(d[value]), r: 3.6, fill: open ? "var(--paper)" : d.look.stroke, stroke: d.look.stroke }, el("title", {}, `${d.cell.row} at ${d.at}: ${exact(d[value])}${ends}`)));
       }
     });
     return s.root;

@@ -3,18 +3,24 @@
 use pubgauge_claims::rule::quantity;
 use pubgauge_claims::words::digits;
 use pubgauge_claims::{
-    Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
+    Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
 };
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion::{self, recorded_name};
+use pubgauge_results::window;
 use pubgauge_results::{Axis, FlowFigures, FlowSecond, Results, Second, Trial};
 
-use crate::compare::Figure;
+use crate::compare::{Figure, Unit};
 
 /// Judges all claims of a study by what a run measured. Trials of searches are no repeats of a cell; what
-/// searches found are the limits.
+/// searches found are the limits. A share of a limit that is only known as "at least" may be any smaller share of it:
+/// nobody can tell by such a trial what happens at the share.
 pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
-    let repeats = || results.trials.iter().filter(|trial| trial.search.is_none());
+    let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
+    let repeats = || {
+        let plain = results.trials.iter().filter(|trial| trial.search.is_none());
+        plain.filter(move |trial| !unknown(trial))
+    };
     let figures: Vec<OfTrial<'_>> = match claims {
         [] => Vec::new(),
         _ => repeats().map(OfTrial::new).collect(),
@@ -35,11 +41,37 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         low: search.low.unwrap_or(0.0),
         high: search.high.unwrap_or(f64::INFINITY),
     });
+    let absent = results.not_measured.iter().map(|absent| Absent {
+        cell: cell(
+            &absent.system,
+            &absent.settings,
+            &absent.workload,
+            &absent.axes,
+        ),
+        reason: format!("not measured: {}", absent.reason),
+    });
+    let at_some_share = results.trials.iter().filter(unknown).map(|trial| Absent {
+        cell: cell_of(trial),
+        reason: match &trial.limit_share {
+            Some(share) => format!(
+                "the limit of {} is only known as at least {}{}: which share of it was measured is not known",
+                share.of,
+                digits(share.end),
+                match &share.axis[..] {
+                    "rate" => "/s".to_owned(),
+                    "payload" => " B".to_owned(),
+                    axis => format!(" ({axis})"),
+                }
+            ),
+            None => String::new(),
+        },
+    });
     // What a run that was cut off lacks need not be what its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
     let run = Run {
         trials: trials.collect(),
         limits: limits.collect(),
+        absent: absent.chain(at_some_share).collect(),
         // Every run so far goes over this host's own interfaces.
         network: None,
         scale: results.study.scale.clone().filter(|_| whole),
@@ -75,8 +107,8 @@ fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<ClaimPicture> {
         at: point.at,
         number: point.number,
         value: point.value,
-        low: point.interval.map(|(low, _)| low),
-        high: point.interval.map(|(_, high)| high),
+        low: point.low,
+        high: point.high,
     };
     let side = |side: Curve| ClaimCurve {
         side: side.side,
@@ -122,7 +154,7 @@ pub fn rule_words(claim: &Claim) -> String {
 fn show(name: &str, value: f64) -> String {
     match (Figure::named(name), name) {
         (_, "limit") => digits(value),
-        (_, "delivered-bytes-rate") => format!("{}B/s", thousands(value)),
+        (_, bytes) if is_bytes(bytes) => format!("{}B/s", thousands(value)),
         (_, of_series) if [".cv", ".growth"].iter().any(|of| of_series.ends_with(of)) => {
             digits(value)
         }
@@ -132,6 +164,11 @@ fn show(name: &str, value: f64) -> String {
         (Some(figure), name) if name.ends_with("-per-message") => figure.show(value),
         (_, name) => criterion::show(&recorded_name(name), value),
     }
+}
+
+/// Bytes per second, of the trial or of a window.
+fn is_bytes(name: &str) -> bool {
+    window::split(name).0 == "delivered-bytes-rate" && !name.contains('/')
 }
 
 fn thousands(value: f64) -> String {
@@ -151,7 +188,11 @@ pub(crate) fn unit(name: &str) -> &'static str {
         "limit" => "",
         _ if name.ends_with(".cv") || name.ends_with(".growth") => "",
         _ if name.contains('/') => "",
-        _ if name.ends_with("-per-message") => "us",
+        _ if name.ends_with("-per-message") => match Figure::named(name).map(|f| f.unit) {
+            Some(Unit::Count) => "",
+            Some(Unit::Bytes) => "bytes",
+            _ => "us",
+        },
         _ if recorded.contains("_ns") => "ns",
         _ if recorded.ends_with("_per_s") => "msgs_per_s",
         _ if recorded.ends_with("_bytes") => "bytes",
@@ -214,8 +255,9 @@ impl Figures for OfTrial<'_> {
         let named = |name: &str| criterion::figure(&self.short, flow, &recorded_name(name));
         match name {
             // Of one size alone; flows may differ in theirs.
-            "delivered-bytes-rate" if flow.is_none() => {
-                Some(named("delivered-rate")? * quantity(&self.trial.workload.payload)?)
+            name if is_bytes(name) && flow.is_none() => {
+                let rate = name.replacen("-bytes-rate", "-rate", 1);
+                Some(named(&rate)? * quantity(&self.trial.workload.payload)?)
             }
             "system-busiest-thread" if flow.is_none() => self.trial.system_busiest_thread_cpu,
             "latency.p70" if flow.is_none() => self.quantile(0.7),
@@ -239,9 +281,35 @@ impl Figures for OfTrial<'_> {
         }
     }
 
+    fn is_slowed(&self, name: &str) -> bool {
+        const OF_SPEED: [&str; 6] = ["ns", "us", "s", "msgs_per_s", "bytes_per_s", "cores"];
+        let mut parts = name.split('/').map(|part| {
+            let part = part.trim();
+            let series = part.strip_suffix(".cv").or(part.strip_suffix(".growth"));
+            series.unwrap_or(part)
+        });
+        self.trial.system_calls.is_some() && parts.any(|part| OF_SPEED.contains(&unit(part)))
+    }
+
     fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64> {
-        // The series goes on into the drain.
-        let measured = |t_s: f64| t_s > 0.0 && t_s <= self.trial.duration_s + 1e-6;
+        // The series goes on into the drain. Of a window, the records that lie in it.
+        let (name, window) = window::split(name);
+        let (from, to) = match window {
+            None => (0.0, self.trial.duration_s),
+            Some(name) => match window::in_window(self.trial, flow, name) {
+                Some(window) => (window.from_s, window.to_s),
+                None => return Vec::new(),
+            },
+        };
+        let ends: Vec<f64> = self.trial.series.iter().map(|s| s.t_s).collect();
+        let measured = |t_s: f64| {
+            let before = ends
+                .iter()
+                .filter(|end| **end < t_s)
+                .copied()
+                .fold(0.0, f64::max);
+            before >= from - 1e-6 && t_s > from && t_s <= to + 1e-6
+        };
         if let Some(flow) = flow {
             let of: fn(&FlowSecond) -> f64 = match name {
                 "published-rate" => |s| s.published as f64,

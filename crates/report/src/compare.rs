@@ -21,7 +21,7 @@ use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
 use crate::stats::{CONFIDENCE, Estimate, difference};
-pub use figure::{Better, FIGURES, Figure, Unit, figures_of};
+pub use figure::{Better, FIGURES, Figure, OF_WINDOWS, Unit, figures_of};
 pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
 pub use rounds::{CellOf, Question, conclude, next, spoilt};
 pub(crate) use text::parts;
@@ -126,7 +126,10 @@ pub fn compare_at(
                 [] => figures_of(pair),
                 figures => figures.to_vec(),
             };
-            let values = figures.into_iter().map(|f| (f, values(pair, f)));
+            let values = figures.into_iter().map(|f| {
+                let values = values(pair, &f);
+                (f, values)
+            });
             (pair, values.collect())
         })
         .collect();
@@ -147,7 +150,7 @@ pub fn compare_at(
 }
 
 /// The repeats that show a figure.
-fn values(pair: &Pair<'_>, figure: Figure) -> Values {
+fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
     let mut why = None;
     let mut side = |name: &str, trials: &[&Trial]| -> Vec<(u32, f64)> {
         let (kept, aside) = usable(trials, figure);
@@ -168,6 +171,7 @@ fn values(pair: &Pair<'_>, figure: Figure) -> Values {
         shown
     };
     let (a, b) = (side("A", &pair.a), side("B", &pair.b));
+    let mut why = why.or_else(|| counted_apart(pair).filter(|_| figure.unit.is_of_speed()));
     let of = |values: &[(u32, f64)]| values.iter().map(|(_, value)| *value).collect::<Vec<f64>>();
     if !pair.interleaved {
         let (a, b) = (of(&a), of(&b));
@@ -210,10 +214,21 @@ fn values(pair: &Pair<'_>, figure: Figure) -> Values {
     }
 }
 
+/// Why speeds of both sides cannot be compared: system calls were slowed in some trials alone, because they
+/// were counted.
+fn counted_apart(pair: &Pair<'_>) -> Option<String> {
+    let all = || pair.a.iter().chain(&pair.b);
+    let counted = all().filter(|trial| trial.system_calls.is_some()).count();
+    (counted > 0 && counted < all().count()).then(|| {
+        "system calls were counted in some of the trials, which slows them: have them counted in all or in none"
+            .to_owned()
+    })
+}
+
 /// The trials that show a figure of the system; and why the side cannot be compared if some of them
 /// show the system at its end: to leave these out would flatter it. Trials that the client spoilt
 /// are left out.
-fn usable<'a>(trials: &[&'a Trial], figure: Figure) -> (Vec<&'a Trial>, Option<String>) {
+fn usable<'a>(trials: &[&'a Trial], figure: &Figure) -> (Vec<&'a Trial>, Option<String>) {
     let counts = figure.unit == Unit::Share;
     for status in [Status::Broken, Status::Overloaded, Status::Lossy] {
         let found = trials.iter().filter(|t| t.verdict.status == status).count();
@@ -296,7 +311,7 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     row.verdict = if relative && change.low() >= -bound && change.high() <= bound {
         Verdict::Same
     } else if change.low() > 0.0 || change.high() < 0.0 {
-        match (change.effect > 0.0) == (figure.better == Better::More) {
+        match (change.effect > 0.0) == (row.figure.better == Better::More) {
             true => Verdict::Better,
             false => Verdict::Worse,
         }

@@ -21,16 +21,19 @@ pub mod claims;
 mod columns;
 pub mod compare;
 mod comparisons;
+mod counted;
 mod crowd;
 pub mod figures;
 pub mod naming;
 mod page;
 mod searches;
+mod shares;
 pub mod stats;
 pub mod studies;
 pub mod summary;
 mod table;
 pub mod units;
+mod windows;
 pub mod wins;
 pub mod words;
 
@@ -56,12 +59,20 @@ fn workload_words(workload: &Workload<'_>) -> String {
     words_without(workload, "")
 }
 
-/// The same without the value of what was searched for: `rate`, `publishers`, ...; empty for none.
+/// The same without the value of what was searched for: `rate`, `publishers`, ...; empty for none. What is a share of
+/// a limit is told so: the limits differ.
 fn words_without(workload: &Workload<'_>, sought: &str) -> String {
     let cells = &workload.cells;
+    let shared = shares::words(workload);
     let same = |axis: &str, of: fn(&Trial) -> String| {
         if !axis.is_empty() && axis == sought {
             return "?".to_owned();
+        }
+        if let Some((_, words)) = shared
+            .as_ref()
+            .filter(|(of, _)| !axis.is_empty() && of == axis)
+        {
+            return words.clone();
         }
         let mut all: Vec<String> = Vec::new();
         for word in cells.iter().map(|cell| of(cell.trials[0])) {
@@ -88,12 +99,16 @@ fn words_without(workload: &Workload<'_>, sought: &str) -> String {
         ),
         match sought {
             "payload" => "? B".to_owned(),
-            _ => same("", |t| t.workload.payload.clone()),
+            _ => same("payload", |t| t.workload.payload.clone()),
         },
         match sought {
             "rate" => "any rate".to_owned(),
             "burst" => "any burst".to_owned(),
-            _ => same("", |t| t.workload.arrivals.clone()),
+            _ => {
+                let burst = shared.as_ref().is_some_and(|(of, _)| of == "burst");
+                let axis = if burst { "burst" } else { "rate" };
+                same(axis, |t| t.workload.arrivals.clone())
+            }
         },
     ];
     words.extend(settings_words(workload));

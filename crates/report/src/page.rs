@@ -20,6 +20,7 @@ mod index;
 mod matrix;
 mod searches;
 mod trials;
+mod windows;
 mod workload;
 
 pub use index::index;
@@ -182,7 +183,7 @@ fn contents(out: &mut String, page: &Page<'_>) {
     }
     add(true, "settings", "Settings");
     add(
-        !results.study.unsupported.is_empty(),
+        !(results.study.unsupported.is_empty() && results.not_measured.is_empty()),
         "unsupported",
         "Not possible",
     );

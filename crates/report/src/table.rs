@@ -10,7 +10,7 @@ use crate::columns::{Column, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
-use crate::{brokers, bursts, crowd};
+use crate::{brokers, bursts, counted, crowd, shares, windows};
 
 mod comparisons;
 mod searches;
@@ -62,6 +62,7 @@ pub fn table(results: &Results, width: usize) -> String {
     }
     not_valid(&mut out, &summary, width);
     unsupported(&mut out, results, width);
+    not_measured(&mut out, results, width);
     criteria(&mut out, results, width);
     claims(&mut out, results, width);
     if let Some(scale) = &results.study.scale {
@@ -180,10 +181,19 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
             one_line(out, &label, (&judged, verdict), figures, first, width);
         }
     }
+    for sentence in workload.cells.iter().filter_map(shares::sentence) {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
     for sentence in workload.cells.iter().filter_map(brokers::sentence) {
         wrapped(out, " ", &plain(&sentence), width);
     }
+    for sentence in workload.cells.iter().flat_map(windows::sentences) {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
     for sentence in workload.cells.iter().flat_map(bursts::sentences) {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
+    for sentence in workload.cells.iter().filter_map(counted::sentence) {
         wrapped(out, " ", &plain(&sentence), width);
     }
     if let Some(sentence) = crowd::sentence(workload) {
@@ -286,6 +296,18 @@ fn unsupported(out: &mut String, results: &Results, width: usize) {
             );
             wrapped(out, "  - ", &plain(&text), width);
         }
+    }
+    out.push('\n');
+}
+
+fn not_measured(out: &mut String, results: &Results, width: usize) {
+    if results.not_measured.is_empty() {
+        return;
+    }
+    out.push_str("Not measured:\n");
+    for cell in &results.not_measured {
+        let text = format!("{}: {}", cell.cell, cell.reason);
+        wrapped(out, "  - ", &plain(&text), width);
     }
     out.push('\n');
 }

@@ -141,6 +141,10 @@ pub fn amount(quantity: &str) -> Option<f64> {
     if unit.is_empty() {
         return Some(number);
     }
+    // A load as a share of a limit.
+    if unit.starts_with("% of ") {
+        return Some(number / 100.0);
+    }
     let Some((thousands, per)) = unit.split_once('/') else {
         let known = QUANTITIES.iter().find(|(name, _)| *name == unit);
         return known.map(|(_, size)| number * size);

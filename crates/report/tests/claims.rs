@@ -4,8 +4,10 @@ use std::path::Path;
 
 use pubgauge_report::claims::judge;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
+use pubgauge_results::group::GroupFigures;
 use pubgauge_results::model::{ClientCpu, WorkerLoad};
-use pubgauge_results::search::Search;
+use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
     Axis, Distribution, FlowFigures, FlowSecond, Results, Second, Status, System, Trial, Verdict,
     WorkloadInfo,
@@ -46,6 +48,12 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         latency_ns: latency,
         series: of_flow.collect(),
         ..FlowFigures::default()
+    };
+    let calls = SyscallCounts {
+        all: (rate * 10.0) as u64 * 6,
+        sends: (rate * 10.0) as u64,
+        receives: (rate * 10.0) as u64 / 2,
+        syncs: 50,
     };
     Trial {
         id: repeat,
@@ -95,6 +103,22 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             subscribers_running: 0.25,
             ..WorkerLoad::default()
         },
+        system_written_bytes: Some(4096),
+        system_calls: Some(SystemCalls {
+            client: Some(calls),
+            system: Some(calls),
+            not_counted: Vec::new(),
+        }),
+        interface: Some(InterfaceTraffic {
+            bytes: (rate * 10.0) as u64 * 300,
+            packets: (rate * 10.0) as u64 * 4,
+            payload_bytes: Some((rate * 10.0) as u64 * 200),
+            ..InterfaceTraffic::default()
+        }),
+        groups: vec![GroupFigures {
+            deliveries: vec![2500, 7500],
+            ..GroupFigures::default()
+        }],
         latency_ecdf: vec![(ns / 2, 0.5), (ns, 0.8), (2 * ns, 0.96), (3 * ns, 1.0)],
         series: series.collect(),
         flows: vec![flow],
@@ -232,12 +256,21 @@ fn figures_that_are_worked_out() {
         ("latency.p97", "a", "3 ms"),
         ("latency.p99.growth", "a", "1"),
         ("delivered-rate.cv", "a", "0.00401"),
+        ("smallest-member-share", "a", "25 %"),
+        ("client-syscalls-per-message", "a", "6.00"),
+        ("client-receive-calls-per-message", "a", "0.50"),
+        ("system-sync-calls", "a", "50"),
+        ("system-written-bytes", "a", "4.096 kB"),
+        ("interface-bytes-per-payload-byte", "a", "1.5"),
+        ("interface-overhead-per-message", "a", "100 B"),
     ] {
         let rule = format!(
             "figure = \"{figure}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"{system}\"], JUDGE }}"
         );
         let unit = match figure {
             "latency.p70" | "latency.p97" => "0ns..1s",
+            "smallest-member-share" => "0%..50%",
+            "system-written-bytes" => "0..10000",
             _ => "0..1000",
         };
         let value = rule.replace("JUDGE", &format!("value = \"{unit}\""));
@@ -262,6 +295,42 @@ fn every_figure_is_found() {
         );
         let found = judged(&results(), &rule);
         assert_ne!(found.outcome, ClaimVerdict::CannotTell, "{name}: {found:?}");
+    }
+}
+
+/// What is as fast as it is, whether system calls are counted or not, is compared all the same.
+#[test]
+fn speeds_of_counted_trials_are_not_held_against_others() {
+    let mut results = results();
+    let told = |results: &Results, figure: &str| {
+        let rule = format!(
+            "figure = \"{figure}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"a\", \"b\"], ratio = \"> 0\" }}"
+        );
+        judged(results, &rule)
+    };
+    assert_eq!(told(&results, "latency.p50").outcome, ClaimVerdict::Holds);
+    for trial in results.trials.iter_mut().filter(|t| t.system.name == "a") {
+        trial.system_calls = None;
+    }
+    for speed in [
+        "latency.p50",
+        "delivered-rate / offered-rate",
+        "client-cpu-per-message",
+    ] {
+        let found = told(&results, speed);
+        assert_eq!(found.outcome, ClaimVerdict::CannotTell, "{speed}");
+        assert!(found.reason.contains("were counted in some"), "{found:?}");
+    }
+    for other in [
+        "delivered",
+        "system-memory",
+        "interface-packets-per-message",
+    ] {
+        assert_eq!(
+            told(&results, other).outcome,
+            ClaimVerdict::Holds,
+            "{other}"
+        );
     }
 }
 
@@ -446,4 +515,52 @@ fn the_picture_of_a_claim() {
         .map(|s| s.side.clone())
         .collect();
     assert_eq!(names, ["all: a", "all: b"]);
+}
+
+/// A share of a limit that is only known as "at least" may be any smaller share; what has no load has its reason.
+#[test]
+fn shares_of_limits() {
+    let order = "figure = \"delivered-rate\"\nalong = \"payload\"\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\" }";
+    let mut results = results();
+    let share = |at_least| LimitShare {
+        of: "limit".into(),
+        share: 0.9,
+        axis: "rate".into(),
+        end: 1200.0,
+        load: 1080.0,
+        at_least,
+    };
+    for trial in &mut results.trials {
+        trial.limit_share = Some(share(false));
+    }
+    assert_eq!(judged(&results, order).outcome, ClaimVerdict::Holds);
+    for trial in &mut results.trials {
+        let of_b = trial.system.name == "b" && trial.axes[0].value == "4KiB";
+        trial.limit_share = Some(share(of_b));
+    }
+    let found = judged(&results, order);
+    assert_eq!(found.outcome, ClaimVerdict::CannotTell, "{found:?}");
+    let why = "the limit of limit is only known as at least 1200/s";
+    assert!(found.reason.contains(why), "{}", found.reason);
+    // The cell is not there at all.
+    let of_b = |trial: &Trial| trial.system.name == "b" && trial.axes[0].value == "4KiB";
+    let like = results
+        .trials
+        .iter()
+        .find(|trial| of_b(trial))
+        .cloned()
+        .expect("a trial");
+    results.trials.retain(|trial| !of_b(trial));
+    results.not_measured = vec![NotMeasured {
+        cell: like.cell,
+        system: like.system.name,
+        settings: like.settings_name,
+        workload: like.workload.name,
+        axes: like.axes,
+        reason: "no load is 150% of limit".into(),
+    }];
+    let found = judged(&results, order);
+    assert_eq!(found.outcome, ClaimVerdict::CannotTell, "{found:?}");
+    let why = "b at 4KiB: not measured: no load is 150% of limit";
+    assert!(found.reason.contains(why), "{}", found.reason);
 }

@@ -408,3 +408,41 @@ fn other_programs_on_the_machine_are_told_of() {
     );
     assert!(pubgauge_report::page(&results, &logs).contains(&sentence.replace('\'', "&#39;")));
 }
+
+#[test]
+fn what_was_counted_is_told_of() {
+    use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
+    let (mut results, logs) = sample::run(1);
+    let said = "system calls were counted, which slows them";
+    assert!(!table(&results, 200).contains(said));
+    let trial = &mut results.trials[0];
+    let deliveries = (trial.delivered_msgs_per_s * trial.duration_s).round() as u64;
+    trial.system_calls = Some(SystemCalls {
+        client: Some(SyscallCounts {
+            all: 7 * deliveries,
+            ..SyscallCounts::default()
+        }),
+        ..SystemCalls::default()
+    });
+    trial.interface = Some(InterfaceTraffic {
+        interface: "lo".into(),
+        bytes: 300 * deliveries,
+        packets: 4 * deliveries,
+        payload_bytes: Some(100 * deliveries),
+        ..InterfaceTraffic::default()
+    });
+    let sentence = format!(
+        "{said}, 7.00 of the client for each delivery, 3.00 B crossed lo for each payload byte, in 4.00 packets for \
+         each delivery"
+    );
+    let text = table(&results, 300);
+    assert!(text.contains(&sentence), "{text}");
+    assert!(pubgauge_report::page(&results, &logs).contains(&sentence));
+    let interface = results.trials[0].interface.as_mut().unwrap();
+    interface.not_told = Some("others sent over it".into());
+    let text = table(&results, 300);
+    assert!(
+        text.contains("what crossed lo tells nothing of its messages"),
+        "{text}"
+    );
+}

@@ -67,7 +67,7 @@ pub struct ClaimPoint {
     /// Lower end of its 95 % interval; absent with fewer than three repeats, or with an open end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end; absent beside a lower end where the client was the limit, so that it is at least so much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }

@@ -5,7 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::counted;
+use crate::group;
 use crate::model::{CriterionOutcome, Status, Trial};
+use crate::window::{self, WindowFigures, in_window};
 
 /// How a figure is compared with a criterion's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -82,9 +85,15 @@ impl Filter {
     pub fn lets_through(&self, trial: &Trial) -> bool {
         let passes =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
+        // A trial of a search has its load after its cell.
+        let of_search = || {
+            let rest = |cell: &String| trial.cell.strip_prefix(cell.as_str());
+            let mut cells = self.cells.iter().filter(|_| trial.search.is_some());
+            cells.any(|cell| rest(cell).is_some_and(|rest| rest.starts_with(" / ")))
+        };
         passes(&self.systems, &trial.system.name)
             && passes(&self.workloads, &trial.workload.name)
-            && passes(&self.cells, &trial.cell)
+            && (passes(&self.cells, &trial.cell) || of_search())
             && self
                 .flow
                 .as_ref()
@@ -93,7 +102,7 @@ impl Filter {
 }
 
 /// Figures that are worked out from recorded ones.
-pub const DERIVED: [&str; 7] = [
+pub const DERIVED: [&str; 18] = [
     "verdict",
     "unique",
     "client_cpu_total_s",
@@ -101,11 +110,22 @@ pub const DERIVED: [&str; 7] = [
     "system_cpu_us_per_msg",
     "client_cpu_us_per_msg",
     "duplicated_share",
+    "smallest_member_share",
+    "largest_member_share",
+    "client_syscalls_per_message",
+    "system_syscalls_per_message",
+    "client_send_calls_per_message",
+    "client_receive_calls_per_message",
+    "system_sync_calls",
+    "system_sync_calls_per_message",
+    "interface_bytes_per_payload_byte",
+    "interface_packets_per_message",
+    "interface_overhead_per_message",
 ];
 
 /// Figures that count what happened: they bear on every trial that ran, whatever its verdict,
 /// because a lossy trial is exactly what a criterion on loss is about.
-const COUNTS: [&str; 11] = [
+const COUNTS: [&str; 13] = [
     "lost",
     "under_way",
     "lost_share",
@@ -117,16 +137,22 @@ const COUNTS: [&str; 11] = [
     "delivered",
     "published",
     "expected",
+    "smallest_member_share",
+    "largest_member_share",
 ];
 
 /// A figure of a trial (or of one of its flows) by its name in `results.json`, dots between the
 /// parts: `delivered_msgs_per_s`, `latency_ns.p99`, `client_cpu_s.publishers`; or one of
-/// [`DERIVED`]. `None` if there is none of that name or the trial has no value for it, as for
-/// percentiles of an empty distribution.
+/// [`DERIVED`]. After `@` the name of a window whose figure it is: `latency_ns.p99@during`; a figure of
+/// the trial as a whole, such as the verdict, is none of a window. `None` if there is none of that name
+/// or the trial has no value for it, as for percentiles of an empty distribution.
 pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
-    let value = match flow {
-        None => serde_json::to_value(trial),
-        Some(flow) => serde_json::to_value(trial.flows.iter().find(|f| f.name == flow)?),
+    let (name, window) = window::split(name);
+    let of_flow = |flow: &str| trial.flows.iter().find(|f| f.name == flow);
+    let value = match (flow, window) {
+        (None, None) => serde_json::to_value(trial),
+        (Some(flow), None) => serde_json::to_value(of_flow(flow)?),
+        (flow, Some(window)) => serde_json::to_value(in_window(trial, flow, window)?),
     }
     .expect("a trial is plain data");
     let number = |path: &str| {
@@ -148,6 +174,7 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
     };
     match name {
         // As a number, the place in the list of verdicts, so that `= 0` means valid.
+        "verdict" if window.is_some() => None,
         "verdict" => Some(f64::from(trial.verdict.status as u8)),
         "client_cpu_total_s" => {
             Some(number("client_cpu_s.publishers")? + number("client_cpu_s.subscribers")?)
@@ -155,6 +182,19 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         "lost_share" => ratio(number("lost"), "expected"),
         "duplicated_share" => ratio(number("duplicated"), "delivered"),
         "unique" => unique,
+        // Of a trial alone, as the next ones.
+        _ if counted::FIGURES.contains(&name) => match (flow, window) {
+            (None, None) => counted::figure(trial, name),
+            _ => None,
+        },
+        "smallest_member_share" | "largest_member_share" => {
+            let whole = flow.is_none() && window.is_none();
+            let (smallest, largest) = group::extremes(&trial.groups).filter(|_| whole)?;
+            Some(match name {
+                "smallest_member_share" => smallest,
+                _ => largest,
+            })
+        }
         "system_cpu_us_per_msg" => each(number("system_cpu_s")),
         "client_cpu_us_per_msg" => each(
             number("client_cpu_s.publishers")
@@ -175,8 +215,11 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
 }
 
 /// The name in `results.json` of a figure as studies name it: `latency_ns.p99_9` for `latency.p99.9`,
-/// `delivered_msgs_per_s` for `delivered-rate`.
+/// `delivered_msgs_per_s` for `delivered-rate`. What follows `@`, a window, is kept.
 pub fn recorded_name(name: &str) -> String {
+    if let (name, Some(window)) = window::split(name) {
+        return format!("{}@{window}", recorded_name(name));
+    }
     let plain = name.replace('-', "_");
     if let Some((distribution, statistic)) = plain.split_once('.') {
         return format!("{distribution}_ns.{}", statistic.replace('.', "_"));
@@ -210,7 +253,29 @@ pub fn is_figure(name: &str) -> bool {
         noise_ns: one,
         acknowledgement_ns: Some(one),
         round_trip_ns: Some(one),
+        groups: vec![group::GroupFigures {
+            deliveries: vec![1],
+            ..group::GroupFigures::default()
+        }],
         ..Trial::default()
+    };
+    let window = WindowFigures {
+        name: window::split(name).1.unwrap_or_default().to_owned(),
+        delivered: 1,
+        expected: 1,
+        lost: Some(0),
+        under_way: Some(0),
+        latency_ns: one,
+        latency_from_send_ns: one,
+        send_lag_ns: one,
+        acknowledgement_ns: Some(one),
+        round_trip_ns: Some(one),
+        system_cpu_s: Some(1.0),
+        ..WindowFigures::default()
+    };
+    let probe = Trial {
+        windows: vec![window],
+        ..counted::everything(probe)
     };
     figure(&probe, None, name).is_some()
 }
@@ -244,7 +309,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     };
     let said = |met, what: String| Bearing { met, figure: what };
     let of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    let counts = COUNTS.contains(&name) || name.starts_with("odd.");
+    let counts = COUNTS.contains(&window::split(name).0) || name.starts_with("odd.");
     let upper = matches!(criterion.comparison, Less | AtMost | Equal);
     let lower = matches!(criterion.comparison, Greater | AtLeast);
     let demands = upper
@@ -348,6 +413,7 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
 
 /// A figure with its unit: `show("latency_ns.p99", 4.2e6)` is `4.2 ms`.
 pub fn show(name: &str, value: f64) -> String {
+    let (name, _) = window::split(name);
     let scaled = |units: &[(f64, &str)]| {
         let fits = units.iter().find(|(size, _)| value.abs() >= *size);
         let (size, unit) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
@@ -386,172 +452,4 @@ fn number(value: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Distribution, FlowFigures, System, Verdict, WorkloadInfo};
-
-    fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
-        let latency_ns = Distribution {
-            count: 10,
-            p99: Some(p99),
-            ..Default::default()
-        };
-        Trial {
-            system: System {
-                name: system.into(),
-                version: "1".into(),
-            },
-            workload: WorkloadInfo {
-                name: "fleet".into(),
-                ..Default::default()
-            },
-            verdict: Verdict {
-                status,
-                reasons: Vec::new(),
-            },
-            repeat: 1,
-            latency_ns,
-            lost,
-            expected: 100,
-            delivered: 100 - lost,
-            system_cpu_s: Some(0.5),
-            flows: vec![FlowFigures {
-                name: "meters".into(),
-                latency_ns: Distribution {
-                    count: 5,
-                    p99: Some(2 * p99),
-                    ..Default::default()
-                },
-                ..Default::default()
-            }],
-            ..Default::default()
-        }
-    }
-
-    fn criterion(figure: &str, comparison: Comparison, value: f64) -> CriterionSpec {
-        CriterionSpec {
-            text: format!("{figure} {comparison} {value}"),
-            figure: figure.into(),
-            comparison,
-            value,
-            filter: Filter::default(),
-        }
-    }
-
-    #[test]
-    fn met_unmet_and_undecided() {
-        let trials = [
-            trial("a", Status::Valid, 1_000, 0),
-            trial("b", Status::Valid, 5_000, 0),
-        ];
-        let p99 = |value| criterion("latency_ns.p99", Comparison::AtMost, value);
-        assert_eq!(evaluate(&trials, &p99(5_000.0)).met, Some(true));
-        let unmet = evaluate(&trials, &p99(4_000.0));
-        assert_eq!(unmet.met, Some(false));
-        assert_eq!(unmet.figures, "b 1, fleet, repeat 1: 5 µs");
-        let mut only_a = p99(4_000.0);
-        only_a.filter.systems = vec!["a".into()];
-        assert_eq!(evaluate(&trials, &only_a).met, Some(true));
-        only_a.filter.flow = Some("meters".into());
-        assert!(evaluate(&trials, &only_a).figures.contains(": 2 µs"));
-        only_a.filter.flow = Some("cars".into());
-        assert_eq!(evaluate(&trials, &only_a).met, None);
-        let unknown = evaluate(&trials, &criterion("latency.p99", Comparison::Less, 1.0));
-        assert!(unknown.met.is_none() && unknown.figures.contains("no figure named"));
-    }
-
-    #[test]
-    fn trials_are_named_by_what_was_varied() {
-        let mut one = trial("a", Status::Valid, 5_000, 0);
-        one.settings_name = "safe".into();
-        one.axes = vec![crate::model::Axis {
-            name: "workload.fleet.flow.payload".into(),
-            value: "1KiB".into(),
-        }];
-        let said = evaluate(&[one], &criterion("latency_ns.p99", Comparison::Less, 1e3));
-        assert_eq!(
-            said.figures,
-            "a 1, fleet, safe, payload = 1KiB, repeat 1: 5 µs"
-        );
-    }
-
-    fn met(status: Status, figure: &str, comparison: Comparison, value: f64) -> Option<bool> {
-        evaluate(
-            &[trial("a", status, 10, 5)],
-            &criterion(figure, comparison, value),
-        )
-        .met
-    }
-
-    /// The worse a system does, the less it meets: no gate gets greener by overload.
-    #[test]
-    fn a_system_at_its_end_fails_what_is_demanded_of_it() {
-        use Comparison::*;
-        for status in [Status::Overloaded, Status::Lossy, Status::Broken] {
-            assert_eq!(
-                met(status, "latency_ns.p99", Less, 1e9),
-                Some(false),
-                "{status:?}"
-            );
-            assert_eq!(
-                met(status, "delivered_msgs_per_s", AtLeast, 0.0),
-                Some(false)
-            );
-            assert_eq!(met(status, "lost", Equal, 0.0), Some(false));
-            assert_eq!(met(status, "system_rss_bytes", Less, 1e12), None);
-        }
-        // What was counted is compared where the trial ran.
-        assert_eq!(met(Status::Lossy, "lost_share", AtMost, 0.05), Some(true));
-        assert_eq!(met(Status::Broken, "lost_share", AtMost, 0.05), Some(false));
-    }
-
-    #[test]
-    fn a_client_at_its_end_leaves_it_undecided() {
-        use Comparison::*;
-        for status in [Status::ClientBound, Status::Unsteady] {
-            assert_eq!(met(status, "latency_ns.p99", Less, 1e9), None, "{status:?}");
-            assert_eq!(met(status, "delivered_msgs_per_s", AtLeast, 1.0), None);
-        }
-        // A bound that was reached although the client was the limit.
-        let mut fast = trial("a", Status::ClientBound, 10, 0);
-        fast.delivered_msgs_per_s = 2.36e6;
-        let at_least = criterion("delivered_msgs_per_s", AtLeast, 1e6);
-        let said = evaluate(&[fast.clone()], &at_least);
-        assert_eq!(said.met, Some(true));
-        assert_eq!(said.figures, "a 1, fleet, repeat 1: 2.36 M/s or more");
-        // One that cannot tell among others leaves all undecided; one that fails decides.
-        let mut valid = trial("b", Status::Valid, 10, 0);
-        valid.delivered_msgs_per_s = 2e6;
-        let slow = trial("c", Status::ClientBound, 10, 0);
-        assert_eq!(
-            evaluate(&[valid.clone(), slow.clone()], &at_least).met,
-            None
-        );
-        let overloaded = trial("d", Status::Overloaded, 10, 0);
-        assert_eq!(
-            evaluate(&[valid, slow, overloaded], &at_least).met,
-            Some(false)
-        );
-    }
-
-    #[test]
-    fn figures_by_name() {
-        let t = trial("a", Status::Valid, 7, 0);
-        assert_eq!(figure(&t, None, "latency_ns.p99"), Some(7.0));
-        assert_eq!(figure(&t, None, "system_cpu_us_per_msg"), Some(5_000.0));
-        assert_eq!(
-            figure(&t, None, "send_lag_ns.p99"),
-            None,
-            "nothing was recorded"
-        );
-        assert_eq!(figure(&t, None, "send_lag_ns.count"), Some(0.0));
-        for name in DERIVED
-            .iter()
-            .chain(&COUNTS)
-            .chain(&["round_trip_ns.p50", "odd.corrupt"])
-        {
-            assert!(is_figure(name), "{name}");
-        }
-        assert!(!is_figure("system.name") && !is_figure("latency"));
-    }
-}
+mod tests;

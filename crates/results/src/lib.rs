@@ -6,16 +6,22 @@
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
 //! - [`claim`]: what became of the claims of a study.
 //! - [`criterion`]: whether a run met what its study asked for.
+//! - [`counted`]: system calls, and what crossed an interface.
+//! - [`group`]: how groups that share messages shared them.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
 //! - [`studies`]: several studies in short.
+//! - [`window`]: named spans of a measurement.
 //! - [`shell`]: paths in commands that are there to be copied.
 
 pub mod bursts;
 pub mod claim;
 pub mod comparison;
+pub mod counted;
 pub mod criterion;
+mod difference;
+pub mod group;
 pub mod histogram;
 pub mod model;
 pub mod schema;
@@ -24,5 +30,6 @@ pub mod shell;
 pub mod store;
 pub mod studies;
 pub mod verdict;
+pub mod window;
 
 pub use model::*;

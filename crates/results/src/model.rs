@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::bursts::BurstFigures;
 use crate::claim::ClaimOutcome;
 use crate::comparison::Comparison;
+use crate::counted::{InterfaceTraffic, SystemCalls};
 use crate::criterion::CriterionSpec;
-use crate::search::{Search, SearchStep};
+use crate::group::GroupFigures;
+use crate::search::{LimitShare, NotMeasured, Search, SearchStep};
+use crate::window::WindowFigures;
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
 pub const FORMAT: &str = "pubgauge-results/2";
@@ -32,6 +35,9 @@ pub struct Results {
     /// What was searched for, and what was found; in the order in which it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
+    /// Cells that were planned and could not be measured, because what was searched for does not tell their load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_measured: Vec<NotMeasured>,
     /// What somebody says of the systems, and whether it holds here, once the run is over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimOutcome>,
@@ -49,6 +55,7 @@ impl Default for Results {
             study: StudyInfo::default(),
             trials: Vec::new(),
             searches: Vec::new(),
+            not_measured: Vec::new(),
             claims: Vec::new(),
             comparisons: Vec::new(),
         }
@@ -169,6 +176,9 @@ pub struct Trial {
     /// Its place in the search that it is a part of; absent in a trial of a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStep>,
+    /// What its load is a share of; absent where the study says the load itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_share: Option<LimitShare>,
     /// What each setting became.
     pub mappings: Vec<Mapping>,
     /// What was run.
@@ -262,6 +272,17 @@ pub struct Trial {
     /// Processes of the system at the end of the measurement.
     #[serde(default)]
     pub system_processes: Option<u32>,
+    /// Bytes that the kernel was to write to disk for the system's processes during the measurement (`write_bytes`
+    /// of `/proc/PID/io`), as far as they live at its end; absent where they are out of sight.
+    #[serde(default)]
+    pub system_written_bytes: Option<u64>,
+    /// System calls of the measurement, where the study has them counted: the rates and times of such a trial
+    /// are not those of one without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_calls: Option<SystemCalls>,
+    /// What crossed a network interface during the measurement, where the study has it counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<InterfaceTraffic>,
     /// Bytes on the wire during the trial, as the client sees them.
     pub wire_bytes_sent: u64,
     /// Bytes on the wire during the trial, as the client sees them.
@@ -291,6 +312,12 @@ pub struct Trial {
     pub checks: Vec<CountCheck>,
     /// The same figures flow by flow.
     pub flows: Vec<FlowFigures>,
+    /// Groups that share messages, with what each member got; empty where nobody shares.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupFigures>,
+    /// Named spans of the measurement, in the order of the study, each with its own figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowFigures>,
     /// What stood at the start of the measurement, from the warm-up.
     #[serde(default)]
     pub at_start: AtStart,
@@ -717,6 +744,9 @@ pub struct FlowFigures {
     /// Its series, where the workload has several flows.
     #[serde(default)]
     pub series: Vec<FlowSecond>,
+    /// Its figures in the windows of the measurement, where the workload has several flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowFigures>,
 }
 
 /// One record of the series of one flow; as in [`Second`].

@@ -126,3 +126,39 @@ pub struct SearchTrial {
     #[serde(default)]
     pub why: Vec<String>,
 }
+
+/// The share of a limit that a trial ran at, where its study gives its load so. Part of the trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitShare {
+    /// The workload whose limit the run searched for.
+    pub of: String,
+    /// The share: 1 is the limit.
+    pub share: f64,
+    /// What was searched for: `rate`, `publishers`, ..., as in [`Search`].
+    pub axis: String,
+    /// What it is a share of, in the axis's unit: the lower end of the interval that the limit lies in, for a share
+    /// above 1 the upper end.
+    pub end: f64,
+    /// The load that the trial ran at, in the axis's unit.
+    pub load: f64,
+    /// The limit is known as "at least" alone: the trial may have run at a smaller share of it.
+    pub at_least: bool,
+}
+
+/// A cell of the plan that could not be measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NotMeasured {
+    /// The cell, as trials name it.
+    pub cell: String,
+    /// The system.
+    pub system: String,
+    /// Name of the variant of the settings.
+    pub settings: String,
+    /// The workload.
+    pub workload: String,
+    /// Values of the grid's axes.
+    #[serde(default)]
+    pub axes: Vec<Axis>,
+    /// Why, in a sentence.
+    pub reason: String,
+}

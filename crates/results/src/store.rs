@@ -15,7 +15,6 @@
 //! sees half of it. The trials' own files are the truth; `results.json` is rebuilt from them on
 //! [`RunFolder::open_for_resume`].
 
-use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,9 +23,10 @@ use serde_json::Value;
 
 use crate::claim::ClaimOutcome;
 use crate::comparison::Comparison;
+use crate::difference::first_difference;
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
-use crate::search::Search;
+use crate::search::{NotMeasured, Search};
 use crate::shell::quoted;
 
 /// Name of the file other tools read.
@@ -322,13 +322,19 @@ impl RunFolder {
         sync_dir(root, &root.join(TRIALS))
     }
 
-    /// Stores what searches have found so far, and how many trials the run has by now: with searches
-    /// nobody knows beforehand.
+    /// Stores what searches have found so far, which cells cannot be measured for that, and how many trials the run
+    /// has by now: with searches nobody knows beforehand.
     ///
     /// # Errors
     /// Whatever the file system says.
-    pub fn tell(&mut self, searches: Vec<Search>, planned_trials: u32) -> Result<(), StoreError> {
+    pub fn tell(
+        &mut self,
+        searches: Vec<Search>,
+        not_measured: Vec<NotMeasured>,
+        planned_trials: u32,
+    ) -> Result<(), StoreError> {
         self.results.searches = searches;
+        self.results.not_measured = not_measured;
         self.results.study.planned_trials = planned_trials;
         self.write_results()
     }
@@ -362,15 +368,6 @@ impl RunFolder {
     /// Takes what became of the claims; [`RunFolder::finish`] stores it.
     pub fn judged(&mut self, claims: Vec<ClaimOutcome>) {
         self.results.claims = claims;
-    }
-
-    /// Whether a trial of the plan is done already. A trial is the same if its number and its
-    /// cell are.
-    pub fn has(&self, id: u32, cell: &str) -> bool {
-        self.results
-            .trials
-            .iter()
-            .any(|trial| trial.id == id && trial.cell == cell)
     }
 
     /// What has been stored so far.
@@ -477,17 +474,23 @@ pub fn to_json(results: &Results) -> String {
         text.push_str("\n]");
     };
     list(&mut text, results.trials.iter().map(part).collect());
-    if !results.searches.is_empty() {
-        text.push_str(",\n\"searches\": [");
-        list(&mut text, results.searches.iter().map(part).collect());
-    }
-    if !results.claims.is_empty() {
-        text.push_str(",\n\"claims\": [");
-        list(&mut text, results.claims.iter().map(part).collect());
-    }
-    if !results.comparisons.is_empty() {
-        text.push_str(",\n\"comparisons\": [");
-        list(&mut text, results.comparisons.iter().map(part).collect());
+    let lists = [
+        ("searches", results.searches.iter().map(part).collect()),
+        (
+            "not_measured",
+            results.not_measured.iter().map(part).collect(),
+        ),
+        ("claims", results.claims.iter().map(part).collect()),
+        (
+            "comparisons",
+            results.comparisons.iter().map(part).collect::<Vec<_>>(),
+        ),
+    ];
+    for (name, parts) in lists {
+        if !parts.is_empty() {
+            text.push_str(&format!(",\n\"{name}\": ["));
+            list(&mut text, parts);
+        }
     }
     text.push_str("\n}\n");
     text
@@ -572,36 +575,5 @@ fn io_error<'a>(
                 source,
             }
         }
-    }
-}
-
-/// The first place at which two values differ, in words.
-fn first_difference(at: &str, before: &Value, now: &Value) -> Option<String> {
-    match (before, now) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys: HashSet<&String> = a.keys().chain(b.keys()).collect();
-            let mut keys: Vec<&String> = keys.into_iter().collect();
-            keys.sort();
-            keys.into_iter().find_map(|key| {
-                let at = format!("{at}.{key}");
-                match (a.get(key), b.get(key)) {
-                    (Some(x), Some(y)) => first_difference(&at, x, y),
-                    (Some(_), None) => Some(format!("{at} is gone")),
-                    _ => Some(format!("{at} is new")),
-                }
-            })
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => a
-            .iter()
-            .zip(b)
-            .enumerate()
-            .find_map(|(i, (x, y))| first_difference(&format!("{at}[{i}]"), x, y)),
-        (Value::Array(a), Value::Array(b)) => Some(format!(
-            "{at} had {} entries and has {} now",
-            a.len(),
-            b.len()
-        )),
-        (x, y) if x == y => None,
-        (x, y) => Some(format!("{at} was {x} and is {y} now")),
     }
 }

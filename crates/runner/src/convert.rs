@@ -17,7 +17,7 @@ use pubgauge_results::model::{
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 
 use crate::observe::Observed;
-use crate::{bursts, series};
+use crate::{bursts, groups, series, windows};
 
 /// What identifies a trial and says what was asked of it.
 pub struct Asked<'a> {
@@ -78,6 +78,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         settings: asked.settings.clone(),
         settings_name: asked.settings_name.to_owned(),
         search: None,
+        limit_share: None,
         axes: asked
             .axes
             .iter()
@@ -141,6 +142,9 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         system_context_switches: observed.system_switches,
         system_busiest_thread_cpu: observed.system_busiest_thread_cpu,
         system_processes: observed.system_processes,
+        system_written_bytes: observed.system_written_bytes,
+        system_calls: None,
+        interface: None,
         wire_bytes_sent: total(|r| r.wire.sent),
         wire_bytes_received: total(|r| r.wire.received),
         connections: Connections {
@@ -172,6 +176,8 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         client_limits: None,
         checks: checks(record, &sum),
         flows: flows(&asked, record, per_s),
+        groups: groups::of_trial(asked.workload, record),
+        windows: windows::of_trial(record, observed),
         at_start: series::at_start(record),
         series: series::series(record, observed),
         noise_ns: Distribution::from_histogram(&observed.noise),
@@ -290,6 +296,10 @@ fn flows(asked: &Asked<'_>, record: &TrialRecord, per_s: impl Fn(u64) -> f64) ->
         bursts: bursts::figures(flow, &record.bursts[f]),
         series: match several {
             true => series::of_flow(record, f),
+            false => Vec::new(),
+        },
+        windows: match several {
+            true => windows::of_flow(record, f),
             false => Vec::new(),
         },
         offered: counts.offered,

@@ -2,7 +2,7 @@
 
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Outcome, TrialRecord};
-use pubgauge_engine::recording::{Recording, Traffic};
+use pubgauge_engine::recording::{FlowRecording, Recording, Traffic};
 use pubgauge_results::model::CountCheck;
 use pubgauge_testbed::{Count, Counted};
 
@@ -121,5 +121,35 @@ fn incomparable(record: &TrialRecord) -> Option<String> {
     if under_way || sum(|r| r.unsettled) > 0 {
         return Some("messages were still under way when the clients closed".into());
     }
+    // The drain waits for measured messages alone; where none was taken, it is over at once.
+    let on_their_way = |flow: &FlowRecording| {
+        flow.unique == 0 && flow.warm_up_expected > flow.warm_up_unique + flow.warm_up_passed_over
+    };
+    if record.flows.iter().any(on_their_way) {
+        return Some("messages of the warm-up had not come when the clients closed".into());
+    }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts of the warm-up may differ by what was on its way when nothing else was waited for.
+    #[test]
+    fn a_warm_up_that_never_ended_is_not_compared() {
+        let mut record = TrialRecord::nothing(Outcome::Completed, 1);
+        assert_eq!(incomparable(&record), None);
+        let flow = &mut record.flows[0];
+        (flow.warm_up_expected, flow.warm_up_unique) = (66_881, 65_518);
+        let why = incomparable(&record).expect("a reason");
+        assert!(why.contains("warm-up"), "{why}");
+        // What was passed over is lost, and awaited no longer.
+        record.flows[0].warm_up_passed_over = 1_363;
+        assert_eq!(incomparable(&record), None);
+        // Messages of the measurement came: those before them have come, or are lost.
+        let flow = &mut record.flows[0];
+        (flow.warm_up_passed_over, flow.unique) = (0, 1);
+        assert_eq!(incomparable(&record), None);
+    }
 }

@@ -4,7 +4,9 @@
 
 mod bursts;
 pub mod convert;
+mod counted;
 mod counters;
+mod groups;
 mod instances;
 pub mod limits;
 pub mod observe;
@@ -13,6 +15,8 @@ pub mod searching;
 mod series;
 pub mod simulated;
 pub mod trial;
+mod windows;
 
+pub use counted::Counts;
 pub use processes::{ProcessPlace, Processes};
 pub use trial::{Bench, Client, Job, Watch, perform};

@@ -18,6 +18,7 @@ use pubgauge_testbed::{
     machine_cpu_ns,
 };
 
+use crate::counted::Counter;
 use crate::instances::Instances;
 use crate::trial::Watch;
 
@@ -39,6 +40,8 @@ pub struct Observed {
     pub system_busiest_thread_cpu: Option<f64>,
     /// Processes of the system at the end of the measurement.
     pub system_processes: Option<u32>,
+    /// Bytes that the kernel was to write to disk for the system during the measurement.
+    pub system_written_bytes: Option<u64>,
     /// Processes of the client, this one among them.
     pub client_processes: Option<u32>,
     /// Processes of the system that ended during the trial.
@@ -50,6 +53,9 @@ pub struct Observed {
     pub others_cores: Option<f64>,
     /// Each of several brokers; none where there is one.
     pub brokers: Vec<Broker>,
+    /// By the bounds of windows, ns from the start of the measurement: when the system's processor time
+    /// was read (this process's clock), and what it was, both ns.
+    pub system_cpu_at: BTreeMap<Nanos, (Nanos, u64)>,
     seconds: Vec<SecondSeen>,
 }
 
@@ -117,11 +123,13 @@ impl Observed {
             system_switches: None,
             system_busiest_thread_cpu: None,
             system_processes: None,
+            system_written_bytes: None,
             client_processes: None,
             died: Vec::new(),
             stalls: Stalls::default(),
             others_cores: None,
             brokers: Vec::new(),
+            system_cpu_at: BTreeMap::new(),
             seconds: Vec::new(),
         }
     }
@@ -151,8 +159,18 @@ pub struct Watcher<'a> {
     measuring: Option<Measuring>,
     observed: Observed,
     next_check: Nanos,
-    interval: Nanos,
+    steps: Steps,
     in_client: bool,
+    counter: &'a mut Counter,
+}
+
+/// When a measurement is looked at, ns from its start.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// At each multiple of this.
+    pub interval: Nanos,
+    /// Where a window begins or ends, ascending.
+    pub bounds: Vec<Nanos>,
 }
 
 struct Measuring {
@@ -189,6 +207,7 @@ fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
         sum.peak_rss_bytes += one.peak_rss_bytes;
         sum.voluntary_switches += one.voluntary_switches;
         sum.involuntary_switches += one.involuntary_switches;
+        sum.written_bytes = sum.written_bytes.zip(one.written_bytes).map(|(a, b)| a + b);
         sum.processes += one.processes;
         sum.threads += one.threads;
         let busier = |thread: &&BusiestThread| {
@@ -230,14 +249,16 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 
 impl<'a> Watcher<'a> {
     /// Watches the trial on `running`, of which `brokers` are to get their figures, telling `watch`,
-    /// in a series of steps of `interval`. `in_client`: the system lives in the client's processes.
+    /// in a series of `steps`, with `counter` for what else is counted. `in_client`: the system lives in the
+    /// client's processes.
     pub fn new(
         running: &'a Instances,
         brokers: Vec<Broker>,
         watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
-        interval: Nanos,
+        steps: Steps,
         in_client: bool,
+        counter: &'a mut Counter,
     ) -> Self {
         Watcher {
             running,
@@ -255,8 +276,9 @@ impl<'a> Watcher<'a> {
                 ..Observed::nothing()
             },
             next_check: 0,
-            interval,
+            steps,
             in_client,
+            counter,
         }
     }
 
@@ -297,6 +319,7 @@ impl<'a> Watcher<'a> {
         let processes: Vec<_> = processes.into_iter().collect();
         self.observed.client_processes = Some(processes.len() as u32);
         self.client = ProcessSampler::only(&processes);
+        self.counter.begin();
         let last = self.sample(now);
         self.noise_meter = NoiseMeter::start().ok();
         self.measuring = Some(Measuring {
@@ -305,8 +328,65 @@ impl<'a> Watcher<'a> {
             last,
             busiest_ns: 0,
             each_busiest_ns: vec![0; self.system.len()],
-            next: now + self.interval,
+            next: now + self.steps.interval,
         });
+    }
+
+    /// Reads the system's processor time where a window begins or ends.
+    fn bounds(&mut self, now: Nanos) {
+        let Some(began) = self.measuring.as_ref().map(|measuring| measuring.began) else {
+            return;
+        };
+        let in_sight = self.system.iter().all(Option::is_some);
+        let bounds = &self.steps.bounds;
+        let passed = bounds.partition_point(|bound| began + bound <= now);
+        let new = passed > self.observed.system_cpu_at.len();
+        if !new || !in_sight {
+            return;
+        }
+        // Most bounds are ends of intervals, too, at which it has just been read.
+        let last = self.measuring.as_ref().map(|measuring| measuring.last.at);
+        if last != Some(now) {
+            let each = self.system.iter_mut();
+            let each: Vec<_> = each
+                .map(|s| s.as_mut().map(ProcessSampler::sample))
+                .collect();
+            let (Some(measuring), Some(all)) = (&mut self.measuring, together(&each)) else {
+                return;
+            };
+            // What the busiest thread did since the sample before this one.
+            measuring.busiest_ns += all.busiest.as_ref().map_or(0, |b| b.cpu_ns);
+            for (sum, one) in measuring.each_busiest_ns.iter_mut().zip(&each) {
+                let busiest = one.as_ref().and_then(|one| one.busiest.as_ref());
+                *sum += busiest.map_or(0, |b| b.cpu_ns);
+            }
+            self.read(passed, now, all.cpu_ns);
+        } else if let Some(ns) = self.last_cpu_ns() {
+            self.read(passed, now, ns);
+        }
+    }
+
+    /// The measurement is over: bounds that have not come are those of its end.
+    fn last_bounds(&mut self) {
+        let at = self.measuring.as_ref().map(|measuring| measuring.last.at);
+        if let (Some(at), Some(ns)) = (at, self.last_cpu_ns()) {
+            self.read(self.steps.bounds.len(), at, ns);
+        }
+    }
+
+    fn last_cpu_ns(&self) -> Option<u64> {
+        let last = self.measuring.as_ref()?.last.system.as_ref()?;
+        Some(last.cpu_ns)
+    }
+
+    /// Notes a reading for the first `passed` bounds, those that have one left out.
+    fn read(&mut self, passed: usize, at: Nanos, ns: u64) {
+        for bound in &self.steps.bounds[..passed] {
+            self.observed
+                .system_cpu_at
+                .entry(*bound)
+                .or_insert((at, ns));
+        }
     }
 
     /// Ends an interval of the series.
@@ -322,6 +402,8 @@ impl<'a> Watcher<'a> {
             observed.system_cpu_s = Some(cpu_ns as f64 / SECOND as f64);
             observed.system_switches = Some(switches(first, system));
             observed.system_processes = Some(system.processes);
+            let written = first.written_bytes.zip(system.written_bytes);
+            observed.system_written_bytes = written.map(|(from, to)| to.saturating_sub(from));
             measuring.busiest_ns += system.busiest.as_ref().map_or(0, |b| b.cpu_ns);
             let span = (sample.at - measuring.first.at).max(1);
             observed.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
@@ -371,9 +453,11 @@ impl<'a> Watcher<'a> {
 impl Observer for Watcher<'_> {
     fn phase(&mut self, phase: Phase, _: Nanos) {
         if self.measuring.is_some() && phase != Phase::Measure {
+            self.counter.end();
             // The sleeping thread has to wake up to tell how late it is.
             std::thread::sleep(Duration::from_nanos(2 * NOISE_INTERVAL));
             self.turn(monotonic_now());
+            self.last_bounds();
             self.measuring = None;
             self.noise_meter = None;
         }
@@ -381,14 +465,20 @@ impl Observer for Watcher<'_> {
     }
 
     fn tick(&mut self, phase: Phase, live: &Live, now: Nanos) -> Option<String> {
+        if phase == Phase::WarmUp {
+            self.counter.open(self.running, live);
+        }
         if phase == Phase::Measure && self.measuring.is_none() {
             self.begin(live, now);
         }
         if self.measuring.as_ref().is_some_and(|m| now >= m.next) {
             self.turn(now);
             if let Some(measuring) = &mut self.measuring {
-                measuring.next += self.interval;
+                measuring.next += self.steps.interval;
             }
+        }
+        if phase == Phase::Measure {
+            self.bounds(now);
         }
         if now < self.next_check {
             return None;

@@ -9,6 +9,7 @@ use pubgauge_driver::{Clock, Driver, Mapping, Mark, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
 use pubgauge_engine::conductor::{Outcome, Phase, TrialRecord, TrialSpec, run};
 use pubgauge_engine::live::Live;
+use pubgauge_engine::parts::bounds;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;
@@ -17,9 +18,10 @@ use pubgauge_testbed::{Kind, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Asked};
+use crate::counted::{Counter, Counts};
 use crate::instances::Instances;
 use crate::limits;
-use crate::observe::{Observed, Watcher};
+use crate::observe::{Observed, Steps, Watcher};
 use crate::processes::{ProcessPlace, Processes};
 
 /// Somebody who is told how far a trial is.
@@ -60,6 +62,8 @@ pub struct Job<'a> {
     /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
     /// time.
     pub pacing_within: Nanos,
+    /// What is counted beside it.
+    pub counts: Counts,
     /// The workload.
     pub workload: &'a Arc<Workload>,
     /// Brokers side by side, over which the workload has been placed.
@@ -160,22 +164,34 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         },
         ..here
     };
+    let in_client = job.system.kind == Kind::Library;
+    let mut counter = Counter::new(&job.counts, in_client);
+    counter.quiet();
     let mut watcher = Watcher::new(
         &running,
         running.brokers(&spec.brief),
         watch,
         bench.stop.clone(),
-        interval_of(job.workload.phases.measure.latest()),
-        job.system.kind == Kind::Library,
+        Steps {
+            interval: interval_of(job.workload.phases.measure.latest()),
+            bounds: bounds(&job.workload.phases),
+        },
+        in_client,
+        &mut counter,
     );
     let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);
     let mut observed = watcher.finish();
+    counter.quiet();
+    if pubgauge_testbed::lies_in_memory(bench.scratch) {
+        observed.system_written_bytes = None;
+    }
     if observed.died.is_empty() {
         observed.died.extend(death(&running, &record));
     }
     let version = running.version().or_else(|| job.driver.library());
     let mut trial = convert::trial(asked(version), &record, &observed);
+    (trial.system_calls, trial.interface) = counter.finish(job.workload, &record);
     trial.limits = shared.held(&running.held());
     let realtime = bench.client.realtime;
     trial.client_limits = processes.and_then(|place| limits::of_workers(&place, realtime));
@@ -184,7 +200,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         not_run: not_run(&record, &observed.died),
         exhausted: exhausted(&record),
         system_died: observed.died,
-        system_in_client: job.system.kind == Kind::Library,
+        system_in_client: in_client,
         cores: bench.cores,
         pacing_within_ns: job.pacing_within,
         ..circumstances(job.workload)
@@ -221,7 +237,7 @@ pub fn circumstances(workload: &Workload) -> Circumstances {
         losses_allowed: workload.phases.losses_allowed,
         rate_varies_by_design: flows
             .iter()
-            .any(|f| varies(&f.arrivals) || f.active_for.is_some()),
+            .any(|f| varies(&f.arrivals) || f.active_for.is_some() || f.start_offset > 0),
         ..Circumstances::default()
     }
 }

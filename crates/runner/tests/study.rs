@@ -100,6 +100,7 @@ fn a_study_without_the_program() {
             mappings: Vec::new(),
             share: Share::default(),
             pacing_within: trial.pacing_within,
+            counts: Default::default(),
             workload: &trial.workload,
             brokers: trial.brokers,
             repeat: trial.repeat,

@@ -230,7 +230,12 @@ impl Bus {
         }
         for (group, members) in chosen {
             let turn = inner.turn.entry(group.to_owned()).or_default();
-            receivers.push(members[*turn % members.len()]);
+            let order = &inner.behaviour.group_order;
+            let next = match order.len() {
+                0 => *turn,
+                len => order[*turn % len],
+            };
+            receivers.push(members[next % members.len()]);
             *turn += 1;
         }
         let stream = header.map_or(u32::MAX, |h| h.stream);
@@ -250,7 +255,8 @@ impl Bus {
             }
             for copy in 0..copies {
                 let b = &inner.behaviour;
-                let mut due = start + draw_delay(&mut inner.rng, b);
+                let longer = b.longer(now - self.born);
+                let mut due = start + draw_delay(&mut inner.rng, b) + longer;
                 if copy > 0 {
                     due += b.repeated_after_ns.unwrap_or(b.delay_median_ns);
                 }

@@ -30,6 +30,9 @@ pub struct Behaviour {
     pub delay_median_ns: Nanos,
     /// Standard deviation of the delay's logarithm (log-normal); 0: constant.
     pub delay_sigma: f64,
+    /// Intervals, in nanoseconds since the bus was made, in which what is published takes so much longer:
+    /// (from, to, longer), all nanoseconds.
+    pub slower: Vec<(Nanos, Nanos, Nanos)>,
     /// Keep the order of each subscriber's stream even when delays vary.
     pub ordered: bool,
     /// Probability that one delivery is lost.
@@ -59,6 +62,9 @@ pub struct Behaviour {
     /// Subscribers that take only one delivery in so many nanoseconds, the others queueing for
     /// them: (client name, nanoseconds).
     pub slow_subscribers: Vec<(String, Nanos)>,
+    /// Which member of a group that shares gets the next message, by its place among those that subscribed,
+    /// over and over: `[0, 0, 0, 1]` gives the first three of four. Empty: each in turn.
+    pub group_order: Vec<usize>,
     /// Messages that may be inside the system before publishers are blocked; 0: no limit.
     pub capacity: usize,
     /// Intervals, in nanoseconds since the bus was made, in which nothing moves.
@@ -95,11 +101,22 @@ impl Behaviour {
     }
 }
 
+impl Behaviour {
+    /// By how much longer than usual a message takes that is published at a moment since the bus was
+    /// made, ns.
+    fn longer(&self, since: Nanos) -> Nanos {
+        let slower = self.slower.iter();
+        let now = slower.filter(|(from, to, _)| (*from..*to).contains(&since));
+        now.map(|(_, _, longer)| longer).sum()
+    }
+}
+
 impl Default for Behaviour {
     fn default() -> Self {
         Behaviour {
             delay_median_ns: 1_000_000,
             delay_sigma: 0.0,
+            slower: Vec::new(),
             ordered: true,
             loss: 0.0,
             duplication: 0.0,
@@ -111,6 +128,7 @@ impl Default for Behaviour {
             service_crowded: None,
             queue: 0,
             slow_subscribers: Vec::new(),
+            group_order: Vec::new(),
             capacity: 0,
             stalls: Vec::new(),
             disconnects: Vec::new(),

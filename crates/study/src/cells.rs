@@ -7,6 +7,7 @@ use pubgauge_driver::Settings;
 use pubgauge_workload::Workload;
 
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
+use crate::load::OpenLoad;
 use crate::plan::{MAX_TRIALS, PlanOptions, PlannedTrial, no_such_system, shown};
 use crate::problem::Problem;
 use crate::profile;
@@ -229,10 +230,10 @@ pub(crate) fn crossed(
     })
 }
 
-/// The trials of one workload in one cell; `placed` has the brokers of a system, and the workload over them.
+/// The trials of one workload in one cell, whose load may not be known before the run; `placed` has the brokers of a system, and the workload over them.
 pub(crate) fn add_trials<'a>(
     study: &StudyFile,
-    nth: usize,
+    (nth, load): (usize, Option<&Arc<OpenLoad>>),
     cell: &Cell,
     crossed: &Crossed,
     placed: impl Fn(&str) -> (u32, &'a Arc<Workload>),
@@ -240,7 +241,7 @@ pub(crate) fn add_trials<'a>(
 ) {
     let file = &study.workload[nth];
     let client = file.client(&study.client);
-    let limits = file.limits(&study.testbed);
+    let testbed = file.testbed(&study.testbed);
     let own: Vec<&Settings> = (file.flow.iter())
         .filter_map(|flow| flow.settings.as_ref())
         .collect();
@@ -271,13 +272,16 @@ pub(crate) fn add_trials<'a>(
                     settings: settings.clone(),
                     of_flows: own.iter().map(|own| settings.with(own)).collect(),
                     axes: cell.axes.clone(),
-                    limits: limits.clone(),
+                    limits: testbed.limits.clone(),
+                    count_system_calls: testbed.count_system_calls.unwrap_or(false),
+                    count_interface: testbed.count_interface.clone(),
                     client_limits: client.limits.clone(),
                     pacing_within: client.pacing_within.map_or(0, |span| span.0),
                     processes: client.processes,
                     workload: workload.clone(),
                     brokers,
                     repeat,
+                    load: load.cloned(),
                 });
             }
         }

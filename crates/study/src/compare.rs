@@ -5,6 +5,7 @@ use pubgauge_workload::SECOND;
 use crate::file::{NamedSettings, Order, StudyFile};
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
+use crate::window;
 
 /// Share up to which two figures are the same where the study does not say.
 const MARGIN: f64 = 0.05;
@@ -104,6 +105,11 @@ impl Study {
                 "`pairs` is a number from 6 to 1000",
                 None,
             );
+        }
+        for (nth, figure) in file.figures.iter().enumerate() {
+            if let Some(message) = window::unknown(figure, base) {
+                wrong(&["compare", "figures", &nth.to_string()], &message, None);
+            }
         }
         if file.precision.is_none() {
             for key in ["pairs", "budget"] {

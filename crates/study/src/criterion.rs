@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{Bound, CriterionFile};
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+use crate::window;
 
 /// A claim about a figure of some trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,6 +138,9 @@ pub struct Filter {
     pub settings: Option<String>,
     /// Name of a flow, whose figures are taken.
     pub flow: Option<String>,
+    /// Name of a window of the measurement, whose figures are taken.
+    #[serde(default)]
+    pub window: Option<String>,
 }
 
 impl Filter {
@@ -230,8 +234,11 @@ const STATISTICS: [(&str, Statistic); 8] = [
 ];
 
 /// A figure's name in studies, also for the one it has in `results.json`: `latency.p99.9` for
-/// `latency_ns.p99_9`, `delivered-rate` for `delivered_msgs_per_s`.
+/// `latency_ns.p99_9`, `delivered-rate` for `delivered_msgs_per_s`. What follows `@`, a window, is kept.
 pub fn figure_name(name: &str) -> String {
+    if let (name, Some(window)) = window::split(name) {
+        return format!("{}@{window}", figure_name(name));
+    }
     if let Some((distribution, statistic)) = name.split_once('.') {
         let distribution = distribution.strip_suffix("_ns").unwrap_or(distribution);
         return format!(
@@ -271,6 +278,11 @@ impl Figure {
         let (_, distribution) = DISTRIBUTIONS.iter().find(|(n, _)| *n == distribution)?;
         let (_, statistic) = STATISTICS.iter().find(|(n, _)| *n == statistic)?;
         Some(Figure::Time(*distribution, *statistic))
+    }
+
+    /// The figure of this name, a window or not.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Figure::named(window::split(name).0)
     }
 
     /// Whether there is a figure of this name, as in studies.
@@ -317,15 +329,18 @@ impl Criterion {
     /// From its form in the file.
     pub(crate) fn new(file: &CriterionFile) -> Result<Self, Fault> {
         let fault = |key, message| Fault { key, message };
-        let figure = Figure::named(&file.figure).ok_or_else(|| {
+        let (name, window) = window::split(&file.figure);
+        let figure = Figure::named(name).ok_or_else(|| {
             let names = Figure::names();
-            let near = nearest(&file.figure, names.iter().map(String::as_str));
-            let mut message = format!("`{}` is not a figure{}", file.figure, did_you_mean(near));
+            let near = nearest(name, names.iter().map(String::as_str));
+            let mut message = format!("`{name}` is not a figure{}", did_you_mean(near));
             if near.is_none() {
                 message.push_str("; docs/study-format.md lists them");
             }
             fault("figure", message)
         })?;
+        window::check_figure(Some(figure), &file.figure)
+            .map_err(|message| fault("figure", message))?;
         let bounds = [
             ("below", Comparison::Below, &file.below),
             ("at-most", Comparison::AtMost, &file.at_most),
@@ -379,6 +394,7 @@ impl Criterion {
                 workload: file.workload.clone(),
                 settings: file.settings.clone(),
                 flow: file.flow.clone(),
+                window: window.map(str::to_owned),
             },
             text,
         })

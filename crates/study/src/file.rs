@@ -4,7 +4,9 @@
 mod claim;
 mod compare;
 mod search;
+mod testbed;
 mod topology;
+mod window;
 mod workload;
 mod written;
 
@@ -22,7 +24,9 @@ pub use self::claim::{Cells, ClaimFile, PointsFile, RuleFile, RuleList, SlopeFil
 pub use self::compare::CompareFile;
 use self::search::OrFind;
 pub use self::search::SearchFile;
+pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;
+pub use self::window::WindowFile;
 pub use self::workload::WorkloadFile;
 use crate::profile;
 use crate::units::{Rate, Size, Span};
@@ -154,6 +158,9 @@ pub struct PhasesFile {
     /// Loss is the subject: a lost message does not make the trial lossy; false if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_losses: Option<bool>,
+    /// Named spans of the measurement, each with its own figures; a workload's own replace the study's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub window: Vec<WindowFile>,
 }
 
 impl PhasesFile {
@@ -184,40 +191,6 @@ pub struct ClientFile {
 impl ClientFile {
     fn is_empty(&self) -> bool {
         *self == ClientFile::default()
-    }
-}
-
-/// Where systems run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TestbedFile {
-    /// What each instance of a system gets of the machine at most.
-    #[serde(default, skip_serializing_if = "LimitsFile::is_empty")]
-    pub limits: LimitsFile,
-}
-
-impl TestbedFile {
-    fn is_empty(&self) -> bool {
-        *self == TestbedFile::default()
-    }
-}
-
-/// What each instance of a system, or each worker process, gets of the machine at most.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LimitsFile {
-    /// Processors' worth of time, such as 0.5 or 2; 0.1 and more. All there is if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cores: Option<f64>,
-    /// Memory, such as "512MiB": whole MiB, 4 and more. All there is if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Size>,
-}
-
-impl LimitsFile {
-    /// Whether nothing is limited.
-    pub fn is_empty(&self) -> bool {
-        *self == LimitsFile::default()
     }
 }
 

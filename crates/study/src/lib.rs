@@ -13,6 +13,8 @@ mod daily;
 mod decode;
 mod file;
 mod folder;
+mod load;
+mod names;
 mod placing;
 mod plan;
 mod problem;
@@ -23,6 +25,7 @@ mod search;
 mod study;
 mod tree;
 mod units;
+mod window;
 
 pub use claim::CLAIM_FIGURES;
 pub use compare::ComparePlan;
@@ -33,6 +36,7 @@ pub use criterion::{
 pub use daily::DailyFlags;
 pub use file::*;
 pub use folder::studies_in;
+pub use load::Share;
 pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};

@@ -11,17 +11,18 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use crate::cells::{Crossed, add_trials, crossed};
-use crate::claim::{Fault, claim};
 use crate::compare::ComparePlan;
 use crate::criterion::Criterion;
-use crate::file::{LimitsFile, NamedSettings, Order, StudyFile, Systems};
+use crate::file::{LimitsFile, Order, StudyFile, Systems};
+use crate::load::{OpenLoad, restored};
 use crate::placing;
 use crate::problem::{Problem, StudyError};
 use crate::resolve::{self, Clash, Clashes, Traces};
-use crate::search::SearchPlan;
+use crate::search::{self, SearchPlan};
 use crate::study::Study;
 use crate::tree::{Node, Value};
 use crate::units::{did_you_mean, nearest};
+use crate::window;
 
 /// Most trials of a study.
 pub(crate) const MAX_TRIALS: usize = 100_000;
@@ -78,7 +79,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The study with all flags applied, as TOML: what a run stores as its question.
     pub resolved: String,
-    /// What is searched for with each of the trials.
+    /// How searches go on, if any of the trials stands for one.
     pub search: Option<SearchPlan>,
     /// How cells are compared with each other, if they are.
     pub compare: Option<ComparePlan>,
@@ -119,6 +120,10 @@ pub struct PlannedTrial {
     pub processes: Option<u32>,
     /// What each instance of the system gets of the machine at most.
     pub limits: LimitsFile,
+    /// System calls are counted.
+    pub count_system_calls: bool,
+    /// The interface at which it is counted what crosses it: `lo`, or `NAMESPACE/INTERFACE`.
+    pub count_interface: Option<String>,
     /// What each worker process gets of the machine at most.
     pub client_limits: LimitsFile,
     /// What is run, over `brokers` brokers; shared by all trials of it.
@@ -127,6 +132,8 @@ pub struct PlannedTrial {
     pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
+    /// What its load is, where that is known only once the run has found it.
+    pub(crate) load: Option<Arc<OpenLoad>>,
 }
 
 /// A cell that a system cannot honour.
@@ -147,7 +154,8 @@ impl PlannedTrial {
     }
 
     /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second
-    /// or the rate asked for, and half a second to start and stop a system.
+    /// or the rate asked for, half a second to start and stop a system, and a second to see what else crosses an
+    /// interface that is counted.
     pub fn duration_estimate(&self) -> u64 {
         const START_AND_STOP: u64 = SECOND / 2;
         let phases = &self.workload.phases;
@@ -167,6 +175,7 @@ impl PlannedTrial {
             (until, _) => until.latest(),
         };
         START_AND_STOP
+            + self.count_interface.as_ref().map_or(0, |_| SECOND)
             + connect as u64
             + length(&phases.warm_up)
             + length(&phases.measure)
@@ -175,13 +184,28 @@ impl PlannedTrial {
 }
 
 impl Plan {
-    /// About how long all trials take, in nanoseconds; all searches and rounds at most, but for the
-    /// trial that is running when the time of a search is over.
-    pub fn duration_estimate(&self) -> u64 {
-        if let Some(search) = &self.search {
-            return search.budget.saturating_mul(self.trials.len() as u64);
+    /// Those of its trials that stand for a search, in their order.
+    pub fn searches(&self) -> impl Iterator<Item = &PlannedTrial> {
+        self.trials.iter().filter(|trial| trial.seeks().is_some())
+    }
+
+    /// Those of its trials that are run as they are, in their order.
+    pub fn plain(&self) -> impl Iterator<Item = &PlannedTrial> {
+        self.trials.iter().filter(|trial| trial.seeks().is_none())
+    }
+
+    /// About how long one of its trials takes, in nanoseconds; a search at most, but for the trial that is running when
+    /// its time is over.
+    pub fn estimate(&self, trial: &PlannedTrial) -> u64 {
+        match (self.search, trial.seeks()) {
+            (Some(search), Some(_)) => search.budget,
+            _ => trial.duration_estimate(),
         }
-        let all = self.trials.iter().map(PlannedTrial::duration_estimate);
+    }
+
+    /// About how long all trials take, in nanoseconds; all searches and rounds at most.
+    pub fn duration_estimate(&self) -> u64 {
+        let all = self.trials.iter().map(|trial| self.estimate(trial));
         let all = all.fold(0, u64::saturating_add);
         match self.rounds() {
             // A round that has begun is not cut off.
@@ -238,14 +262,6 @@ impl Study {
     /// Everything that is wrong with the study, at once as far as possible.
     pub fn plan(&self, options: &PlanOptions) -> Result<Plan, StudyError> {
         self.check_scales()?;
-        match self.plan_searches(options)? {
-            Some(plan) => Ok(plan),
-            None => self.plan_all(options),
-        }
-    }
-
-    /// As [`Study::plan`], for a study in which nothing is searched for.
-    pub(crate) fn plan_all(&self, options: &PlanOptions) -> Result<Plan, StudyError> {
         let base = self.file()?;
         let mut problems = Vec::new();
         let systems = self.systems(&base, options, &mut problems);
@@ -254,7 +270,10 @@ impl Study {
         self.check_names(&base, &systems, &mut problems);
         let compare = self.compare(&base, options.repeats, &mut problems);
         self.check_crossing(&base, options, &mut problems);
+        let search = self.search(&base.search, &mut problems);
         let cells = self.cells(&mut problems);
+        let seed = u64::from(base.seed.unwrap_or(1));
+        let (loads, sought) = self.open_loads(&cells, seed, &mut problems);
         if !problems.is_empty() {
             return Err(StudyError { problems });
         }
@@ -264,11 +283,13 @@ impl Study {
             true => 1,
             false => options.repeats.or(own).or(base.repeats).unwrap_or(1),
         };
-        let seed = u64::from(base.seed.unwrap_or(1));
+        // Beside other workloads a search is made once: its interval says what repeats would.
+        let once = |own: Option<u32>| own.unwrap_or(1);
+        let beside = sought.len() < base.workload.len();
         let mut trials: Vec<PlannedTrial> = Vec::new();
         let mut held = Vec::new();
         let mut all_notes = BTreeSet::new();
-        for cell in &cells {
+        for (cell, loads) in cells.iter().zip(&loads) {
             let file = self.decode(&cell.tree)?;
             let mut found = Vec::new();
             let mut notes = Vec::new();
@@ -281,11 +302,17 @@ impl Study {
             ] {
                 resolve::check_limits(limits, &mut Clashes::new(&[of, "limits"], &mut found));
             }
+            resolve::check_counts(&file.testbed, &mut Clashes::new(&["testbed"], &mut found));
             let variants = file.variants();
             let mut workloads: Vec<(usize, Crossed, Arc<Workload>)> = Vec::new();
             for index in cell.workloads.iter().copied() {
                 let workload = &file.workload[index];
-                let crossed = match crossed(workload, &systems, &variants, repeats) {
+                let seeks = sought.contains(&index);
+                let crossed = match seeks && beside {
+                    true => crossed(workload, &systems, &variants, once),
+                    false => crossed(workload, &systems, &variants, repeats),
+                };
+                let crossed = match crossed {
                     Ok(crossed) => crossed,
                     Err(why) => {
                         notes.push(why);
@@ -293,6 +320,7 @@ impl Study {
                     }
                 };
                 resolve::check_own(workload, index, &mut found);
+                window::check_of(&file.phases, workload, index, &mut found);
                 let pacing = workload.client(&file.client).pacing_within;
                 notes.extend(pacing.map(|span| {
                     format!(
@@ -302,10 +330,21 @@ impl Study {
                 }));
                 let seed = seed.wrapping_add(index as u64);
                 let said = (&mut found, &mut notes);
-                let resolved =
+                let mut resolved =
                     resolve::workload(workload, index, &file.phases, seed, &mut traces, said);
+                let measure = workload
+                    .phases
+                    .measure
+                    .as_ref()
+                    .or(file.phases.measure.as_ref());
+                if seeks && measure.is_none() {
+                    resolved.phases.measure = Until::Time(search::SHORT);
+                }
                 workloads.push((index, crossed, resolved.into()));
             }
+            // Several workloads may have the same windows.
+            let mut told = BTreeSet::new();
+            found.retain(|clash| told.insert((clash.path.clone(), clash.message.clone())));
             found.splice(0..0, traces.found.drain(..));
             held.append(&mut traces.open);
             if !found.is_empty() {
@@ -322,7 +361,8 @@ impl Study {
                     let count = brokers(system);
                     (count, &over[&count])
                 };
-                add_trials(&file, *nth, cell, crossed, placed, &mut trials);
+                let load = loads.get(nth);
+                add_trials(&file, (*nth, load), cell, crossed, placed, &mut trials);
             }
         }
         if trials.len() > MAX_TRIALS {
@@ -337,6 +377,7 @@ impl Study {
                 None,
             )));
         }
+        self.check_shares(&trials)?;
         if trials.is_empty() {
             let left_out: Vec<String> = all_notes.into_iter().collect();
             let message = format!("nothing is left to run: {}", left_out.join("; "));
@@ -368,13 +409,13 @@ impl Study {
             seed,
             repeats: trials.iter().map(|t| t.repeat).max().unwrap_or(1),
             scale: self.scale.clone(),
-            trials,
             criteria,
             claims,
             unsupported: Vec::new(),
             notes: all_notes.into_iter().collect(),
-            resolved,
-            search: None,
+            resolved: restored(&resolved, &self.tree),
+            search: search.filter(|_| trials.iter().any(|trial| trial.seeks().is_some())),
+            trials,
             compare,
             traces: held,
         })
@@ -390,7 +431,7 @@ impl Study {
         self.sources.problem(Some(tree.locate(path)), message, hint)
     }
 
-    fn clashed(&self, tree: &Node, found: &[Clash]) -> StudyError {
+    pub(crate) fn clashed(&self, tree: &Node, found: &[Clash]) -> StudyError {
         let mut problems: Vec<Problem> = found
             .iter()
             .map(|clash| {
@@ -450,117 +491,6 @@ impl Study {
             problems.push(self.problem(&self.tree, &["systems"], message, Some(hint)));
         }
         unique
-    }
-
-    fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Criterion> {
-        let mut criteria = Vec::new();
-        for (nth, file) in base.criterion.iter().enumerate() {
-            match Criterion::new(file) {
-                Ok(criterion) => criteria.push(criterion),
-                Err(fault) => {
-                    let path = ["criterion", &nth.to_string(), fault.key];
-                    problems.push(self.problem(&self.tree, &path, fault.message, None));
-                }
-            }
-        }
-        criteria
-    }
-
-    fn claims(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Claim> {
-        let mut claims: Vec<Claim> = Vec::new();
-        for (nth, file) in base.claim.iter().enumerate() {
-            let twice = || Fault {
-                path: vec!["id".into()],
-                message: format!("claim `{}` is there twice", file.id),
-            };
-            let known = claims.iter().any(|claim| claim.id == file.id);
-            let read = if known {
-                Err(twice())
-            } else {
-                claim(file, &base.side)
-            };
-            match read {
-                Ok(claim) => claims.push(claim),
-                Err(fault) => {
-                    let number = nth.to_string();
-                    let mut path = vec!["claim", number.as_str()];
-                    path.extend(fault.path.iter().map(String::as_str));
-                    problems.push(self.problem(&self.tree, &path, fault.message, None));
-                }
-            }
-        }
-        claims
-    }
-
-    /// Names that must be there once, and names that must exist.
-    fn check_names(&self, base: &StudyFile, systems: &[String], problems: &mut Vec<Problem>) {
-        let mut wrong = |path: &[&str], message: String, hint: Option<String>| {
-            problems.push(self.problem(&self.tree, path, message, hint));
-        };
-        if base.name.trim().is_empty() {
-            wrong(&["name"], "the study needs a name".into(), None);
-        }
-        if base.repeats == Some(0) {
-            wrong(
-                &["repeats"],
-                "0 repeats run nothing; the smallest is 1".into(),
-                None,
-            );
-        }
-        if base.workload.is_empty() {
-            let hint = "add [[workload]] with a name and [[workload.flow]] below it".to_string();
-            wrong(&[], "the study has no workload".into(), Some(hint));
-        }
-        let workloads: Vec<&str> = base.workload.iter().map(|w| w.name.as_str()).collect();
-        let variants = base.variants();
-        let settings: Vec<&str> = variants.iter().map(NamedSettings::shown_name).collect();
-        for (list, names) in [("workload", &workloads), ("settings", &settings)] {
-            for (nth, name) in names.iter().enumerate() {
-                let number = nth.to_string();
-                if name.trim().is_empty() {
-                    wrong(
-                        &[list, &number, "name"],
-                        "a name must not be empty".into(),
-                        None,
-                    );
-                }
-                if names[..nth].contains(name) {
-                    wrong(
-                        &[list, &number, "name"],
-                        format!("`{name}` is there twice; names must differ"),
-                        None,
-                    );
-                }
-            }
-        }
-        let flows: Vec<String> = base.workload.iter().flat_map(resolve::flow_names).collect();
-        for (nth, criterion) in base.criterion.iter().enumerate() {
-            let number = nth.to_string();
-            let mut check = |key: &str, name: &Option<String>, names: &[&str]| {
-                if let Some(name) = name
-                    && !names.contains(&name.as_str())
-                {
-                    let near = nearest(name, names.iter().copied());
-                    let message = format!(
-                        "`{name}` is no {key} of this study{}; there is {}",
-                        did_you_mean(near),
-                        names.join(", ")
-                    );
-                    wrong(&["criterion", &number, key], message, None);
-                }
-            };
-            check("workload", &criterion.workload, &workloads);
-            check("settings", &criterion.settings, &settings);
-            let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
-            check("flow", &criterion.flow, &flows);
-            // A study may speak of systems that this run leaves out.
-            if let Some(Systems::Many(_)) = base.systems {
-                let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
-                if criterion.system.is_some() && !systems.is_empty() {
-                    check("system", &criterion.system, &systems);
-                }
-            }
-        }
     }
 }
 

@@ -17,7 +17,8 @@ use crate::file::{
     ReplayMode as ReplayModeFile, StudyFile, UntilFile, WorkloadFile,
 };
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
-pub(crate) use checks::{check_client, check_limits, check_own, check_phases};
+use crate::window;
+pub(crate) use checks::{check_client, check_counts, check_limits, check_own, check_phases};
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
@@ -62,7 +63,7 @@ impl Clashes<'_> {
         }
     }
 
-    fn below(&mut self, steps: &[&str]) -> Clashes<'_> {
+    pub(crate) fn below(&mut self, steps: &[&str]) -> Clashes<'_> {
         let mut base = self.base.clone();
         base.extend(steps.iter().map(|step| step.to_string()));
         Clashes {
@@ -75,7 +76,7 @@ impl Clashes<'_> {
         self.hinted(key, message, None);
     }
 
-    fn hinted(&mut self, key: &str, message: impl Into<String>, hint: Option<String>) {
+    pub(crate) fn hinted(&mut self, key: &str, message: impl Into<String>, hint: Option<String>) {
         let mut path = self.base.clone();
         path.extend(key.split('.').filter(|k| !k.is_empty()).map(str::to_string));
         self.found.push(Clash {
@@ -618,7 +619,7 @@ fn answers_overheard(workload: &Workload, clashes: &mut Clashes<'_>, notes: &mut
 }
 
 /// The study's phases, with the workload's own on top.
-fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
+pub(crate) fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
     let default = Phases::default();
     let span = |own: Option<Span>, study: Option<Span>, default: u64| {
         own.or(study).map_or(default, |span| span.0)
@@ -647,6 +648,7 @@ fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
             .map(|span| span.0),
         disconnects_allowed: own.allow_disconnects.or(study.allow_disconnects) == Some(true),
         losses_allowed: own.allow_losses.or(study.allow_losses) == Some(true),
+        windows: window::resolve(study, own),
     }
 }
 

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::decode::decode;
 use crate::file::StudyFile;
+use crate::load;
 use crate::problem::{Problem, Sources, StudyError};
 use crate::profile;
 use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
@@ -328,7 +329,8 @@ impl Study {
         }
     }
 
-    /// The study as typed data, without the grid applied.
+    /// The study as typed data, without the grid applied. What is searched for, and what is a share of that, has the
+    /// value that a search begins with.
     ///
     /// # Errors
     /// Every key or value that does not fit.
@@ -339,6 +341,7 @@ impl Study {
     /// Decodes a changed copy of the tree.
     pub(crate) fn decode(&self, tree: &Node) -> Result<StudyFile, StudyError> {
         let mut tree = tree.clone();
+        load::fill(&mut tree);
         tree.split_settings();
         decode(&tree).map_err(|misfits| {
             let mut problems: Vec<Problem> = misfits

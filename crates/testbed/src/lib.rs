@@ -13,6 +13,7 @@ mod find;
 mod guard;
 pub mod install;
 mod instance;
+mod interface;
 pub mod limits;
 mod log;
 mod machine;
@@ -29,6 +30,7 @@ mod sampler;
 pub mod shares;
 mod start;
 mod start_error;
+mod syscalls;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError, InstallCommands, Listing};
@@ -37,6 +39,7 @@ pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses
 pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, install_commands, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
+pub use interface::{Crossed, InterfaceCounter};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
@@ -47,7 +50,8 @@ pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usabl
 pub use running::{Record, Running};
 pub use sampler::{
     BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
-    ThreadSampler, current_tid, list_threads, machine_cpu_ns,
+    ThreadSampler, current_tid, lies_in_memory, list_threads, machine_cpu_ns,
 };
 pub use start::Testbed;
 pub use start_error::StartError;
+pub use syscalls::{SyscallCounter, Syscalls};

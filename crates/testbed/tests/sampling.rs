@@ -1,12 +1,13 @@
 //! The samplers against work of known size.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use pubgauge_testbed::{
-    Catalog, ProcessSampler, SystemFile, Testbed, ThreadSampler, current_tid, list_threads,
+    Catalog, ProcessSampler, SystemFile, Testbed, ThreadSampler, current_tid, lies_in_memory,
+    list_threads,
 };
 
 const MS: u64 = 1_000_000;
@@ -222,4 +223,40 @@ fn a_broker_is_sampled_without_its_guard() {
     drop(running);
     let after = sampler.sample();
     assert!(after.processes == 0 && after.cpu_ns >= sample.cpu_ns);
+}
+
+/// A shell whose child writes 1 MiB to a file, as soon as it is told to.
+#[test]
+fn what_a_process_and_its_ended_children_write_to_disk_is_counted() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut shell = Command::new("sh")
+        .args([
+            "-c",
+            "read go; head -c 1048576 /dev/zero > written; echo done; read go",
+        ])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut sampler = ProcessSampler::only(&[shell.id() as i32]);
+    let before = sampler.sample().written_bytes.unwrap();
+    let mut input = shell.stdin.take().unwrap();
+    input.write_all(b"go\n").unwrap();
+    let mut said = [0; 5];
+    shell
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut said)
+        .unwrap();
+    let written = sampler.sample().written_bytes.unwrap() - before;
+    drop(input);
+    shell.wait().unwrap();
+    let expected = match lies_in_memory(folder.path()) {
+        true => 0..=0,
+        // And what the file system notes of the file.
+        false => 1 << 20..=(1 << 20) + (256 << 10),
+    };
+    assert!(expected.contains(&written), "{written}");
 }

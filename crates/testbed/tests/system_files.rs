@@ -392,7 +392,15 @@ fn the_listing_says_what_is_here_and_how_to_get_the_rest() {
     let of = |name: &str| list.iter().find(|listing| listing.name == name).unwrap();
     let mosquitto = of("mosquitto");
     assert!(mosquitto.found && mosquitto.version.is_some() && mosquitto.reason.is_none());
-    assert_eq!(mosquitto.variants, ["memory", "persistent"]);
+    assert_eq!(
+        mosquitto.variants,
+        [
+            "memory",
+            "persistent",
+            "persistent-1s",
+            "persistent-on-changes"
+        ]
+    );
     assert!(of("zeromq-direct").found && of("reference-broker").found);
     let x = of("x");
     assert!(!x.found && x.path.is_none());

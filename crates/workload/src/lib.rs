@@ -256,6 +256,20 @@ pub struct Phases {
     pub disconnects_allowed: bool,
     /// Loss is the subject.
     pub losses_allowed: bool,
+    /// Named spans of the measurement, each with its own figures. They may overlap.
+    #[serde(default)]
+    pub windows: Vec<Window>,
+}
+
+/// A named span of the measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its name, unique among the windows.
+    pub name: String,
+    /// Its beginning, nanoseconds from the start of the measurement.
+    pub from: Nanos,
+    /// Its end, later than its beginning and no later than that of the measurement.
+    pub to: Nanos,
 }
 
 impl Default for Phases {
@@ -270,6 +284,7 @@ impl Default for Phases {
             reconnect_after: None,
             disconnects_allowed: false,
             losses_allowed: false,
+            windows: Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Outcome};
 use crate::rule::{Filter, Judge, Rule, admits, quantity, range};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, Lacks};
 
 /// What a run measured.
 pub struct Run<'a> {
@@ -13,6 +13,8 @@ pub struct Run<'a> {
     pub trials: Vec<Observation<'a>>,
     /// What its searches found.
     pub limits: Vec<Limit>,
+    /// Cells that it could not measure.
+    pub absent: Vec<Absent>,
     /// The network between its hosts, in the words of claims; `None` on one machine.
     pub network: Option<String>,
     /// The size of the study that was run, if it is not all of it.
@@ -23,6 +25,15 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// Why nothing is known of a cell that the run does not have.
+    fn not_measured_for(&self, filter: &Filter) -> String {
+        let absent = self.absent.iter().find(|absent| absent.cell.passes(filter));
+        match absent {
+            Some(absent) => absent.reason.clone(),
+            None => self.not_measured(),
+        }
+    }
+
+    /// The same of a cell of which the run does not know either.
     pub(super) fn not_measured(&self) -> String {
         match &self.scale {
             Some(scale) => format!("not measured at scale {scale}"),
@@ -32,8 +43,16 @@ impl Run<'_> {
 
     /// The systems it has, once or more.
     pub(super) fn systems(&self) -> impl Iterator<Item = &String> {
-        let trials = self.trials.iter().map(|trial| &trial.cell.system);
-        trials.chain(self.limits.iter().map(|limit| &limit.cell.system))
+        self.cells().map(|cell| &cell.system)
+    }
+
+    /// The cells that it has, once or more, measured or not.
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        let trials = self.trials.iter().map(|trial| &trial.cell);
+        let limits = self.limits.iter().map(|limit| &limit.cell);
+        trials
+            .chain(limits)
+            .chain(self.absent.iter().map(|absent| &absent.cell))
     }
 }
 
@@ -69,6 +88,21 @@ pub trait Figures {
 
     /// A figure, or a flow's own, second by second of the measurement; empty where there is no such series.
     fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64>;
+
+    /// Whether something that was done in this trial alone, such as counting its system calls, changes a figure:
+    /// it is then not compared with that of trials without.
+    fn is_slowed(&self, _name: &str) -> bool {
+        false
+    }
+}
+
+/// A cell that a run could not measure, or of which it is not known what it measured there.
+#[derive(Clone, Debug)]
+pub struct Absent {
+    /// Where.
+    pub cell: Cell,
+    /// Why nobody can tell by it, in a sentence.
+    pub reason: String,
 }
 
 /// The limit that a search found.
@@ -119,6 +153,8 @@ pub(super) enum Measured {
         expected: f64,
         windows: Vec<(u32, Vec<f64>)>,
     },
+    /// Repeats of which some, or all, say no more than *at least so much*: the client was their limit.
+    AtLeast(Vec<(u32, f64)>),
     /// A limit's interval.
     Between(f64, f64),
 }
@@ -156,11 +192,7 @@ pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<Strin
     {
         return named.clone();
     }
-    let cells = run
-        .trials
-        .iter()
-        .map(|t| &t.cell)
-        .chain(run.limits.iter().map(|l| &l.cell));
+    let cells = run.cells();
     let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
     let seen: BTreeSet<&str> = cells
         .filter(|cell| filters.iter().any(|filter| cell.passes(filter)))
@@ -172,6 +204,19 @@ pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<Strin
         _ => a.cmp(b),
     });
     values
+}
+
+/// Why cells of a rule cannot be compared: some of the trials were slowed, others were not.
+pub(super) fn apart(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Option<String> {
+    let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
+    let about = |t: &&Observation<'_>| filters.iter().any(|filter| t.cell.passes(filter));
+    let trials = || run.trials.iter().filter(about);
+    let is_slowed = |t: &&Observation<'_>| t.figures.is_slowed(&rule.figure);
+    let slowed = trials().filter(is_slowed).count();
+    (slowed > 0 && slowed < trials().count()).then(|| {
+        "system calls were counted in some of the trials, which slows them: have them counted in all or in none"
+            .to_owned()
+    })
 }
 
 impl Series {
@@ -206,7 +251,9 @@ impl Series {
             .iter()
             .filter_map(|(_, m)| m.as_ref().ok())
             .all(|m| match m {
-                Measured::Repeats { values, .. } => values.iter().all(|(_, v)| *v > 0.0),
+                Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
+                    values.iter().all(|(_, v)| *v > 0.0)
+                }
                 Measured::Between(low, _) => *low > 0.0,
             })
     }
@@ -221,6 +268,9 @@ impl Series {
                 Ok(Measured::Repeats { values, .. }) => all.push((x, values)),
                 Ok(Measured::Between(..)) => {
                     return Err("limits have no curve for each repeat".into());
+                }
+                Ok(Measured::AtLeast(values)) => {
+                    return Err(format!("{}: {}", self.at(point), at_least(values.len())));
                 }
                 Err(why) => return Err(why.clone()),
             }
@@ -266,8 +316,12 @@ impl Series {
         let Some((_, measured)) = self.points.first() else {
             return Err(format!("{}: not measured", self.name));
         };
-        let Measured::Repeats { windows, .. } = measured.as_ref().map_err(String::clone)? else {
-            return Err("limits have no seconds".into());
+        let windows = match measured.as_ref().map_err(String::clone)? {
+            Measured::Repeats { windows, .. } => windows,
+            Measured::AtLeast(values) => {
+                return Err(format!("{}: {}", self.name, at_least(values.len())));
+            }
+            Measured::Between(..) => return Err("limits have no seconds".into()),
         };
         let spread =
             |(repeat, windows): &(u32, Vec<f64>)| Some((*repeat, spread_of_windows(windows)?));
@@ -304,10 +358,12 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         .iter()
         .filter(|t| t.cell.passes(filter))
         .collect();
-    let cells: BTreeSet<&Cell> = trials.iter().map(|t| &t.cell).collect();
+    let absent = run.absent.iter().map(|absent| &absent.cell);
+    let absent = absent.filter(|cell| cell.passes(filter));
+    let cells: BTreeSet<&Cell> = trials.iter().map(|t| &t.cell).chain(absent).collect();
     match cells.len() {
-        0 => return Err(run.not_measured()),
-        1 => {}
+        0 | 1 if trials.is_empty() => return Err(run.not_measured_for(filter)),
+        0 | 1 => {}
         n => return Err(format!("{n} cells fit; name settings, workload or axes")),
     }
     let counts = |t: &&&Observation<'_>| match rule.verdicts.is_empty() {
@@ -330,6 +386,16 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         .get("flow")
         .and_then(|names| names.first())
         .map(String::as_str);
+    // Of several flows one may have gained what another lacked.
+    let bounded = flow.is_none() && kept.len() < FEWEST && LEAST.contains(&&*rule.figure);
+    if bounded {
+        let with_bounds = |t: &&&Observation<'_>| counts(t) || t.verdict == CLIENT_BOUND;
+        let of = |t: &&Observation<'_>| Some((t.repeat, figure(t.figures, None, &rule.figure)?));
+        let values: Vec<(u32, f64)> = trials.iter().filter(with_bounds).filter_map(of).collect();
+        if values.len() >= FEWEST {
+            return Ok(Measured::AtLeast(values));
+        }
+    }
     let mut values = Vec::new();
     let mut expected = 0.0;
     for trial in &kept {
@@ -351,6 +417,17 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         expected,
         windows,
     })
+}
+
+/// The verdict of a trial whose limit was the client, in the words of `results.json`.
+const CLIENT_BOUND: &str = "client-bound";
+
+/// Figures of which a trial that the client limited shows a lower bound.
+const LEAST: [&str; 2] = ["delivered-rate", "delivered-bytes-rate"];
+
+/// Why lower bounds do not suffice.
+pub(super) fn at_least(repeats: usize) -> String {
+    format!("the client was the limit: {repeats} repeats say *at least*, too few are valid")
 }
 
 /// A figure, or the quotient of two: `published-rate / delivered-rate`.
@@ -376,15 +453,21 @@ pub(super) fn estimate(
     let scale = |value: f64| if logs { value.ln() } else { value };
     let mut repeats: Vec<(f64, Vec<(u32, f64)>)> = Vec::new();
     let (mut low, mut high, mut limits) = (0.0, 0.0, 0);
+    let mut lacks = Lacks::default();
     for (factor, measured) in terms {
-        match measured.as_ref().map_err(String::clone)? {
+        let measured = measured.as_ref().map_err(String::clone)?;
+        if let Measured::AtLeast(_) = measured {
+            lacks.high |= *factor > 0.0;
+            lacks.low |= *factor < 0.0;
+        }
+        match measured {
             Measured::Between(from, to) => {
                 let (from, to) = (factor * scale(*from), factor * scale(*to));
                 low += from.min(to);
                 high += from.max(to);
                 limits += 1;
             }
-            Measured::Repeats { values, .. } => {
+            Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
                 if values.len() < FEWEST {
                     return Err(too_few(values.len()).reason);
                 }
@@ -407,7 +490,7 @@ pub(super) fn estimate(
             .map(|(factor, values)| (*factor, values.iter().map(|(_, v)| *v).collect()))
             .collect();
         let terms: Vec<(f64, &[f64])> = plain.iter().map(|(f, v)| (*f, &v[..])).collect();
-        return Ok(Estimate::contrast(&terms));
+        return Ok(Estimate::contrast(&terms).without(lacks));
     }
     let of = |repeat: u32| {
         repeats.iter().try_fold(0.0, |sum, (factor, values)| {
@@ -422,7 +505,7 @@ pub(super) fn estimate(
     let sums: Vec<f64> = first.iter().filter_map(|(repeat, _)| of(*repeat)).collect();
     match sums.len() < FEWEST {
         true => Err(too_few(sums.len()).reason),
-        false => Ok(Estimate::of(&sums)),
+        false => Ok(Estimate::of(&sums).without(lacks)),
     }
 }
 
@@ -431,6 +514,7 @@ pub(super) fn count(measured: &Result<Measured, String>, least: f64, most: Optio
     let (values, expected) = match measured {
         Err(why) => return lacking(why.clone()),
         Ok(Measured::Between(..)) => return Finding::cannot_tell("a limit is no count"),
+        Ok(Measured::AtLeast(values)) => return Finding::cannot_tell(at_least(values.len())),
         Ok(Measured::Repeats {
             values, expected, ..
         }) => (values, *expected),

@@ -1,6 +1,6 @@
 //! The largest of several sides over the smallest, whichever they are.
 
-use super::cells::{Measured, Series};
+use super::cells::{Measured, Series, at_least};
 use crate::curve::FEWEST;
 
 /// The gap at each point of the axis.
@@ -28,7 +28,7 @@ fn gap(all: &[&Measured]) -> Result<Measured, String> {
         .iter()
         .filter_map(|m| match m {
             Measured::Between(low, high) => Some((*low, *high)),
-            Measured::Repeats { .. } => None,
+            Measured::Repeats { .. } | Measured::AtLeast(_) => None,
         })
         .collect();
     if limits.len() == all.len() {
@@ -42,8 +42,10 @@ fn gap(all: &[&Measured]) -> Result<Measured, String> {
     }
     let mut logs: Vec<Vec<f64>> = Vec::new();
     for measured in all {
-        let Measured::Repeats { values, .. } = measured else {
-            return Err("limits and repeats cannot be compared".into());
+        let values = match measured {
+            Measured::Repeats { values, .. } => values,
+            Measured::AtLeast(values) => return Err(at_least(values.len())),
+            Measured::Between(..) => return Err("limits and repeats cannot be compared".into()),
         };
         if values.iter().any(|(_, value)| *value <= 0.0) {
             return Err("a value is 0 and has no logarithm".into());

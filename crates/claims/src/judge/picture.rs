@@ -40,8 +40,11 @@ pub struct Point {
     /// The figure: the mean over repeats (the geometric one where all are positive), or the middle of a
     /// limit's interval, or its only end.
     pub value: f64,
-    /// Its 95 % interval; `None` with fewer repeats than claims are judged by, or with an open end.
-    pub interval: Option<(f64, f64)>,
+    /// Lower end of its 95 % interval; `None` with fewer repeats than claims are judged by, or where a limit
+    /// has one end.
+    pub low: Option<f64>,
+    /// Upper end; `None` also where the client was the limit of the repeats.
+    pub high: Option<f64>,
 }
 
 /// The curves of all parts of a claim that have an axis and are applicable; none where nothing was
@@ -99,16 +102,16 @@ fn curves(rule: &Rule, run: &Run<'_>) -> Vec<Curve> {
 }
 
 fn point(at: String, measured: &Measured) -> Option<Point> {
-    let (value, interval) = match measured {
+    let (value, low, high) = match measured {
         Measured::Between(low, high) => {
             let estimate = Estimate::Between {
                 low: *low,
                 high: *high,
             };
-            let closed = *low > 0.0 && high.is_finite();
-            (estimate.middle(), closed.then_some((*low, *high)))
+            let end = |end: f64| (*low > 0.0 && high.is_finite()).then_some(end);
+            (estimate.middle(), end(*low), end(*high))
         }
-        Measured::Repeats { values, .. } => {
+        Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
             let logs = values.iter().all(|(_, value)| *value > 0.0);
             let to = |value: f64| if logs { value.ln() } else { value };
             let back = |value: f64| if logs { value.exp() } else { value };
@@ -119,9 +122,11 @@ fn point(at: String, measured: &Measured) -> Option<Point> {
             let estimate = Estimate::of(&values);
             let (low, high) = estimate.interval(1);
             let enough = values.len() >= FEWEST;
+            let bounded = enough && !matches!(measured, Measured::AtLeast(_));
             (
                 back(estimate.middle()),
-                enough.then_some((back(low), back(high))),
+                enough.then_some(back(low)),
+                bounded.then_some(back(high)),
             )
         }
     };
@@ -129,6 +134,7 @@ fn point(at: String, measured: &Measured) -> Option<Point> {
         number: quantity(&at),
         at,
         value,
-        interval,
+        low,
+        high,
     })
 }

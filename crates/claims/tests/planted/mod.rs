@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pubgauge_claims::{
-    Bounds, Cell, Claim, Figures, Filter, Finding, Judge, Limit, Observation, Outcome, Part,
-    Points, Rule, Run, Side, judge,
+    Absent, Bounds, Cell, Claim, Figures, Filter, Finding, Judge, Limit, Observation, Outcome,
+    Part, Points, Rule, Run, Side, judge,
 };
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -16,6 +16,7 @@ pub struct Planted {
     pub value: f64,
     pub named: BTreeMap<String, f64>,
     pub windows: Vec<f64>,
+    pub slowed: bool,
 }
 
 impl Figures for Planted {
@@ -25,6 +26,10 @@ impl Figures for Planted {
 
     fn windows(&self, _: Option<&str>, _: &str) -> Vec<f64> {
         self.windows.clone()
+    }
+
+    fn is_slowed(&self, _: &str) -> bool {
+        self.slowed
     }
 }
 
@@ -39,6 +44,7 @@ pub struct Trial {
 pub struct World {
     pub trials: Vec<Trial>,
     pub limits: Vec<Limit>,
+    pub absent: Vec<Absent>,
     pub network: Option<String>,
     pub scale: Option<String>,
     rng: StdRng,
@@ -49,6 +55,7 @@ impl World {
         World {
             trials: Vec::new(),
             limits: Vec::new(),
+            absent: Vec::new(),
             network: None,
             scale: None,
             rng: StdRng::seed_from_u64(seed),
@@ -79,6 +86,7 @@ impl World {
                 value,
                 named: BTreeMap::new(),
                 windows: Vec::new(),
+                slowed: false,
             },
         });
     }
@@ -89,6 +97,14 @@ impl World {
             ..Cell::default()
         };
         self.limits.push(Limit { cell, low, high });
+    }
+
+    /// A cell without a trial.
+    pub fn absent(&mut self, system: &str, payload: &str, reason: &str) {
+        self.absent.push(Absent {
+            cell: cell(system, payload),
+            reason: reason.into(),
+        });
     }
 
     pub fn judge(&self, claim: &Claim) -> Finding {
@@ -107,6 +123,7 @@ impl World {
         let run = Run {
             trials: trials.collect(),
             limits: self.limits.clone(),
+            absent: self.absent.clone(),
             network: self.network.clone(),
             scale: self.scale.clone(),
             show: &show,

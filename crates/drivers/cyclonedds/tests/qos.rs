@@ -301,8 +301,9 @@ fn cyclone_takes_every_native_setting() {
         json!({"multicast-mode": "spdp"}),
     ] {
         let mut pair = Pair::open(&native(table.clone()));
-        pair.send(0..50, 5000);
-        let came = pair.into.poll_until(5 * SECOND, |s| s.seen.len() >= 50);
+        // All of it fits a socket's buffer, should the reader's thread wait for a processor: best effort.
+        pair.send(0..20, 5000);
+        let came = pair.into.poll_until(5 * SECOND, |s| s.seen.len() >= 20);
         assert!(came, "{table}");
     }
     let mut pair = Pair::open(&settings(json!({"keep-alive-s": 1})));

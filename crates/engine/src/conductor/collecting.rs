@@ -8,6 +8,7 @@ use pubgauge_driver::Nanos;
 
 use super::{Conductor, DrainEnd, EncodedInterval, IntervalLatency, Moment, TrialRecord};
 use crate::live::LatencyLive;
+use crate::parts::{FlowParts, windows};
 use crate::record::Outcome;
 use crate::recording::{FlowRecording, Recording};
 use crate::series::{Cuts, Totals, add_up};
@@ -18,6 +19,8 @@ use crate::times::{Interval, Measure, histogram};
 pub(super) struct Collected {
     /// Whole ones.
     times: BTreeMap<(u32, Measure), Histogram<u64>>,
+    /// The same by part of the measurement, where it has windows.
+    by_part: BTreeMap<(u32, u32, Measure), Histogram<u64>>,
     /// Record by record, encoded.
     intervals: Vec<EncodedInterval>,
     /// Of all flows and workers, record by record, for the series.
@@ -27,17 +30,22 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// Merges one worker's histogram of one record.
-    pub(super) fn take(&mut self, interval: Interval) {
+    /// Merges one worker's histogram of one record; `windowed`: of a measurement with windows.
+    pub(super) fn take(&mut self, interval: Interval, windowed: bool) {
         let Interval {
             flow,
             measure,
             number,
+            part,
             values,
         } = interval;
         let whole = self.times.entry((flow, measure)).or_insert_with(histogram);
         // Equal bounds by construction: adding cannot fail.
         let _ = whole.add(&values);
+        if windowed {
+            let of_part = self.by_part.entry((part, flow, measure));
+            let _ = of_part.or_insert_with(histogram).add(&values);
+        }
         if measure == Measure::Latency || measure == Measure::RoundTrip {
             let _ = self
                 .by_record
@@ -73,6 +81,7 @@ impl Conductor<'_> {
         let mut flows = vec![FlowRecording::default(); self.spec.brief.workload.flows.len()];
         let mut series = vec![Vec::new(); flows.len()];
         let mut bursts = vec![Vec::new(); flows.len()];
+        let mut parts = vec![FlowParts::default(); flows.len()];
         for recording in &recordings {
             for (sum, part) in flows.iter_mut().zip(&recording.flows) {
                 sum.add(part);
@@ -83,6 +92,9 @@ impl Conductor<'_> {
             for (sum, part) in bursts.iter_mut().zip(&recording.bursts) {
                 crate::bursts::add_up(sum, part);
             }
+            for (sum, part) in parts.iter_mut().zip(&recording.parts) {
+                sum.add(part);
+            }
             self.exhausted.extend(&recording.exhausted);
         }
         if self.drain.ended == DrainEnd::CutShort {
@@ -91,6 +103,9 @@ impl Conductor<'_> {
         let closed_at = recordings.iter().map(|r| r.closed_at).max();
         let series = self.moments(series, closed_at.unwrap_or_default());
         let mut collected = std::mem::take(&mut self.collected);
+        let phases = &self.spec.brief.workload.phases;
+        let duration = self.table.map_or(0, |t| t.end.saturating_sub(t.measure));
+        let windows = windows(phases, duration, &parts, &collected.by_part);
         let order = |i: &EncodedInterval| (i.number, i.flow, i.measure);
         collected.intervals.sort_by_key(order);
         let latency = |(number, values): (&u32, &Histogram<u64>)| {
@@ -110,6 +125,7 @@ impl Conductor<'_> {
             latency_by_interval: collected.by_record.iter().map(latency).collect(),
             series,
             bursts,
+            windows,
             drain: self.drain,
             table: self.table,
             epoch: self.epoch,

@@ -205,7 +205,10 @@ impl Conductor<'_> {
                 }
                 self.next_burst(flow as usize);
             }
-            Report::Interval(interval) => self.collected.take(interval),
+            Report::Interval(interval) => {
+                let windowed = !self.spec.brief.workload.phases.windows.is_empty();
+                self.collected.take(interval, windowed);
+            }
             Report::Ready(addresses) => {
                 hand.ready = true;
                 self.addresses.extend(addresses);

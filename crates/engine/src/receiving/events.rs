@@ -3,7 +3,7 @@
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind};
 
-use super::{Receiving, Reply, TAG_TIME_BITS, key};
+use super::{Place, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::ledger::{Account, Arrival};
 use crate::times::LONGEST;
 
@@ -11,9 +11,8 @@ impl Receiving {
     /// Notes a measured or a warm-up message in the ledger and in the counts.
     #[inline]
     fn message(&mut self, client: ClientId, flow: usize, header: Header, payload: &[u8]) {
-        let Some((party, grouped)) =
-            self.seats[client.0 as usize].party(&self.brief, header.stream)
-        else {
+        let place = self.seats[client.0 as usize].place(&self.brief, header.stream);
+        let Some(Place { party, member }) = place else {
             self.foreign += 1;
             return;
         };
@@ -25,7 +24,7 @@ impl Receiving {
         let parties = &self.brief.audience.parties;
         let noted = self
             .ledger
-            .note(account, grouped.then_some(client), header.sequence, || {
+            .note(account, member.map(|_| client), header.sequence, || {
                 parties[party as usize].is_entitled(header.stream)
             });
         if noted.arrival == Arrival::Foreign {
@@ -35,7 +34,13 @@ impl Receiving {
         let first = noted.arrival != Arrival::Duplicate;
         self.repeated += u64::from(!first);
         if self.flows[flow].window.is_some() && first {
-            self.passed(flow, account, grouped, noted.entry, header.sequence);
+            self.passed(
+                flow,
+                account,
+                member.is_some(),
+                noted.entry,
+                header.sequence,
+            );
         }
         let state = &mut self.flows[flow];
         let passed_over = |count: u64| count + u64::from(noted.skipped) - u64::from(noted.filled);
@@ -46,6 +51,14 @@ impl Receiving {
             return;
         }
         state.counts.delivered += 1;
+        let mut number = 0;
+        if let Some(parts) = &mut state.parts {
+            number = parts.number(self.epoch + header.intended);
+            let part = parts.current();
+            part.delivered += 1;
+            part.unique += u64::from(first);
+            part.reordered += u64::from(noted.arrival == Arrival::Reordered);
+        }
         if self.brief.checked[flow]
             && !self
                 .filler
@@ -60,6 +73,9 @@ impl Receiving {
         state.counts.reordered += u64::from(noted.arrival == Arrival::Reordered);
         state.counts.passed_over = passed_over(state.counts.passed_over);
         state.counts.unique += 1;
+        if let Some(member) = member {
+            self.shares[member as usize].unique += 1;
+        }
         if self.now < header.intended {
             state.counts.negative += 1;
         }
@@ -71,15 +87,17 @@ impl Receiving {
             burst.arrived = burst.arrived.max(latency);
         }
         if let Some(times) = &mut state.times {
-            times.latency.add(latency);
-            times.from_send.add(latency.saturating_sub(header.lag));
+            times.latency.add(latency, number);
+            let from_send = latency.saturating_sub(header.lag);
+            times.from_send.add(from_send, number);
         }
     }
 
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
     fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
-        let party = self.seats[client.0 as usize].party(&self.brief, header.stream);
-        let Some((party, _)) = party.filter(|_| header.intended >= self.sentinels_from) else {
+        let place = self.seats[client.0 as usize].place(&self.brief, header.stream);
+        let Some(Place { party, .. }) = place.filter(|_| header.intended >= self.sentinels_from)
+        else {
             return;
         };
         self.closing_received += u64::from(self.closing);
@@ -158,13 +176,14 @@ impl Events for Receiving {
                 }
                 self.answered.push(header.stream);
                 let now = self.now;
+                let state = &mut self.flows[flow];
                 if header.intended >= self.measure_from
-                    && let Some(round_trip) = self.flows[flow]
-                        .times
-                        .as_mut()
-                        .and_then(|t| t.round_trip.as_mut())
+                    && let Some(round_trip) =
+                        state.times.as_mut().and_then(|t| t.round_trip.as_mut())
                 {
-                    round_trip.add(now.saturating_sub(header.intended));
+                    let asked = self.epoch + header.intended;
+                    let number = state.parts.as_mut().map_or(0, |parts| parts.number(asked));
+                    round_trip.add(now.saturating_sub(header.intended), number);
                 }
                 return;
             }
@@ -191,11 +210,17 @@ impl Events for Receiving {
         };
         let now = self.now;
         let state = &mut self.flows[flow];
+        let mask = (1u64 << TAG_TIME_BITS) - 1;
+        let elapsed = ((now >> 2).wrapping_sub(tag & mask) & mask) << 2;
+        let sent = (self.epoch + now).saturating_sub(elapsed);
         if let Acknowledgement::Rejected(_) = answer {
             let deliveries = u64::from(self.brief.audience.fan_out(stream));
             if measured {
                 state.rejected += 1;
                 state.rejected_deliveries += deliveries;
+                if let Some(parts) = &mut state.parts {
+                    parts.rejected_at(sent, deliveries);
+                }
             } else {
                 state.warm_up_rejected_deliveries += deliveries;
             }
@@ -204,14 +229,13 @@ impl Events for Receiving {
         if !measured {
             return;
         }
-        let mask = (1u64 << TAG_TIME_BITS) - 1;
-        let elapsed = (now >> 2).wrapping_sub(tag & mask) & mask;
         if let Some(times) = state
             .times
             .as_mut()
             .and_then(|t| t.acknowledgement.as_mut())
         {
-            times.add(elapsed << 2);
+            let number = state.parts.as_mut().map_or(0, |parts| parts.sent_at(sent));
+            times.add(elapsed, number);
         }
     }
 

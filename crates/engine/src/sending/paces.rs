@@ -122,7 +122,7 @@ impl Sending {
             };
             let measured = intended >= table.measure;
             if measured {
-                self.flows[flow as usize].offered += 1;
+                self.offer(flow, intended);
                 self.measured += 1;
                 self.burst_due(flow, intended);
             }
@@ -263,7 +263,7 @@ impl Sending {
                         };
                         *at += 1;
                         if kind == Kind::Measured {
-                            self.flows[flow as usize].offered += 1;
+                            self.offer(flow, now);
                             self.measured += 1;
                             if self.limit_reached() {
                                 self.done_at = Some(self.clock.now());
@@ -281,7 +281,7 @@ impl Sending {
                         // A lost connection would be hammered at full speed: it rests until the
                         // client is connected again.
                         if kind == Kind::Measured {
-                            self.flows[flow as usize].offered += 1;
+                            self.offer(flow, now);
                         }
                         self.locals[local as usize].blocked = true;
                         ready.swap_remove(*at);
@@ -377,7 +377,7 @@ impl Sending {
                     state.turn = (turn + 1) % state.topics;
                     asked.insert(local, now);
                     if kind == Kind::Measured {
-                        self.flows[flow as usize].offered += 1;
+                        self.offer(flow, now);
                         self.measured += 1;
                         if self.limit_reached() {
                             self.done_at = Some(self.clock.now());

@@ -282,7 +282,7 @@ pub fn conclude(
 fn stored(row: Row) -> ComparedFigure {
     let mean = |estimate: Option<crate::stats::Estimate>| estimate.map(|e| e.mean);
     ComparedFigure {
-        figure: row.figure.name.to_owned(),
+        figure: row.figure.name.to_string(),
         unit: row.figure.unit.symbol().to_owned(),
         base: mean(row.a),
         other: mean(row.b),

@@ -123,9 +123,9 @@ const SLOWER: Scatter = Scatter {
     ..QUIET
 };
 
-fn rows(comparison: &Comparison) -> Vec<(&'static str, Verdict)> {
+fn rows(comparison: &Comparison) -> Vec<(&str, Verdict)> {
     let rows = comparison.sections.iter().flat_map(|s| &s.rows);
-    rows.map(|row| (row.figure.name, row.verdict)).collect()
+    rows.map(|row| (&*row.figure.name, row.verdict)).collect()
 }
 
 fn told_apart(comparison: &Comparison) -> bool {
@@ -283,7 +283,7 @@ fn a_system_at_its_end_cannot_be_compared_and_a_spoilt_repeat_is_left_out() {
         let c = systems(&run, 0.05);
         let p50 = &c.sections[0].rows[0];
         assert_eq!(
-            (p50.figure.name, p50.verdict),
+            (&*p50.figure.name, p50.verdict),
             ("latency.p50", Verdict::Worse)
         );
         assert_eq!(p50.a.unwrap().n, 4, "its partner is left out too");
@@ -489,4 +489,40 @@ fn of_a_round_the_last_trial_counts() {
         trial.id = id;
     }
     assert_eq!(systems(&again, 0.05).sections, plain.sections);
+}
+
+#[test]
+fn speeds_of_counted_trials_are_compared_with_those_of_counted_ones_alone() {
+    use pubgauge_results::counted::SystemCalls;
+    let figures =
+        ["latency.p50", "delivered-rate", "loss-share"].map(|n| Figure::named(n).unwrap());
+    let rows = |which: &[&str]| {
+        let mut both = run(1, 40, QUIET, SLOWER);
+        for trial in &mut both.trials {
+            let counted = which.contains(&trial.system.name.as_str());
+            trial.system_calls = counted.then(SystemCalls::default);
+        }
+        let [a, b] = [of_system("a"), of_system("b")];
+        let pairing = pair([&both, &both], [&a, &b], None).unwrap();
+        let comparison = compare(&pairing.pairs, &figures, 0.05);
+        let rows = comparison.sections.into_iter().flat_map(|s| s.rows);
+        rows.map(|row| (row.verdict, row.why)).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&[]), rows(&["a", "b"]));
+    assert_eq!(rows(&[])[0].0, Verdict::Worse);
+    for one in ["a", "b"] {
+        let rows = rows(&[one]);
+        let [latency, rate, loss] = &rows[..] else {
+            panic!("three rows")
+        };
+        for (verdict, why) in [latency, rate] {
+            assert_eq!(*verdict, Verdict::CannotTell);
+            assert!(
+                why.as_ref().unwrap().contains("were counted in some"),
+                "{why:?}"
+            );
+        }
+        // What was lost was lost, however fast.
+        assert_eq!(loss.0, Verdict::Same);
+    }
 }

@@ -51,7 +51,7 @@ fn line(out: &mut String, row: &Row) {
     let change = row
         .change
         .map_or("-".to_owned(), |change| words(row, change));
-    let name = row.figure.name;
+    let name = &row.figure.name;
     if name.len() >= FIRST {
         let _ = write!(out, "  {name}\n  {:FIRST$}", "");
     } else {
@@ -74,8 +74,8 @@ fn reasons(out: &mut String, rows: &[Row]) {
         .filter_map(|row| Some((row.why.as_deref()?, row)))
     {
         match whys.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(row.figure.name),
-            None => whys.push((why, vec![row.figure.name])),
+            Some((_, names)) => names.push(&row.figure.name),
+            None => whys.push((why, vec![&*row.figure.name])),
         }
     }
     for (why, names) in whys {

@@ -55,7 +55,8 @@ pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
             wide: false,
             title: format!("{} over {}{part}", picture.figure, picture.axis),
             description: format!(
-                "{}: mean over repeats with its 95 % interval; what cannot be judged is left out.",
+                "{}: mean over repeats with its 95 % interval, without an upper end where the client was \
+                 the limit; what cannot be judged is left out.",
                 claim.id
             ),
             columns: ["row", "at", "number"]

@@ -48,18 +48,60 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
         kind: Kind::Series,
         wide: true,
         title: "Second by second".into(),
-        description: "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; shaded: the \
-                      drain, in which nothing is sent. Of several repeats the one with the median rate."
-            .into(),
+        description: format!(
+            "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; shaded: {}the \
+             drain, in which nothing is sent. Of several repeats the one with the median rate.",
+            if windows(workload).is_empty() {
+                ""
+            } else {
+                "every other window, and "
+            }
+        ),
         columns: vec![
-            "row", "verdict", "repeat", "t_s", "published_msgs_per_s", "delivered_msgs_per_s", "latency_p50_ns",
-            "latency_p99_ns", "backlog_msgs", "held_back_msgs", "publishers_cpu_cores", "subscribers_cpu_cores",
-            "system_cpu_cores", "noise_max_ns",
+            "row",
+            "verdict",
+            "repeat",
+            "t_s",
+            "published_msgs_per_s",
+            "delivered_msgs_per_s",
+            "latency_p50_ns",
+            "latency_p99_ns",
+            "backlog_msgs",
+            "held_back_msgs",
+            "publishers_cpu_cores",
+            "subscribers_cpu_cores",
+            "system_cpu_cores",
+            "noise_max_ns",
         ],
         rows,
         lines: Vec::new(),
-        marks: Some(drain).filter(|d| d.to_s > d.from_s).into_iter().collect(),
+        marks: windows(workload)
+            .into_iter()
+            .chain(Some(drain).filter(|d| d.to_s > d.from_s))
+            .collect(),
     }
+}
+
+/// The windows of the measurement. Of those that touch the one before, every other one: shaded alike, they
+/// could not be told apart.
+fn windows(workload: &Workload<'_>) -> Vec<Mark> {
+    let trials = workload.cells.iter().map(|cell| cell.typical());
+    let first = trials.map(|trial| &trial.windows).find(|w| !w.is_empty());
+    let mut marks: Vec<Mark> = Vec::new();
+    let mut touched = false;
+    let mut end = f64::NEG_INFINITY;
+    for window in first.into_iter().flatten() {
+        touched = window.from_s <= end && !touched;
+        end = window.to_s;
+        if !touched {
+            marks.push(Mark {
+                from_s: rounded(window.from_s),
+                to_s: rounded(window.to_s),
+                label: window.name.clone(),
+            });
+        }
+    }
+    marks
 }
 
 /// Three decimals are enough for a picture and keep the page small.

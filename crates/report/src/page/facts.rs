@@ -154,9 +154,9 @@ pub(super) fn settings(out: &mut String, page: &Page<'_>) {
     out.push_str("</section>\n");
 }
 
-/// Cells of the grid that a system cannot honour.
+/// Cells of the grid that a system cannot honour, and those whose load no search told.
 pub(super) fn unsupported(out: &mut String, results: &Results) {
-    if results.study.unsupported.is_empty() {
+    if results.study.unsupported.is_empty() && results.not_measured.is_empty() {
         return;
     }
     out.push_str("<section id=\"unsupported\"><h2>What could not be had</h2>\n<ul>\n");
@@ -171,6 +171,10 @@ pub(super) fn unsupported(out: &mut String, results: &Results) {
                 escape(&setting.reason)
             );
         }
+    }
+    for cell in &results.not_measured {
+        let (name, why) = (escape(&cell.cell), escape(&cell.reason));
+        let _ = writeln!(out, "<li><strong>{name}</strong>: not measured: {why}</li>");
     }
     out.push_str("</ul></section>\n");
 }

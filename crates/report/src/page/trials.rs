@@ -7,18 +7,18 @@ use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
 use pubgauge_results::{Distribution, FlowFigures, Trial};
 
-use super::{END_TABLE, Page, badge, begin_table, escape, system_of};
+use super::{END_TABLE, Page, badge, begin_table, escape, system_of, windows};
 use crate::summary::{Cell, Workload};
 use crate::units;
 
-type Column<T> = (&'static str, fn(&T) -> String);
+pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
-fn at(distribution: &Distribution, quantile: f64) -> String {
+pub(super) fn at(distribution: &Distribution, quantile: f64) -> String {
     let value = distribution.quotable(quantile);
     value.map_or("–".into(), |ns| units::time(ns as f64))
 }
 
-fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> String {
+pub(super) fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> String {
     let value = distribution.and_then(|d| d.quotable(quantile));
     value.map_or("–".into(), |ns| units::time(ns as f64 * scale))
 }
@@ -205,6 +205,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
             }
             out.push_str(END_TABLE);
         }
+        windows::table(out, workload);
         if trials(workload).any(|(_, trial)| !trial.brokers.is_empty()) {
             out.push_str("<h3>Its brokers</h3>\n");
             let words = ["repeat", "broker"];
@@ -254,19 +255,19 @@ fn limits(workload: &Workload<'_>) -> Vec<String> {
 }
 
 /// All trials of a workload, each with its cell's label.
-fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'a str, &'a Trial)> {
+pub(super) fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'a str, &'a Trial)> {
     let of = |cell: &'a Cell<'a>| cell.trials.iter().map(|trial| (&*cell.label, *trial));
     workload.cells.iter().flat_map(of)
 }
 
 /// The beginning of a table, up to its rows; `words` head the columns before the figures.
-fn begin<T>(out: &mut String, label: &str, words: &[&str], columns: &[Column<T>]) {
+pub(super) fn begin<T>(out: &mut String, label: &str, words: &[&str], columns: &[Column<T>]) {
     let figures = columns.iter().map(|(name, _)| name);
     let heads = ["system", "verdict"].iter().chain(words).chain(figures);
     begin_table(out, "", label, heads.map(|head| (*head, "")));
 }
 
-fn row<T>(
+pub(super) fn row<T>(
     out: &mut String,
     label: &str,
     trial: &Trial,

@@ -6,7 +6,7 @@ use super::{END_TABLE, Page, answer, badge, begin_table, escape};
 use crate::columns::columns;
 use crate::figures::{Figure, Kind, Value};
 use crate::summary::Workload;
-use crate::{crowd, units, words, workload_words};
+use crate::{counted, crowd, shares, units, words, workload_words};
 
 /// Rows of a figure's readable table; longer ones are cut with a word, the CSV has all.
 const TABLE_ROWS: usize = 40;
@@ -37,7 +37,9 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
         answer::wins(out, &page.answers[at]);
     }
     rows(out, workload);
-    if let Some(sentence) = crowd::sentence(workload) {
+    let shares = workload.cells.iter().filter_map(shares::sentence);
+    let counted = workload.cells.iter().filter_map(counted::sentence);
+    for sentence in shares.chain(counted).chain(crowd::sentence(workload)) {
         let _ = writeln!(out, "<p>{}</p>", escape(&sentence));
     }
     if workload.points.len() > 1 {

@@ -75,6 +75,7 @@ pub fn results(name: &str, claims: Vec<ClaimOutcome>) -> Results {
         },
         trials: Vec::new(),
         searches: Vec::new(),
+        not_measured: Vec::new(),
         claims,
         comparisons: Vec::new(),
     }

@@ -1,5 +1,6 @@
 //! Trials over the simulated system in simulated time, with what really happened beside what was
 //! reported.
+#![allow(dead_code)] // Each test file uses its own part.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 
 use crate::criterion::Figure;
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+use crate::window;
 
 /// Figures of claims beside those of criteria: those of comparisons, and a few that only rules ask for.
-pub const CLAIM_FIGURES: [&str; 20] = [
+pub const CLAIM_FIGURES: [&str; 32] = [
     "cpu-per-message",
     "client-cpu-per-message",
     "system-cpu-per-message",
@@ -24,6 +25,18 @@ pub const CLAIM_FIGURES: [&str; 20] = [
     "half-round-trip.p90",
     "half-round-trip.p99",
     "half-round-trip.max",
+    "smallest-member-share",
+    "largest-member-share",
+    "client-syscalls-per-message",
+    "system-syscalls-per-message",
+    "client-send-calls-per-message",
+    "client-receive-calls-per-message",
+    "system-sync-calls",
+    "system-sync-calls-per-message",
+    "system-written-bytes",
+    "interface-bytes-per-payload-byte",
+    "interface-packets-per-message",
+    "interface-overhead-per-message",
     "limit",
 ];
 
@@ -61,6 +74,8 @@ pub(super) fn check_figure(name: &str) -> Result<(), String> {
                 "`{series}` has no series; `.cv` and `.growth` are figures of {all}"
             ));
         }
+        window::check_figure(Figure::of(one), one)?;
+        let (one, _) = window::split(one);
         if !Figure::is_name(one) && !CLAIM_FIGURES.contains(&one) {
             let names = Figure::names();
             let all = names.iter().map(String::as_str).chain(CLAIM_FIGURES);
@@ -93,7 +108,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 /// A value of a figure, with the figure's unit.
 pub(super) fn quantity(figure: &str, text: &str) -> Result<f64, String> {
     let wrong = |e: crate::units::UnitError| e.to_string();
-    let is = |part: &str| figure.contains(part);
+    let is = |part: &str| window::split(figure).0.contains(part);
     if figure.contains('/') || series(figure).is_some() {
         number(text)
     } else if is("latency") || is("round-trip") || is("send-lag") || is("acknowledgement") {

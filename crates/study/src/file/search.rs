@@ -36,12 +36,12 @@ impl SearchFile {
     }
 }
 
-/// In the schema: a value, or "find".
+/// In the schema: a value, "find", or a share of what another workload's "find" finds.
 pub(super) struct OrFind<T>(std::marker::PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for OrFind<T> {
     fn schema_name() -> Cow<'static, str> {
-        format!("{}_or_find", T::schema_name()).into()
+        format!("{}_or_limit", T::schema_name()).into()
     }
 
     fn inline_schema() -> bool {
@@ -50,6 +50,11 @@ impl<T: JsonSchema> JsonSchema for OrFind<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let value = generator.subschema_for::<T>();
-        schemars::json_schema!({ "anyOf": [value, { "const": "find" }] })
+        let share = schemars::json_schema!({
+            "type": "string",
+            "description": "A share of the limit that the search of another workload finds, such as \"80% of limit\".",
+            "pattern": r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*% of .*\S",
+        });
+        schemars::json_schema!({ "anyOf": [value, { "const": "find" }, share] })
     }
 }

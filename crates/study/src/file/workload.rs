@@ -68,8 +68,14 @@ impl WorkloadFile {
         }
     }
 
-    /// What each instance of a system gets at most, the study's where the workload says nothing.
-    pub(crate) fn limits(&self, study: &TestbedFile) -> LimitsFile {
-        self.testbed.limits.over(&study.limits)
+    /// Where systems run, the study's where the workload says nothing.
+    pub(crate) fn testbed(&self, study: &TestbedFile) -> TestbedFile {
+        let own = &self.testbed;
+        let interface = own.count_interface.as_ref();
+        TestbedFile {
+            limits: own.limits.over(&study.limits),
+            count_system_calls: own.count_system_calls.or(study.count_system_calls),
+            count_interface: interface.or(study.count_interface.as_ref()).cloned(),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 
 use super::{Clash, Clashes};
-use crate::file::{ClientFile, LimitsFile, PhasesFile, UntilFile, WorkloadFile};
+use crate::file::{ClientFile, LimitsFile, PhasesFile, TestbedFile, UntilFile, WorkloadFile};
 use crate::units::{Rate, Span};
 
 /// What is impossible in phases.
@@ -49,6 +49,7 @@ pub(crate) fn check_own(file: &WorkloadFile, index: usize, found: &mut Vec<Clash
     check_client(&file.client, &mut own.below(&["client"]));
     check_limits(&file.client.limits, &mut own.below(&["client", "limits"]));
     check_limits(&file.testbed.limits, &mut own.below(&["testbed", "limits"]));
+    check_counts(&file.testbed, &mut own.below(&["testbed"]));
 }
 
 /// Longest span within which messages may be gathered.
@@ -68,6 +69,24 @@ pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
             "processes",
             "expected a number from 1 to 64",
             Some("leave it out to have all workers in one process".into()),
+        );
+    }
+}
+
+pub(crate) fn check_counts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
+    let Some(interface) = &testbed.count_interface else {
+        return;
+    };
+    let part = |name: &str| !name.is_empty() && !name.contains(['/', ' ', ':']);
+    let known = match interface.split_once('/') {
+        Some((namespace, name)) => part(namespace) && part(name),
+        None => part(interface),
+    };
+    if !known {
+        clashes.hinted(
+            "count-interface",
+            "expected the name of a network interface, such as \"lo\", or \"NAMESPACE/INTERFACE\"",
+            Some("`ip link` and `ip netns` list them; leave it out to count none".into()),
         );
     }
 }

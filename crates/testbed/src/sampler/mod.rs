@@ -61,6 +61,11 @@ fn status_number(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Whether a folder lies in memory (tmpfs): what is written there is written to no disk.
+pub fn lies_in_memory(folder: &std::path::Path) -> bool {
+    rustix::fs::statfs(folder).is_ok_and(|of| of.f_type == libc::TMPFS_MAGIC)
+}
+
 /// Processor time that all programs of this machine have used since it began, ns, to one clock tick.
 /// Interrupts, and what a hypervisor gave to others, are left out. `None` where the kernel tells nothing.
 pub fn machine_cpu_ns() -> Option<u64> {

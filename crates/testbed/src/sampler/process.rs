@@ -19,7 +19,7 @@ use crate::procfs::{self, ProcFile};
 /// Context switches are counted thread by thread: those of a thread that has ended count up to
 /// the last sample in which it was seen.
 ///
-/// A sample costs two readings per process and three per thread.
+/// A sample costs three readings per process and three per thread.
 #[derive(Debug)]
 pub struct ProcessSampler {
     watched: Watched,
@@ -44,6 +44,7 @@ enum Watched {
 struct Process {
     stat: ProcFile,
     status: ProcFile,
+    io: ProcFile,
     /// Tells a process from a later one of the same number.
     started: u64,
     cpu_ns: u64,
@@ -75,6 +76,9 @@ pub struct ProcessSample {
     pub voluntary_switches: u64,
     /// Times a thread was pushed off its processor.
     pub involuntary_switches: u64,
+    /// Bytes that the kernel was to write to disk for them since they began, those of ended ones whose parent
+    /// is among them included; `None` where it does not tell of one.
+    pub written_bytes: Option<u64>,
     /// Processes alive.
     pub processes: u32,
     /// Threads alive.
@@ -129,6 +133,7 @@ impl ProcessSampler {
         };
         let mut sample = ProcessSample {
             at_ns: monotonic_now(),
+            written_bytes: Some(0),
             ..ProcessSample::default()
         };
         let threads = self.processes.values().flat_map(|p| p.threads.values());
@@ -156,6 +161,9 @@ impl ProcessSampler {
             let kib = |name| status_number(status, name).unwrap_or(0) * 1024;
             sample.rss_bytes += kib("VmRSS:");
             high_water = kib("VmHWM:").max(high_water);
+            let io = process.io.read(&mut buffer).unwrap_or_default();
+            let written = status_number(io, "write_bytes:");
+            sample.written_bytes = sample.written_bytes.zip(written).map(|(a, b)| a + b);
             sample.processes += 1;
             let most = self.most_kept;
             process.sample_threads(pid, most, &mut kept, &mut self.gone_switches, &mut sample);
@@ -192,6 +200,7 @@ impl ProcessSampler {
             Process {
                 stat: file,
                 status: ProcFile::new(format!("/proc/{pid}/status"), true),
+                io: ProcFile::new(format!("/proc/{pid}/io"), false),
                 started: stat.started,
                 cpu_ns: 0,
                 threads: BTreeMap::new(),

@@ -1,0 +1,107 @@
+//! The end of sending: what stayed unsent, and the accounts of the worker.
+
+use pubgauge_driver::Nanos;
+
+use super::{Pace, Sending};
+use crate::bursts::{BurstRecording, Bursts};
+use crate::parts::FlowParts;
+use crate::recording::FlowRecording;
+use crate::series::Totals;
+
+impl Sending {
+    /// The measurement ended at `end`: what is still waiting was not sent, nor was what the schedule
+    /// had due by then and nobody looked at; nothing else will be.
+    pub fn stop(&mut self, end: Nanos) {
+        self.cuts.end_at(end);
+        let Some(table) = self.table else {
+            self.senders.clear();
+            return;
+        };
+        for mut sender in std::mem::take(&mut self.senders) {
+            let Pace::Due(mut ahead) = sender.pace else {
+                continue;
+            };
+            let counts = &mut self.flows[sender.flow as usize];
+            while let Some(due) = ahead {
+                let intended = sender.origin.saturating_add(due.at);
+                let limited = self
+                    .measured_limit
+                    .is_some_and(|limit| self.measured >= limit);
+                let waits = sender.turn.as_ref().is_some_and(|t| intended > t.burst);
+                if intended >= sender.end.min(end) || limited || waits {
+                    break;
+                }
+                if intended >= table.measure {
+                    counts.offered += 1;
+                    counts.not_sent += 1;
+                    self.measured += 1;
+                    if let Some(parts) = &mut self.parts[sender.flow as usize] {
+                        let part = parts.due_at(intended);
+                        part.offered += 1;
+                        part.not_sent += 1;
+                    }
+                    if let Some(bursts) = &mut self.bursts[sender.flow as usize]
+                        && let Some(burst) = bursts.begun_at(intended)
+                    {
+                        burst.due += 1;
+                        burst.unsent += 1;
+                    }
+                }
+                ahead = sender.schedule.next();
+            }
+        }
+        for (local, queue) in self.waiting.drain() {
+            let flow = self.locals[local as usize].flow as usize;
+            for (at, _) in queue.iter().filter(|(at, _)| *at >= table.measure) {
+                self.flows[flow].not_sent += 1;
+                if let Some(parts) = &mut self.parts[flow] {
+                    parts.due_at(*at).not_sent += 1;
+                }
+                let bursts = self.bursts[flow].as_mut();
+                if let Some(burst) = bursts.and_then(|bursts| bursts.begun_at(*at)) {
+                    burst.unsent += 1;
+                }
+            }
+        }
+        self.waiting_count = 0;
+        self.waiting_deliveries.fill(0);
+    }
+
+    /// What was sent in each part of the measurement, flow by flow.
+    pub fn finish_parts(&mut self) -> Vec<FlowParts> {
+        let left = self.cuts.bounds_left();
+        let flows = self.by_bound.len();
+        let mut all = vec![FlowParts::default(); flows];
+        for (flow, sum) in all.iter_mut().enumerate() {
+            if let Some(parts) = self.parts[flow].take() {
+                sum.by = std::mem::take(&mut self.by_bound[flow]);
+                sum.by.extend(std::iter::repeat_n(self.totals(flow), left));
+                parts.finish(sum);
+            }
+        }
+        all
+    }
+
+    /// What was sent of each burst, flow by flow.
+    pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
+        let bursts = self.bursts.iter_mut().map(Option::take);
+        bursts
+            .map(|bursts| bursts.map(Bursts::finish).unwrap_or_default())
+            .collect()
+    }
+
+    /// Ends the times and gives the counts and the series.
+    pub fn finish(&mut self) -> (Vec<FlowRecording>, Vec<Vec<Totals>>) {
+        let record = self.cuts.record();
+        for flow in 0..self.flows.len() {
+            let totals = self.totals(flow);
+            self.series[flow].push(totals);
+            let overflowed = self.lag[flow].take().map_or(0, |lag| lag.finish(record));
+            self.flows[flow].overflowed += overflowed;
+        }
+        (
+            std::mem::take(&mut self.flows),
+            std::mem::take(&mut self.series),
+        )
+    }
+}

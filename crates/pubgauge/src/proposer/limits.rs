@@ -1,0 +1,276 @@
+//! Searches of a plan: their next step, what they found, and the loads that are shares of it.
+
+use pubgauge_results::model::{Axis as AxisValue, Trial};
+use pubgauge_results::search::{Bound, LimitShare, NotMeasured, Search};
+use pubgauge_runner::searching::{self, stored_step};
+use pubgauge_search::{Question, Step};
+use pubgauge_study::{Axis, PlannedTrial};
+use pubgauge_workload::SECOND;
+
+use super::{Proposal, Proposer};
+use crate::exit::Ending;
+
+impl Proposer<'_> {
+    /// The next trial of a search; `None` at its end.
+    pub(super) fn step(
+        &self,
+        number: u32,
+        template: &PlannedTrial,
+        done: &[Trial],
+    ) -> Result<Option<Proposal>, Ending> {
+        if self.known(number, done).is_some() {
+            return Ok(None);
+        }
+        let (question, axis) = self.question(template);
+        let step = searching::next(&question, axis.name(), number, done, &self.criteria);
+        let Some(stored) = stored_step(number, step) else {
+            if let Some(found) = self.search(number, template, done) {
+                let trials = own(number, done).count();
+                self.over.borrow_mut().insert(number, (trials, found));
+            }
+            return Ok(None);
+        };
+        let length = match (step, &self.prepared.plan.search) {
+            (Step::Long(_), Some(rules)) => rules.long,
+            _ => template.workload.phases.measure.latest(),
+        };
+        let trial = template.seeking(stored.load, length);
+        let mut trial = trial.map_err(Ending::bad_input)?;
+        trial.repeat = done.iter().filter(|other| other.cell == trial.cell).count() as u32 + 1;
+        trial.order = done.len() as u32;
+        Ok(Some(Proposal {
+            processes: self.processes_for(&trial)?,
+            search: Some(stored),
+            limit_share: None,
+            trial,
+        }))
+    }
+
+    /// Whether nothing is left to measure in a search.
+    pub(super) fn is_over(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> bool {
+        self.known(number, done).is_some() || matches!(self.step(number, template, done), Ok(None))
+    }
+
+    /// What a search has found that is over.
+    fn known(&self, number: u32, done: &[Trial]) -> Option<Search> {
+        let over = self.over.borrow();
+        let (trials, found) = over.get(&number)?;
+        (*trials == own(number, done).count()).then(|| found.clone())
+    }
+
+    /// What the searches have found so far.
+    pub fn searches(&self, done: &[Trial]) -> Vec<Search> {
+        let searches = (0..).zip(self.prepared.plan.searches());
+        let found = searches.map(|(number, template)| {
+            let known = self.known(number, done);
+            known.or_else(|| self.search(number, template, done))
+        });
+        found.flatten().collect()
+    }
+
+    /// What a search has found so far; `None` before its first trial.
+    fn search(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
+        let first = own(number, done).next()?;
+        let (question, axis) = self.question(template);
+        let about = Search {
+            system: first.system.name.clone(),
+            settings: template.settings_name.clone(),
+            workload: template.workload.name.clone(),
+            axes: values(template),
+            axis: axis.name().into(),
+            ..Search::default()
+        };
+        let mut found =
+            searching::conclude(&question, axis.name(), number, done, &self.criteria, about);
+        // A load that this host cannot even ask for is the client's limit.
+        if let Some((most, Some(why))) = self.fits.get(&template.order)
+            && found.high.is_none()
+            && found.low == Some(*most)
+        {
+            found.bound = Bound::Client;
+            found.notes = vec![format!("more than {most} does not fit this host: {why}")];
+        }
+        Some(found)
+    }
+
+    /// A trial that is no part of a search, at the load that is a share of what a search found, if it is one.
+    ///
+    /// # Errors
+    /// Why it has no load, in a sentence.
+    pub(super) fn at_its_load(
+        &self,
+        trial: &PlannedTrial,
+        done: &[Trial],
+    ) -> Result<Proposal, String> {
+        let Some((share, axis)) = trial.share() else {
+            return Ok(self.plain(trial.clone(), None));
+        };
+        let searches = (0..).zip(self.prepared.plan.searches());
+        let searches: Vec<_> = searches
+            .filter(|(_, search)| trial.is_share_of(search))
+            .collect();
+        // Of several searches each repeat has one, in turn.
+        let turn = (trial.repeat as usize).saturating_sub(1);
+        let Some((number, template)) = turn.checked_rem(searches.len()).map(|nth| searches[nth])
+        else {
+            return Err(format!(
+                "{} was not searched for {}: the system cannot do what the study asks for",
+                share.of, trial.system
+            ));
+        };
+        let known = self.known(number, done);
+        let Some(found) = known.or_else(|| self.search(number, template, done)) else {
+            return Err(format!("{} was not searched", share.of));
+        };
+        // The cause alone: what would show more stands with the search.
+        let cause = found.notes.first().and_then(|note| note.split(": ").next());
+        let cause = cause.map(|cause| match found.low {
+            Some(_) => cause,
+            None => cause.trim_end_matches(" above that"),
+        });
+        let why = |reason: String| match cause {
+            Some(cause) => format!("no load is {share}: {reason} ({cause})"),
+            None => format!("no load is {share}: {reason}"),
+        };
+        let (load, end) = share.load(axis, found.low, found.high).map_err(why)?;
+        let (loaded, processes) = self.loaded(trial, load).map_err(|error| {
+            let error = error.lines().next().unwrap_or_default().to_owned();
+            format!(
+                "{share} is {}, which is not possible: {error}",
+                axis.written(load)
+            )
+        })?;
+        Ok(Proposal {
+            processes,
+            ..self.plain(
+                loaded,
+                Some(LimitShare {
+                    of: share.of.clone(),
+                    share: share.share,
+                    axis: axis.name().into(),
+                    end,
+                    load,
+                    at_least: found.high.is_none(),
+                }),
+            )
+        })
+    }
+
+    /// A trial at a load, and the processes that it takes; worked out once for all repeats.
+    fn loaded(
+        &self,
+        trial: &PlannedTrial,
+        load: f64,
+    ) -> Result<(PlannedTrial, Option<u32>), String> {
+        let key = (trial.cell.clone(), load.to_bits());
+        let mut known = self.loaded.borrow_mut();
+        let (workload, processes) = known
+            .entry(key)
+            .or_insert_with(|| {
+                let loaded = trial.at(load).map_err(|error| error.to_string())?;
+                let processes = self.processes_for(&loaded).map_err(|error| error.message)?;
+                Ok((loaded.workload, processes))
+            })
+            .clone()?;
+        let mut loaded = trial.clone();
+        loaded.workload = workload;
+        Ok((loaded, processes))
+    }
+
+    /// The cells without a load, and why, once no search is left that could tell.
+    pub fn not_measured(&self, done: &[Trial]) -> Vec<NotMeasured> {
+        let mut cells: Vec<NotMeasured> = Vec::new();
+        let left = self.left(done);
+        if left.iter().any(|trial| trial.seeks().is_some()) {
+            return cells;
+        }
+        for trial in left {
+            let Err(reason) = self.at_its_load(trial, done) else {
+                continue;
+            };
+            if !cells.iter().any(|cell| cell.cell == trial.cell) {
+                cells.push(NotMeasured {
+                    cell: trial.cell.clone(),
+                    system: trial.system.clone(),
+                    settings: trial.settings_name.clone(),
+                    workload: trial.workload.name.clone(),
+                    axes: values(trial),
+                    reason,
+                });
+            }
+        }
+        cells
+    }
+
+    /// What a search is asked, and what it varies.
+    fn question(&self, template: &PlannedTrial) -> (Question, Axis) {
+        let axis = template.seeks().unwrap_or(Axis::Rate);
+        let (least, most) = axis.range();
+        let fits = self.fits.get(&template.order);
+        let fits = fits.map_or(most, |(most, _)| *most);
+        let question = Question {
+            flat_out: axis == Axis::Rate,
+            whole: axis != Axis::Rate,
+            start: fits.min(match axis {
+                Axis::Rate => 100.0,
+                Axis::Payload | Axis::Burst => 64.0,
+                _ => 1.0,
+            }),
+            least,
+            most: fits,
+            ..Question::default()
+        };
+        let question = match &self.prepared.plan.search {
+            Some(rules) => Question {
+                width: rules.width,
+                most_trials: rules.trials as usize,
+                most_seconds: rules.budget as f64 / SECOND as f64,
+                ..question
+            },
+            None => question,
+        };
+        (question, axis)
+    }
+
+    /// The largest load of a search that this host can ask for, and what is short beyond it.
+    pub(super) fn largest(&self, template: &PlannedTrial) -> Result<(f64, Option<String>), Ending> {
+        let (question, axis) = self.question(template);
+        let (least, most) = (question.least, question.most);
+        if axis == Axis::Rate {
+            return Ok((most, None));
+        }
+        let fits = |load: f64| {
+            let trial = template.at(load).map_err(Ending::bad_input)?;
+            self.processes_for(&trial).map(|_| ())
+        };
+        let Err(mut why) = fits(most) else {
+            return Ok((most, None));
+        };
+        fits(least)?;
+        let (mut low, mut high) = (least, most);
+        while high - low > 1.0_f64.max(0.01 * low) {
+            let middle = ((low + high) / 2.0).floor();
+            match fits(middle) {
+                Ok(()) => low = middle,
+                Err(error) => (high, why) = (middle, error),
+            }
+        }
+        let why = why.message.lines().next().unwrap_or_default().to_owned();
+        Ok((low, Some(why)))
+    }
+}
+
+/// The trials of a search.
+fn own(number: u32, done: &[Trial]) -> impl Iterator<Item = &Trial> {
+    let mine = move |trial: &&Trial| trial.search.is_some_and(|step| step.search == number);
+    done.iter().filter(mine)
+}
+
+/// The values of the grid in a cell.
+fn values(trial: &PlannedTrial) -> Vec<AxisValue> {
+    let value = |(name, value): &(String, String)| AxisValue {
+        name: name.clone(),
+        value: value.clone(),
+    };
+    trial.axes.iter().map(value).collect()
+}

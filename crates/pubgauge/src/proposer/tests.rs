@@ -1,0 +1,356 @@
+//! What is measured next, over made-up results: nothing runs, and the limits are known.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pubgauge_results::model::{Axis as AxisValue, Distribution, Status, System, Trial, Verdict};
+use pubgauge_results::search::Bound;
+use pubgauge_study::{PlanOptions, Study};
+use pubgauge_workload::Arrivals;
+
+use super::*;
+use crate::invocation::Found;
+
+/// Two systems, a search of each, shares of what it finds, and a workload of its own rate.
+const STUDY: &str = r#"
+name = "made-up"
+systems = ["a", "b"]
+repeats = 3
+seed = 7
+[phases]
+measure = "2s"
+[[workload]]
+name = "limit"
+flow = [{ payload = "64B", rate = "find" }]
+[[workload]]
+name = "near"
+grid = { rate = ["50% of limit", "100% of limit", "120% of limit"] }
+flow = [{ payload = "64B", rate = "max" }]
+[[workload]]
+name = "plain"
+flow = [{ payload = "64B", rate = "10/s" }]
+"#;
+
+fn prepared(text: &str) -> Prepared {
+    let study = Study::parse("made-up.toml", text, Path::new("")).expect("TOML");
+    let plan = study.plan(&PlanOptions::default());
+    Prepared {
+        given: String::new(),
+        plan: plan.unwrap_or_else(|error| panic!("{error}")),
+        systems: BTreeMap::new(),
+        folder: PathBuf::new(),
+        found: Found::default(),
+        processes: None,
+    }
+}
+
+fn proposer(prepared: &Prepared) -> Proposer<'_> {
+    match Proposer::new(prepared, &ClientArgs::default(), None) {
+        Ok(proposer) => proposer,
+        Err(ending) => panic!("{}", ending.message),
+    }
+}
+
+/// A system that carries so much, before a client that offers so much.
+#[derive(Clone, Copy)]
+struct Truth {
+    limit: f64,
+    client: f64,
+}
+
+/// What would come of a trial.
+fn made(proposal: &Proposal, truth: Truth) -> Trial {
+    let trial = &proposal.trial;
+    let offered = match trial.workload.flows[0].arrivals {
+        Arrivals::Periodic { per_s } => per_s,
+        _ => truth.client.min(10.0 * truth.limit),
+    };
+    let status = match offered {
+        load if load > truth.client => Status::ClientBound,
+        load if load > truth.limit => Status::Overloaded,
+        _ => Status::Valid,
+    };
+    let carried = offered.min(truth.limit).min(truth.client);
+    Trial {
+        id: trial.order,
+        cell: trial.cell.clone(),
+        system: System {
+            name: trial.system.clone(),
+            ..System::default()
+        },
+        settings_name: trial.settings_name.clone(),
+        axes: (trial.axes.iter())
+            .map(|(name, value)| AxisValue {
+                name: name.clone(),
+                value: value.clone(),
+            })
+            .collect(),
+        search: proposal.search,
+        limit_share: proposal.limit_share.clone(),
+        workload: pubgauge_results::model::WorkloadInfo {
+            name: trial.workload.name.clone(),
+            ..Default::default()
+        },
+        repeat: trial.repeat,
+        verdict: Verdict {
+            status,
+            reasons: Vec::new(),
+        },
+        duration_s: 2.0,
+        published: 1_000_000,
+        expected: 1_000_000,
+        offered_msgs_per_s: offered,
+        published_msgs_per_s: carried,
+        delivered_msgs_per_s: carried,
+        latency_ns: Distribution {
+            count: 1_000_000,
+            p99: Some(1_000_000),
+            ..Distribution::default()
+        },
+        ..Trial::default()
+    }
+}
+
+/// Runs to the end; a proposer that knows nothing of what was before proposes the same.
+fn run(prepared: &Prepared, truth: impl Fn(&str) -> Truth) -> Vec<Trial> {
+    let on = proposer(prepared);
+    let mut done: Vec<Trial> = Vec::new();
+    loop {
+        assert!(done.len() < 500, "there is an end");
+        let next = |proposer: &Proposer<'_>| match proposer.next(&done) {
+            Ok(proposal) => proposal,
+            Err(ending) => panic!("{}", ending.message),
+        };
+        // Now and then: it weighs everything anew.
+        let resumed = match done.len() % 4 {
+            0 => next(&proposer(prepared)),
+            _ => next(&on),
+        };
+        let proposal = next(&on);
+        let said = |p: &Option<Proposal>| {
+            p.as_ref().map(|p| {
+                let trial = &p.trial;
+                let told = (trial.order, trial.cell.clone(), trial.repeat, p.search);
+                (told, p.limit_share.clone(), trial.workload.clone())
+            })
+        };
+        assert_eq!(said(&proposal), said(&resumed));
+        let Some(proposal) = proposal else {
+            assert_eq!(on.planned(&done), done.len() as u32);
+            return done;
+        };
+        assert_eq!(
+            proposal.trial.order,
+            done.len() as u32,
+            "numbered as it runs"
+        );
+        assert!(on.planned(&done) > done.len() as u32);
+        let truth = truth(&proposal.trial.system);
+        done.push(made(&proposal, truth));
+    }
+}
+
+fn of<'a>(done: &'a [Trial], workload: &'a str) -> impl Iterator<Item = &'a Trial> {
+    let plain = done.iter().filter(|trial| trial.search.is_none());
+    plain.filter(move |trial| trial.workload.name == workload)
+}
+
+#[test]
+fn searches_come_first_and_shares_follow_from_them() {
+    let prepared = prepared(STUDY);
+    let limit = |system: &str| if system == "a" { 5_000.0 } else { 80_000.0 };
+    let done = run(&prepared, |system| Truth {
+        limit: limit(system),
+        client: 1e9,
+    });
+    let searched = done
+        .iter()
+        .take_while(|trial| trial.search.is_some())
+        .count();
+    assert!(searched > 12 && done[searched..].iter().all(|t| t.search.is_none()));
+    let proposer = proposer(&prepared);
+    let searches = proposer.searches(&done);
+    assert_eq!(searches.len(), 2);
+    assert_eq!(
+        (of(&done, "near").count(), of(&done, "plain").count()),
+        (2 * 3 * 3, 2 * 3)
+    );
+    for trial in of(&done, "near") {
+        let found = searches
+            .iter()
+            .find(|s| s.system == trial.system.name)
+            .expect("a search");
+        let (low, high) = (found.low.expect("a limit"), found.high.expect("a limit"));
+        assert!(
+            low <= limit(&found.system) && limit(&found.system) <= high,
+            "{found:?}"
+        );
+        let share = trial.limit_share.as_ref().expect("a share");
+        assert_eq!(
+            (share.of.as_str(), share.axis.as_str(), share.at_least),
+            ("limit", "rate", false)
+        );
+        assert_eq!(
+            trial.axes[0].value,
+            format!("{}% of limit", share.share * 100.0)
+        );
+        assert_eq!(trial.offered_msgs_per_s, share.load, "it ran at its load");
+        let end = if share.share > 1.0 { high } else { low };
+        assert_eq!(share.end, end);
+        assert!(
+            (share.load / (share.share * end) - 1.0).abs() < 0.001,
+            "{share:?}"
+        );
+        match share.share > 1.0 {
+            true => assert!(share.load >= share.share * end && share.load > limit(&found.system)),
+            false => assert!(share.load <= share.share * end && share.load <= limit(&found.system)),
+        }
+    }
+    // The plan's own order, each repeat before the next.
+    let planned: Vec<_> = prepared.plan.plain().map(|t| (&t.cell, t.repeat)).collect();
+    let ran: Vec<_> = done[searched..]
+        .iter()
+        .map(|t| (&t.cell, t.repeat))
+        .collect();
+    assert_eq!(ran, planned);
+    assert!(proposer.not_measured(&done).is_empty());
+    assert!(proposer.left(&done).is_empty());
+}
+
+#[test]
+fn above_a_limit_that_is_only_known_as_at_least_nothing_is_measured() {
+    let prepared = prepared(STUDY);
+    let done = run(&prepared, |system| Truth {
+        limit: 1e9,
+        client: if system == "a" { 20_000.0 } else { 1e7 },
+    });
+    let proposer = proposer(&prepared);
+    let searches = proposer.searches(&done);
+    assert!(
+        searches
+            .iter()
+            .all(|s| s.bound == Bound::Client && s.high.is_none()),
+        "{searches:?}"
+    );
+    assert_eq!(
+        of(&done, "near").count(),
+        2 * 2 * 3,
+        "half of it and all of it are known"
+    );
+    for trial in of(&done, "near") {
+        let share = trial.limit_share.as_ref().expect("a share");
+        assert!(share.at_least && share.share <= 1.0);
+    }
+    let absent = proposer.not_measured(&done);
+    let cells: Vec<&str> = absent.iter().map(|cell| cell.cell.as_str()).collect();
+    assert_eq!(cells.len(), 2, "{cells:?}");
+    for cell in &absent {
+        assert_eq!(
+            (cell.workload.as_str(), cell.axes[0].value.as_str()),
+            ("near", "120% of limit")
+        );
+        assert!(
+            cell.reason.contains("no load is 120% of limit"),
+            "{}",
+            cell.reason
+        );
+        assert!(cell.reason.contains("found at least"), "{}", cell.reason);
+        assert!(
+            cell.reason.contains("the client was the bottleneck"),
+            "{}",
+            cell.reason
+        );
+    }
+    assert_eq!(of(&done, "plain").count(), 6, "all else is measured");
+}
+
+#[test]
+fn where_no_limit_is_found_nothing_is_a_share_of_it() {
+    let prepared = prepared(STUDY);
+    let done = run(&prepared, |system| Truth {
+        limit: if system == "a" { 0.5 } else { 700.0 },
+        client: 1e9,
+    });
+    let proposer = proposer(&prepared);
+    let absent = proposer.not_measured(&done);
+    let shares = |system: &str| absent.iter().filter(|cell| cell.system == system).count();
+    // Above what was too much, a load is known.
+    assert_eq!((shares("a"), shares("b")), (2, 0), "{absent:?}");
+    assert!(
+        absent
+            .iter()
+            .all(|cell| cell.reason.contains("no load stayed within")),
+        "{absent:?}"
+    );
+    let a = |trial: &&Trial| trial.system.name == "a";
+    assert_eq!(of(&done, "near").filter(a).count(), 3);
+    assert_eq!(of(&done, "plain").count(), 6);
+}
+
+/// Several searches of a cell serve its repeats in turn.
+#[test]
+fn repeats_take_their_turns_at_several_searches() {
+    let text = STUDY.replace("name = \"limit\"", "name = \"limit\"\nrepeats = 2");
+    let prepared = prepared(&text);
+    // Each search finds another limit.
+    let searches = std::cell::Cell::new(0.0);
+    let done = run(&prepared, |_| {
+        searches.set(searches.get() + 1.0);
+        Truth {
+            limit: 1_000.0 + searches.get(),
+            client: 1e9,
+        }
+    });
+    let found = proposer(&prepared).searches(&done);
+    assert_eq!(found.len(), 4);
+    let half = |repeat: u32| {
+        let mut of = of(&done, "near").filter(|t| t.system.name == "b" && t.repeat == repeat);
+        let share = of.find_map(|t| t.limit_share.as_ref().filter(|s| s.share == 0.5));
+        share.expect("a share").end
+    };
+    assert_eq!(half(1), half(3));
+    assert_ne!(half(1), half(2));
+}
+
+/// Criteria say what is within a limit, and are judged for trials beside it alone.
+#[test]
+fn searches_have_criteria_of_their_own() {
+    let criteria = "[[criterion]]\nfigure = \"lost\"\nequals = 0\nworkload = \"limit\"\n\
+                    [[criterion]]\nfigure = \"lost\"\nequals = 0\n";
+    let with = prepared(&format!("{STUDY}{criteria}"));
+    let specs = specs(&with.plan);
+    assert_eq!(specs.len(), 3, "{specs:?}");
+    assert_eq!(
+        specs[2].filter.workloads,
+        ["limit"],
+        "no other workload is held to it"
+    );
+    let judged: Vec<_> = evaluated(&with.plan, &specs).collect();
+    assert_eq!(judged, [&specs[1]]);
+    let alone = STUDY
+        .split("[[workload]]\nname = \"near\"")
+        .next()
+        .expect("a part");
+    let alone = prepared(&format!("{alone}{criteria}"));
+    let specs = super::specs(&alone.plan);
+    assert!(specs[2].filter.workloads.is_empty());
+    assert_eq!(evaluated(&alone.plan, &specs).count(), 0);
+}
+
+/// A criterion of one variant of the settings counts in its searches too.
+#[test]
+fn criteria_of_settings_bear_on_searches() {
+    let text = format!(
+        "{STUDY}[[settings]]\nname = \"x\"\n[[settings]]\nname = \"y\"\n\
+         [[criterion]]\nfigure = \"latency.p99\"\nbelow = \"1us\"\nsettings = \"x\"\n"
+    );
+    let prepared = prepared(&text);
+    let done = run(&prepared, |_| Truth {
+        limit: 5_000.0,
+        client: 1e9,
+    });
+    for search in proposer(&prepared).searches(&done) {
+        // Its latency is 1 ms at any load.
+        assert_eq!(search.low.is_some(), search.settings == "y", "{search:?}");
+    }
+}

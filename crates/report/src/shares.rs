@@ -1,0 +1,61 @@
+//! Loads that are shares of limits: of which, and how large they were.
+
+use pubgauge_results::search::LimitShare;
+
+use crate::summary::{Cell, Workload};
+use crate::units;
+
+/// What a workload's load is a share of, and which value of it that is; `None` if it is none.
+pub(crate) fn words(workload: &Workload<'_>) -> Option<(String, String)> {
+    let mut all: Vec<&LimitShare> = Vec::new();
+    for share in workload.cells.iter().filter_map(of) {
+        if !all
+            .iter()
+            .any(|known| (known.share, &known.of) == (share.share, &share.of))
+        {
+            all.push(share);
+        }
+    }
+    let first = all.first()?;
+    let words: Vec<String> = all
+        .iter()
+        .map(|share| format!("{} of {}", percent(share), share.of))
+        .collect();
+    let words = format!("{} at {}", first.axis, words.join(" | "));
+    Some((first.axis.clone(), words))
+}
+
+/// The load of a cell and what it is a share of, in one sentence; nothing if it is none.
+pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
+    let share = of(cell)?;
+    let shown = |load: f64| match &share.axis[..] {
+        "rate" => format!("{} msg/s", units::brief(load)),
+        "payload" => units::bytes(load as u64),
+        "burst" => format!("{} messages", units::count(load as u64)),
+        axis => format!("{} {axis}", units::count(load as u64)),
+    };
+    let end = match (share.share > 1.0, share.at_least) {
+        (true, _) => "the upper end of its limit",
+        (false, false) => "the lower end of its limit",
+        (false, true) => "its limit is that or more",
+    };
+    Some(format!(
+        "{}: {} is {} of what {} carries, {} ({end})",
+        cell.label,
+        shown(share.load),
+        percent(share),
+        share.of,
+        shown(share.end)
+    ))
+}
+
+fn of<'a>(cell: &Cell<'a>) -> Option<&'a LimitShare> {
+    cell.trials
+        .iter()
+        .find_map(|trial| trial.limit_share.as_ref())
+}
+
+/// A share in percent: `80 %`.
+fn percent(share: &LimitShare) -> String {
+    format!("{} %", (share.share * 100.0 * 1e9).round() / 1e9)
+}

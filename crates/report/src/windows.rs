@@ -1,0 +1,158 @@
+//! Named spans of the measurement: a line for each in the terminal, a table and shaded spans on the page.
+
+use pubgauge_results::Trial;
+use pubgauge_results::window::{WindowFigures, in_window};
+
+use crate::summary::Cell;
+use crate::units;
+
+/// The windows of a cell over its repeats, a sentence for each; where the workload has several flows, with
+/// the figures of each of them.
+pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
+    let Some(first) = cell.trials.first() else {
+        return Vec::new();
+    };
+    let flows: Vec<Option<&str>> = match &first.flows[..] {
+        [] | [_] => vec![None],
+        several => several.iter().map(|flow| Some(&*flow.name)).collect(),
+    };
+    let line = |window: &WindowFigures| {
+        let of_flow = |flow: &Option<&str>| {
+            let figures = words(cell, *flow, &window.name);
+            match flow {
+                Some(flow) => format!("{flow} {figures}"),
+                None => figures,
+            }
+        };
+        let each: Vec<String> = flows.iter().map(of_flow).collect();
+        format!("{}, {}: {}", cell.row, span(window), each.join("; "))
+    };
+    first.windows.iter().map(line).collect()
+}
+
+/// Its name and where it lies: `during (30 to 40 s)`.
+fn span(window: &WindowFigures) -> String {
+    let (from, to) = (units::digits(window.from_s), units::digits(window.to_s));
+    let from = if window.from_s == 0.0 {
+        "0"
+    } else {
+        from.as_str()
+    };
+    format!("{} ({from} to {to} s)", window.name)
+}
+
+/// Rates and times as means over the repeats that can be quoted, losses over all.
+fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
+    let estimate = |of: &dyn Fn(&WindowFigures) -> Option<f64>| {
+        let figure = |trial: &Trial| of(in_window(trial, flow, name)?);
+        cell.estimate(figure).map(|estimate| estimate.mean)
+    };
+    let time = |quantile: f64| {
+        let of = |w: &WindowFigures| Some(w.latency_ns.quotable(quantile)? as f64);
+        estimate(&of).map_or("-".to_owned(), units::time)
+    };
+    let all = || {
+        cell.trials
+            .iter()
+            .filter_map(move |t| in_window(t, flow, name))
+    };
+    let rate = estimate(&|w| Some(w.delivered_msgs_per_s));
+    let mut words = format!("{} msgs/s", rate.map_or("-".to_owned(), units::rate));
+    if all().any(|w| w.latency_ns.count > 0) {
+        words.push_str(&format!(
+            ", p50 {}, p99 {}, p99.9 {}",
+            time(0.5),
+            time(0.99),
+            time(0.999)
+        ));
+    }
+    let missing: u64 = all().map(|w| w.missing).sum();
+    let lost: Option<u64> = all().map(|w| w.lost).sum();
+    match (missing, lost) {
+        (0, _) => words.push_str(", none lost"),
+        (_, Some(lost)) => words.push_str(&format!(", {} lost", units::count(lost))),
+        (missing, None) => {
+            let missing = units::count(missing);
+            words.push_str(&format!(", {missing} lost or under way"));
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use pubgauge_results::{Distribution, FlowFigures, Results, Status};
+
+    use super::*;
+    use crate::summary::Summary;
+
+    fn window(p50: u64, missing: u64, lost: Option<u64>) -> WindowFigures {
+        WindowFigures {
+            name: "during".into(),
+            from_s: 30.0,
+            to_s: 40.0,
+            missing,
+            lost,
+            delivered_msgs_per_s: 1526.0,
+            latency_ns: Distribution {
+                count: 15_260,
+                p50: Some(p50),
+                p99: Some(9_000_000),
+                p99_9: Some(20_000_000),
+                ..Distribution::default()
+            },
+            ..WindowFigures::default()
+        }
+    }
+
+    fn said(trial: Trial) -> Vec<String> {
+        let results = Results {
+            format: String::new(),
+            machine: Default::default(),
+            study: Default::default(),
+            trials: vec![trial],
+            searches: Vec::new(),
+            not_measured: Vec::new(),
+            claims: Vec::new(),
+            comparisons: Vec::new(),
+        };
+        let summary = Summary::of(&results);
+        summary.workloads[0]
+            .cells
+            .iter()
+            .flat_map(sentences)
+            .collect()
+    }
+
+    #[test]
+    fn a_window_has_a_line() {
+        let mut trial = Trial {
+            windows: vec![window(1_000_000, 0, Some(0))],
+            ..Trial::default()
+        };
+        trial.system.name = "nats".into();
+        trial.verdict.status = Status::Valid;
+        let words = said(trial.clone());
+        assert!(
+            words.len() == 1 && words[0].starts_with("nats, during (30"),
+            "{words:?}"
+        );
+        assert!(words[0].ends_with("none lost"), "{words:?}");
+        assert!(
+            words[0].contains(" msgs/s, p50 1.00 ms, p99 9.00 ms, "),
+            "{words:?}"
+        );
+        // With several flows, each of them; what cannot be told apart is not called lost.
+        let flow = |name: &str, lost| FlowFigures {
+            name: name.into(),
+            windows: vec![window(2_000_000, 7, lost)],
+            ..FlowFigures::default()
+        };
+        trial.flows = vec![flow("meters", Some(7)), flow("burst", None)];
+        let words = said(trial);
+        assert_eq!(words.len(), 1);
+        assert!(words[0].contains("meters 1"), "{words:?}");
+        assert!(words[0].contains(" 7 lost; burst"), "{words:?}");
+        assert!(words[0].ends_with("7 lost or under way"), "{words:?}");
+    }
+}

@@ -1,0 +1,353 @@
+//! What is counted beside a trial where it is asked for: system calls of client and system, and what
+//! crosses an interface.
+
+use std::time::Duration;
+
+use pubgauge_driver::Nanos;
+use pubgauge_driver::clock::monotonic_now;
+use pubgauge_engine::conductor::TrialRecord;
+use pubgauge_engine::live::Live;
+use pubgauge_engine::recording::Recording;
+use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
+use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
+use pubgauge_workload::{Exchange, Sizes, Workload};
+
+use crate::instances::Instances;
+
+/// What is to be counted. Nothing if default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// System calls of client and system.
+    pub system_calls: bool,
+    /// What crosses this interface: `lo`, or `NAMESPACE/INTERFACE` with a network namespace as `ip netns` names
+    /// it.
+    pub interface: Option<String>,
+}
+
+/// How long an interface is watched before the first client connects and after the last one has closed.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Share of the measurement by which readings may be late at most, both together.
+const LATE: f64 = 0.02;
+
+/// Counts beside one trial.
+pub struct Counter {
+    calls: Option<Calls>,
+    /// The kernel counts calls.
+    opened: bool,
+    interface: Option<Interface>,
+    /// The system lives in the client.
+    in_client: bool,
+    /// When the first readings of a measurement were taken, and the last ones.
+    read: Option<(Nanos, Nanos)>,
+}
+
+struct Calls {
+    client: Side,
+    system: Side,
+}
+
+/// One side: its counter with the count at the beginning, then what was counted; or why there is none.
+enum Side {
+    Not(String),
+    From(SyscallCounter, Syscalls),
+    Counted(Syscalls),
+}
+
+impl Side {
+    fn of(counter: Result<SyscallCounter, String>) -> Side {
+        counter.map_or_else(Side::Not, |counter| {
+            Side::From(counter, Syscalls::default())
+        })
+    }
+
+    /// Reads the counter; the difference to what was read at first stands in its place once it is `over`.
+    fn read(&mut self, over: bool) {
+        let Side::From(counter, before) = self else {
+            return;
+        };
+        match counter.read() {
+            Ok(now) if over => *self = Side::Counted(now - *before),
+            Ok(now) => *before = now,
+            Err(error) => *self = Side::Not(error.to_string()),
+        }
+    }
+
+    fn finish(self, of: &str, not_counted: &mut Vec<String>) -> Option<SyscallCounts> {
+        let why = match self {
+            Side::Counted(calls) => {
+                return Some(SyscallCounts {
+                    all: calls.all,
+                    sends: calls.sends,
+                    receives: calls.receives,
+                    syncs: calls.syncs,
+                });
+            }
+            Side::Not(why) => why,
+            Side::From(..) => "there was no end of a measurement".to_owned(),
+        };
+        not_counted.push(format!("{of}: {why}"));
+        None
+    }
+}
+
+struct Interface {
+    traffic: InterfaceTraffic,
+    counter: Option<InterfaceCounter>,
+    before: Crossed,
+    /// Bytes a second that crossed it in the quiet times.
+    foreign_per_s: f64,
+}
+
+impl Interface {
+    fn open(asked: &str) -> Interface {
+        let (namespace, name) = match asked.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, asked),
+        };
+        let mut traffic = InterfaceTraffic {
+            interface: name.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            ..InterfaceTraffic::default()
+        };
+        let opened = InterfaceCounter::open(name, namespace);
+        let counter = opened.map_err(|why| traffic.not_told = Some(why)).ok();
+        Interface {
+            traffic,
+            counter,
+            before: Crossed::default(),
+            foreign_per_s: 0.0,
+        }
+    }
+
+    fn read(&mut self) -> Crossed {
+        let Some(counter) = &self.counter else {
+            return Crossed::default();
+        };
+        counter.read().unwrap_or_else(|error| {
+            self.traffic.not_told = Some(error.to_string());
+            self.counter = None;
+            Crossed::default()
+        })
+    }
+}
+
+impl Counter {
+    /// Counts what is asked for. `in_client`: the system lives in the client's processes.
+    pub fn new(asked: &Counts, in_client: bool) -> Counter {
+        let not = || Side::Not("it was never measured".to_owned());
+        Counter {
+            calls: asked.system_calls.then(|| Calls {
+                client: not(),
+                system: not(),
+            }),
+            opened: false,
+            interface: asked.interface.as_deref().map(Interface::open),
+            in_client,
+            read: None,
+        }
+    }
+
+    /// Watches the interface for [`QUIET`] while the system runs and nobody is connected: what crosses it is
+    /// not the trial's.
+    pub fn quiet(&mut self) {
+        let Some(interface) = &mut self.interface else {
+            return;
+        };
+        let (before, began) = (interface.read(), monotonic_now());
+        std::thread::sleep(QUIET);
+        let crossed = interface.read() - before;
+        let seconds = (monotonic_now() - began) as f64 / 1e9;
+        interface.foreign_per_s = interface.foreign_per_s.max(crossed.bytes as f64 / seconds);
+    }
+
+    /// Traffic flows: the kernel is to count the calls of the threads that there are, and of those that they
+    /// begin.
+    pub fn open(&mut self, running: &Instances, live: &Live) {
+        let Some(calls) = self.calls.as_mut().filter(|_| !self.opened) else {
+            return;
+        };
+        self.opened = true;
+        let threads = live.threads.iter().map(|thread| thread.thread as i32);
+        calls.client = Side::of(SyscallCounter::of_threads(threads));
+        let roots: Option<Vec<i32>> = running.root_pids().into_iter().collect();
+        calls.system = match roots {
+            _ if self.in_client => {
+                Side::Not("it lives in the client, whose calls are its own as well".to_owned())
+            }
+            None => Side::Not("pubgauge did not start it, and does not see it".to_owned()),
+            Some(roots) => {
+                let all = || roots.iter().flat_map(|r| procfs::descendants(*r)).collect();
+                Side::of(SyscallCounter::of_processes(all))
+            }
+        };
+    }
+
+    /// The measurement begins.
+    pub fn begin(&mut self) {
+        let began = monotonic_now();
+        if let Some(interface) = &mut self.interface {
+            interface.before = interface.read();
+        }
+        if let Some(calls) = &mut self.calls {
+            calls.client.read(false);
+            calls.system.read(false);
+        }
+        self.read = Some((began, began));
+    }
+
+    /// The measurement has ended.
+    pub fn end(&mut self) {
+        let Some((_, ended)) = &mut self.read else {
+            return;
+        };
+        *ended = monotonic_now();
+        if let Some(interface) = &mut self.interface {
+            let crossed = interface.read() - interface.before;
+            interface.traffic.bytes = crossed.bytes;
+            interface.traffic.packets = crossed.packets;
+        }
+        if let Some(calls) = &mut self.calls {
+            calls.client.read(true);
+            calls.system.read(true);
+        }
+    }
+
+    /// What was counted of a trial; absent what was not asked for.
+    pub fn finish(
+        self,
+        workload: &Workload,
+        record: &TrialRecord,
+    ) -> (Option<SystemCalls>, Option<InterfaceTraffic>) {
+        let late = late(self.read, record);
+        let calls = self.calls.map(|mut calls| {
+            for side in [&mut calls.client, &mut calls.system] {
+                if let (Side::Counted(_), Some(late)) = (&side, &late) {
+                    *side = Side::Not(late.clone());
+                }
+            }
+            let mut not_counted = Vec::new();
+            SystemCalls {
+                client: calls.client.finish("the client", &mut not_counted),
+                system: calls.system.finish("the system", &mut not_counted),
+                not_counted,
+            }
+        });
+        let interface = self.interface.map(|interface| {
+            let Interface {
+                mut traffic,
+                foreign_per_s,
+                ..
+            } = interface;
+            let seconds = record.duration() as f64 / 1e9;
+            let quiet = (foreign_per_s * seconds).round() as u64;
+            let beyond = traffic
+                .bytes
+                .saturating_sub(most(&traffic, record, self.in_client));
+            traffic.foreign_bytes = quiet.max(beyond);
+            let payload = payload_bytes(workload, record);
+            traffic.payload_bytes = payload.as_ref().ok().copied();
+            let why = payload.err().map(str::to_owned);
+            let told = traffic.not_told.take();
+            traffic.not_told = told.or(late).or(why).or_else(|| crowded(&traffic));
+            traffic
+        });
+        (calls, interface)
+    }
+}
+
+/// Why readings at these times are not those of the measurement.
+fn late(read: Option<(Nanos, Nanos)>, record: &TrialRecord) -> Option<String> {
+    let (Some((began, ended)), Some(table)) = (read, record.table) else {
+        return Some("it was never measured".to_owned());
+    };
+    let late = began.abs_diff(table.measure) + ended.abs_diff(table.end);
+    let share = late as f64 / record.duration().max(1) as f64;
+    (share > LATE).then(|| {
+        format!(
+            "it was read late by {:.1} % of the measurement, more than {} %",
+            100.0 * share,
+            100.0 * LATE
+        )
+    })
+}
+
+/// Why so much crossed an interface that was not the trial's that nothing can be said of its messages.
+fn crowded(traffic: &InterfaceTraffic) -> Option<String> {
+    let of = traffic.bytes.max(traffic.payload_bytes.unwrap_or(0));
+    let share = traffic.foreign_bytes as f64 / of.max(1) as f64;
+    (share > InterfaceTraffic::MOST_FOREIGN).then(|| {
+        format!(
+            "others sent over {} as well: at least {} B in the time of the measurement, at the rate of before and \
+             after the trial or beyond what its clients say, {:.1} % of what crossed it, more than {} %",
+            traffic.interface,
+            traffic.foreign_bytes,
+            100.0 * share,
+            100.0 * InterfaceTraffic::MOST_FOREIGN
+        )
+    })
+}
+
+/// Bytes that the trial's messages can have had an interface crossed by at most, by what its clients say that they sent
+/// and received: of both the measurement's part, by messages, a tenth more, and for each packet 100 B of headers, which
+/// is more than any have. No bound where clients say nothing.
+fn most(traffic: &InterfaceTraffic, record: &TrialRecord, in_client: bool) -> u64 {
+    let (within, sum) = (record.in_measurement(None), record.sum());
+    let part = |bytes: fn(&Recording) -> u64, within: u64, all: u64| {
+        let bytes: u64 = record.recordings.iter().map(bytes).sum();
+        bytes as f64 * within as f64 / all.max(1) as f64
+    };
+    let published = sum.published + sum.warm_up_published;
+    let sent = part(|r| r.wire.sent, within.published, published);
+    let delivered = sum.delivered + sum.warm_up_delivered;
+    let received = part(|r| r.wire.received, within.unique, delivered);
+    // What a client sends to a broker crosses once; what it sends to another client is what that one receives.
+    let said = match in_client {
+        true => sent.max(received),
+        false => sent + received,
+    };
+    match said > 0.0 {
+        true => (1.1 * said) as u64 + 100 * traffic.packets,
+        false => u64::MAX,
+    }
+}
+
+/// Payload bytes of the first deliveries that came during the measurement.
+fn payload_bytes(workload: &Workload, record: &TrialRecord) -> Result<u64, &'static str> {
+    let mut sum = 0;
+    for (number, flow) in workload.flows.iter().enumerate() {
+        let Sizes::Fixed { bytes } = flow.size else {
+            return Err("payloads have several sizes, and their delivered bytes are not counted");
+        };
+        if flow.exchange == Exchange::PingPong {
+            return Err("answers cross it as well, and are no deliveries");
+        }
+        sum += record.in_measurement(Some(number)).unique * u64::from(bytes);
+    }
+    match sum {
+        0 => Err("nothing was delivered"),
+        sum => Ok(sum),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_a_hundred_of_others_is_too_much() {
+        let traffic = |bytes, payload_bytes, foreign_bytes| InterfaceTraffic {
+            interface: "lo".into(),
+            bytes,
+            payload_bytes: Some(payload_bytes),
+            foreign_bytes,
+            ..InterfaceTraffic::default()
+        };
+        assert_eq!(crowded(&traffic(10_000, 5_000, 100)), None);
+        let why = crowded(&traffic(10_000, 5_000, 101)).unwrap();
+        assert!(why.contains("101 B") && why.contains("lo"), "{why}");
+        // Shared memory: hardly anything crosses it, and 1 % of the payload is the error of the figure.
+        assert_eq!(crowded(&traffic(300, 1_000_000, 10_000)), None);
+        assert!(crowded(&traffic(300, 1_000_000, 10_001)).is_some());
+    }
+}

@@ -1,0 +1,173 @@
+//! Figures of the windows of a measurement.
+
+use pubgauge_driver::Nanos;
+use pubgauge_engine::conductor::TrialRecord;
+use pubgauge_engine::parts::{PartRecording, WindowRecord};
+use pubgauge_engine::recording::FlowRecording;
+use pubgauge_engine::series::Totals;
+use pubgauge_engine::times::{Measure, histogram};
+use pubgauge_results::Distribution;
+use pubgauge_results::window::WindowFigures;
+
+use crate::observe::Observed;
+
+const SECOND: f64 = 1e9;
+
+/// By how much the span between two readings may differ from the window, as a share of the window.
+const READ_WITHIN: f64 = 0.02;
+
+/// The windows of a trial, of all flows together.
+pub(crate) fn of_trial(record: &TrialRecord, observed: &Observed) -> Vec<WindowFigures> {
+    let flows: Vec<usize> = (0..record.flows.len()).collect();
+    let windows = record.windows.iter();
+    let figures = windows.map(|window| WindowFigures {
+        system_cpu_s: system_cpu(observed, window),
+        ..figures(record, window, &flows)
+    });
+    figures.collect()
+}
+
+/// The windows of one flow.
+pub(crate) fn of_flow(record: &TrialRecord, flow: usize) -> Vec<WindowFigures> {
+    let windows = record.windows.iter();
+    windows.map(|w| figures(record, w, &[flow])).collect()
+}
+
+fn figures(record: &TrialRecord, window: &WindowRecord, flows: &[usize]) -> WindowFigures {
+    let mut due = PartRecording::default();
+    let mut passed = Totals::default();
+    for flow in flows {
+        due.add(&window.due[*flow]);
+        passed.add(&window.passed[*flow]);
+    }
+    let told = |flow: &usize| fate(&record.flows[*flow], window.due[*flow].missing());
+    let fates: Option<Vec<(u64, u64)>> = flows.iter().map(told).collect();
+    let lost = fates.as_ref().map(|f| f.iter().map(|f| f.0).sum());
+    let under_way = fates.as_ref().map(|f| f.iter().map(|f| f.1).sum::<u64>());
+    // What may be on its way is larger than what came.
+    let censored = under_way.unwrap_or(due.missing());
+    let length_s = (window.to - window.from) as f64 / SECOND;
+    let per_s = |count: u64| match length_s > 0.0 {
+        true => count as f64 / length_s,
+        false => 0.0,
+    };
+    let distribution = |measure: Measure| {
+        let mut all = histogram();
+        for flow in flows {
+            if let Some(times) = window.times.get(&(*flow as u32, measure)) {
+                // Equal bounds by construction.
+                let _ = all.add(times);
+            }
+        }
+        let censored = match measure {
+            Measure::Latency | Measure::LatencyFromSend => censored,
+            _ => 0,
+        };
+        Distribution::censored(&all, censored)
+    };
+    let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
+    WindowFigures {
+        name: window.name.clone(),
+        from_s: window.from as f64 / SECOND,
+        to_s: window.to as f64 / SECOND,
+        offered: due.offered,
+        published: due.published,
+        refused: due.refused,
+        not_sent: due.not_sent,
+        expected: due.expected,
+        delivered: due.delivered,
+        duplicated: due.delivered - due.unique,
+        reordered: due.reordered,
+        missing: flows.iter().map(|f| window.due[*f].missing()).sum(),
+        lost,
+        under_way,
+        offered_msgs_per_s: per_s(due.offered),
+        published_msgs_per_s: per_s(passed.published),
+        delivered_msgs_per_s: per_s(passed.unique),
+        latency_ns: distribution(Measure::Latency),
+        latency_from_send_ns: distribution(Measure::LatencyFromSend),
+        send_lag_ns: distribution(Measure::SendLag),
+        acknowledgement_ns: some(Measure::Acknowledgement),
+        round_trip_ns: some(Measure::RoundTrip),
+        half_round_trip_ns: some(Measure::RoundTrip).map(|d| d.halved()),
+        system_cpu_s: None,
+    }
+}
+
+/// Of a flow's missing deliveries in a window, how many are lost and how many under way; `None` where the
+/// flow has both.
+fn fate(flow: &FlowRecording, missing: u64) -> Option<(u64, u64)> {
+    match (flow.lost(), flow.under_way) {
+        _ if missing == 0 => Some((0, 0)),
+        (_, 0) => Some((missing, 0)),
+        (0, _) => Some((0, missing)),
+        _ => None,
+    }
+}
+
+/// Processor seconds of the system in a window.
+fn system_cpu(observed: &Observed, window: &WindowRecord) -> Option<f64> {
+    let read = |bound: Nanos| observed.system_cpu_at.get(&bound);
+    let (from, to) = (read(window.from)?, read(window.to)?);
+    let length = (window.to - window.from) as f64;
+    let span = to.0.saturating_sub(from.0) as f64;
+    let exact = (span - length).abs() <= READ_WITHIN * length;
+    exact.then(|| to.1.saturating_sub(from.1) as f64 / SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_engine::conductor::Outcome;
+
+    fn window(from: Nanos, to: Nanos) -> WindowRecord {
+        WindowRecord {
+            name: "w".into(),
+            from,
+            to,
+            due: vec![PartRecording {
+                expected: 10,
+                unique: 7,
+                delivered: 8,
+                ..PartRecording::default()
+            }],
+            passed: vec![Totals::default()],
+            times: Default::default(),
+        }
+    }
+
+    #[test]
+    fn losses_are_told_where_they_can_be() {
+        let mut record = TrialRecord::nothing(Outcome::Completed, 1);
+        record.windows = vec![window(0, 1_000_000_000)];
+        let mut told = |missing, under_way| {
+            record.flows[0] = FlowRecording {
+                expected: missing,
+                under_way,
+                ..FlowRecording::default()
+            };
+            let w = &of_flow(&record, 0)[0];
+            assert_eq!((w.missing, w.duplicated), (3, 1));
+            (w.lost, w.under_way, w.latency_ns.censored)
+        };
+        assert_eq!(told(5, 0), (Some(3), Some(0), 0));
+        assert_eq!(told(5, 5), (Some(0), Some(3), 3));
+        // Both: nobody knows which, and all of them may be late.
+        assert_eq!(told(5, 2), (None, None, 3));
+    }
+
+    #[test]
+    fn processor_time_is_that_of_the_window_or_none() {
+        let mut observed = Observed::nothing();
+        let ms = 1_000_000;
+        observed.system_cpu_at.insert(0, (1_000 * ms, 50 * ms));
+        let read = |late| (3_000 * ms + late, 750 * ms);
+        observed.system_cpu_at.insert(2_000 * ms, read(5 * ms));
+        let of = |observed: &Observed| system_cpu(observed, &window(0, 2_000 * ms));
+        assert_eq!(of(&observed), Some(0.7));
+        observed.system_cpu_at.insert(2_000 * ms, read(100 * ms));
+        assert_eq!(of(&observed), None, "read 5 % of the window too late");
+        observed.system_cpu_at.clear();
+        assert_eq!(of(&observed), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Where systems run, what each gets of the machine, and what is counted beside them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Size;
+
+/// Where systems run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TestbedFile {
+    /// What each instance of a system gets of the machine at most.
+    #[serde(default, skip_serializing_if = "LimitsFile::is_empty")]
+    pub limits: LimitsFile,
+    /// System calls of client and system are counted, which slows every system call of the machine a
+    /// little: rates and times of such a trial are not compared with those of others. It takes root, or
+    /// CAP_PERFMON and CAP_SYS_ADMIN. false if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count_system_calls: Option<bool>,
+    /// What crosses this network interface is counted: "lo", or "NAMESPACE/INTERFACE" with a network
+    /// namespace as `ip netns` names it. A trial takes 1 s longer, in which nothing of it crosses the
+    /// interface. None if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count_interface: Option<String>,
+}
+
+impl TestbedFile {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == TestbedFile::default()
+    }
+}
+
+/// What each instance of a system, or each worker process, gets of the machine at most.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LimitsFile {
+    /// Processors' worth of time, such as 0.5 or 2; 0.1 and more. All there is if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<f64>,
+    /// Memory, such as "512MiB": whole MiB, 4 and more. All there is if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+}
+
+impl LimitsFile {
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == LimitsFile::default()
+    }
+}

@@ -1,0 +1,148 @@
+//! What a study says must hold and what is judged, and the names that these speak of.
+
+use pubgauge_claims::Claim;
+
+use crate::claim::{Fault, claim};
+use crate::criterion::{self, Criterion};
+use crate::file::{NamedSettings, StudyFile, Systems};
+use crate::problem::Problem;
+use crate::resolve;
+use crate::study::Study;
+use crate::units::{did_you_mean, nearest};
+use crate::window;
+
+impl Study {
+    /// What must hold.
+    pub(crate) fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Criterion> {
+        let mut criteria = Vec::new();
+        for (nth, file) in base.criterion.iter().enumerate() {
+            let read = Criterion::new(file).and_then(|criterion| {
+                match window::unknown(&file.figure, base) {
+                    None => Ok(criterion),
+                    Some(message) => Err(criterion::Fault {
+                        key: "figure",
+                        message,
+                    }),
+                }
+            });
+            match read {
+                Ok(criterion) => criteria.push(criterion),
+                Err(fault) => {
+                    let path = ["criterion", &nth.to_string(), fault.key];
+                    problems.push(self.problem(&self.tree, &path, fault.message, None));
+                }
+            }
+        }
+        criteria
+    }
+
+    /// What is judged by what was measured.
+    pub(crate) fn claims(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = Vec::new();
+        for (nth, file) in base.claim.iter().enumerate() {
+            let twice = || Fault {
+                path: vec!["id".into()],
+                message: format!("claim `{}` is there twice", file.id),
+            };
+            let known = claims.iter().any(|claim| claim.id == file.id);
+            let read = if known {
+                Err(twice())
+            } else {
+                claim(file, &base.side).and_then(|claim| {
+                    let mut figures = claim.parts.iter().filter_map(|part| part.rule.as_ref());
+                    let wrong = figures.find_map(|rule| window::unknown(&rule.figure, base));
+                    wrong.map_or(Ok(claim), |message| {
+                        let path = vec!["rule".into()];
+                        Err(Fault { path, message })
+                    })
+                })
+            };
+            match read {
+                Ok(claim) => claims.push(claim),
+                Err(fault) => {
+                    let number = nth.to_string();
+                    let mut path = vec!["claim", number.as_str()];
+                    path.extend(fault.path.iter().map(String::as_str));
+                    problems.push(self.problem(&self.tree, &path, fault.message, None));
+                }
+            }
+        }
+        claims
+    }
+
+    /// Names that must be there once, and names that must exist.
+    pub(crate) fn check_names(
+        &self,
+        base: &StudyFile,
+        systems: &[String],
+        problems: &mut Vec<Problem>,
+    ) {
+        let mut wrong = |path: &[&str], message: String, hint: Option<String>| {
+            problems.push(self.problem(&self.tree, path, message, hint));
+        };
+        if base.name.trim().is_empty() {
+            wrong(&["name"], "the study needs a name".into(), None);
+        }
+        if base.repeats == Some(0) {
+            wrong(
+                &["repeats"],
+                "0 repeats run nothing; the smallest is 1".into(),
+                None,
+            );
+        }
+        if base.workload.is_empty() {
+            let hint = "add [[workload]] with a name and [[workload.flow]] below it".to_string();
+            wrong(&[], "the study has no workload".into(), Some(hint));
+        }
+        let workloads: Vec<&str> = base.workload.iter().map(|w| w.name.as_str()).collect();
+        let variants = base.variants();
+        let settings: Vec<&str> = variants.iter().map(NamedSettings::shown_name).collect();
+        for (list, names) in [("workload", &workloads), ("settings", &settings)] {
+            for (nth, name) in names.iter().enumerate() {
+                let number = nth.to_string();
+                if name.trim().is_empty() {
+                    wrong(
+                        &[list, &number, "name"],
+                        "a name must not be empty".into(),
+                        None,
+                    );
+                }
+                if names[..nth].contains(name) {
+                    wrong(
+                        &[list, &number, "name"],
+                        format!("`{name}` is there twice; names must differ"),
+                        None,
+                    );
+                }
+            }
+        }
+        let flows: Vec<String> = base.workload.iter().flat_map(resolve::flow_names).collect();
+        for (nth, criterion) in base.criterion.iter().enumerate() {
+            let number = nth.to_string();
+            let mut check = |key: &str, name: &Option<String>, names: &[&str]| {
+                if let Some(name) = name
+                    && !names.contains(&name.as_str())
+                {
+                    let near = nearest(name, names.iter().copied());
+                    let message = format!(
+                        "`{name}` is no {key} of this study{}; there is {}",
+                        did_you_mean(near),
+                        names.join(", ")
+                    );
+                    wrong(&["criterion", &number, key], message, None);
+                }
+            };
+            check("workload", &criterion.workload, &workloads);
+            check("settings", &criterion.settings, &settings);
+            let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
+            check("flow", &criterion.flow, &flows);
+            // A study may speak of systems that this run leaves out.
+            if let Some(Systems::Many(_)) = base.systems {
+                let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
+                if criterion.system.is_some() && !systems.is_empty() {
+                    check("system", &criterion.system, &systems);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Named spans of the measurement: which there are, and what is wrong with them.
+
+use pubgauge_workload::{Phases, Until, Window};
+
+use crate::criterion::Figure;
+use crate::file::{PhasesFile, StudyFile, WorkloadFile};
+use crate::resolve::{Clash, Clashes, resolve_phases};
+use crate::units::{Span, did_you_mean, nearest};
+
+/// Most windows of a workload: each worker keeps histograms of each.
+const MOST: usize = 32;
+
+/// The windows of a workload: its own, or else the study's.
+pub(crate) fn resolve(study: &PhasesFile, own: &PhasesFile) -> Vec<Window> {
+    let windows = match own.window.is_empty() {
+        true => &study.window,
+        false => &own.window,
+    };
+    let window = windows.iter().map(|window| Window {
+        name: window.name.clone(),
+        from: window.from.0,
+        to: window.to.0,
+    });
+    window.collect()
+}
+
+/// What is impossible in the windows of a workload, where they are written.
+pub(crate) fn check_of(
+    study: &PhasesFile,
+    workload: &WorkloadFile,
+    index: usize,
+    found: &mut Vec<Clash>,
+) {
+    let number = index.to_string();
+    let own = ["workload", &number, "phases"];
+    let base = match workload.phases.window.is_empty() {
+        true => &["phases"][..],
+        false => &own,
+    };
+    let phases = resolve_phases(study, &workload.phases);
+    check(&phases, &mut Clashes::new(base, found));
+}
+
+fn check(phases: &Phases, clashes: &mut Clashes<'_>) {
+    let windows = &phases.windows;
+    if windows.len() > MOST {
+        let message = format!("a measurement has at most {MOST} windows");
+        clashes.add("window", message);
+        return;
+    }
+    for (nth, window) in windows.iter().enumerate() {
+        let number = nth.to_string();
+        let mut clashes = clashes.below(&["window", &number]);
+        if !is_name(&window.name) {
+            let message = format!(
+                "`{}` is no name of a window: small letters, digits and `-`, the first a letter",
+                window.name
+            );
+            clashes.hinted("name", message, Some("such as \"during\"".into()));
+        }
+        if windows[..nth].iter().any(|other| other.name == window.name) {
+            let message = format!("`{}` is there twice; names must differ", window.name);
+            clashes.add("name", message);
+        }
+        if window.to <= window.from {
+            let message = format!(
+                "the window ends at {}, and begins at {}: it has no length",
+                Span(window.to),
+                Span(window.from)
+            );
+            clashes.hinted("to", message, Some("`to` is later than `from`".into()));
+        }
+        match phases.measure {
+            Until::Time(end) if window.to > end => {
+                let message = format!(
+                    "the window ends at {}, but the measurement lasts {}",
+                    Span(window.to),
+                    Span(end)
+                );
+                let hint =
+                    "make the measurement longer (`phases.measure`), or the window end with it";
+                clashes.hinted("to", message, Some(hint.into()));
+            }
+            Until::Time(_) => {}
+            Until::Count(..) => {
+                let message = "a window needs a measurement of a length that is known beforehand";
+                let hint =
+                    "give `measure` a duration, such as \"90s\", instead of a number of messages";
+                clashes.hinted("to", message, Some(hint.into()));
+            }
+        }
+    }
+}
+
+/// Whether a window can have this name, so that it can stand after the `@` of a figure.
+fn is_name(name: &str) -> bool {
+    let may = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(may)
+}
+
+/// A figure's name without its window, and the window.
+pub(crate) fn split(figure: &str) -> (&str, Option<&str>) {
+    match figure.split_once('@') {
+        Some((figure, window)) => (figure, Some(window)),
+        None => (figure, None),
+    }
+}
+
+/// What is wrong with `figure@window` as far as it is the figure: windows lack some.
+pub(crate) fn check_figure(figure: Option<Figure>, name: &str) -> Result<(), String> {
+    let (name, Some(window)) = split(name) else {
+        return Ok(());
+    };
+    let of_the_whole = match figure {
+        Some(Figure::ClientCpu | Figure::ClientMemory | Figure::SystemMemory | Figure::Verdict) => {
+            true
+        }
+        Some(_) => false,
+        None => {
+            name.ends_with("-per-message")
+                || name == "reordered-share"
+                || name == "limit"
+                || name == "system-busiest-thread"
+        }
+    };
+    match of_the_whole {
+        false => Ok(()),
+        true => Err(format!(
+            "`{name}` is of the whole measurement; the window `{window}` has counts, rates, times, loss-share and system-cpu"
+        )),
+    }
+}
+
+/// What is wrong with the windows that a figure names, or a quotient of two.
+pub(crate) fn unknown(figure: &str, study: &StudyFile) -> Option<String> {
+    let own = study.workload.iter().map(|workload| &workload.phases);
+    let phases = std::iter::once(&study.phases).chain(own);
+    let names: Vec<&str> = phases.flat_map(|p| &p.window).map(|w| &*w.name).collect();
+    let mut named = figure.split('/').filter_map(|one| split(one.trim()).1);
+    let wrong = named.find(|name| !names.contains(name))?;
+    if names.is_empty() {
+        return Some(format!(
+            "the study has no window `{wrong}`; add [[phases.window]] with `name`, `from` and `to`"
+        ));
+    }
+    let near = did_you_mean(nearest(wrong, names.iter().copied()));
+    let there = names.join(", ");
+    Some(format!(
+        "`{wrong}` is no window of this study{near}; there is {there}"
+    ))
+}

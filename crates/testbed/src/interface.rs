@@ -1,0 +1,143 @@
+//! What crosses a network interface: its own counters, headers included.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Reads the counters of one interface.
+pub struct InterfaceCounter {
+    name: String,
+    /// `/proc/net/dev` of the interface's namespace, which the open file keeps in sight.
+    file: File,
+}
+
+/// What has crossed an interface since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crossed {
+    /// Bytes with the headers that the interface counts: of IP, TCP and UDP; on Ethernet and veth its 14 as well.
+    pub bytes: u64,
+    /// Packets as the interface takes them; before a network card cuts them, up to 64 KiB each.
+    pub packets: u64,
+}
+
+impl std::ops::Sub for Crossed {
+    type Output = Crossed;
+
+    fn sub(self, before: Crossed) -> Crossed {
+        Crossed {
+            bytes: self.bytes.saturating_sub(before.bytes),
+            packets: self.packets.saturating_sub(before.packets),
+        }
+    }
+}
+
+impl InterfaceCounter {
+    /// The counters of the interface `name`, in the network namespace that `ip netns` knows by this name; in that
+    /// of the caller if absent.
+    ///
+    /// # Errors
+    /// There is no such namespace, this program may not enter it, or there is no such interface in it.
+    pub fn open(name: &str, namespace: Option<&str>) -> Result<InterfaceCounter, String> {
+        let file = match namespace {
+            None => File::open("/proc/thread-self/net/dev"),
+            Some(namespace) => within(namespace),
+        };
+        let place = namespace.map_or(String::new(), |n| format!(" of network namespace `{n}`"));
+        let file = file.map_err(|error| {
+            format!("the counters of the interfaces{place} cannot be read: {error}")
+        })?;
+        let counter = InterfaceCounter {
+            name: name.to_owned(),
+            file,
+        };
+        match counter.read() {
+            Ok(_) => Ok(counter),
+            Err(error) => Err(format!("interface `{name}`{place}: {error}")),
+        }
+    }
+
+    /// What has crossed it so far: of the loopback interface, where what is sent is what comes, what was sent; of
+    /// others both ways together.
+    ///
+    /// # Errors
+    /// The kernel does not tell, or the interface is gone.
+    pub fn read(&self) -> io::Result<Crossed> {
+        let mut text = Vec::new();
+        let mut piece = [0; 16 << 10];
+        loop {
+            match self.file.read_at(&mut piece, text.len() as u64)? {
+                0 => break,
+                n => text.extend_from_slice(&piece[..n]),
+            }
+        }
+        let none = || io::Error::new(io::ErrorKind::NotFound, "there is no such interface");
+        counters(&String::from_utf8_lossy(&text), &self.name).ok_or_else(none)
+    }
+}
+
+/// The counters of an interface in the text of `/proc/net/dev`.
+fn counters(text: &str, name: &str) -> Option<Crossed> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, numbers) = lines
+        .into_iter()
+        .find(|(interface, _)| interface.trim() == name)?;
+    let numbers: Vec<u64> = numbers
+        .split_whitespace()
+        .map_while(|number| number.parse().ok())
+        .collect();
+    // 8 numbers of what came, 8 of what was sent, bytes and packets first.
+    let (came, sent) = (numbers.get(..2)?, numbers.get(8..10)?);
+    let both = u64::from(name != "lo");
+    Some(Crossed {
+        bytes: sent[0] + both * came[0],
+        packets: sent[1] + both * came[1],
+    })
+}
+
+/// Opens the counters from a thread that enters the namespace and ends.
+fn within(namespace: &str) -> io::Result<File> {
+    let namespace = File::open(Path::new("/run/netns").join(namespace))?;
+    let open = move || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        File::open("/proc/thread-self/net/dev")
+    };
+    let thread = std::thread::Builder::new().name("netns".to_owned());
+    let thread = thread.spawn(open)?;
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_counts_once_and_others_both_ways() {
+        let text = "Inter-|   Receive                        |  Transmit\n \
+            face |bytes    packets errs drop fifo frame compressed multicast|bytes packets\n    \
+            lo: 300 3 0 0 0 0 0 0 300 3 0 0 0 0 0 0\n  \
+            eth0:1000 10 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n";
+        let crossed = |bytes, packets| Some(Crossed { bytes, packets });
+        assert_eq!(counters(text, "lo"), crossed(300, 3));
+        assert_eq!(counters(text, "eth0"), crossed(1020, 12));
+        assert_eq!(counters(text, "eth"), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let error = InterfaceCounter::open("none7", None).err().unwrap();
+        assert!(
+            error.contains("`none7`") && error.contains("no such"),
+            "{error}"
+        );
+        let error = InterfaceCounter::open("lo", Some("nowhere7"))
+            .err()
+            .unwrap();
+        assert!(error.contains("`nowhere7`"), "{error}");
+    }
+}
