@@ -51,8 +51,8 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
     };
     let calls = SyscallCounts {
         all: (rate * 10.0) as u64 * 6,
-        sends: (rate * 10.0) as u64,
-        receives: (rate * 10.0) as u64 / 2,
+        sends: Some((rate * 10.0) as u64),
+        receives: Some((rate * 10.0) as u64 / 2),
         syncs: 50,
     };
     Trial {

@@ -25,12 +25,11 @@ pub struct SystemCalls {
 pub struct SyscallCounts {
     /// All of them.
     pub all: u64,
-    /// Of these, `sendto` (which is `send`), `sendmsg`, `sendmmsg`; `write` and `writev` go to files as well
-    /// and are not among them.
-    pub sends: u64,
-    /// Of these, `recvfrom` (which is `recv`), `recvmsg`, `recvmmsg`; `read` and `readv` are not among them.
-    pub receives: u64,
-    /// Of these, `fsync`, `fdatasync`, `msync`, `sync`, `syncfs`, `sync_file_range`.
+    /// How often bytes went into a socket, whichever call brought them; absent before Linux 6.3.
+    pub sends: Option<u64>,
+    /// How often bytes came out of a socket; absent before Linux 6.3.
+    pub receives: Option<u64>,
+    /// Calls of `fsync`, `fdatasync`, `msync`, `sync`, `syncfs`, `sync_file_range`.
     pub syncs: u64,
 }
 
@@ -88,8 +87,8 @@ pub fn figure(trial: &Trial, name: &str) -> Option<f64> {
     match name {
         "client_syscalls_per_message" => each(client()?.all),
         "system_syscalls_per_message" => each(system()?.all),
-        "client_send_calls_per_message" => each(client()?.sends),
-        "client_receive_calls_per_message" => each(client()?.receives),
+        "client_send_calls_per_message" => each(client()?.sends?),
+        "client_receive_calls_per_message" => each(client()?.receives?),
         "system_sync_calls" => Some(system()?.syncs as f64),
         "system_sync_calls_per_message" => each(system()?.syncs),
         "interface_bytes_per_payload_byte" => {
@@ -126,8 +125,8 @@ pub fn not_counted(trial: &Trial) -> impl Iterator<Item = String> + '_ {
 pub(crate) fn everything(trial: Trial) -> Trial {
     let calls = SyscallCounts {
         all: 4,
-        sends: 1,
-        receives: 1,
+        sends: Some(1),
+        receives: Some(1),
         syncs: 1,
     };
     Trial {
@@ -164,8 +163,8 @@ mod tests {
         counted.system_calls = Some(SystemCalls {
             client: Some(SyscallCounts {
                 all: 600,
-                sends: 100,
-                receives: 50,
+                sends: Some(100),
+                receives: Some(50),
                 syncs: 0,
             }),
             system: None,

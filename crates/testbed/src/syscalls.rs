@@ -1,12 +1,13 @@
-//! Counts system calls of threads: kernel counters on the tracepoint `raw_syscalls:sys_enter`.
+//! Counts system calls of threads: kernel counters on the tracepoints `raw_syscalls:sys_enter`,
+//! `sock:sock_send_length` and `sock:sock_recv_length`.
 //!
-//! While a counter is open, the kernel passes each system call of every program through the tracepoint,
+//! While a counter is open, the kernel passes each system call of every program through the tracepoints,
 //! which slows it a little.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use libc::c_long;
@@ -23,36 +24,38 @@ use crate::procfs;
 pub struct Syscalls {
     /// All of them.
     pub all: u64,
-    /// Of these, `sendto` (which is `send`), `sendmsg` and `sendmmsg`.
-    pub sends: u64,
-    /// Of these, `recvfrom` (which is `recv`), `recvmsg` and `recvmmsg`.
-    pub receives: u64,
-    /// Of these, calls that write to disk what was written before: `fsync`, `fdatasync`, `msync`, `sync`,
+    /// How often bytes went into a socket, whichever call brought them; each message of `sendmmsg` counts. None:
+    /// the kernel, before Linux 6.3, has no such tracepoint.
+    pub sends: Option<u64>,
+    /// How often bytes came out of a socket, likewise; a look at them (`MSG_PEEK`) does not count.
+    pub receives: Option<u64>,
+    /// Calls that write to disk what was written before: `fsync`, `fdatasync`, `msync`, `sync`,
     /// `syncfs` and `sync_file_range`.
     pub syncs: u64,
 }
 
-/// What each counter of a thread counts; nothing for all calls.
-const KINDS: [&[c_long]; 4] = [
-    &[],
-    &[libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg],
-    &[libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_recvmmsg],
-    &[
-        libc::SYS_fsync,
-        libc::SYS_fdatasync,
-        libc::SYS_msync,
-        libc::SYS_sync,
-        libc::SYS_syncfs,
-        libc::SYS_sync_file_range,
-    ],
+/// Calls that write to disk what was written before.
+const SYNCS: [c_long; 6] = [
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_msync,
+    libc::SYS_sync,
+    libc::SYS_syncfs,
+    libc::SYS_sync_file_range,
 ];
+
+/// Counters of a thread.
+const KINDS: usize = 4;
+
+/// What each counter of a thread counts: the number of a tracepoint, and its events of interest.
+type Kinds = [Option<(u64, CString)>; KINDS];
 
 /// How often threads are listed anew because others have begun meanwhile.
 const ATTEMPTS: usize = 20;
 
 /// Counts the system calls of threads, and of all threads and processes that these begin from then on.
 pub struct SyscallCounter {
-    threads: Vec<[Counter; KINDS.len()]>,
+    threads: Vec<[Option<Counter>; KINDS]>,
 }
 
 impl SyscallCounter {
@@ -61,10 +64,10 @@ impl SyscallCounter {
     /// # Errors
     /// Why the kernel does not let this program count.
     pub fn of_threads(threads: impl IntoIterator<Item = i32>) -> Result<SyscallCounter, String> {
-        let id = tracepoint()?;
+        let kinds = kinds()?;
         let mut counted = Vec::new();
         for thread in threads {
-            match counters(id, thread) {
+            match counters(kinds, thread) {
                 Ok(counters) => counted.push(counters),
                 // It has ended since it was listed.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -101,18 +104,23 @@ impl SyscallCounter {
     /// # Errors
     /// If the kernel gives no number.
     pub fn read(&mut self) -> io::Result<Syscalls> {
-        let mut sum = [0; KINDS.len()];
+        let mut sum = kinds()
+            .map_err(io::Error::other)?
+            .each_ref()
+            .map(|kind| kind.as_ref().map(|_| 0));
         for counters in &mut self.threads {
             for (sum, counter) in sum.iter_mut().zip(counters) {
-                *sum += counter.read()?;
+                if let (Some(sum), Some(counter)) = (sum, counter) {
+                    *sum += counter.read()?;
+                }
             }
         }
         let [all, sends, receives, syncs] = sum;
         Ok(Syscalls {
-            all,
+            all: all.unwrap_or_default(),
             sends,
             receives,
-            syncs,
+            syncs: syncs.unwrap_or_default(),
         })
     }
 }
@@ -121,21 +129,26 @@ impl std::ops::Sub for Syscalls {
     type Output = Syscalls;
 
     fn sub(self, before: Syscalls) -> Syscalls {
+        let both = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Syscalls {
             all: self.all.saturating_sub(before.all),
-            sends: self.sends.saturating_sub(before.sends),
-            receives: self.receives.saturating_sub(before.receives),
+            sends: both(self.sends, before.sends),
+            receives: both(self.receives, before.receives),
             syncs: self.syncs.saturating_sub(before.syncs),
         }
     }
 }
 
-fn counters(id: u64, thread: i32) -> io::Result<[Counter; KINDS.len()]> {
-    let [all, sends, receives, syncs] = KINDS.map(|kind| counter(id, thread, kind));
+fn counters(kinds: &Kinds, thread: i32) -> io::Result<[Option<Counter>; KINDS]> {
+    let one = |kind: &Option<(u64, CString)>| {
+        let counter = kind.as_ref().map(|(id, of)| counter(*id, thread, of));
+        counter.transpose()
+    };
+    let [all, sends, receives, syncs] = kinds.each_ref().map(one);
     Ok([all?, sends?, receives?, syncs?])
 }
 
-fn counter(id: u64, thread: i32, calls: &[c_long]) -> io::Result<Counter> {
+fn counter(id: u64, thread: i32, filter: &CString) -> io::Result<Counter> {
     let mut counter = Builder::new(Tracepoint::with_id(id))
         .observe_pid(thread)
         .any_cpu()
@@ -143,9 +156,7 @@ fn counter(id: u64, thread: i32, calls: &[c_long]) -> io::Result<Counter> {
         .exclude_kernel(false)
         .inherit(true)
         .build()?;
-    if !calls.is_empty() {
-        let words: Vec<String> = calls.iter().map(|call| format!("id == {call}")).collect();
-        let filter = CString::new(words.join(" || ")).expect("no zero in it");
+    if !filter.is_empty() {
         // SAFETY: a text that ends in 0; the kernel copies it.
         let set = unsafe { ioctls::SET_FILTER(counter.as_raw_fd(), filter.as_ptr().cast_mut()) };
         if set < 0 {
@@ -167,52 +178,76 @@ fn refused(error: &io::Error) -> String {
     format!("the kernel refuses to count system calls: {error}{hint}")
 }
 
-/// The number of the tracepoint; it stays the same until the machine starts anew.
-fn tracepoint() -> Result<u64, String> {
-    static ID: OnceLock<Result<u64, String>> = OnceLock::new();
-    let why = |error: io::Error| {
-        format!(
-            "the kernel does not tell the number of its tracepoint raw_syscalls:sys_enter: {error}; it takes \
-             tracefs mounted and readable, or root"
-        )
+/// What is counted; numbers of tracepoints stay the same until the machine starts anew.
+fn kinds() -> Result<&'static Kinds, String> {
+    static KINDS: OnceLock<Result<Kinds, String>> = OnceLock::new();
+    let find = || {
+        let why = |error: io::Error| {
+            format!(
+                "the kernel does not tell the number of its tracepoint raw_syscalls:sys_enter: {error}; it takes \
+                 tracefs mounted and readable, or root"
+            )
+        };
+        let tracefs = Tracefs::find();
+        let enter = tracefs.number("raw_syscalls/sys_enter").map_err(why)?;
+        let syncs: Vec<String> = SYNCS.iter().map(|call| format!("id == {call}")).collect();
+        let kind = |id: u64, filter: &str| (id, CString::new(filter).expect("no zero in it"));
+        let moved = |name: &str, filter| Some(kind(tracefs.number(name).ok()?, filter));
+        Ok([
+            Some(kind(enter, "")),
+            moved("sock/sock_send_length", "ret > 0"),
+            moved("sock/sock_recv_length", "ret > 0 && !(flags & 2)"),
+            Some(kind(enter, &syncs.join(" || "))),
+        ])
     };
-    ID.get_or_init(|| where_mounted().map_or_else(detached, Ok).map_err(why))
-        .clone()
+    KINDS.get_or_init(find).as_ref().map_err(String::clone)
 }
 
-const ID_FILE: &str = "events/raw_syscalls/sys_enter/id";
-
-/// From a tracefs that is mounted, if one is.
-fn where_mounted() -> Option<u64> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let fields = mounts.lines().map(|line| line.split(' '));
-    let mut points = fields.filter_map(|mut fields| {
-        let point = fields.nth(1)?;
-        (fields.next()? == "tracefs").then_some(point)
-    });
-    points.find_map(|point| number(&std::fs::read_to_string(format!("{point}/{ID_FILE}")).ok()?))
+/// Where the kernel tells of its tracepoints.
+enum Tracefs {
+    Mounted(String),
+    /// Of this program alone, mounted nowhere: the machine's mounts stay as they are.
+    Detached(io::Result<OwnedFd>),
 }
 
-/// From a tracefs of this function alone, which is mounted nowhere: the machine's mounts stay as they are.
-fn detached() -> io::Result<u64> {
+impl Tracefs {
+    fn find() -> Tracefs {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let fields = mounts.lines().map(|line| line.split(' '));
+        let mut points = fields.filter_map(|mut fields| {
+            let point = fields.nth(1)?;
+            (fields.next()? == "tracefs").then_some(point)
+        });
+        let readable = points.find(|point| {
+            let id = format!("{point}/events/raw_syscalls/sys_enter/id");
+            std::fs::File::open(id).is_ok()
+        });
+        match readable {
+            Some(point) => Tracefs::Mounted(point.to_owned()),
+            None => Tracefs::Detached(detached()),
+        }
+    }
+
+    /// The number of a tracepoint, as `GROUP/NAME`.
+    fn number(&self, tracepoint: &str) -> io::Result<u64> {
+        let path = format!("events/{tracepoint}/id");
+        let mut text = String::new();
+        let mut file = match self {
+            Tracefs::Mounted(point) => std::fs::File::open(format!("{point}/{path}"))?,
+            Tracefs::Detached(Ok(root)) => {
+                openat(root, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into()
+            }
+            Tracefs::Detached(Err(error)) => return Err(io::Error::other(error.to_string())),
+        };
+        file.read_to_string(&mut text)?;
+        let number = text.trim().parse();
+        number.map_err(|_| io::Error::other("no number in its file"))
+    }
+}
+
+fn detached() -> io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
-    let root = fsmount(
-        &context,
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        MountAttrFlags::empty(),
-    )?;
-    let file = openat(
-        root,
-        ID_FILE,
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
-    let mut text = String::new();
-    std::fs::File::from(file).read_to_string(&mut text)?;
-    number(&text).ok_or_else(|| io::Error::other("no number in its file"))
-}
-
-fn number(text: &str) -> Option<u64> {
-    text.trim().parse().ok()
+    let (flags, attributes) = (FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty());
+    Ok(fsmount(&context, flags, attributes)?)
 }
