@@ -74,6 +74,24 @@ fn a_search_asks_for_loads() {
 }
 
 #[test]
+fn a_searched_workload_has_its_own_length_before_the_studys() {
+    let flow = "rate = \"find\"\npayload = \"64B\"";
+    let measured = |text: &str| {
+        let plan = plan(text).expect("a sound study");
+        plan.trials[0].workload.phases.measure
+    };
+    let studys = study(flow, "[phases]\nmeasure = \"3s\"");
+    assert_eq!(measured(&studys), Until::Time(3 * SECOND));
+    let own = studys.replace(
+        "name = \"w\"",
+        "name = \"w\"\nphases = { measure = \"2s\" }",
+    );
+    assert_eq!(measured(&own), Until::Time(2 * SECOND));
+    let neither = own.replace("[phases]\nmeasure = \"3s\"", "");
+    assert_eq!(measured(&neither), Until::Time(2 * SECOND));
+}
+
+#[test]
 fn all_that_can_be_searched_for() {
     for axis in Axis::ALL {
         let text = study(

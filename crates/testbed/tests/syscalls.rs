@@ -32,7 +32,15 @@ fn known() {
         }
         libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, pair.as_mut_ptr());
         // Three by a call each, and three by one.
-        libc::syscall(libc::SYS_sendto, pair[0], bytes, 10_usize, 0, 0_usize, 0_usize);
+        libc::syscall(
+            libc::SYS_sendto,
+            pair[0],
+            bytes,
+            10_usize,
+            0,
+            0_usize,
+            0_usize,
+        );
         libc::syscall(libc::SYS_write, pair[0], bytes, 10_usize);
         libc::syscall(libc::SYS_writev, pair[0], &raw const part, 1_usize);
         let mut several: [libc::mmsghdr; 3] = std::mem::zeroed();
@@ -40,13 +48,43 @@ fn known() {
             one.msg_hdr.msg_iov = (&raw const part).cast_mut();
             one.msg_hdr.msg_iovlen = 1;
         }
-        libc::syscall(libc::SYS_sendmmsg, pair[0], several.as_mut_ptr(), 3_usize, 0);
+        libc::syscall(
+            libc::SYS_sendmmsg,
+            pair[0],
+            several.as_mut_ptr(),
+            3_usize,
+            0,
+        );
         // What only looks, what finds nothing, and what is refused count among all alone.
-        libc::syscall(libc::SYS_recvfrom, pair[1], bytes, 100_usize, libc::MSG_PEEK, 0_usize, 0_usize);
-        libc::syscall(libc::SYS_recvfrom, pair[1], bytes, 100_usize, 0, 0_usize, 0_usize);
+        libc::syscall(
+            libc::SYS_recvfrom,
+            pair[1],
+            bytes,
+            100_usize,
+            libc::MSG_PEEK,
+            0_usize,
+            0_usize,
+        );
+        libc::syscall(
+            libc::SYS_recvfrom,
+            pair[1],
+            bytes,
+            100_usize,
+            0,
+            0_usize,
+            0_usize,
+        );
         libc::syscall(libc::SYS_read, pair[1], bytes, 100_usize);
         libc::syscall(libc::SYS_readv, pair[1], &raw const part, 1_usize);
-        libc::syscall(libc::SYS_recvfrom, pair[0], bytes, 100_usize, libc::MSG_DONTWAIT, 0_usize, 0_usize);
+        libc::syscall(
+            libc::SYS_recvfrom,
+            pair[0],
+            bytes,
+            100_usize,
+            libc::MSG_DONTWAIT,
+            0_usize,
+            0_usize,
+        );
         libc::syscall(libc::SYS_sendto, -1, bytes, 10_usize, 0, 0_usize, 0_usize);
         libc::syscall(libc::SYS_close, pair[0]);
         libc::syscall(libc::SYS_close, pair[1]);
