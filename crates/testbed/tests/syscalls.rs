@@ -20,7 +20,7 @@ const KNOWN: Syscalls = Syscalls {
 fn known() {
     let mut pair = [0; 2];
     let mut buffer = [0_u8; 100];
-    let bytes = buffer.as_mut_ptr().cast();
+    let bytes: *mut libc::c_void = buffer.as_mut_ptr().cast();
     let part = libc::iovec {
         iov_base: bytes,
         iov_len: 10,
@@ -32,62 +32,24 @@ fn known() {
         }
         libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, pair.as_mut_ptr());
         // Three by a call each, and three by one.
-        libc::syscall(
-            libc::SYS_sendto,
-            pair[0],
-            bytes,
-            10_usize,
-            0,
-            0_usize,
-            0_usize,
-        );
-        libc::syscall(libc::SYS_write, pair[0], bytes, 10_usize);
-        libc::syscall(libc::SYS_writev, pair[0], &raw const part, 1_usize);
+        libc::send(pair[0], bytes, 10, 0);
+        libc::write(pair[0], bytes, 10);
+        libc::writev(pair[0], &raw const part, 1);
         let mut several: [libc::mmsghdr; 3] = std::mem::zeroed();
         for one in &mut several {
             one.msg_hdr.msg_iov = (&raw const part).cast_mut();
             one.msg_hdr.msg_iovlen = 1;
         }
-        libc::syscall(
-            libc::SYS_sendmmsg,
-            pair[0],
-            several.as_mut_ptr(),
-            3_usize,
-            0,
-        );
+        libc::sendmmsg(pair[0], several.as_mut_ptr(), 3, 0);
         // What only looks, what finds nothing, and what is refused count among all alone.
-        libc::syscall(
-            libc::SYS_recvfrom,
-            pair[1],
-            bytes,
-            100_usize,
-            libc::MSG_PEEK,
-            0_usize,
-            0_usize,
-        );
-        libc::syscall(
-            libc::SYS_recvfrom,
-            pair[1],
-            bytes,
-            100_usize,
-            0,
-            0_usize,
-            0_usize,
-        );
-        libc::syscall(libc::SYS_read, pair[1], bytes, 100_usize);
-        libc::syscall(libc::SYS_readv, pair[1], &raw const part, 1_usize);
-        libc::syscall(
-            libc::SYS_recvfrom,
-            pair[0],
-            bytes,
-            100_usize,
-            libc::MSG_DONTWAIT,
-            0_usize,
-            0_usize,
-        );
-        libc::syscall(libc::SYS_sendto, -1, bytes, 10_usize, 0, 0_usize, 0_usize);
-        libc::syscall(libc::SYS_close, pair[0]);
-        libc::syscall(libc::SYS_close, pair[1]);
+        libc::recv(pair[1], bytes, 100, libc::MSG_PEEK);
+        libc::recv(pair[1], bytes, 100, 0);
+        libc::read(pair[1], bytes, 100);
+        libc::readv(pair[1], &raw const part, 1);
+        libc::recv(pair[0], bytes, 100, libc::MSG_DONTWAIT);
+        libc::send(-1, bytes, 10, 0);
+        libc::close(pair[0]);
+        libc::close(pair[1]);
         libc::syscall(libc::SYS_fsync, -1);
         libc::syscall(libc::SYS_fdatasync, -1);
         libc::syscall(libc::SYS_sync_file_range, -1, 0, 0, 0);
