@@ -425,7 +425,8 @@ fn what_other_programs_take_is_told() {
         over.store(true, Relaxed);
         (done, took)
     });
-    assert_eq!(done.code, 0, "{done:?}");
+    // What they take may make sends late, which makes the client the limit.
+    assert!([0, 2].contains(&done.code), "{done:?}");
     let trial = place.trial("run");
     let others = trial["worker_load"]["machine_others"].as_f64().unwrap();
     let client = trial["client_cpu_s"]["publishers"].as_f64().unwrap();
