@@ -16,6 +16,8 @@ pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 
+use crate::exit::tell;
+
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
 #[derive(Debug, Parser)]
@@ -125,7 +127,7 @@ impl Output {
     /// Says something about what is being done, on standard error.
     pub fn remark(&self, words: &str) {
         if !self.quiet {
-            eprintln!("{words}");
+            tell!("{words}");
         }
     }
 }

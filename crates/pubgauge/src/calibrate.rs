@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
+use crate::exit::{Ending, FINE, NOT_VALID, print, print_json, tell};
 
 /// What a calibration found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -505,7 +505,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
     }
     let exact = calibration.truth.counts_are_exact() && calibration.truth.worst_error <= 0.02;
     if !exact {
-        eprintln!(
+        tell!(
             "what was reported of the simulated system differs from what happened: figures of this machine deserve doubt"
         );
     }

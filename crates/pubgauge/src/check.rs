@@ -13,7 +13,7 @@ use pubgauge_testbed::{Catalog, Deviation, Kind, Running, SystemFile, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
-use crate::exit::{CRITERION, Ending, FINE, print, print_json};
+use crate::exit::{CRITERION, Ending, FINE, print, print_json, tell};
 use crate::systems::wrap;
 use crate::{drivers, matrix, prepare, signals};
 
@@ -62,7 +62,7 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     for name in &names {
         let chosen = prepare::choose(&catalog, name, &testbed)?;
         if !args.output.quiet {
-            eprintln!("checking {name}");
+            tell!("checking {name}");
         }
         let report = one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
         if !args.output.json {
@@ -125,7 +125,7 @@ fn one(
     let mut lines = Vec::new();
     let mut told = |line: Line| {
         if !args.output.quiet {
-            eprintln!("  {:11} {}", spelt(line.finding), line.claim);
+            tell!("  {:11} {}", spelt(line.finding), line.claim);
         }
         lines.push(line);
     };

@@ -1,7 +1,8 @@
 //! How the program ends.
 
-use std::fmt::Display;
-use std::io::Write;
+use std::fmt::{Arguments, Display};
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
@@ -41,7 +42,11 @@ impl Ending {
     }
 }
 
-/// Prints data to standard output; a reader that has gone away is no error.
+/// The first failed write to standard output.
+static LOST: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Prints data to standard output. A reader that has gone away is no error; of any other failure
+/// [`complete`] tells at the end.
 pub fn print(text: &str) {
     print_bytes(text.as_bytes());
 }
@@ -49,8 +54,35 @@ pub fn print(text: &str) {
 /// The same for data that need not be text.
 pub fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(bytes).and_then(|()| out.flush());
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => drop(LOST.set(error)),
+        _ => {}
+    }
 }
+
+/// Whether all that was printed went to standard output.
+///
+/// # Errors
+/// The first write that failed, but for a reader that has gone away.
+pub fn complete() -> Result<(), Ending> {
+    LOST.get().map_or(Ok(()), |error| {
+        Err(Ending::not_valid(format!(
+            "what was printed is not complete: standard output: {error}\n\
+             hint: write to a place with room; results that were stored are not affected"
+        )))
+    })
+}
+
+/// Writes words to standard error. A terminal that has been closed, or a full disk, ends nothing.
+pub fn say(words: Arguments) {
+    let _ = std::io::stderr().lock().write_fmt(words);
+}
+
+/// Writes a line to standard error, as `eprintln!` does, which panics where nobody listens.
+macro_rules! tell {
+    ($($words:tt)*) => { $crate::exit::say(format_args!("{}\n", format_args!($($words)*))) };
+}
+pub(crate) use tell;
 
 /// Prints a value as JSON, one member a line.
 pub fn print_json(value: &impl Serialize) {

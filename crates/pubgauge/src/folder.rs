@@ -16,7 +16,7 @@ use pubgauge_study::{Plan, studies_in};
 
 use crate::args::{GateArgs, RunArgs, Selection};
 use crate::endpoint::Endpoint;
-use crate::exit::{Ending, NOT_VALID};
+use crate::exit::{Ending, NOT_VALID, tell};
 use crate::progress::{about, so_many};
 use crate::run::{Ready, default_folder};
 use crate::{gate, signals};
@@ -244,7 +244,7 @@ impl Several {
                     done.checks
                 }
                 Err(ending) => {
-                    eprintln!("error: {name}: {}", ending.message);
+                    tell!("error: {name}: {}", ending.message);
                     worst = worst.max(ending.code);
                     failed.push((name.clone(), ending.message.clone()));
                     vec![not_run(ending.message)]
@@ -263,7 +263,7 @@ impl Several {
         show(&studies, &page, args.output.json);
         gate::write(&args.gate, &name_of(&out), &checks)?;
         if stop.load(Relaxed) {
-            eprintln!(
+            tell!(
                 "ended by the user; go on with: pubgauge run --resume {}",
                 quoted(&out)
             );

@@ -8,7 +8,7 @@ use pubgauge_report::compare::{Comparison, Row, Verdict};
 use pubgauge_results::model::{Results, Status, Trial};
 
 use crate::args::{Annotations, GateArgs};
-use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
+use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
 use crate::proposer::so_far;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot
@@ -160,7 +160,7 @@ pub fn tell(
     if annotations == Annotations::Github {
         let study = study.map(|path| path.display().to_string());
         // The runner reads commands from both streams; JSON on standard output stays JSON.
-        eprint!("{}", github(name, study.as_deref(), checks));
+        say(format_args!("{}", github(name, study.as_deref(), checks)));
     }
     write(gate, name, checks)
 }

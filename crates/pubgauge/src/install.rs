@@ -1,7 +1,7 @@
 //! `pubgauge systems --install`: shows what it will do, asks, and does it.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::Output;
 use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
+use crate::exit::{Ending, FINE, NOT_VALID, print, print_json, say, tell};
 use crate::signals;
 use crate::systems::wrap;
 
@@ -41,7 +41,7 @@ pub fn install(
     // Standard output belongs to the result if that is JSON.
     let say = |words: &str| match (output.json, output.quiet) {
         (_, true) => {}
-        (true, _) => eprint!("{words}"),
+        (true, _) => say(format_args!("{words}")),
         _ => print(words),
     };
     let mut told: Vec<Told> = Vec::new();
@@ -78,7 +78,7 @@ pub fn install(
         }
     }
     for (system, why) in cannot.iter() {
-        eprintln!("{why}");
+        tell!("{why}");
         told.push(Told::new(system, Done::Failed, why));
     }
     if plans.is_empty() {
@@ -107,7 +107,7 @@ pub fn install(
                 told.push(Told::new(&plan.system, Done::Installed, ""));
             }
             Err(error) => {
-                eprintln!("error: {error}");
+                tell!("error: {error}");
                 told.push(Told::new(&plan.system, Done::Failed, error));
             }
         }
@@ -156,7 +156,7 @@ fn show(told: &[Told], output: Output) {
 
 fn eprint_or_print(words: &str, json: bool) {
     match json {
-        true => eprint!("{words}"),
+        true => say(format_args!("{words}")),
         false => print(words),
     }
 }
@@ -234,8 +234,7 @@ fn ask(names: &[String]) -> Result<(), Ending> {
             names.join(",")
         )));
     }
-    eprint!("install? [y/N] ");
-    let _ = std::io::stderr().flush();
+    say(format_args!("install? [y/N] "));
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     let yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
@@ -291,7 +290,7 @@ impl Shown {
             // Quick steps are not worth a line.
             let first = self.said.is_zero() && at.elapsed >= Duration::from_secs(2);
             if first || at.elapsed >= self.said + LINE_EVERY {
-                eprintln!("{}", what());
+                tell!("{}", what());
                 self.said = at.elapsed;
             }
         }

@@ -2,6 +2,9 @@
 //!
 //! This crate is the only one that prints or exits.
 
+// What writes to nobody must not panic.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "pubgauge runs on Linux only (5.11 or newer): it starts, watches and times processes by means that are Linux's own"
@@ -42,7 +45,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Cli, SchemaOf, Verb};
-use exit::{BAD_INPUT, Ending, FINE};
+use exit::{BAD_INPUT, Ending, FINE, tell};
 
 fn main() {
     let cli = match Cli::try_parse() {
@@ -57,13 +60,13 @@ fn main() {
             std::process::exit(if asked { FINE } else { BAD_INPUT });
         }
     };
-    let code = match act(cli) {
-        Ok(code) => code,
-        Err(ending) => {
-            eprintln!("error: {}", ending.message);
-            ending.code
-        }
-    };
+    let ended = signals::ignore_size_limit()
+        .and_then(|()| act(cli))
+        .and_then(|code| exit::complete().map(|()| code));
+    let code = ended.unwrap_or_else(|ending| {
+        tell!("error: {}", ending.message);
+        ending.code
+    });
     std::process::exit(signals::exit_code(code));
 }
 

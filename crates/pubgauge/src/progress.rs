@@ -17,6 +17,7 @@ use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 
 use crate::endpoint::{Current, Shown};
+use crate::exit::tell;
 use crate::forecast::{Ahead, Forecast};
 use crate::terminal;
 use view::{Rates, View};
@@ -155,7 +156,7 @@ impl Progress {
         self.last = None;
         self.line_at = Instant::now();
         if self.lines {
-            eprintln!("{line}");
+            tell!("{line}");
         }
         self.tell(|shown| {
             shown.current = Some(Current {
@@ -197,7 +198,7 @@ impl Progress {
     pub fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
-            None if self.lines => eprintln!("{line}"),
+            None if self.lines => tell!("{line}"),
             None => {}
         }
     }
@@ -305,7 +306,7 @@ impl Watch for Progress {
         if self.lines && self.line_at.elapsed() >= LINE_EVERY {
             self.line_at = Instant::now();
             let view = lock(&self.view);
-            eprintln!("  {}", view.one_line(Instant::now()));
+            tell!("  {}", view.one_line(Instant::now()));
         }
     }
 }

@@ -25,7 +25,7 @@ use pubgauge_testbed::{Catalog, Kind, Testbed, machine_facts, raise_nofile};
 use crate::args::{ClientArgs, FindArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
-use crate::exit::{Ending, NOT_VALID};
+use crate::exit::{Ending, NOT_VALID, tell};
 use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::prepare::{Prepared, prepare, prepare_again};
@@ -177,7 +177,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let study = args.selection.study.as_deref();
     gate::tell(&args.gate, &name, study, &done.checks)?;
     if stop.load(Relaxed) {
-        eprintln!(
+        tell!(
             "ended by the user; go on with: pubgauge run --resume {}",
             quoted(&done.folder)
         );
@@ -437,13 +437,13 @@ fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Opt
     match made {
         Ok(calibration) => {
             if let Err(error) = calibrate::store(&calibration) {
-                eprintln!("the calibration is not kept for later runs: {error:#}");
+                tell!("the calibration is not kept for later runs: {error:#}");
             }
             Some(calibration)
         }
         Err(error) => {
             if !stop.load(Relaxed) {
-                eprintln!("not calibrated: {error:#}");
+                tell!("not calibrated: {error:#}");
             }
             None
         }

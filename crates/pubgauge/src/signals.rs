@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pubgauge_testbed::OwnedFolder;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
+
+use crate::exit::{Ending, tell};
 
 /// How long after the first signal systems are killed that have not ended: the program is to be
 /// over within five seconds.
@@ -43,6 +45,17 @@ pub fn exit_code(own: i32) -> i32 {
     }
 }
 
+/// Lets a write beyond the size that a file may have (`ulimit -f`) fail with an error, which says where, instead
+/// of ending the program. What it starts is not concerned.
+///
+/// # Errors
+/// If the handler cannot be installed.
+pub fn ignore_size_limit() -> Result<(), Ending> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default())
+        .map(drop)
+        .map_err(|error| Ending::not_valid(format!("SIGXFSZ cannot be handled: {error}")))
+}
+
 /// Installs the handlers. The first signal sets the returned flag; the second kills all systems
 /// and ends the process with the shell's code for an interrupted program.
 ///
@@ -69,12 +82,12 @@ pub fn install() -> std::io::Result<Arc<AtomicBool>> {
                     // Without the libraries' clean-up, which other threads would be running into.
                     signal_hook::low_level::exit(INTERRUPTED);
                 }
-                eprintln!("\nending in order; press Ctrl-C again to end at once");
                 // A system that takes its time to end does not get all of it.
                 std::thread::spawn(|| {
                     std::thread::sleep(PATIENCE);
                     pubgauge_testbed::kill_everything();
                 });
+                tell!("\nending in order; press Ctrl-C again to end at once");
             }
         })?;
     Ok(stop)
