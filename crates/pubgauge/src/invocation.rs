@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_results::shell::quoted;
-use pubgauge_results::store;
+use pubgauge_results::store::{self, INVOCATION_FILE as FILE};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{ClientArgs, Login, Selection};
 use crate::exit::Ending;
 use crate::prepare::Prepared;
 
-/// Name of the file in the folder of a run.
-const FILE: &str = "invocation.json";
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-invocation/1";
 
@@ -91,17 +89,9 @@ impl Invocation {
         })
     }
 
-    /// Keeps it in the folder of a run that has just been made.
-    ///
-    /// # Errors
-    /// What the file system says.
-    pub fn write(&self, dir: &Path) -> Result<(), Ending> {
-        let path = dir.join(FILE);
-        let partial = dir.join(format!(".{FILE}.partial"));
-        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
-        std::fs::write(&partial, text)
-            .and_then(|()| std::fs::rename(&partial, &path))
-            .map_err(|e| Ending::not_valid(format!("cannot write {}: {e}", path.display())))
+    /// As JSON, for the folder of the run.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
     /// How the run in `dir` was begun; `None` if its folder does not say.
@@ -109,7 +99,10 @@ impl Invocation {
     /// # Errors
     /// If there is no run, or the file is damaged.
     pub fn read(dir: &Path) -> Result<Option<Invocation>, Ending> {
-        store::load(dir).map_err(Ending::bad_input)?;
+        let has_begun = !store::ended_before_it_began(dir).unwrap_or(false);
+        if has_begun {
+            store::load(dir).map_err(Ending::bad_input)?;
+        }
         let path = dir.join(FILE);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -120,8 +113,12 @@ impl Invocation {
             let hint = "repeat the command with which the run began, with --resume for --out";
             Ending::bad_input(format!("{}: {why}\n  hint: {hint}", path.display()))
         };
-        let invocation: Invocation =
-            serde_json::from_str(&text).map_err(|e| wrong(format!("damaged: {e}")))?;
+        let invocation: Invocation = match serde_json::from_str(&text) {
+            Ok(invocation) => invocation,
+            // It was being written.
+            Err(_) if !has_begun => return Ok(None),
+            Err(e) => return Err(wrong(format!("damaged: {e}"))),
+        };
         match invocation.format == FORMAT {
             true => Ok(Some(invocation)),
             false => Err(wrong(format!(

@@ -121,10 +121,7 @@ impl Ready {
         let prepared = self.prepared;
         let proposer = Proposer::new(&prepared, &self.client, self.processes)?;
         let calibration = calibration(args, &self.testbed, stop);
-        let mut folder = open_folder(args, &prepared, calibration.as_ref())?;
-        if args.resume.is_none() {
-            self.invocation.write(folder.path())?;
-        }
+        let mut folder = open_folder(args, &prepared, &self.invocation, calibration.as_ref())?;
         let mut progress = progress(args, &proposer, &folder, endpoint);
         trials(
             &prepared,

@@ -3,6 +3,7 @@
 //! ```text
 //! run/
 //!   results.json            everything but the raw histograms; rewritten after every trial
+//!   invocation.json         how the run was begun
 //!   study.toml              the study as given
 //!   study.resolved.json     the plan it became; `--resume` compares it
 //!   trials/0007/trial.json  one finished trial
@@ -13,7 +14,8 @@
 //! A trial is first written to a hidden folder, synced, and then renamed into place: it is there
 //! as a whole or not at all. `results.json` is replaced the same way, so that a reader never
 //! sees half of it. The trials' own files are the truth; `results.json` is rebuilt from them on
-//! [`RunFolder::open_for_resume`].
+//! [`RunFolder::open_for_resume`]. It is the last that a new run writes: without it, nothing was measured, and
+//! the run begins once more in the same folder.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,8 +33,12 @@ use crate::shell::quoted;
 
 /// Name of the file other tools read.
 pub const RESULTS_FILE: &str = "results.json";
+/// Name of the file that says how a run was begun.
+pub const INVOCATION_FILE: &str = "invocation.json";
 const STUDY_FILE: &str = "study.toml";
 const RESOLVED_FILE: &str = "study.resolved.json";
+/// [`RESULTS_FILE`] as long as it is written.
+const PARTIAL_FILE: &str = ".results.json.partial";
 const TRIALS: &str = "trials";
 const TRIAL_FILE: &str = "trial.json";
 const LOCK_FILE: &str = ".lock";
@@ -152,6 +158,8 @@ pub struct TrialFiles {
 /// What a run begins with.
 #[derive(Clone, Debug)]
 pub struct NewRun {
+    /// How it was begun, as JSON.
+    pub invocation: String,
     /// The study file as given; empty for a run from flags.
     pub study_toml: String,
     /// The plan that it became, with everything that tells this run from another.
@@ -172,7 +180,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Begins a run in `dir`, which must not exist or be empty.
+    /// Begins a run in `dir`, which must not exist, be empty, or hold what is left of a run that was ended
+    /// before it had begun.
     ///
     /// # Errors
     /// [`StoreError::NotARun`] or [`StoreError::AlreadyARun`] if something is in it, otherwise
@@ -182,12 +191,17 @@ impl RunFolder {
             return Err(StoreError::AlreadyARun(dir.to_owned()));
         }
         fs::create_dir_all(dir).map_err(io_error("create", dir, dir))?;
-        let mut entries = fs::read_dir(dir).map_err(io_error("read", dir, dir))?;
-        if entries.next().is_some() {
+        if !only_begun(dir)? {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
         let lock = lock(dir)?;
-        make_dir(dir, &dir.join(TRIALS))?;
+        // Another may have begun there between the first look and the lock.
+        if dir.join(RESULTS_FILE).exists() {
+            return Err(StoreError::AlreadyARun(dir.to_owned()));
+        }
+        write_synced(dir, &dir.join(INVOCATION_FILE), run.invocation.as_bytes())?;
+        let trials = dir.join(TRIALS);
+        fs::create_dir_all(&trials).map_err(io_error("create", dir, &trials))?;
         write_synced(dir, &dir.join(STUDY_FILE), run.study_toml.as_bytes())?;
         let mut resolved = serde_json::to_string_pretty(&run.study_resolved)
             .expect("a JSON value is always printable");
@@ -382,7 +396,7 @@ impl RunFolder {
 
     fn write_results(&mut self) -> Result<(), StoreError> {
         let path = self.root.join(RESULTS_FILE);
-        let temporary = self.root.join(".results.json.partial");
+        let temporary = self.root.join(PARTIAL_FILE);
         let outcome = write_synced(&self.root, &temporary, to_json(&self.results).as_bytes())
             .and_then(|()| {
                 fs::rename(&temporary, &path).map_err(io_error("rename", &self.root, &temporary))
@@ -511,6 +525,38 @@ fn checked(name: &str) -> Result<&str, StoreError> {
     } else {
         Ok(name)
     }
+}
+
+/// Whether there is nothing in `dir` but what a run writes before its `results.json`.
+fn only_begun(dir: &Path) -> Result<bool, StoreError> {
+    let written_first = [
+        LOCK_FILE,
+        INVOCATION_FILE,
+        STUDY_FILE,
+        RESOLVED_FILE,
+        PARTIAL_FILE,
+    ];
+    for entry in fs::read_dir(dir).map_err(io_error("read", dir, dir))? {
+        let path = entry.map_err(io_error("read", dir, dir))?.path();
+        let name = path.file_name().unwrap_or_default();
+        let ours = match name == TRIALS {
+            true => fs::read_dir(&path).is_ok_and(|mut trials| trials.next().is_none()),
+            false => written_first.iter().any(|ours| name == *ours),
+        };
+        if !ours {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a run was ended in `dir` before it had begun.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn ended_before_it_began(dir: &Path) -> Result<bool, StoreError> {
+    let begun = dir.join(RESULTS_FILE).exists();
+    Ok(!begun && dir.join(LOCK_FILE).exists() && only_begun(dir)?)
 }
 
 fn lock(dir: &Path) -> Result<File, StoreError> {

@@ -38,6 +38,7 @@ fn produced() -> Value {
     let mut run = RunFolder::create(
         &root,
         NewRun {
+            invocation: String::new(),
             study_toml: String::new(),
             study_resolved: json!({}),
             machine: Machine::default(),

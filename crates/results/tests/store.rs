@@ -13,6 +13,7 @@ use serde_json::json;
 
 fn new_run() -> NewRun {
     NewRun {
+        invocation: "{}\n".into(),
         study_toml: "name = \"first look\"\n".into(),
         study_resolved: json!({"name": "first look", "trials": [{"cell": "a", "rate": 100}]}),
         machine: Machine {
@@ -110,6 +111,60 @@ fn a_folder_with_something_else_is_refused_and_left_alone() {
     assert!(matches!(error, StoreError::AlreadyARun(_)));
     assert!(error.to_string().contains("--resume"), "{error}");
     assert!(matches!(store::load(dir.path()), Err(StoreError::NoRun(_))));
+}
+
+#[test]
+fn a_run_that_was_ended_before_it_began_begins_again() {
+    // In the order in which they are written, and the last of them as it is before it gets its name.
+    let written = [
+        ".lock",
+        "invocation.json",
+        "trials",
+        "study.toml",
+        "study.resolved.json",
+        ".results.json.partial",
+    ];
+    for last in 0..written.len() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("run");
+        drop(RunFolder::create(&root, new_run()).unwrap());
+        fs::rename(
+            root.join("results.json"),
+            root.join(".results.json.partial"),
+        )
+        .unwrap();
+        for later in &written[last + 1..] {
+            let path = root.join(later);
+            match path.is_dir() {
+                true => fs::remove_dir(path).unwrap(),
+                false => fs::remove_file(path).unwrap(),
+            }
+        }
+        // Half of it may be on disk.
+        if last > 0 && last != 2 {
+            fs::write(root.join(written[last]), "{").unwrap();
+        }
+        assert!(store::ended_before_it_began(&root).unwrap());
+        let mut run = RunFolder::create(&root, new_run()).unwrap();
+        assert!(!store::ended_before_it_began(&root).unwrap());
+        run.append_trial(trial(0), &files()).unwrap();
+        drop(run);
+        RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap();
+        assert!(!root.join(".results.json.partial").exists());
+    }
+}
+
+#[test]
+fn a_folder_with_a_trial_is_not_taken_for_one_that_was_only_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    let mut run = RunFolder::create(&root, new_run()).unwrap();
+    run.append_trial(trial(0), &files()).unwrap();
+    drop(run);
+    fs::remove_file(root.join("results.json")).unwrap();
+    let error = RunFolder::create(&root, new_run()).unwrap_err();
+    assert!(matches!(error, StoreError::NotARun(_)), "{error}");
+    assert!(root.join("trials/0000/trial.json").exists());
 }
 
 #[test]

@@ -73,6 +73,7 @@ fn a_study_without_the_program() {
         cores: 1,
     };
     let run = NewRun {
+        invocation: String::new(),
         study_toml: STUDY.into(),
         study_resolved: serde_json::json!({ "study": plan.resolved }),
         machine: Machine::default(),

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
-use pubgauge_results::store::{NewRun, RunFolder, StoreError};
+use pubgauge_results::store::{self, NewRun, RunFolder, StoreError};
 use pubgauge_study::Plan;
 use pubgauge_testbed::{load_average, machine_facts};
 
 use crate::args::RunArgs;
 use crate::calibrate::Calibration;
 use crate::exit::Ending;
+use crate::invocation::Invocation;
 use crate::matrix;
 use crate::prepare::Prepared;
 use crate::proposer::specs;
@@ -18,11 +19,16 @@ use crate::proposer::specs;
 pub(super) fn open_folder(
     args: &RunArgs,
     prepared: &Prepared,
+    invocation: &Invocation,
     calibration: Option<&Calibration>,
 ) -> Result<RunFolder, Ending> {
     let plan = &prepared.plan;
     let resolved = resolved(plan);
-    if let Some(dir) = &args.resume {
+    let again = args.resume.as_ref().filter(|dir| {
+        // It is begun once more where it was to be.
+        store::ended_before_it_began(dir).unwrap_or(false)
+    });
+    if let (Some(dir), None) = (&args.resume, again) {
         let alone = args.selection.is_empty();
         return RunFolder::open_for_resume(dir, &resolved).map_err(|error| match error {
             StoreError::OtherStudy { difference, .. } if alone => Ending::bad_input(format!(
@@ -33,6 +39,7 @@ pub(super) fn open_folder(
         });
     }
     let run = NewRun {
+        invocation: invocation.to_json(),
         study_toml: if prepared.given.is_empty() {
             plan.resolved.clone()
         } else {
@@ -61,7 +68,7 @@ pub(super) fn open_folder(
             cut_off: true,
         },
     };
-    let Some(dir) = &args.out else {
+    let Some(dir) = again.or(args.out.as_ref()) else {
         let dir = default_folder(&plan.name)?;
         return RunFolder::create(&dir, run).map_err(|error| {
             let _ = std::fs::remove_dir(&dir);
