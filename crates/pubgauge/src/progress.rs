@@ -183,6 +183,9 @@ impl Progress {
         view.expect(Duration::ZERO, self.forecast.next() + self.forecast.rest());
         drop(view);
         self.say(&said);
+        for end in &trial.not_in_order {
+            self.say(&format!("  {end}"));
+        }
         if trial.verdict.status == Status::Broken {
             for reason in &trial.verdict.reasons {
                 self.say(&format!("  broken: {reason}"));

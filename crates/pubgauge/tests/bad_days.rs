@@ -312,6 +312,38 @@ fn a_system_that_ends_before_it_is_ready_says_why() {
     is_broken(&place.trial("run"), &["spoilt", "no_such_option"]);
 }
 
+#[test]
+fn a_system_that_does_not_end_when_asked_is_said() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("mine")).unwrap();
+    let own = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
+    // SIGHUP makes it read its configuration again.
+    let own = own
+        .replacen("name = \"mosquitto\"", "name = \"stubborn\"", 1)
+        .replacen(
+            "signal = \"TERM\"\ngrace-s = 5",
+            "signal = \"HUP\"\ngrace-s = 0.5",
+            1,
+        );
+    place.write("mine/stubborn.toml", own);
+    let mut args = vec![
+        "run",
+        "--systems",
+        "mine",
+        "--on",
+        "stubborn",
+        "--out",
+        "run",
+    ];
+    args.extend(["--rate", "100/s"]);
+    args.extend(SHORT);
+    let done = place.run(&args).says("stubborn had to be killed");
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    place.is_clean();
+    let said = place.trial("run")["not_in_order"][0].to_string();
+    assert!(said.contains("did not end in time"), "{said}");
+}
+
 /// Stops (SIGSTOP) a private mosquitto in the middle, continues it after a while if asked, and
 /// gives the trial.
 fn stopped_in_the_middle(own: bool, qos: &str, go_on_after: Option<Duration>) -> Value {

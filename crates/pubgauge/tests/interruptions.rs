@@ -194,6 +194,49 @@ fn groups_of(pid: i32) -> Vec<PathBuf> {
     groups
 }
 
+/// The processes between the program and its systems.
+fn guards(place: &Place) -> Vec<i32> {
+    let all = place.processes().into_iter().map(|(pid, _)| pid);
+    all.filter(|pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim() == "pubgauge-guard"
+    })
+    .collect()
+}
+
+/// RabbitMQ, because it starts processes that have another parent soon.
+#[test]
+fn what_program_and_guard_leave_ends_at_the_next_start() {
+    let place = Place::new();
+    let mut run = place.start(&long_run("rabbitmq", "100/s"));
+    run.delivers();
+    let guards = guards(&place);
+    assert_eq!(guards.len(), 1);
+    // A guard that does not run cannot do what it is for.
+    kill(guards[0], libc::SIGSTOP);
+    run.signal(libc::SIGKILL);
+    run.ends().exits(-libc::SIGKILL);
+    kill(guards[0], libc::SIGKILL);
+    std::thread::sleep(Duration::from_millis(500));
+    let left = place.processes();
+    assert!(!left.is_empty(), "nothing of it outlives its guard");
+    let mut args = vec!["run", "--on", "reference-broker", "--rate", "100/s"];
+    args.extend(SHORT);
+    place.run(&args);
+    place.is_clean();
+}
+
+#[test]
+fn what_a_killed_guard_leaves_ends_with_its_trial() {
+    let place = Place::new();
+    let mut run = place.start(&long_run("rabbitmq", "100/s"));
+    run.delivers();
+    kill(guards(&place)[0], libc::SIGKILL);
+    run.ends_within(FIVE_SECONDS * 6).exits(2);
+    place.is_clean();
+    is_broken(&place.trial("run"), &["SIGKILL"]);
+}
+
 #[test]
 fn groups_of_limited_systems_and_workers_go_with_them() {
     for signal in [libc::SIGINT, libc::SIGKILL] {

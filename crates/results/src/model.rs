@@ -331,6 +331,8 @@ pub struct Trial {
     pub noise_ecdf: Vec<(u64, f64)>,
     /// What went wrong, in order.
     pub errors: Vec<String>,
+    /// Systems that did not end in order when the trial was over, each with what it did instead.
+    pub not_in_order: Vec<String>,
     /// The figures of each flow that the study names, by other measures; free for drivers.
     pub extra: BTreeMap<String, serde_json::Value>,
 }

@@ -184,6 +184,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), sum.under_way),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
+        not_in_order: Vec::new(),
         extra: Default::default(),
     }
 }

@@ -5,7 +5,7 @@ use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_results::model::{Broker, CountCheck};
 use pubgauge_testbed::shares::Held;
-use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, SystemFile};
+use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, Stopped, SystemFile};
 
 use crate::counters;
 use crate::trial::{Bench, Job};
@@ -143,11 +143,9 @@ impl Instances {
         checks
     }
 
-    /// Stops all.
-    pub fn stop(self) {
-        self.all.into_iter().for_each(|one| {
-            one.stop();
-        });
+    /// Stops all; how each ended.
+    pub fn stop(self) -> Vec<Stopped> {
+        self.all.into_iter().map(Running::stop).collect()
     }
 
     /// Each of several, without what is still to be measured.

@@ -14,7 +14,7 @@ use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;
 use pubgauge_testbed::shares::Share;
-use pubgauge_testbed::{Kind, SystemFile, Testbed};
+use pubgauge_testbed::{Kind, Stopped, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Asked};
@@ -213,8 +213,21 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         histograms: convert::logs(job.workload, &record),
         configs: running.configs(),
     };
-    running.stop();
+    tell_end(&mut trial, &running.stop());
     (trial, files)
+}
+
+/// What systems did that were to end. One that is still running breaks the trial: it would be in the way of all
+/// that come next.
+fn tell_end(trial: &mut Trial, ends: &[Stopped]) {
+    let words = ends.iter().filter_map(|end| end.in_words());
+    trial.not_in_order = words
+        .map(|words| format!("{} {words}", trial.system.name))
+        .collect();
+    if ends.contains(&Stopped::Stuck) {
+        trial.circumstances.not_run = trial.not_in_order.first().cloned();
+        trial.verdict = verdict(trial);
+    }
 }
 
 /// What the client itself ran out of, in words.

@@ -13,6 +13,7 @@ use crate::file::{Hook, Stop, When};
 use crate::guard::{Guard, Report, Spec};
 use crate::log::{self, Log};
 use crate::realtime::usable_cpus;
+use crate::residents::{MARK, end_residents};
 use crate::shares::{self, Group, Held, Holding, Share};
 
 /// How long SIGKILL may take; beyond it something is wrong with the machine.
@@ -31,6 +32,21 @@ pub enum Stopped {
     NothingToStop,
     /// The kernel could not end it within ten seconds of SIGKILL.
     Stuck,
+}
+
+impl Stopped {
+    /// How a system ended that was asked to, in words after its name, if not in order.
+    pub fn in_words(self) -> Option<&'static str> {
+        match self {
+            Stopped::Killed => {
+                Some("had to be killed: it did not end in time when it was asked to")
+            }
+            Stopped::Stuck => {
+                Some("is still running: the kernel has not ended it within 10 s of SIGKILL")
+            }
+            Stopped::Orderly | Stopped::AlreadyOver | Stopped::NothingToStop => None,
+        }
+    }
 }
 
 /// What is needed to start and stop one process.
@@ -192,14 +208,29 @@ impl Instance {
             let guard = self.shared_guard();
             guard.as_ref().and_then(|guard| guard.report(time_out))
         };
+        if report == Some(Report::Gone) {
+            let before = *lock(&self.state);
+            // A guard that ends by itself has told how the system ended.
+            if !before.gone && before.exited.is_none() {
+                self.end_residents();
+            }
+        }
         let mut state = lock(&self.state);
         match report {
             Some(Report::Started(pid)) => state.system_pid = Some(pid),
             Some(Report::Exited(status)) => state.exited = Some(status),
             Some(Report::Gone) => state.gone = true,
-            None => return *state,
+            None => {}
         }
         *state
+    }
+
+    /// Ends what a killed guard has left.
+    fn end_residents(&self) {
+        let mark = |(name, _): &&(OsString, OsString)| name == MARK;
+        if let Some((_, home)) = self.plan.env.iter().find(mark) {
+            end_residents(Path::new(home));
+        }
     }
 
     /// The wait status, if the system itself has ended.

@@ -25,6 +25,7 @@ mod probe;
 pub mod procfs;
 mod readiness;
 mod realtime;
+mod residents;
 mod running;
 mod sampler;
 pub mod shares;

@@ -1,12 +1,14 @@
 //! Folders that belong to a process: as long as it lives they are locked, so that what a killed
 //! one has left can be told from what another one uses, and removed.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+
+use crate::residents::end_residents;
 
 /// A folder of this process, removed when this is dropped.
 ///
@@ -44,6 +46,7 @@ impl OwnedFolder {
         loop {
             let path = tempfile::Builder::new()
                 .prefix(prefix)
+                .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(parent)?
                 .keep();
             // Another process may sweep it before it is locked: then once more.
@@ -112,8 +115,9 @@ fn sweep(parent: &Path, prefix: &str, remove: Remove) {
         };
         let ours = folder.metadata().is_ok_and(|meta| meta.uid() == user);
         if ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // Its systems may be ending this very moment: what they still write in the way of
-            // the removal is removed the next time.
+            // Its systems' guards may have been killed with it. What cannot be ended, and what its systems still
+            // write in the way of the removal, is left to the next time.
+            end_residents(&path);
             let _ = remove(&path);
         }
     }

@@ -17,6 +17,7 @@ use crate::limits::max_open_files;
 use crate::ports::{self, Ports};
 use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
+use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
 use crate::shares::{Held, Share};
 use crate::start_error::StartError;
@@ -448,6 +449,7 @@ fn environment(
     let mut env: BTreeMap<String, String> = [
         ("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")),
         ("HOME", folder.display().to_string()),
+        (MARK, folder.display().to_string()),
         ("TMPDIR", folder.join("tmp").display().to_string()),
         ("USER", user.clone()),
         ("LOGNAME", user),
