@@ -19,6 +19,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -561,7 +562,13 @@ pub fn ended_before_it_began(dir: &Path) -> Result<bool, StoreError> {
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
     let path = dir.join(LOCK_FILE);
-    let file = File::create(&path).map_err(io_error("create", dir, &path))?;
+    // Who may write here may have put a link there, to a file that is not theirs.
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&path)
+        .map_err(io_error("create", dir, &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.to_owned())),

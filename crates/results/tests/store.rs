@@ -168,6 +168,19 @@ fn a_folder_with_a_trial_is_not_taken_for_one_that_was_only_begun() {
 }
 
 #[test]
+fn a_lock_that_is_a_link_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    drop(RunFolder::create(&root, new_run()).unwrap());
+    fs::remove_file(root.join(".lock")).unwrap();
+    let target = dir.path().join("target");
+    std::os::unix::fs::symlink(&target, root.join(".lock")).unwrap();
+    let error = RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap_err();
+    assert!(error.to_string().contains(".lock"), "{error}");
+    assert!(!target.exists());
+}
+
+#[test]
 fn two_writers_are_one_too_many() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run");

@@ -190,6 +190,14 @@ impl Study {
     }
 }
 
+impl Crossed {
+    /// How many trials it makes in one cell.
+    pub(crate) fn trials(&self) -> u64 {
+        let cells = self.systems.len().saturating_mul(self.variants.len()) as u64;
+        cells.saturating_mul(u64::from(self.repeats))
+    }
+}
+
 /// What a workload is crossed with, of the systems and settings of the run; why it is left out, if it is.
 pub(crate) fn crossed(
     workload: &WorkloadFile,

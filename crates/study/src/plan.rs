@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 use crate::cells::{Crossed, add_trials, crossed};
 use crate::compare::ComparePlan;
 use crate::criterion::Criterion;
-use crate::file::{LimitsFile, Order, StudyFile, Systems};
+use crate::file::{LimitsFile, Order, StudyFile, Systems, WorkloadFile};
 use crate::load::{OpenLoad, restored};
 use crate::placing;
 use crate::problem::{Problem, StudyError};
@@ -352,6 +352,10 @@ impl Study {
             }
             all_notes.extend(notes);
             for (nth, crossed, workload) in &workloads {
+                let more = crossed.trials().saturating_add(trials.len() as u64);
+                if more > MAX_TRIALS as u64 {
+                    return Err(self.too_many(*nth, &file.workload[*nth], &base, options));
+                }
                 let asked = file.workload[*nth].brokers(&file.topology);
                 let brokers = |system: &str| placing::brokers_of(system, asked, &options.known);
                 let counts = crossed.systems.iter().map(|system| brokers(system));
@@ -364,18 +368,6 @@ impl Study {
                 let load = loads.get(nth);
                 add_trials(&file, (*nth, load), cell, crossed, placed, &mut trials);
             }
-        }
-        if trials.len() > MAX_TRIALS {
-            let message = format!(
-                "the grid makes {} trials; the most is {MAX_TRIALS}",
-                trials.len()
-            );
-            return Err(StudyError::one(self.problem(
-                &self.tree,
-                &["grid"],
-                message,
-                None,
-            )));
         }
         self.check_shares(&trials)?;
         if trials.is_empty() {
@@ -429,6 +421,28 @@ impl Study {
         hint: Option<String>,
     ) -> Problem {
         self.sources.problem(Some(tree.locate(path)), message, hint)
+    }
+
+    /// More trials than a run may have, at the place of the repeats that make them, else of the grid.
+    fn too_many(
+        &self,
+        nth: usize,
+        workload: &WorkloadFile,
+        base: &StudyFile,
+        options: &PlanOptions,
+    ) -> StudyError {
+        let message =
+            format!("there would be more than {MAX_TRIALS} trials, the most that a run may have");
+        let nth = nth.to_string();
+        let path: &[&str] = match (options.repeats, workload.repeats, base.repeats) {
+            (Some(repeats), ..) if repeats > 1 => {
+                return StudyError::plain(&format!("--repeats {repeats}"), message, None);
+            }
+            (None, Some(_), _) => &["workload", &nth, "repeats"],
+            (None, None, Some(_)) => &["repeats"],
+            _ => &["grid"],
+        };
+        StudyError::one(self.problem(&self.tree, path, message, None))
     }
 
     pub(crate) fn clashed(&self, tree: &Node, found: &[Clash]) -> StudyError {

@@ -22,7 +22,7 @@ pub(crate) use checks::{check_client, check_counts, check_limits, check_own, che
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
-const MAX_SIZE: u64 = 268_435_455;
+const MAX_SIZE: u64 = pubgauge_workload::schedule::MAX_SIZE as u64;
 
 /// Most publishers or subscribers of a flow.
 const MAX_DEVICES: u32 = 1_000_000;

@@ -77,6 +77,7 @@ fn each_mistake_has_its_message() {
         ("dimension that is not used", flow("topic = \"{a}\"\ndimensions = { a = 2, b = 2 }")),
         ("value that is no level", flow("topic = \"x/{a}\"\ndimensions = { a = [\"p/q\"] }")),
         ("template and publishers disagree", flow("topic = \"{a}\"\ndimensions = { a = 4 }\npublishers = 3")),
+        ("too many repeats", study("", "payload = \"64B\"\nrate = \"1/s\"", "").replacen("name", "repeats = 100_000_000\nname", 1)),
         ("too many topics", flow("topic = \"{a}/{b}\"\ndimensions = { a = 100000, b = 100000 }")),
         ("wildcard in a topic", flow("topic = \"site/+\"")),
         ("bad filter", flow("topic = \"site\"\nsubscribe = \"site/#/x\"")),

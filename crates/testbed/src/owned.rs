@@ -147,6 +147,8 @@ mod tests {
         assert!(!left.exists());
         let second = OwnedFolder::create(parent.path(), "x-").unwrap();
         assert!(first.path().is_dir() && second.path().is_dir());
+        let mode = first.path().metadata().unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o700, "for this user only");
         let gone = first.path().to_owned();
         drop(first);
         assert!(!gone.exists());

@@ -24,6 +24,9 @@ use size::SizeModel;
 /// The smallest message, in bytes: the header has to fit.
 pub const MIN_SIZE: u32 = 16;
 
+/// Largest payload in bytes: what an MQTT packet holds at most (MQTT 3.1.1, section 2.2.3).
+pub const MAX_SIZE: u32 = 268_435_455;
+
 /// How a recorded trace is replayed.
 ///
 /// Device k of the trace is played by publisher k modulo the number of publishers. Where there

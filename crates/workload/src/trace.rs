@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
-use crate::schedule::MIN_SIZE;
+use crate::schedule::{MAX_SIZE, MIN_SIZE};
 pub use format::{Column, OnChange, TraceFormat};
 pub use time::TimeFormat;
 
@@ -258,6 +258,7 @@ struct Raw<'a> {
 struct Names {
     names: Vec<String>,
     numbers: HashMap<String, u32>,
+    bytes: usize,
 }
 
 impl Names {
@@ -266,11 +267,18 @@ impl Names {
             return *number;
         }
         let number = self.names.len() as u32;
+        self.bytes += name.len();
         self.names.push(name.to_string());
         self.numbers.insert(name.to_string(), number);
         number
     }
 }
+
+/// Most readings of a trace: 24 bytes each in memory, 2.4 GB.
+const MAX_READINGS: usize = 100_000_000;
+
+/// Most bytes of different payloads, devices and topics of a trace, which are held in memory.
+const MAX_TEXT_BYTES: usize = 1 << 30;
 
 /// A trace under construction.
 #[derive(Default)]
@@ -279,6 +287,7 @@ struct Builder {
     topics: Names,
     payloads: Vec<Arc<[u8]>>,
     payload_numbers: HashMap<Arc<[u8]>, u32>,
+    payload_bytes: usize,
     /// Times are nanoseconds since 1970 here, shifted to be unsigned.
     readings: Vec<Reading>,
     left_out: u64,
@@ -288,13 +297,26 @@ struct Builder {
 const SHIFT: i64 = i64::MIN;
 
 impl Builder {
-    fn push(&mut self, raw: &Raw<'_>) {
+    /// Adds a reading; the error says which limit it is beyond.
+    fn push(&mut self, raw: &Raw<'_>) -> Result<(), String> {
+        if raw.size > MAX_SIZE {
+            return Err(format!(
+                "{} bytes are no possible message: the largest has {MAX_SIZE}",
+                raw.size
+            ));
+        }
+        if self.readings.len() >= MAX_READINGS {
+            return Err(format!(
+                "the trace has more than {MAX_READINGS} readings, the most that are held"
+            ));
+        }
         let payload = raw.payload.map_or(NONE, |payload| {
             if let Some(number) = self.payload_numbers.get(payload) {
                 return *number;
             }
             let shared: Arc<[u8]> = payload.into();
             let number = self.payloads.len() as u32;
+            self.payload_bytes += shared.len();
             self.payloads.push(shared.clone());
             self.payload_numbers.insert(shared, number);
             number
@@ -306,6 +328,13 @@ impl Builder {
             topic: raw.topic.map_or(NONE, |topic| self.topics.number(topic)),
             payload,
         });
+        match self.payload_bytes + self.devices.bytes + self.topics.bytes > MAX_TEXT_BYTES {
+            true => Err(format!(
+                "payloads, devices and topics of the trace take more than {} MiB, the most that are held",
+                MAX_TEXT_BYTES >> 20
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Sorts the readings from `range` on.
@@ -328,9 +357,6 @@ impl Builder {
         let Some(first) = self.readings.first().map(|reading| reading.at) else {
             return Err(wrong("there is no reading in the trace"));
         };
-        if self.readings.len() >= u32::MAX as usize {
-            return Err(wrong("the trace has more than 4,294,967,294 readings"));
-        }
         let mut below_minimum = 0;
         for reading in &mut self.readings {
             reading.at -= first;

@@ -299,14 +299,18 @@ impl Rows {
                 return Ok(());
             }
         }
-        builder.push(&Raw {
+        let sized_by = match &self.size {
+            SizeFrom::Field(field) => Some(*field),
+            _ => self.payload,
+        };
+        let raw = Raw {
             time,
             device,
             topic: self.topic.map(text).transpose()?.filter(|t| !t.is_empty()),
             size,
             payload,
-        });
-        Ok(())
+        };
+        builder.push(&raw).map_err(|why| wrong(sized_by, why))
     }
 
     fn time(&self, text: &str) -> Result<i64, Wrong> {

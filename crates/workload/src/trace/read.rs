@@ -1,8 +1,10 @@
 //! Reading trace files line by line, and saying exactly where one is wrong.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use csv::{ByteRecord, ReaderBuilder};
 use flate2::read::MultiGzDecoder;
@@ -11,8 +13,27 @@ use serde::Deserialize;
 use super::convert::{Rows, Wrong};
 use super::{Builder, Raw, TimeFormat, TraceError, TraceSource, time};
 
-/// Longest line of NDJSON; anything longer is no trace.
+/// Longest line in bytes, and longest record of CSV; anything longer is no trace.
 const MAX_LINE: u64 = 16 << 20;
+
+/// A text of which a reader takes no more than it is allowed to: CSV with an open quote would be one record.
+struct Bounded {
+    text: Box<dyn BufRead>,
+    read: u64,
+    /// Bytes from the beginning that may be read.
+    allowed: Rc<Cell<u64>>,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.read >= self.allowed.get() {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too long"));
+        }
+        let read = self.text.read(buffer)?;
+        self.read += read as u64;
+        Ok(read)
+    }
+}
 
 /// Adds the readings of one file to `builder`.
 pub(super) fn read_file(
@@ -137,6 +158,12 @@ impl Place<'_> {
                 format!("the gzip file is damaged after line {line}: {error}"),
                 Some("get the file again"),
             ),
+            io::ErrorKind::FileTooLarge => self.wrong(
+                Some(line + 1),
+                None,
+                "the record that begins here is longer than 16 MiB".into(),
+                Some("a quote that is not closed makes one record of all that follows"),
+            ),
             _ => self.wrong(Some(line), None, format!("cannot be read on: {error}"), None),
         }
     }
@@ -186,15 +213,21 @@ fn read_csv(
             return Err(place.wrong(None, None, message, None));
         }
     };
+    let allowed = Rc::new(Cell::new(MAX_LINE));
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
         .flexible(true)
-        .from_reader(text);
+        .from_reader(Bounded {
+            text,
+            read: 0,
+            allowed: allowed.clone(),
+        });
     let mut record = ByteRecord::new();
     let mut rows: Option<Rows> = None;
     let mut lines = 0;
     loop {
+        allowed.set(reader.position().byte().saturating_add(MAX_LINE));
         match reader.read_byte_record(&mut record) {
             Ok(false) => break,
             Ok(true) => {}
@@ -306,13 +339,16 @@ fn read_ndjson(
         order
             .check(time)
             .map_err(|w| place.wrong(Some(number), None, w.message, w.hint.as_deref()))?;
-        builder.push(&Raw {
+        let raw = Raw {
             time,
             device: &device,
             topic: line.topic.as_deref(),
             size,
             payload: line.payload.as_deref().map(str::as_bytes),
-        });
+        };
+        builder
+            .push(&raw)
+            .map_err(|why| place.wrong(Some(number), None, why, None))?;
     }
 }
 

@@ -163,6 +163,11 @@ fn mistakes_are_placed() {
         size,
         "x.csv:3:5: `big` is not a size; expected a whole number of bytes"
     );
+    let huge = complaint("time,device,size\n1,a,4294967295\n");
+    assert_eq!(
+        huge,
+        "x.csv:2:5: 4294967295 bytes are no possible message: the largest has 268435455"
+    );
     let short = complaint("time,device,size\n1,a\n");
     assert!(
         short.starts_with("x.csv:2:4: the line has 2 columns where 3 are needed"),
@@ -187,6 +192,26 @@ fn mistakes_are_placed() {
     );
     let binary = folder.complaint(&plain(folder.file("b.csv", [0xff, 0xfe, 0, 1])));
     assert!(binary.starts_with("b.csv:1: missing column"), "{binary}");
+}
+
+#[test]
+fn a_record_without_an_end_is_given_up() {
+    let folder = Folder::new();
+    for begin in [
+        "time,device,size\n1,a,20\n1,\"",
+        "time,device,size\n1,a,20\n1,",
+    ] {
+        let content = begin.to_owned() + &"x,".repeat(20 << 19);
+        let said = folder.complaint(&plain(folder.file("x.csv", content)));
+        assert!(
+            said.starts_with("x.csv:3: the record that begins here is longer than 16 MiB"),
+            "{said}"
+        );
+    }
+    // As many records as one may take are no reason.
+    let many = "time,device,size\n".to_owned() + &"1,a,20\n".repeat(3 << 20);
+    let trace = Trace::read(&plain(folder.file("y.csv", many))).unwrap();
+    assert_eq!(trace.readings.len(), 3 << 20);
 }
 
 #[test]
