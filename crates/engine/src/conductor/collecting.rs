@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use pubgauge_driver::Nanos;
 
 use super::{Conductor, DrainEnd, EncodedInterval, IntervalLatency, Moment, TrialRecord};
@@ -14,6 +14,9 @@ use crate::recording::{FlowRecording, Recording};
 use crate::series::{Cuts, Totals, add_up};
 use crate::times::{Interval, Measure, histogram};
 
+/// How many of the newest records are kept as histograms, for the live figures.
+const RECENT: usize = 4;
+
 /// Histograms so far.
 #[derive(Default)]
 pub(super) struct Collected {
@@ -23,8 +26,8 @@ pub(super) struct Collected {
     by_part: BTreeMap<(u32, u32, Measure), Histogram<u64>>,
     /// Record by record, encoded.
     intervals: Vec<EncodedInterval>,
-    /// Of all flows and workers, record by record, for the series.
-    by_record: BTreeMap<u32, Histogram<u64>>,
+    /// Of all flows and workers, the newest records. A histogram of each record would take 200 KB and more.
+    recent: BTreeMap<u32, Histogram<u64>>,
     /// Latency of the newest record that somebody has handed in.
     pub(super) newest: Option<LatencyLive>,
 }
@@ -46,13 +49,13 @@ impl Collected {
             let of_part = self.by_part.entry((part, flow, measure));
             let _ = of_part.or_insert_with(histogram).add(&values);
         }
-        if measure == Measure::Latency || measure == Measure::RoundTrip {
-            let _ = self
-                .by_record
-                .entry(number)
-                .or_insert_with(histogram)
-                .add(&values);
-            let newest = self.by_record.last_key_value();
+        if is_latency(measure) {
+            let recent = self.recent.entry(number);
+            let _ = recent.or_insert_with(histogram).add(&values);
+            while self.recent.len() > RECENT {
+                self.recent.pop_first();
+            }
+            let newest = self.recent.last_key_value();
             self.newest = newest.map(|(_, values)| LatencyLive {
                 p50: values.value_at_quantile(0.5),
                 p99: values.value_at_quantile(0.99),
@@ -60,6 +63,7 @@ impl Collected {
         }
         let mut encoded = Vec::new();
         if V2Serializer::new().serialize(&values, &mut encoded).is_ok() {
+            encoded.shrink_to_fit();
             self.intervals.push(EncodedInterval {
                 flow,
                 measure,
@@ -68,6 +72,37 @@ impl Collected {
             });
         }
     }
+}
+
+/// Whether it is what the series shows.
+fn is_latency(measure: Measure) -> bool {
+    matches!(measure, Measure::Latency | Measure::RoundTrip)
+}
+
+/// Latency of all flows and workers, record by record; `intervals` are sorted by their numbers.
+fn latency_by_record(intervals: &[EncodedInterval]) -> BTreeMap<u32, IntervalLatency> {
+    let mut decoder = Deserializer::new();
+    let mut latencies = BTreeMap::new();
+    for record in intervals.chunk_by(|one, next| one.number == next.number) {
+        let mut sum = histogram();
+        let mut of_latency = record.iter().filter(|i| is_latency(i.measure)).peekable();
+        if of_latency.peek().is_none() {
+            continue;
+        }
+        for interval in of_latency {
+            // What was encoded here decodes, to a histogram of equal bounds.
+            if let Ok(values) = decoder.deserialize::<u64, _>(&mut interval.histogram.as_slice()) {
+                let _ = sum.add(values);
+            }
+        }
+        let latency = IntervalLatency {
+            p50: sum.value_at_quantile(0.5),
+            p99: sum.value_at_quantile(0.99),
+            max: sum.max(),
+        };
+        latencies.insert(record[0].number, latency);
+    }
+    latencies
 }
 
 impl Conductor<'_> {
@@ -108,21 +143,13 @@ impl Conductor<'_> {
         let windows = windows(phases, duration, &parts, &collected.by_part);
         let order = |i: &EncodedInterval| (i.number, i.flow, i.measure);
         collected.intervals.sort_by_key(order);
-        let latency = |(number, values): (&u32, &Histogram<u64>)| {
-            let latency = IntervalLatency {
-                p50: values.value_at_quantile(0.5),
-                p99: values.value_at_quantile(0.99),
-                max: values.max(),
-            };
-            (*number, latency)
-        };
         TrialRecord {
             outcome,
             recordings,
             flows,
             times: collected.times,
+            latency_by_interval: latency_by_record(&collected.intervals),
             intervals: collected.intervals,
-            latency_by_interval: collected.by_record.iter().map(latency).collect(),
             series,
             bursts,
             windows,
@@ -157,5 +184,54 @@ impl Conductor<'_> {
             }
         };
         (0..count).map(moment).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_of_records_is_kept_in_little_and_loses_nothing() {
+        let mut collected = Collected::default();
+        let mut expected = BTreeMap::new();
+        for number in 0..3_600 {
+            // Two workers; the second hands in its record four records later than the first.
+            for (number, shift) in [(Some(number), 0), (number.checked_sub(4), 7)] {
+                let Some(number) = number else { continue };
+                let mut values = histogram();
+                for n in 0..500_u64 {
+                    values.saturating_record(50_000 + n * n * 40 + u64::from(number) * 100 + shift);
+                }
+                let sum = expected.entry(number).or_insert_with(histogram);
+                let _ = sum.add(&values);
+                let interval = Interval {
+                    flow: 0,
+                    measure: Measure::Latency,
+                    number,
+                    part: 0,
+                    values,
+                };
+                collected.take(interval, false);
+            }
+            // What the test compares with is as large as what must not be kept.
+            while expected.len() > 40 {
+                expected.pop_first();
+            }
+        }
+        assert!(collected.recent.len() <= RECENT);
+        let bytes = |i: &EncodedInterval| i.histogram.capacity();
+        let kept: usize = collected.intervals.iter().map(bytes).sum();
+        assert!(kept < 3_600 * 2 * 2_500, "{kept} bytes");
+        collected
+            .intervals
+            .sort_by_key(|i| (i.number, i.flow, i.measure));
+        let latencies = latency_by_record(&collected.intervals);
+        assert_eq!(latencies.len(), 3_600);
+        for (number, sum) in &expected {
+            let latency = latencies[number];
+            assert_eq!(latency.p99, sum.value_at_quantile(0.99));
+            assert_eq!(latency.max, sum.max());
+        }
     }
 }
