@@ -195,7 +195,7 @@ mod tests {
     fn an_hour_of_records_is_kept_in_little_and_loses_nothing() {
         let mut collected = Collected::default();
         let mut expected = BTreeMap::new();
-        for number in 0..3_600 {
+        for number in 0..3_600_u32 {
             // Two workers; the second hands in its record four records later than the first.
             for (number, shift) in [(Some(number), 0), (number.checked_sub(4), 7)] {
                 let Some(number) = number else { continue };
