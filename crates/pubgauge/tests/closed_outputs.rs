@@ -99,6 +99,6 @@ fn a_limit_of_file_size_ends_in_words() {
     let mut command = Command::new("sh");
     command.args(["-c", line]).arg(program());
     place.here(&mut command);
-    place.finish(command).exits(2).says("File too large");
+    place.finish(command).exits(3).says("File too large");
     place.is_clean();
 }

@@ -332,6 +332,7 @@ pub struct Trial {
     /// What went wrong, in order.
     pub errors: Vec<String>,
     /// Systems that did not end in order when the trial was over, each with what it did instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_in_order: Vec<String>,
     /// The figures of each flow that the study names, by other measures; free for drivers.
     pub extra: BTreeMap<String, serde_json::Value>,

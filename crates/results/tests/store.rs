@@ -385,7 +385,9 @@ fn fill_up(mount: &Path) {
     );
     drop(run);
     // With room again the run goes on where it stopped.
-    fs::remove_dir_all(root.join("trials/0000")).unwrap();
+    for trial in ["trials/0000", "trials/0001"] {
+        fs::remove_dir_all(root.join(trial)).unwrap();
+    }
     let run = RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap();
     let last = format!("cell-{}", stored - 1);
     assert!(run.results().trials.iter().any(|trial| trial.cell == last));
