@@ -19,9 +19,7 @@ use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, int
 use crate::bursts::Turns;
 use crate::link::{Link, Order, Outbox, Place, PrepareThread, Secrets, VERSION, local};
 use crate::live::Live;
-pub use crate::record::{
-    Drain, DrainEnd, EncodedInterval, IntervalLatency, Moment, Outcome, TrialRecord,
-};
+pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
 use crate::series::Cuts;
 use crate::window::Tokens;
 use crate::worker::{Command, windows};

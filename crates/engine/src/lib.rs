@@ -7,6 +7,7 @@
 pub mod assignment;
 pub mod bursts;
 pub mod conductor;
+pub mod intervals;
 pub mod ledger;
 pub mod link;
 pub mod live;

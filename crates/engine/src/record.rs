@@ -7,6 +7,7 @@ use pubgauge_driver::{Nanos, Resource};
 
 use crate::assignment::Timetable;
 use crate::bursts::BurstRecording;
+use crate::intervals::Intervals;
 use crate::parts::WindowRecord;
 use crate::recording::{FlowRecording, Recording, Traffic};
 use crate::series::Totals;
@@ -23,19 +24,6 @@ pub enum Outcome {
     Aborted(String),
     /// The user ended it.
     Interrupted,
-}
-
-/// One interval of one measure of one flow, encoded (HdrHistogram V2).
-#[derive(Clone, Debug, PartialEq)]
-pub struct EncodedInterval {
-    /// The flow.
-    pub flow: u32,
-    /// What it is of.
-    pub measure: Measure,
-    /// Which interval of the measurement, from 0.
-    pub number: u32,
-    /// The histogram.
-    pub histogram: Vec<u8>,
 }
 
 /// A moment of a trial.
@@ -100,7 +88,7 @@ pub struct TrialRecord {
     /// The whole histograms.
     pub times: BTreeMap<(u32, Measure), Histogram<u64>>,
     /// The histograms interval by interval.
-    pub intervals: Vec<EncodedInterval>,
+    pub intervals: Intervals,
     /// Latency over all flows, interval by interval.
     pub latency_by_interval: BTreeMap<u32, IntervalLatency>,
     /// The series: what had happened by each cut (see [`crate::series::Cuts`]), and by the end of the
@@ -141,7 +129,7 @@ impl TrialRecord {
             recordings: Vec::new(),
             flows: vec![FlowRecording::default(); flows],
             times: BTreeMap::new(),
-            intervals: Vec::new(),
+            intervals: Intervals::default(),
             latency_by_interval: BTreeMap::new(),
             series: Vec::new(),
             bursts: vec![Vec::new(); flows],

@@ -4,6 +4,7 @@
 //! the HdrHistogram family read them): one line per interval with a tag for the flow, the
 //! histogram itself V2-encoded, deflated and in base64. Values are nanoseconds.
 
+use std::borrow::Borrow;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -175,7 +176,10 @@ pub fn ecdf(histogram: &Histogram<u64>, max_points: usize) -> Vec<(u64, f64)> {
 ///
 /// # Errors
 /// [`LogError::Encode`] if a histogram cannot be encoded.
-pub fn write_log(comments: &[&str], intervals: &[Interval]) -> Result<String, LogError> {
+pub fn write_log(
+    comments: &[&str],
+    intervals: impl IntoIterator<Item = impl Borrow<Interval>>,
+) -> Result<String, LogError> {
     let encode = |why: &dyn std::fmt::Display| LogError::Encode(why.to_string());
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -192,6 +196,7 @@ pub fn write_log(comments: &[&str], intervals: &[Interval]) -> Result<String, Lo
             .begin_log_with(&mut text, &mut serializer)
             .map_err(|why| encode(&why))?;
         for interval in intervals {
+            let interval = interval.borrow();
             let tag = interval.tag.as_deref().map(clean_tag);
             writer
                 .write_histogram(

@@ -150,8 +150,8 @@ fn format_version(format: &str) -> Option<u32> {
 /// The files of a trial beside `trial.json`.
 #[derive(Clone, Debug, Default)]
 pub struct TrialFiles {
-    /// Histograms, by name without extension, for example `latency`; each flow an interval.
-    pub histograms: Vec<(String, Vec<Interval>)>,
+    /// Logs of histograms ([`histogram::write_log`]), by name without extension, for example `latency`.
+    pub logs: Vec<(String, String)>,
     /// Configuration of the system and whatever else it was started with: name and text.
     pub configs: Vec<(String, String)>,
 }
@@ -314,14 +314,8 @@ impl RunFolder {
         make_dir(root, partial)?;
         let json = serde_json::to_string_pretty(trial).expect("a trial is plain data");
         write_synced(root, &partial.join(TRIAL_FILE), json.as_bytes())?;
-        for (name, intervals) in &files.histograms {
+        for (name, log) in &files.logs {
             let path = partial.join(format!("{}.hlog", checked(name)?));
-            let head = format!("{name} of trial {}, cell {}", trial.id, trial.cell);
-            let log = histogram::write_log(&[&head.replace(['\r', '\n'], " ")], intervals)
-                .map_err(|source| StoreError::Log {
-                    path: path.clone(),
-                    source,
-                })?;
             write_synced(root, &path, log.as_bytes())?;
         }
         if !files.configs.is_empty() {

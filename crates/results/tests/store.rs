@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use pubgauge_results::histogram::Interval;
+use pubgauge_results::histogram::{Interval, read_log, write_log};
 use pubgauge_results::store::{self, NewRun, RunFolder, StoreError, TrialFiles};
 use pubgauge_results::{Machine, Results, StudyInfo, Trial};
 use serde_json::json;
@@ -51,8 +51,9 @@ fn files() -> TrialFiles {
         length: Duration::from_secs(2),
         histogram: histogram.clone(),
     };
+    let log = write_log(&["latency"], [interval("meters"), interval("cars")]).unwrap();
     TrialFiles {
-        histograms: vec![("latency".into(), vec![interval("meters"), interval("cars")])],
+        logs: vec![("latency".into(), log)],
         configs: vec![("mosquitto.conf".into(), "listener 1883 127.0.0.1\n".into())],
     }
 }
@@ -81,7 +82,8 @@ fn a_trial_is_on_disk_at_once_and_reads_back() {
     let log = store::load_log(&root, 7, "latency").unwrap();
     assert_eq!(log.len(), 2);
     assert_eq!(log[1].tag.as_deref(), Some("cars"));
-    assert_eq!(log[0].histogram, files().histograms[0].1[0].histogram);
+    let written = read_log(&files().logs[0].1).unwrap();
+    assert_eq!(log[0].histogram, written[0].histogram);
     assert!(store::load_log(&root, 7, "send-lag").unwrap().is_empty());
 
     run.append_trial(trial(3), &TrialFiles::default()).unwrap();

@@ -9,7 +9,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, Outcome, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::times::{Measure, histogram};
-use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
+use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf, write_log};
 use pubgauge_results::model::{
     Axis, ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
     OddCounts, PhaseCounts, System, Trial, WorkerLoad, WorkloadInfo,
@@ -352,8 +352,16 @@ pub fn one_line(message: &str) -> String {
     line
 }
 
-/// The histograms of a trial as logs: one file per measure, one interval per flow and step of the series.
-pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Interval>)> {
+/// The histograms of a trial as logs: one per measure, one interval per flow and step of the series. `of` says what
+/// of.
+///
+/// # Errors
+/// The histograms of a record are lost, or cannot be encoded.
+pub fn logs(
+    workload: &Workload,
+    record: &TrialRecord,
+    of: &str,
+) -> Result<Vec<(String, String)>, String> {
     let names = [
         (Measure::Latency, "latency"),
         (Measure::LatencyFromSend, "latency-from-send"),
@@ -367,22 +375,30 @@ pub fn logs(workload: &Workload, record: &TrialRecord) -> Vec<(String, Vec<Inter
         Duration::from_nanos(moment.map_or(0, |moment| moment.at))
     };
     for (measure, name) in names {
-        let intervals: Vec<Interval> = record
-            .intervals
-            .iter()
-            .filter(|i| i.measure == measure)
+        let mut lost = None;
+        // One histogram at a time is in memory.
+        let mut intervals = (record.intervals.each_of(measure))
+            .map_while(|interval| interval.map_err(|error| lost = Some(error)).ok())
             .map(|i| Interval {
                 tag: Some(workload.flows[i.flow as usize].name.clone()),
                 start: at(i.number),
                 length: at(i.number + 1).saturating_sub(at(i.number)),
                 histogram: decode(&i.histogram),
             })
-            .collect();
-        if !intervals.is_empty() {
-            files.push((name.to_owned(), intervals));
+            .peekable();
+        if intervals.peek().is_none() {
+            continue;
         }
+        let head = format!("{name} of {of}").replace(['\r', '\n'], " ");
+        let log = write_log(&[&head], intervals).map_err(|error| error.to_string())?;
+        if let Some(error) = lost {
+            return Err(format!(
+                "the histograms of single records are lost: {error}"
+            ));
+        }
+        files.push((name.to_owned(), log));
     }
-    files
+    Ok(files)
 }
 
 fn decode(encoded: &[u8]) -> Histogram<u64> {

@@ -209,8 +209,13 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let checks = running.finish_counting(&counting, job, ours, &mut trial.brokers);
     trial.checks.extend(checks);
     trial.verdict = verdict(&trial);
+    let of = format!("trial {}, cell {}", job.id, job.cell);
+    let logs = convert::logs(job.workload, &record, &of);
     let files = TrialFiles {
-        histograms: convert::logs(job.workload, &record),
+        logs: logs.unwrap_or_else(|why| {
+            trial.errors.push(why);
+            Vec::new()
+        }),
         configs: running.configs(),
     };
     tell_end(&mut trial, &running.stop());

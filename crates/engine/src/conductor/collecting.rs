@@ -6,7 +6,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use pubgauge_driver::Nanos;
 
-use super::{Conductor, DrainEnd, EncodedInterval, IntervalLatency, Moment, TrialRecord};
+use super::{Conductor, DrainEnd, IntervalLatency, Moment, TrialRecord};
+use crate::intervals::{EncodedInterval, Intervals};
 use crate::live::LatencyLive;
 use crate::parts::{FlowParts, windows};
 use crate::record::Outcome;
@@ -25,7 +26,7 @@ pub(super) struct Collected {
     /// The same by part of the measurement, where it has windows.
     by_part: BTreeMap<(u32, u32, Measure), Histogram<u64>>,
     /// Record by record, encoded.
-    intervals: Vec<EncodedInterval>,
+    intervals: Intervals,
     /// Of all flows and workers, the newest records. A histogram of each record would take 200 KB and more.
     recent: BTreeMap<u32, Histogram<u64>>,
     /// Latency of the newest record that somebody has handed in.
@@ -63,8 +64,7 @@ impl Collected {
         }
         let mut encoded = Vec::new();
         if V2Serializer::new().serialize(&values, &mut encoded).is_ok() {
-            encoded.shrink_to_fit();
-            self.intervals.push(EncodedInterval {
+            self.intervals.push(&EncodedInterval {
                 flow,
                 measure,
                 number,
@@ -79,28 +79,35 @@ fn is_latency(measure: Measure) -> bool {
     matches!(measure, Measure::Latency | Measure::RoundTrip)
 }
 
-/// Latency of all flows and workers, record by record; `intervals` are sorted by their numbers.
-fn latency_by_record(intervals: &[EncodedInterval]) -> BTreeMap<u32, IntervalLatency> {
+/// Latency of all flows and workers, record by record. A record of which something is lost is left out.
+fn latency_by_record(intervals: &Intervals) -> BTreeMap<u32, IntervalLatency> {
     let mut decoder = Deserializer::new();
     let mut latencies = BTreeMap::new();
-    for record in intervals.chunk_by(|one, next| one.number == next.number) {
-        let mut sum = histogram();
-        let mut of_latency = record.iter().filter(|i| is_latency(i.measure)).peekable();
-        if of_latency.peek().is_none() {
-            continue;
-        }
-        for interval in of_latency {
+    let mut sum = histogram();
+    let mut lost = false;
+    for number in intervals.numbers() {
+        for interval in intervals.of(number) {
             // What was encoded here decodes, to a histogram of equal bounds.
-            if let Ok(values) = decoder.deserialize::<u64, _>(&mut interval.histogram.as_slice()) {
-                let _ = sum.add(values);
+            match interval {
+                Ok(interval) if is_latency(interval.measure) => {
+                    let bytes = &mut interval.histogram.as_slice();
+                    let values = decoder.deserialize::<u64, _>(bytes);
+                    lost |= !values.is_ok_and(|values| sum.add(values).is_ok());
+                }
+                Ok(_) => {}
+                Err(_) => lost = true,
             }
         }
-        let latency = IntervalLatency {
-            p50: sum.value_at_quantile(0.5),
-            p99: sum.value_at_quantile(0.99),
-            max: sum.max(),
-        };
-        latencies.insert(record[0].number, latency);
+        if !lost && !sum.is_empty() {
+            let latency = IntervalLatency {
+                p50: sum.value_at_quantile(0.5),
+                p99: sum.value_at_quantile(0.99),
+                max: sum.max(),
+            };
+            latencies.insert(number, latency);
+        }
+        lost = false;
+        sum.reset();
     }
     latencies
 }
@@ -137,12 +144,10 @@ impl Conductor<'_> {
         }
         let closed_at = recordings.iter().map(|r| r.closed_at).max();
         let series = self.moments(series, closed_at.unwrap_or_default());
-        let mut collected = std::mem::take(&mut self.collected);
+        let collected = std::mem::take(&mut self.collected);
         let phases = &self.spec.brief.workload.phases;
         let duration = self.table.map_or(0, |t| t.end.saturating_sub(t.measure));
         let windows = windows(phases, duration, &parts, &collected.by_part);
-        let order = |i: &EncodedInterval| (i.number, i.flow, i.measure);
-        collected.intervals.sort_by_key(order);
         TrialRecord {
             outcome,
             recordings,
@@ -220,12 +225,6 @@ mod tests {
             }
         }
         assert!(collected.recent.len() <= RECENT);
-        let bytes = |i: &EncodedInterval| i.histogram.capacity();
-        let kept: usize = collected.intervals.iter().map(bytes).sum();
-        assert!(kept < 3_600 * 2 * 2_500, "{kept} bytes");
-        collected
-            .intervals
-            .sort_by_key(|i| (i.number, i.flow, i.measure));
         let latencies = latency_by_record(&collected.intervals);
         assert_eq!(latencies.len(), 3_600);
         for (number, sum) in &expected {
