@@ -24,8 +24,9 @@ third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|resul
 # The program, the ring of all systems first, what shares its shared memory with that ring: DDS, and what makes network
 # namespaces, in which that ring looks for leftovers.
 ring='/crates/pubgauge .*/every_system-'
-# Searches for a limit take nothing from a machine that others keep busy; margins of 1 % are planted in real time.
-last='/crates/pubgauge .*/(find|under_stress)-'
+# Searches for a limit take nothing from a machine that others keep busy; margins of 1 % are planted in real time,
+# and links carry their rate where processors are free.
+last='/crates/(pubgauge .*/(find|under_stress)|lab .*/(network|wires))-'
 first='/crates/((pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) |testbed .*/interface-|lab .*/(network|wires|killed_owner)-)'
 grep -E "$ring" "$list.all" >"$list.1"
 grep -E "$first" "$list.all" | grep -Ev "$ring|$last" >>"$list.1"

@@ -5,6 +5,7 @@ mod common;
 
 use std::net::{SocketAddrV4, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{alone, network, publisher, rate, subscriber};
@@ -27,23 +28,29 @@ fn came(lab: &Lab, sent: u32, pause: Duration) -> Vec<u32> {
         own.namespace().run(|| UdpSocket::bind(at)).unwrap()
     });
     there
-        .set_read_timeout(Some(Duration::from_secs(2)))
+        .set_read_timeout(Some(Duration::from_millis(500)))
         .unwrap();
     let to = there.local_addr().unwrap();
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        scope.spawn(|| {
             for number in 0..sent {
                 here.send_to(&number.to_le_bytes(), to).unwrap();
                 std::thread::sleep(pause);
             }
+            over.store(true, Ordering::Release);
         });
         let mut numbers = Vec::new();
         let mut datagram = [0; 4];
-        // Until nothing has come for two seconds.
-        while there.recv(&mut datagram).is_ok() {
-            numbers.push(u32::from_le_bytes(datagram));
+        // Until nothing has come for half a second after the last was sent.
+        loop {
+            let last = over.load(Ordering::Acquire);
+            match there.recv(&mut datagram) {
+                Ok(_) => numbers.push(u32::from_le_bytes(datagram)),
+                Err(_) if last => return numbers,
+                Err(_) => {}
+            }
         }
-        numbers
     })
 }
 

@@ -12,7 +12,7 @@ use crate::network::Nanos;
 
 /// Round trips at most.
 const MOST: usize = 1000;
-/// Round trips before those that are counted, in which processors wake up.
+/// Round trips before those that are counted, in which processors wake up, unless they take half of the span.
 const WARM_UP: u64 = 5;
 /// Payload of a datagram, in bytes.
 const PAYLOAD: usize = 64;
@@ -63,16 +63,18 @@ fn exchange(socket: &UdpSocket, span: Duration) -> io::Result<(Vec<Nanos>, u64)>
     let (mut times, mut lost) = (Vec::with_capacity(MOST), 0);
     let begin = Instant::now();
     for number in 0u64.. {
-        if times.len() == MOST || number > WARM_UP && begin.elapsed() >= span {
+        let any = !times.is_empty() || lost > 0;
+        if times.len() == MOST || any && begin.elapsed() >= span {
             break;
         }
+        let warming = number < WARM_UP && begin.elapsed() < span / 2;
         let mut datagram = [0; PAYLOAD];
         datagram[..8].copy_from_slice(&number.to_le_bytes());
         let sent = Instant::now();
         socket.send(&datagram)?;
         let answered = answer(socket, number)?;
         let took = sent.elapsed().as_nanos() as Nanos;
-        match (number < WARM_UP, answered) {
+        match (warming, answered) {
             (true, _) => {}
             (false, true) => times.push(took),
             (false, false) => lost += 1,
