@@ -5,6 +5,9 @@
 //! interfaces, routes and rules are never touched. Namespaces have no names: open files of this process keep
 //! them, so that the kernel removes them when it ends, however it ends.
 //!
+//! What is to run on a host gets its namespace: a process by [`Namespace::path`], which stands where a name of
+//! `ip netns` would, or by [`Namespace::file`]; a thread by [`Namespace::run`].
+//!
 //! Linux only; [`Backends`] are looked for, not assumed.
 
 mod access;

@@ -20,7 +20,7 @@ impl Namespace {
     /// Makes one, with nothing in it but a loopback interface that is down.
     ///
     /// # Errors
-    /// This process may not, see [`crate::access`].
+    /// This process may not: it takes root, or a user namespace of one's own ([`crate::LabError::Access`]).
     pub fn make() -> io::Result<Namespace> {
         let file = on_a_thread(|| {
             // SAFETY: of what `unshare` may take away (files, file systems) a network namespace is nothing.
