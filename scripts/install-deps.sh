@@ -32,6 +32,9 @@ if [ "$what" = test ]; then
     want_command javac default-jdk-headless
     want_command mvn maven
     want_command ip iproute2
+    want_command nft nftables
+    want_command vde_switch vde2
+    want_command wirefilter vde2
     want_command chromium chromium
 fi
 [ -z "$missing" ] && exit 0

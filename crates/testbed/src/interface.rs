@@ -24,6 +24,26 @@ pub struct Crossed {
     pub packets: u64,
 }
 
+/// What has crossed an interface each way since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// What came.
+    pub received: Crossed,
+    /// What was sent: multicast once, however many hear it.
+    pub sent: Crossed,
+}
+
+impl std::ops::Sub for Ways {
+    type Output = Ways;
+
+    fn sub(self, before: Ways) -> Ways {
+        Ways {
+            received: self.received - before.received,
+            sent: self.sent - before.sent,
+        }
+    }
+}
+
 impl std::ops::Sub for Crossed {
     type Output = Crossed;
 
@@ -36,8 +56,8 @@ impl std::ops::Sub for Crossed {
 }
 
 impl InterfaceCounter {
-    /// The counters of the interface `name`, in the network namespace that `ip netns` knows by this name; in that
-    /// of the caller if absent.
+    /// The counters of the interface `name`, in the network namespace that `ip netns` knows by this name, or whose
+    /// file has this path; in that of the caller if absent.
     ///
     /// # Errors
     /// There is no such namespace, this program may not enter it, or there is no such interface in it.
@@ -66,6 +86,19 @@ impl InterfaceCounter {
     /// # Errors
     /// The kernel does not tell, or the interface is gone.
     pub fn read(&self) -> io::Result<Crossed> {
+        let Ways { received, sent } = self.read_ways()?;
+        let both = u64::from(self.name != "lo");
+        Ok(Crossed {
+            bytes: sent.bytes + both * received.bytes,
+            packets: sent.packets + both * received.packets,
+        })
+    }
+
+    /// What has come and what was sent so far.
+    ///
+    /// # Errors
+    /// As [`InterfaceCounter::read`].
+    pub fn read_ways(&self) -> io::Result<Ways> {
         let mut text = Vec::new();
         let mut piece = [0; 16 << 10];
         loop {
@@ -80,7 +113,7 @@ impl InterfaceCounter {
 }
 
 /// The counters of an interface in the text of `/proc/net/dev`.
-fn counters(text: &str, name: &str) -> Option<Crossed> {
+fn counters(text: &str, name: &str) -> Option<Ways> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, numbers) = lines
         .into_iter()
@@ -90,11 +123,15 @@ fn counters(text: &str, name: &str) -> Option<Crossed> {
         .map_while(|number| number.parse().ok())
         .collect();
     // 8 numbers of what came, 8 of what was sent, bytes and packets first.
-    let (came, sent) = (numbers.get(..2)?, numbers.get(8..10)?);
-    let both = u64::from(name != "lo");
-    Some(Crossed {
-        bytes: sent[0] + both * came[0],
-        packets: sent[1] + both * came[1],
+    let crossed = |at: usize| {
+        let [bytes, packets] = *numbers.get(at..at + 2)? else {
+            return None;
+        };
+        Some(Crossed { bytes, packets })
+    };
+    Some(Ways {
+        received: crossed(0)?,
+        sent: crossed(8)?,
     })
 }
 
@@ -117,14 +154,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_counts_once_and_others_both_ways() {
+    fn both_ways_are_read() {
         let text = "Inter-|   Receive                        |  Transmit\n \
             face |bytes    packets errs drop fifo frame compressed multicast|bytes packets\n    \
             lo: 300 3 0 0 0 0 0 0 300 3 0 0 0 0 0 0\n  \
             eth0:1000 10 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n";
-        let crossed = |bytes, packets| Some(Crossed { bytes, packets });
-        assert_eq!(counters(text, "lo"), crossed(300, 3));
-        assert_eq!(counters(text, "eth0"), crossed(1020, 12));
+        let ways = |[came, sent]: [[u64; 2]; 2]| {
+            let crossed = |[bytes, packets]: [u64; 2]| Crossed { bytes, packets };
+            Some(Ways {
+                received: crossed(came),
+                sent: crossed(sent),
+            })
+        };
+        assert_eq!(counters(text, "lo"), ways([[300, 3], [300, 3]]));
+        assert_eq!(counters(text, "eth0"), ways([[1000, 10], [20, 2]]));
         assert_eq!(counters(text, "eth"), None);
     }
 

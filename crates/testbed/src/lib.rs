@@ -40,7 +40,7 @@ pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses
 pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, install_commands, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
-pub use interface::{Crossed, InterfaceCounter};
+pub use interface::{Crossed, InterfaceCounter, Ways};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use machine::{MachineFacts, load_average, machine_facts};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};

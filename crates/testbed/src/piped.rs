@@ -30,7 +30,7 @@ pub struct Piped {
 /// Where a process runs, and what it has of the machine at most.
 #[derive(Clone, Debug, Default)]
 pub struct Confinement<'a> {
-    /// The network namespace, as `ip netns` names it; the caller's if absent.
+    /// The network namespace, as `ip netns` names it or by the path of its file; the caller's if absent.
     pub namespace: Option<&'a str>,
     /// What it gets at most.
     pub share: Share,

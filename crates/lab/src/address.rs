@@ -1,0 +1,145 @@
+//! Addresses of hosts: static, from a private range that no route of the machine touches.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Width of a network's subnet in bits: room for 254 hosts.
+pub const PREFIX: u8 = 24;
+
+/// A range of addresses, such as 10.87.0.0/24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Subnet {
+    /// Its first address.
+    pub base: Ipv4Addr,
+    /// How many bits of it all addresses share; 0 to 32.
+    pub prefix: u8,
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.base, self.prefix)
+    }
+}
+
+impl Subnet {
+    /// Whether it has addresses in common with another.
+    pub fn meets(&self, other: &Subnet) -> bool {
+        let shared = self.prefix.min(other.prefix);
+        let mask = u32::MAX.checked_shl(32 - u32::from(shared)).unwrap_or(0);
+        u32::from(self.base) & mask == u32::from(other.base) & mask
+    }
+
+    /// A subnet within the private ranges (RFC 1918) that meets none of the machine's routes.
+    ///
+    /// # Errors
+    /// Every one that is tried meets a route.
+    pub fn beside(routes: &[Subnet]) -> Result<Subnet, String> {
+        let tens = (0..=255u8).map(|i| Ipv4Addr::new(10, i.wrapping_add(87), 0, 0));
+        let twelves = (16..32).map(|i| Ipv4Addr::new(172, i, 0, 0));
+        let sixteens = (0..=255).map(|i| Ipv4Addr::new(192, 168, i, 0));
+        let mut all = tens.chain(twelves).chain(sixteens).map(|base| Subnet {
+            base,
+            prefix: PREFIX,
+        });
+        let free = |subnet: &Subnet| !routes.iter().any(|route| route.meets(subnet));
+        all.find(free).ok_or_else(|| {
+            "the machine's routes leave no private range free (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16)"
+                .into()
+        })
+    }
+
+    /// The address of the host with this index, from 0.
+    pub fn host(&self, index: usize) -> Ipv4Addr {
+        Ipv4Addr::from(u32::from(self.base) + index as u32 + 1)
+    }
+}
+
+/// The hardware address of the host with this index: locally administered, the same in each network, and with
+/// the last byte of its address.
+pub(crate) fn hardware(index: usize) -> String {
+    format!("02:00:00:00:00:{:02x}", index + 1)
+}
+
+/// The routes in what `ip -json -4 route show table all` says, without default routes, which meet everything.
+///
+/// # Errors
+/// It is not a list of routes.
+pub fn routes(json: &str) -> Result<Vec<Subnet>, String> {
+    let list: Vec<Value> = match json.trim() {
+        "" => Vec::new(),
+        text => serde_json::from_str(text).map_err(|error| error.to_string())?,
+    };
+    let targets = list.iter().filter_map(|route| route["dst"].as_str());
+    let given = targets.filter(|target| *target != "default" && *target != "0.0.0.0/0");
+    given.map(parse).collect()
+}
+
+fn parse(target: &str) -> Result<Subnet, String> {
+    let (base, prefix) = target.split_once('/').unwrap_or((target, "32"));
+    let wrong = || format!("`{target}` is not a range of IPv4 addresses");
+    let prefix: u8 = prefix.parse().map_err(|_| wrong())?;
+    match base.parse() {
+        Ok(base) if prefix <= 32 => Ok(Subnet { base, prefix }),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn routes_are_read_and_default_ones_are_none() {
+        let json = r#"[{"dst":"default","gateway":"192.0.2.1"},{"dst":"10.87.0.0/16"},
+            {"type":"local","dst":"192.0.2.2"},{"dst":"127.0.0.0/8"}]"#;
+        let found: Vec<_> = routes(json)
+            .unwrap()
+            .iter()
+            .map(Subnet::to_string)
+            .collect();
+        assert_eq!(found, ["10.87.0.0/16", "192.0.2.2/32", "127.0.0.0/8"]);
+        assert_eq!(routes(""), Ok(vec![]));
+        assert!(routes("[{\"dst\":\"ten\"}]").unwrap_err().contains("`ten`"));
+        assert!(routes("{").is_err());
+    }
+
+    #[test]
+    fn a_machine_whose_routes_take_everything_is_told() {
+        let all = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"].map(|r| parse(r).unwrap());
+        assert!(Subnet::beside(&all).is_err());
+        assert_eq!(
+            Subnet::beside(&all[..2]).unwrap().to_string(),
+            "192.168.0.0/24"
+        );
+        assert_eq!(Subnet::beside(&[]).unwrap().to_string(), "10.87.0.0/24");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_chosen_meets_no_route(
+            targets in prop::collection::vec((0u32.., 1u8..=32, any::<bool>()), 0..40)
+        ) {
+            let routes: Vec<Subnet> = targets
+                .into_iter()
+                // Half of them where the choice begins.
+                .map(|(base, prefix, near)| match near {
+                    true => (base % (1 << 20) + 0x0a57_0000, prefix.max(12)),
+                    false => (base, prefix),
+                })
+                .map(|(base, prefix)| Subnet { base: Ipv4Addr::from(base), prefix })
+                .collect();
+            if let Ok(chosen) = Subnet::beside(&routes) {
+                for index in [0, 253] {
+                    let host = Subnet { base: chosen.host(index), prefix: 32 };
+                    prop_assert!(host.meets(&chosen));
+                    prop_assert!(!routes.iter().any(|route| route.meets(&host)));
+                }
+            }
+        }
+    }
+}

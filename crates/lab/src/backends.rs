@@ -1,0 +1,118 @@
+//! What this machine can make a network of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::namespace::Namespace;
+use crate::tool;
+
+/// Whether something can be had here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Found {
+    /// It was tried and works.
+    Yes,
+    /// It was tried and does not.
+    No {
+        /// What was said when it was tried.
+        why: String,
+    },
+}
+
+impl Found {
+    /// Whether it can be had.
+    pub fn is_there(&self) -> bool {
+        *self == Found::Yes
+    }
+
+    fn from(tried: Result<(), String>) -> Found {
+        match tried {
+            Ok(()) => Found::Yes,
+            Err(why) => Found::No { why },
+        }
+    }
+}
+
+/// What networks are made of, and whether it can be had here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Backends {
+    /// `ip` and `bridge`, with a kernel that has bridges and pairs of interfaces (veth): hosts, links, switch.
+    pub ip: Found,
+    /// `nft` on bridged packets: independent loss, partitions.
+    pub nft: Found,
+    /// Token bucket filter of `tc`: rates.
+    pub tbf: Found,
+    /// Network emulator of `tc`: delay, jitter, loss in bursts, duplicates, reordering.
+    pub netem: Found,
+    /// `vde_switch` and `wirefilter`: the same in user space, where there is no netem.
+    pub wirefilter: Found,
+}
+
+/// What adds a backend that is missing.
+pub(crate) mod hint {
+    pub const IP: &str = "apt-get install iproute2";
+    pub const NFT: &str = "apt-get install nftables; modprobe nf_tables_bridge";
+    pub const TBF: &str = "apt-get install iproute2; modprobe sch_tbf";
+    pub const NETEM: &str = "modprobe sch_netem";
+    pub const WIREFILTER: &str = "apt-get install vde2; modprobe tun";
+}
+
+impl Backends {
+    /// All of them, as on a machine that lacks nothing.
+    pub fn all() -> Backends {
+        Backends {
+            ip: Found::Yes,
+            nft: Found::Yes,
+            tbf: Found::Yes,
+            netem: Found::Yes,
+            wirefilter: Found::Yes,
+        }
+    }
+
+    /// Tries each in a network namespace made for it, which is gone afterwards.
+    ///
+    /// # Errors
+    /// No network namespace can be made.
+    pub fn look() -> std::io::Result<Backends> {
+        let place = Namespace::make()?;
+        let qdisc = |kind: &str| {
+            let line = format!("qdisc replace dev lo root {kind}\n");
+            Found::from(tool::run(&place, &["tc", "-batch", "-"], &line))
+        };
+        Ok(Backends {
+            ip: Found::from(links(&place)),
+            nft: Found::from(tool::run(&place, &["nft", "-f", "-"], NFT_TRIAL)),
+            tbf: qdisc("tbf rate 1mbit burst 10000 limit 10000"),
+            netem: qdisc("netem delay 1ms loss gemodel 1% 10%"),
+            wirefilter: Found::from(wirefilter()),
+        })
+    }
+}
+
+const NFT_TRIAL: &str = "table bridge lab {
+  set names { type ifname; }
+  chain trial {
+    type filter hook prerouting priority 0; policy accept;
+    iifname @names numgen random mod 1000000 < 1 counter drop
+  }
+}
+";
+
+fn links(place: &Namespace) -> Result<(), String> {
+    let lines = "link add switch0 type bridge\nlink add left type veth peer name right\n";
+    tool::run(place, &["ip", "-batch", "-"], lines)?;
+    tool::run(place, &["bridge", "-batch", "-"], "fdb show\n")
+}
+
+fn wirefilter() -> Result<(), String> {
+    for program in ["vde_switch", "wirefilter"] {
+        if tool::find(program).is_none() {
+            return Err(format!("there is no program `{program}`"));
+        }
+    }
+    let mut options = std::fs::OpenOptions::new();
+    match options.read(true).write(true).open("/dev/net/tun") {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("/dev/net/tun: {error}")),
+    }
+}

@@ -1,0 +1,214 @@
+//! As much as the links carry.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{DATAGRAM_BYTES, GROUP, Throughput, any_port};
+use crate::lab::LabHost;
+
+/// How long traffic flows before what comes is counted: a quarter of the span, and this at the least, in which
+/// buckets and queues fill and TCP finds its window.
+const WARM_UP: Duration = Duration::from_millis(300);
+/// How long a socket waits before its thread looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Counts of what comes, and the end.
+struct Account {
+    received: Vec<AtomicU64>,
+    over: AtomicBool,
+}
+
+impl Account {
+    fn of(receivers: usize) -> Account {
+        Account {
+            received: (0..receivers).map(|_| AtomicU64::new(0)).collect(),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, receiver: usize, bytes: usize) {
+        self.received[receiver].fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Vec<u64> {
+        let counts = self.received.iter();
+        counts.map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Waits, counts for the span, and ends the threads.
+    fn count(&self, span: Duration) -> Throughput {
+        std::thread::sleep(WARM_UP.max(span / 4));
+        let (begin, before) = (Instant::now(), self.read());
+        std::thread::sleep(span);
+        let (elapsed, after) = (begin.elapsed(), self.read());
+        self.over.store(true, Ordering::Relaxed);
+        Throughput {
+            span_ns: elapsed.as_nanos() as u64,
+            received_bytes: after
+                .iter()
+                .zip(before)
+                .map(|(now, then)| now - then)
+                .collect(),
+        }
+    }
+}
+
+/// One stream to each receiver.
+pub(super) fn tcp(
+    sender: &LabHost,
+    receivers: &[&LabHost],
+    span: Duration,
+) -> io::Result<Throughput> {
+    let account = Account::of(receivers.len());
+    let mut pairs = Vec::new();
+    for receiver in receivers {
+        match connected(sender, receiver) {
+            Ok(pair) => pairs.push(pair),
+            // Over a link that is cut nothing comes.
+            Err(error) if waited(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let account = &account;
+    std::thread::scope(|scope| {
+        for (index, (ours, theirs)) in pairs.iter().enumerate() {
+            scope.spawn(move || send(ours, account));
+            scope.spawn(move || receive(theirs, index, account));
+        }
+        Ok(account.count(span))
+    })
+}
+
+fn connected(sender: &LabHost, receiver: &LabHost) -> io::Result<(TcpStream, TcpStream)> {
+    let at = any_port(receiver);
+    let listener = receiver.namespace().run(|| TcpListener::bind(at))?;
+    let address = listener.local_addr()?;
+    let ours = sender
+        .namespace()
+        .run(|| TcpStream::connect_timeout(&address, CONNECT))?;
+    // The kernel has the connection ready.
+    let (theirs, _) = listener.accept()?;
+    ours.set_write_timeout(Some(LOOK))?;
+    theirs.set_read_timeout(Some(LOOK))?;
+    Ok((ours, theirs))
+}
+
+fn send(mut stream: &TcpStream, account: &Account) {
+    let block = [0x55; 64 << 10];
+    while !account.is_over() {
+        match stream.write(&block) {
+            Ok(_) => {}
+            Err(error) if waited(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn receive(mut stream: &TcpStream, index: usize, account: &Account) {
+    let mut block = vec![0; 256 << 10];
+    while !account.is_over() {
+        match stream.read(&mut block) {
+            Ok(0) => return,
+            Ok(bytes) => account.add(index, bytes),
+            Err(error) if waited(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Datagrams to each receiver in turn.
+pub(super) fn udp(
+    sender: &LabHost,
+    receivers: &[&LabHost],
+    span: Duration,
+) -> io::Result<Throughput> {
+    let sockets: io::Result<Vec<UdpSocket>> = receivers
+        .iter()
+        .map(|receiver| {
+            let at = any_port(receiver);
+            receiver.namespace().run(|| UdpSocket::bind(at))
+        })
+        .collect();
+    let sockets = sockets?;
+    let targets: io::Result<Vec<SocketAddr>> = sockets.iter().map(UdpSocket::local_addr).collect();
+    datagrams(sender, &targets?, &sockets, span)
+}
+
+/// Datagrams to a group that all receivers are in.
+pub(super) fn multicast(
+    sender: &LabHost,
+    receivers: &[&LabHost],
+    span: Duration,
+) -> io::Result<Throughput> {
+    let mut sockets = Vec::new();
+    let mut port = 0;
+    for receiver in receivers {
+        // The port that the first one got is free on the others, which have a range of ports each.
+        let socket = receiver.namespace().run(|| {
+            let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+            socket.join_multicast_v4(&GROUP, &receiver.address())?;
+            Ok(socket)
+        })?;
+        port = socket.local_addr()?.port();
+        sockets.push(socket);
+    }
+    datagrams(
+        sender,
+        &[SocketAddrV4::new(GROUP, port).into()],
+        &sockets,
+        span,
+    )
+}
+
+fn datagrams(
+    sender: &LabHost,
+    targets: &[SocketAddr],
+    sockets: &[UdpSocket],
+    span: Duration,
+) -> io::Result<Throughput> {
+    let at = any_port(sender);
+    let socket = sender.namespace().run(|| UdpSocket::bind(at))?;
+    socket.set_multicast_ttl_v4(1)?;
+    socket.set_write_timeout(Some(LOOK))?;
+    for receiver in sockets {
+        receiver.set_read_timeout(Some(LOOK))?;
+    }
+    let account = Account::of(sockets.len());
+    let (account, socket) = (&account, &socket);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let datagram = [0x55; DATAGRAM_BYTES];
+            for target in targets.iter().cycle() {
+                if account.is_over() {
+                    break;
+                }
+                // A full queue, a timeout: what is not sent does not come, and only that is counted.
+                let _ = socket.send_to(&datagram, target);
+            }
+        });
+        for (index, receiver) in sockets.iter().enumerate() {
+            scope.spawn(move || {
+                let mut datagram = [0; DATAGRAM_BYTES];
+                while !account.is_over() {
+                    if let Ok(bytes) = receiver.recv(&mut datagram) {
+                        account.add(index, bytes);
+                    }
+                }
+            });
+        }
+        Ok(account.count(span))
+    })
+}
+
+/// Whether an error says that the time was over.
+pub(super) fn waited(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}

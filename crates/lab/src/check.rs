@@ -1,0 +1,316 @@
+//! What is wrong with a network, field by field.
+
+use std::fmt;
+
+use crate::network::{Hosts, Link, Loss, Nanos, Network, Reordering, Role};
+
+/// Hosts of a network at most: each knows the address of each other beforehand, and one switch has them all.
+pub const MOST_HOSTS: u32 = 250;
+/// Slowest rate, in bits per second: a frame takes 0.19 s.
+pub const SLOWEST: u64 = 64_000;
+/// Fastest rate, in bits per second.
+pub const FASTEST: u64 = 10_000_000_000;
+/// Longest delay, in nanoseconds.
+pub const LONGEST_DELAY_NS: Nanos = 10_000_000_000;
+/// Shortest queue, in nanoseconds.
+pub const SHORTEST_QUEUE_NS: Nanos = 1_000_000;
+/// Smallest share of lost packets; `nft` draws from a million numbers.
+pub const SMALLEST_LOSS: f64 = 1e-6;
+
+/// A field of a network that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: `publisher.link.loss.share`; empty for the network as a whole.
+    pub path: String,
+    /// What is wrong, and what was expected.
+    pub message: String,
+    /// What to write instead, if anything can be said.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Network {
+    /// All that is wrong with it.
+    ///
+    /// # Errors
+    /// Each wrong field with its path; never an empty list.
+    pub fn check(&self) -> Result<(), Vec<Problem>> {
+        let mut problems = Problems::default();
+        self.check_hosts(&mut problems);
+        for role in Role::ALL {
+            let Hosts { link, .. } = self.of(role);
+            let mut at = problems.at(format!("{}.link", role.name()));
+            link.check_rate(&mut at);
+            link.check_delay(&mut at);
+            link.check_chances(&mut at);
+        }
+        match problems.found.is_empty() {
+            true => Ok(()),
+            false => Err(problems.found),
+        }
+    }
+
+    fn check_hosts(&self, problems: &mut Problems) {
+        let counts = Role::ALL.map(|role| u64::from(self.of(role).hosts));
+        let all: u64 = counts.iter().sum();
+        let told = "broker.hosts + publisher.hosts + subscriber.hosts";
+        if all < 2 {
+            let hint = "a network has two hosts at least, such as publisher.hosts = 1, subscriber.hosts = 1";
+            problems.add("", format!("{told} is {all}"), Some(hint.into()));
+        }
+        if all > u64::from(MOST_HOSTS) {
+            let most = format!("{told} is {all}, more than {MOST_HOSTS}");
+            problems.add("", most, None);
+        }
+    }
+}
+
+impl Link {
+    fn check_rate(&self, at: &mut At<'_>) {
+        if let Some(rate) = self.rate_bits_per_s
+            && !(SLOWEST..=FASTEST).contains(&rate)
+        {
+            let message = format!("{rate} is not within {SLOWEST} and {FASTEST}");
+            at.add("rate-bits-per-s", message, None);
+        }
+        if !(SHORTEST_QUEUE_NS..=LONGEST_DELAY_NS).contains(&self.queue_ns) {
+            let queue = self.queue_ns;
+            let message =
+                format!("{queue} is not within {SHORTEST_QUEUE_NS} and {LONGEST_DELAY_NS}");
+            at.add("queue-ns", message, None);
+        }
+    }
+
+    fn check_delay(&self, at: &mut At<'_>) {
+        if self.delay_ns > LONGEST_DELAY_NS {
+            let message = format!("{} is more than {LONGEST_DELAY_NS}", self.delay_ns);
+            at.add("delay-ns", message, None);
+        }
+        if self.jitter_ns > self.delay_ns {
+            let message = format!(
+                "{} is more than the delay, {}: a packet would come before it was sent",
+                self.jitter_ns, self.delay_ns
+            );
+            at.add("jitter-ns", message, None);
+        }
+        match self.reordering {
+            Some(Reordering::Jitter) if self.jitter_ns == 0 => {
+                let hint = Some("give jitter-ns".into());
+                at.add("reordering", "there is no jitter".into(), hint);
+            }
+            Some(Reordering::Share { .. }) if self.delay_ns == 0 => {
+                let hint = Some("give delay-ns".into());
+                let message = "without delay no packet overtakes another";
+                at.add("reordering", message.into(), hint);
+            }
+            _ => {}
+        }
+    }
+
+    fn check_chances(&self, at: &mut At<'_>) {
+        let inside = |share: f64| share > 0.0 && share < 1.0;
+        if !(0.0..1.0).contains(&self.duplicated) {
+            let message = format!("{} is not a share from 0 to less than 1", self.duplicated);
+            at.add("duplicated", message, percent_hint(self.duplicated));
+        }
+        if let Some(Reordering::Share { share }) = self.reordering
+            && !inside(share)
+        {
+            let message = format!("{share} is not a share above 0 and below 1");
+            at.add("reordering.share", message, percent_hint(share));
+        }
+        match self.loss {
+            Some(Loss::Independent { share }) if !(SMALLEST_LOSS..=1.0).contains(&share) => {
+                let message = format!("{share} is not a share from {SMALLEST_LOSS} to 1");
+                at.add("loss.share", message, percent_hint(share));
+            }
+            Some(Loss::Gilbert { share, .. }) if !inside(share) => {
+                let message = format!("{share} is not a share above 0 and below 1");
+                at.add("loss.share", message, percent_hint(share));
+            }
+            Some(Loss::Gilbert {
+                share,
+                burst_packets,
+            }) => check_burst(share, burst_packets, at),
+            _ => {}
+        }
+    }
+}
+
+fn check_burst(share: f64, burst_packets: f64, at: &mut At<'_>) {
+    let shortest = (share / (1.0 - share)).max(1.0);
+    if !burst_packets.is_finite() || burst_packets < shortest {
+        let message = format!(
+            "{burst_packets} is less than {shortest}, the shortest bursts in which {share} can be lost"
+        );
+        at.add("loss.burst-packets", message, None);
+    }
+}
+
+/// Who writes 5 for a share may mean 5 %.
+fn percent_hint(share: f64) -> Option<String> {
+    (share > 1.0 && share <= 100.0).then(|| format!("{share} % is {}", share / 100.0))
+}
+
+#[derive(Default)]
+struct Problems {
+    found: Vec<Problem>,
+}
+
+impl Problems {
+    fn add(&mut self, path: &str, message: String, hint: Option<String>) {
+        self.found.push(Problem {
+            path: path.into(),
+            message,
+            hint,
+        });
+    }
+
+    fn at(&mut self, path: String) -> At<'_> {
+        At {
+            problems: self,
+            path,
+        }
+    }
+}
+
+/// Problems below a path.
+struct At<'a> {
+    problems: &'a mut Problems,
+    path: String,
+}
+
+impl At<'_> {
+    fn add(&mut self, field: &str, message: String, hint: Option<String>) {
+        let path = format!("{}.{field}", self.path);
+        self.problems.add(&path, message, hint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::LinkState;
+
+    fn two() -> Network {
+        let hosts = Hosts {
+            hosts: 1,
+            link: Link::default(),
+        };
+        Network {
+            publisher: hosts.clone(),
+            subscriber: hosts,
+            ..Network::default()
+        }
+    }
+
+    /// The paths of what is wrong with the subscribers' link.
+    fn wrong(link: Link) -> Vec<String> {
+        let mut network = two();
+        network.subscriber.link = link;
+        let problems = network.check().err().unwrap_or_default();
+        problems.into_iter().map(|problem| problem.path).collect()
+    }
+
+    #[test]
+    fn what_is_right_passes() {
+        assert_eq!(two().check(), Ok(()));
+        let link = Link {
+            rate_bits_per_s: Some(95_000_000),
+            delay_ns: 20_000_000,
+            jitter_ns: 20_000_000,
+            loss: Some(Loss::Gilbert {
+                share: 0.5,
+                burst_packets: 1.0,
+            }),
+            duplicated: 0.999,
+            reordering: Some(Reordering::Jitter),
+            state: LinkState::Cut,
+            ..Link::default()
+        };
+        assert_eq!(wrong(link), [""; 0]);
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_at_once() {
+        let link = Link {
+            rate_bits_per_s: Some(95),
+            queue_ns: 10,
+            delay_ns: 11_000_000_000,
+            jitter_ns: 12_000_000_000,
+            loss: Some(Loss::Independent { share: 0.0 }),
+            duplicated: 1.0,
+            reordering: Some(Reordering::Share { share: f64::NAN }),
+            state: LinkState::Up,
+        };
+        let all = [
+            "rate-bits-per-s",
+            "queue-ns",
+            "delay-ns",
+            "jitter-ns",
+            "duplicated",
+            "reordering.share",
+            "loss.share",
+        ];
+        assert_eq!(
+            wrong(link),
+            all.map(|field| format!("subscriber.link.{field}"))
+        );
+        for (share, burst_packets, field) in [
+            (0.9, 8.9, "loss.burst-packets"),
+            (0.1, 0.5, "loss.burst-packets"),
+            (0.1, f64::NAN, "loss.burst-packets"),
+            (1.0, 5.0, "loss.share"),
+        ] {
+            let loss = Some(Loss::Gilbert {
+                share,
+                burst_packets,
+            });
+            let link = Link {
+                loss,
+                ..Link::default()
+            };
+            assert_eq!(wrong(link), [format!("subscriber.link.{field}")]);
+        }
+        for reordering in [Reordering::Jitter, Reordering::Share { share: 0.1 }] {
+            let link = Link {
+                reordering: Some(reordering),
+                ..Link::default()
+            };
+            assert_eq!(wrong(link), ["subscriber.link.reordering"]);
+        }
+    }
+
+    #[test]
+    fn a_network_has_two_hosts_at_least_and_a_bound() {
+        let mut network = two();
+        network.publisher.hosts = 0;
+        assert_eq!(network.check().unwrap_err()[0].path, "");
+        network.publisher.hosts = MOST_HOSTS - 1;
+        assert_eq!(network.check(), Ok(()));
+        network.broker.hosts = u32::MAX;
+        assert_eq!(network.check().unwrap_err().len(), 1);
+    }
+
+    #[test]
+    fn a_percentage_is_recognised() {
+        let mut network = two();
+        network.publisher.link.loss = Some(Loss::Independent { share: 5.0 });
+        let problem = &network.check().unwrap_err()[0];
+        let expected =
+            "publisher.link.loss.share: 5 is not a share from 0.000001 to 1\n  hint: 5 % is 0.05";
+        assert_eq!(problem.to_string(), expected);
+    }
+}

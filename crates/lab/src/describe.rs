@@ -1,0 +1,168 @@
+//! A network in words, for `pubgauge plan`.
+
+use std::fmt::Write;
+
+use crate::network::{Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, Role};
+
+impl Network {
+    /// The network in lines of at most 80 columns: the links of each role, and what they come to between hosts.
+    pub fn describe(&self) -> String {
+        let roles: Vec<Role> = Role::ALL
+            .into_iter()
+            .filter(|role| self.of(*role).hosts > 0)
+            .collect();
+        let mut text = format!(
+            "{} hosts around one switch; each link, each way:\n",
+            self.hosts().count()
+        );
+        for role in &roles {
+            let Hosts { hosts, link } = self.of(*role);
+            let plural = if *hosts == 1 { "host" } else { "hosts" };
+            let name = format!("{hosts} {} {plural}", role.name());
+            push(&mut text, &format!("  {name:<22}"), &link.words());
+        }
+        text.push_str("from host to host, over both links:\n");
+        for (from, to) in pairs(self, &roles) {
+            let name = format!("{} to {}", from.name(), to.name());
+            let words = path(&self.of(from).link, &self.of(to).link);
+            push(&mut text, &format!("  {name:<25}"), &words);
+        }
+        text
+    }
+}
+
+/// Roles between which messages go, from the one to the other.
+fn pairs(network: &Network, roles: &[Role]) -> Vec<(Role, Role)> {
+    let mut pairs = Vec::new();
+    for (index, from) in roles.iter().enumerate() {
+        if network.of(*from).hosts > 1 && roles.len() == 1 {
+            pairs.push((*from, *from));
+        }
+        for to in &roles[index + 1..] {
+            // Messages go from publishers to brokers.
+            pairs.push(match (from, to) {
+                (Role::Broker, Role::Publisher) => (*to, *from),
+                _ => (*from, *to),
+            });
+        }
+    }
+    pairs
+}
+
+impl Link {
+    /// What it does, in words.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![match self.rate_bits_per_s {
+            Some(bits) => format!("{}, queue {}", rate(bits), span(self.queue_ns)),
+            None => "no rate".into(),
+        }];
+        match (self.delay_ns, self.jitter_ns) {
+            (0, _) => {}
+            (delay, 0) => words.push(format!("{} delay", span(delay))),
+            (delay, jitter) => words.push(format!("{} +- {} delay", span(delay), span(jitter))),
+        }
+        match self.loss {
+            None => {}
+            Some(Loss::Independent { share }) => words.push(format!("{} lost", percent(share))),
+            Some(Loss::Gilbert {
+                share,
+                burst_packets,
+            }) => words.push(format!(
+                "{} lost in bursts of {burst_packets:.1}",
+                percent(share)
+            )),
+        }
+        if self.duplicated > 0.0 {
+            words.push(format!("{} twice", percent(self.duplicated)));
+        }
+        match self.reordering {
+            None => {}
+            Some(Reordering::Jitter) => words.push("overtaking by jitter".into()),
+            Some(Reordering::Share { share }) => {
+                words.push(format!("{} not delayed", percent(share)));
+            }
+        }
+        match self.state {
+            LinkState::Up => {}
+            LinkState::SendsNothing => words.push("cut from the host".into()),
+            LinkState::HearsNothing => words.push("cut to the host".into()),
+            LinkState::Cut => words.push("cut".into()),
+        }
+        words
+    }
+}
+
+/// What both links of a path come to.
+fn path(from: &Link, to: &Link) -> Vec<String> {
+    let rates = [from.rate_bits_per_s, to.rate_bits_per_s];
+    let mut words = vec![match rates.into_iter().flatten().min() {
+        Some(bits) => rate(bits),
+        None => "no rate".into(),
+    }];
+    match from.delay_ns + to.delay_ns {
+        0 => {}
+        delay => words.push(format!(
+            "{} one way, {} and back",
+            span(delay),
+            span(2 * delay)
+        )),
+    }
+    let kept = |link: &Link| 1.0 - link.loss.map_or(0.0, |loss| loss.share());
+    let lost = 1.0 - kept(from) * kept(to);
+    if lost > 0.0 {
+        words.push(format!("{} lost", percent(lost)));
+    }
+    if !from.state.sends() || !to.state.hears() {
+        words.push("cut".into());
+    }
+    words
+}
+
+/// Adds words behind a name, broken into lines.
+fn push(text: &mut String, name: &str, words: &[String]) {
+    const WIDTH: usize = 80;
+    let mut column = name.len();
+    text.push_str(name);
+    for (index, word) in words.iter().enumerate() {
+        let comma = if index + 1 < words.len() { "," } else { "" };
+        let needed = word.len() + comma.len() + 1;
+        if column > name.len() && column + needed > WIDTH {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n{:1$}", "", name.len());
+            column = name.len();
+        }
+        let _ = write!(text, " {word}{comma}");
+        column += needed;
+    }
+    text.push('\n');
+}
+
+fn rate(bits_per_s: u64) -> String {
+    match bits_per_s {
+        1_000_000_000.. => format!("{} Gbit/s", short(bits_per_s as f64 / 1e9)),
+        1_000_000.. => format!("{} Mbit/s", short(bits_per_s as f64 / 1e6)),
+        _ => format!("{} kbit/s", short(bits_per_s as f64 / 1e3)),
+    }
+}
+
+fn span(ns: Nanos) -> String {
+    match ns {
+        1_000_000_000.. => format!("{} s", short(ns as f64 / 1e9)),
+        1_000_000.. => format!("{} ms", short(ns as f64 / 1e6)),
+        _ => format!("{} us", short(ns as f64 / 1e3)),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", short(share * 100.0))
+}
+
+/// Three digits behind the point at most; of what is less than that, the first one.
+fn short(value: f64) -> String {
+    let digits = if value.abs() < 0.001 { 6 } else { 3 };
+    let text = format!("{value:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}

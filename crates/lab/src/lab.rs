@@ -1,0 +1,397 @@
+//! A network that is up.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pubgauge_testbed::{Confinement, InterfaceCounter, OwnedFolder, Piped, Streams};
+
+use crate::access;
+use crate::address::{self, Subnet};
+use crate::backends::Backends;
+use crate::namespace::Namespace;
+use crate::network::{Host, LinkState, Network};
+use crate::plan::{Act, INTERFACE, Names, Place, Plan, PlanError, Ready, Step, states_script};
+use crate::tool;
+
+/// How long a program of the network may take until it serves, beside a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often is looked whether it does.
+const LOOKS: Duration = Duration::from_millis(2);
+/// Folders of sockets begin with this.
+const FOLDER: &str = "pubgauge-lab-";
+
+/// Why a network is not up, or a link not as asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The network is wrong, or takes what this machine has not.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// This process may not make network namespaces.
+    #[error("{0}")]
+    Access(String),
+    /// A program that makes the network failed.
+    #[error(
+        "{place}: `{command}` failed: {said}\n  while making an emulated network, whose other parts are gone again"
+    )]
+    Step {
+        /// In which namespace: `switch`, or a host.
+        place: String,
+        /// The program with its arguments.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// The machine's routes are not known, or leave no addresses.
+    #[error("no addresses for an emulated network: {0}")]
+    Addresses(String),
+    /// A host that the network has not.
+    #[error("the network has no host `{0}`")]
+    NoHost(Host),
+    /// The system interface failed.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// How it failed.
+        error: io::Error,
+    },
+}
+
+impl LabError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
+        let what = what.into();
+        |error| LabError::Io { what, error }
+    }
+}
+
+/// A host of a network that is up.
+#[derive(Debug)]
+pub struct LabHost {
+    host: Host,
+    address: Ipv4Addr,
+    namespace: Namespace,
+}
+
+impl LabHost {
+    /// Which it is.
+    pub fn host(&self) -> Host {
+        self.host
+    }
+
+    /// Its address on the network.
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Its interface on its link; the other one is loopback, `lo`.
+    pub fn interface(&self) -> &'static str {
+        INTERFACE
+    }
+
+    /// Its network namespace, for what is to run on it.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The counters of its interface.
+    ///
+    /// # Errors
+    /// They cannot be opened.
+    pub fn counter(&self) -> Result<InterfaceCounter, LabError> {
+        let path = self.namespace.path();
+        InterfaceCounter::open(INTERFACE, Some(path)).map_err(|why| {
+            let what = format!("counters of {}", self.host);
+            LabError::io(what)(io::Error::other(why))
+        })
+    }
+}
+
+/// A network that is up until this is dropped, or its process ends.
+pub struct Lab {
+    network: Network,
+    subnet: Subnet,
+    shape_only: bool,
+    hosts: Vec<LabHost>,
+    switch: Namespace,
+    states: Mutex<BTreeMap<Host, LinkState>>,
+    // Dropped in this order: programs, then the folder in which their sockets are.
+    programs: Vec<(Piped, Streams)>,
+    _folder: OwnedFolder,
+}
+
+impl Lab {
+    /// Makes a network. What a killed process has left of an earlier one is removed before.
+    ///
+    /// # Errors
+    /// Nothing of the network is left; see [`LabError`].
+    pub fn up(network: &Network) -> Result<Lab, LabError> {
+        network.check().map_err(PlanError::Network)?;
+        let access = |error| match access::why_not(&error) {
+            Some(why) => LabError::Access(why),
+            None => LabError::io("a network namespace")(error),
+        };
+        let switch = Namespace::make().map_err(access)?;
+        let backends = Backends::look().map_err(access)?;
+        let subnet = free_subnet()?;
+        let folder = OwnedFolder::create(&std::env::temp_dir(), FOLDER)
+            .map_err(LabError::io("a folder for sockets"))?;
+        let mut hosts = Vec::new();
+        for (index, host) in network.hosts().enumerate() {
+            hosts.push(LabHost {
+                host,
+                address: subnet.host(index),
+                namespace: Namespace::make().map_err(access)?,
+            });
+        }
+        let names = Names {
+            hosts: hosts
+                .iter()
+                .map(|h| h.namespace.path().to_owned())
+                .collect(),
+            sockets: folder.path().to_owned(),
+            subnet,
+        };
+        let plan = Plan::of(network, &backends, &names)?;
+        let mut lab = Lab {
+            network: network.clone(),
+            subnet,
+            shape_only: plan.shape_only,
+            hosts,
+            switch,
+            states: Mutex::new(
+                network
+                    .hosts()
+                    .map(|h| (h, network.link(h).state))
+                    .collect(),
+            ),
+            programs: Vec::new(),
+            _folder: folder,
+        };
+        for step in &plan.steps {
+            lab.perform(step)?;
+        }
+        lab.hear_all()?;
+        lab.rule(&plan.rules)?;
+        Ok(lab)
+    }
+
+    /// What was asked for.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The hosts: brokers, publishers, subscribers.
+    pub fn hosts(&self) -> &[LabHost] {
+        &self.hosts
+    }
+
+    /// One host.
+    pub fn host(&self, host: Host) -> Option<&LabHost> {
+        self.hosts.iter().find(|own| own.host == host)
+    }
+
+    /// The range of the hosts' addresses.
+    pub fn subnet(&self) -> Subnet {
+        self.subnet
+    }
+
+    /// Whether throughput over it is not quotable, see [`Plan::shape_only`].
+    pub fn shape_only(&self) -> bool {
+        self.shape_only
+    }
+
+    /// Lets pass on a host's link what `state` says, from one packet to the next; other links stay as they are.
+    ///
+    /// # Errors
+    /// The network has no such host, or `nft` failed: the link is as before.
+    pub fn set(&self, host: Host, state: LinkState) -> Result<(), LabError> {
+        self.set_all(&[(host, state)])
+    }
+
+    /// The same for several links at one moment.
+    ///
+    /// # Errors
+    /// As [`Lab::set`].
+    pub fn set_all(&self, changes: &[(Host, LinkState)]) -> Result<(), LabError> {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = states.clone();
+        for &(host, state) in changes {
+            match wanted.get_mut(&host) {
+                Some(own) => *own = state,
+                None => return Err(LabError::NoHost(host)),
+            }
+        }
+        let list: Vec<_> = wanted.iter().map(|(host, state)| (*host, *state)).collect();
+        self.rule(&states_script(&list))?;
+        *states = wanted;
+        Ok(())
+    }
+
+    /// What passes on a host's link.
+    pub fn state(&self, host: Host) -> Option<LinkState> {
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.get(&host).copied()
+    }
+
+    fn rule(&self, script: &str) -> Result<(), LabError> {
+        self.run(Place::Switch, &["nft", "-f", "-"], script)
+    }
+
+    fn run(&self, place: Place, argv: &[&str], input: &str) -> Result<(), LabError> {
+        tool::run(self.at(place)?, argv, input).map_err(|said| LabError::Step {
+            place: place.to_string(),
+            command: argv.join(" "),
+            said,
+        })
+    }
+
+    fn at(&self, place: Place) -> Result<&Namespace, LabError> {
+        match place {
+            Place::Switch => Ok(&self.switch),
+            Place::Host(host) => {
+                let own = self.host(host).ok_or(LabError::NoHost(host))?;
+                Ok(&own.namespace)
+            }
+        }
+    }
+
+    fn perform(&mut self, step: &Step) -> Result<(), LabError> {
+        match &step.act {
+            Act::Set { file, value } => {
+                let path = PathBuf::from("/proc/sys/net").join(file);
+                let write = || match std::fs::write(&path, value) {
+                    // A kernel without IPv6, or whose bridges call no firewall.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    other => other,
+                };
+                let what = format!("{}: {}", step.place, path.display());
+                self.at(step.place)?.run(write).map_err(LabError::io(what))
+            }
+            Act::Run { argv, input } => self.run(step.place, argv, input),
+            Act::Start { argv, ready } => {
+                let program = self.start(step.place, argv, ready)?;
+                self.programs.push(program);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts a program under a guard, which ends it with this process. It reads from a pipe that stays open.
+    fn start(
+        &self,
+        place: Place,
+        argv: &[String],
+        ready: &Ready,
+    ) -> Result<(Piped, Streams), LabError> {
+        let failed = |said| LabError::Step {
+            place: place.to_string(),
+            command: argv.join(" "),
+            said,
+        };
+        let namespace = self.at(place)?;
+        let confinement = Confinement {
+            namespace: Some(namespace.path()),
+            ..Confinement::default()
+        };
+        let file = tool::find(&argv[0]).ok_or_else(|| failed("there is no such program".into()))?;
+        let arguments: Vec<&str> = argv[1..].iter().map(String::as_str).collect();
+        let (program, streams) = Piped::start(&file, &arguments, &confinement)
+            .map_err(|error| failed(error.to_string()))?;
+        let deadline = Instant::now() + PATIENCE;
+        while !ready
+            .is(namespace)
+            .map_err(LabError::io("a program's state"))?
+        {
+            if Instant::now() > deadline {
+                program.kill();
+                return Err(failed(format!("it does not serve: {}", program.ending())));
+            }
+            std::thread::sleep(LOOKS);
+        }
+        Ok((program, streams))
+    }
+
+    /// Waits until every host hears the first one and is heard by it, and nothing of that is under way.
+    fn hear_all(&self) -> Result<(), LabError> {
+        let sockets = self.hosts.iter().map(|own| {
+            let address = SocketAddrV4::new(own.address, 0);
+            own.namespace.run(|| UdpSocket::bind(address))
+        });
+        let sockets: io::Result<Vec<UdpSocket>> = sockets.collect();
+        let heard = sockets.and_then(|sockets| {
+            let (first, others) = sockets.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+            let under_way = self.under_way();
+            let mut at_once = true;
+            for other in others {
+                at_once &= hear(first, other, under_way)? & hear(other, first, under_way)?;
+            }
+            let twice = |own: &LabHost| self.network.link(own.host).duplicated > 0.0;
+            if !at_once || self.hosts.iter().any(twice) {
+                // Before the sockets are closed: to what comes later the kernel answers.
+                std::thread::sleep(under_way);
+            }
+            Ok(())
+        });
+        heard.map_err(LabError::io(
+            "the hosts of the network do not hear each other",
+        ))
+    }
+
+    /// How long a packet may be under way on an idle network, and as long again for a busy machine.
+    fn under_way(&self) -> Duration {
+        let links = self.hosts.iter().map(|own| self.network.link(own.host));
+        let longest = links.map(|link| link.delay_ns + link.jitter_ns).max();
+        Duration::from_nanos(longest.unwrap_or(0)) * 4 + Duration::from_millis(20)
+    }
+}
+
+/// Sends until it is heard, once in each time that a packet may be under way; whether the first was.
+fn hear(sender: &UdpSocket, receiver: &UdpSocket, under_way: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + PATIENCE + under_way * 10;
+    let (from, to) = (sender.local_addr()?, receiver.local_addr()?);
+    receiver.set_read_timeout(Some(under_way))?;
+    let mut at_once = true;
+    while Instant::now() < deadline {
+        sender.send_to(&[], to)?;
+        match receiver.recv_from(&mut [0]) {
+            // Not what an earlier sender's came twice.
+            Ok((_, who)) if who == from => return Ok(at_once),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ => at_once = false,
+        }
+    }
+    let silence = format!("{to} heard nothing of {from}");
+    Err(io::Error::new(io::ErrorKind::TimedOut, silence))
+}
+
+impl Ready {
+    fn is(&self, namespace: &Namespace) -> io::Result<bool> {
+        match self {
+            Ready::Interface(name, file) => {
+                let list =
+                    namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
+                let mut names = list.lines().filter_map(|line| line.split_once(':'));
+                Ok(names.any(|(own, _)| own.trim() == name) && file.exists())
+            }
+            Ready::Ports(folders) => Ok(folders.iter().all(|folder| {
+                let ports = std::fs::read_dir(folder).map(Iterator::count);
+                ports.is_ok_and(|ports| ports > 1)
+            })),
+        }
+    }
+}
+
+/// A range that meets none of the machine's routes.
+fn free_subnet() -> Result<Subnet, LabError> {
+    let argv = ["-json", "-4", "route", "show", "table", "all"];
+    let found = tool::find("ip").ok_or_else(|| "there is no program `ip`".to_owned());
+    let said = found.and_then(|file| tool::within(file, &argv, ""));
+    let subnet = said
+        .and_then(|said| address::routes(&said))
+        .and_then(|routes| Subnet::beside(&routes));
+    subnet.map_err(LabError::Addresses)
+}

@@ -1,0 +1,78 @@
+//! Independent loss and partitions: rules of `nft` on the packets that the switch gets and hands on.
+//!
+//! Loss lies between the counters of both hosts: what the switch drops, the sender has counted as sent and the
+//! receiver not as received. What is lost on the sender's link is lost to all receivers; what is lost on a
+//! receiver's link, to this one.
+
+use super::links::add;
+use crate::network::{Host, LinkState, Loss, Network};
+
+const TABLE: &str = "bridge lab";
+/// What a share of packets is drawn from.
+const DRAWS: f64 = 1e6;
+
+/// The whole script, with the states that links have at first.
+pub(super) fn script(network: &Network) -> String {
+    let mut script = format!("table {TABLE} {{\n");
+    for set in ["silent", "deaf"] {
+        add(&mut script, format_args!("  set {set} {{ type ifname; }}"));
+    }
+    for (chain, hook, side, set) in [
+        ("sent", "prerouting", "iifname", "silent"),
+        ("heard", "forward", "oifname", "deaf"),
+    ] {
+        add(
+            &mut script,
+            format_args!(
+                "  chain {chain} {{\n    type filter hook {hook} priority 0; policy accept;\n    \
+                 {side} @{set} counter drop"
+            ),
+        );
+        for host in network.hosts() {
+            if let Some(Loss::Independent { share }) = network.link(host).loss {
+                let lost = (share * DRAWS).round();
+                match lost < DRAWS {
+                    true => add(
+                        &mut script,
+                        format_args!(
+                            "    {side} \"{host}\" numgen random mod {DRAWS} < {lost} counter drop"
+                        ),
+                    ),
+                    false => add(
+                        &mut script,
+                        format_args!("    {side} \"{host}\" counter drop"),
+                    ),
+                }
+            }
+        }
+        script.push_str("  }\n");
+    }
+    script.push_str("}\n");
+    let link_states: Vec<(Host, LinkState)> = network
+        .hosts()
+        .map(|host| (host, network.link(host).state))
+        .collect();
+    script + &states(&link_states)
+}
+
+/// One transaction: all links have their states from one packet to the next.
+pub(super) fn states(states: &[(Host, LinkState)]) -> String {
+    let mut script = String::new();
+    for set in ["silent", "deaf"] {
+        let passes = |state: LinkState| match set {
+            "silent" => state.sends(),
+            _ => state.hears(),
+        };
+        add(&mut script, format_args!("flush set {TABLE} {set}"));
+        let cut = states.iter().filter(|(_, state)| !passes(*state));
+        let cut: Vec<String> = cut.map(|(host, _)| format!("\"{host}\"")).collect();
+        if !cut.is_empty() {
+            let elements = cut.join(", ");
+            add(
+                &mut script,
+                format_args!("add element {TABLE} {set} {{ {elements} }}"),
+            );
+        }
+    }
+    script
+}

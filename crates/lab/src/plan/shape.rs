@@ -1,0 +1,289 @@
+//! Which backend does what of a link, and the queues of `tc`.
+
+use std::fmt;
+
+use super::links::{All, run};
+use super::wires::{MILLISECOND, percent};
+use super::{INTERFACE, Place, PlanError, Step};
+use crate::backends::{Backends, Found, hint};
+use crate::network::{Link, Loss, Nanos, Network, Reordering, Role};
+
+/// Something of a network that cannot be had on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was asked for: `delay of links of subscriber hosts`.
+    pub wanted: String,
+    /// What it takes, and what was said when that was tried.
+    pub missing: String,
+    /// What adds it.
+    pub hint: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal {
+            wanted,
+            missing,
+            hint,
+        } = self;
+        write!(f, "{wanted} cannot be had here: {missing}\n  hint: {hint}")
+    }
+}
+
+/// A token bucket: what `tbf` is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Bits per second.
+    pub rate_bits_per_s: u64,
+    /// What may go at once, in bytes.
+    pub burst_bytes: u64,
+    /// What may wait, in bytes.
+    pub limit_bytes: u64,
+}
+
+/// Ethernet frame of the largest packet, without preamble and checksum.
+const FRAME: u64 = 1514;
+/// How long the sender of frames may be kept from sending (another process has the processor, a timer is late)
+/// without loss of rate. What was missed goes at once, so that a longer one makes a coarser link.
+const BURST_NS: Nanos = 2_000_000;
+/// Frames in a bucket at least: one that goes while another comes.
+const BURST_FRAMES: u64 = 2;
+
+impl Bucket {
+    /// The bucket of a rate whose queue is as long as said: 2 ms of the rate, two frames at the least; the
+    /// queue is no shorter than a frame.
+    pub fn of(rate_bits_per_s: u64, queue_ns: Nanos) -> Bucket {
+        let bytes = |span: Nanos| {
+            let all = u128::from(rate_bits_per_s) * u128::from(span) / 8_000_000_000;
+            all as u64
+        };
+        Bucket {
+            rate_bits_per_s,
+            burst_bytes: bytes(BURST_NS).max(BURST_FRAMES * FRAME),
+            limit_bytes: bytes(queue_ns).max(FRAME),
+        }
+    }
+}
+
+impl fmt::Display for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Bucket {
+            rate_bits_per_s,
+            burst_bytes,
+            limit_bytes,
+        } = self;
+        // `b` is bytes to tc.
+        write!(
+            f,
+            "tbf rate {rate_bits_per_s}bit burst {burst_bytes}b limit {limit_bytes}b"
+        )
+    }
+}
+
+/// How what packets are made to wait for is had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Means {
+    Netem,
+    Wirefilter,
+}
+
+impl Means {
+    /// Chooses; checks that there is all that the network takes.
+    pub fn of(network: &Network, backends: &Backends) -> Result<Means, PlanError> {
+        network.check().map_err(PlanError::Network)?;
+        let means = match backends.netem.is_there() {
+            true => Means::Netem,
+            false => Means::Wirefilter,
+        };
+        let mut refusals = Vec::new();
+        for (found, name, hint) in [
+            (&backends.ip, "`ip` with bridges and veth", hint::IP),
+            (&backends.nft, "`nft` on bridged packets", hint::NFT),
+        ] {
+            refusals.extend(refused(found, "a network", name, hint));
+        }
+        for role in Role::ALL
+            .into_iter()
+            .filter(|role| network.of(*role).hosts > 0)
+        {
+            means.check(role, &network.of(role).link, backends, &mut refusals);
+        }
+        match refusals.is_empty() {
+            true => Ok(means),
+            false => Err(PlanError::Refused(refusals)),
+        }
+    }
+
+    /// Whether `wirefilter` joins a host with this link.
+    pub fn by_wirefilter(self, link: &Link) -> bool {
+        self == Means::Wirefilter && link.delays()
+    }
+
+    fn check(self, role: Role, link: &Link, backends: &Backends, refusals: &mut Vec<Refusal>) {
+        let of = |what: &str| format!("{what} of links of {} hosts", role.name());
+        if link.rate_bits_per_s.is_some() {
+            refusals.extend(refused(
+                &backends.tbf,
+                &of("a rate"),
+                "`tc` with tbf",
+                hint::TBF,
+            ));
+        }
+        if !self.by_wirefilter(link) {
+            return;
+        }
+        let wanted = wanted(link).join(", ");
+        if let Found::No { why } = &backends.wirefilter {
+            let netem = match &backends.netem {
+                Found::No { why } => why,
+                Found::Yes => "",
+            };
+            refusals.push(Refusal {
+                wanted: of(&wanted),
+                missing: format!("neither netem ({netem}) nor wirefilter ({why})"),
+                hint: format!(
+                    "{}; or, for the shape only, {}",
+                    hint::NETEM,
+                    hint::WIREFILTER
+                ),
+            });
+            return;
+        }
+        for (wanted, why) in beyond_wirefilter(link) {
+            refusals.push(Refusal {
+                wanted: of(wanted),
+                missing: format!("wirefilter {why}, and there is no netem"),
+                hint: hint::NETEM.into(),
+            });
+        }
+    }
+}
+
+fn refused(found: &Found, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
+    match found {
+        Found::Yes => None,
+        Found::No { why } => Some(Refusal {
+            wanted: wanted.into(),
+            missing: format!("there is no {name} ({why})"),
+            hint: hint.into(),
+        }),
+    }
+}
+
+/// What of a link takes `netem` or `wirefilter`.
+fn wanted(link: &Link) -> Vec<&'static str> {
+    let gilbert = matches!(link.loss, Some(Loss::Gilbert { .. }));
+    [
+        (link.delay_ns > 0, "delay"),
+        (link.jitter_ns > 0, "jitter"),
+        (gilbert, "loss in bursts"),
+        (link.duplicated > 0.0, "duplicates"),
+        (link.reordering.is_some(), "reordering"),
+    ]
+    .into_iter()
+    .filter_map(|(asked, name)| asked.then_some(name))
+    .collect()
+}
+
+/// What of a link `wirefilter` cannot do, and why.
+fn beyond_wirefilter(link: &Link) -> Vec<(&'static str, &'static str)> {
+    let whole = |span: Nanos| span.is_multiple_of(MILLISECOND);
+    let share = matches!(link.reordering, Some(Reordering::Share { .. }));
+    [
+        (
+            !whole(link.delay_ns),
+            "delay",
+            "delays by whole milliseconds",
+        ),
+        (
+            !whole(link.jitter_ns),
+            "jitter",
+            "has jitter of whole milliseconds",
+        ),
+        (share, "reordering of a share", "reorders by jitter alone"),
+    ]
+    .into_iter()
+    .filter_map(|(asked, name, why)| asked.then_some((name, why)))
+    .collect()
+}
+
+/// The queues at both ends of each link.
+pub(super) fn queues(all: &All<'_>, network: &Network, means: &Means) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut ports = String::new();
+    for host in all.hosts {
+        let link = network.link(*host);
+        let near = queue(INTERFACE, link, means);
+        if !near.is_empty() {
+            steps.push(run(Place::Host(*host), &["tc", "-batch", "-"], near));
+        }
+        ports += &queue(&host.to_string(), link, means);
+    }
+    if !ports.is_empty() {
+        steps.push(run(Place::Switch, &["tc", "-batch", "-"], ports));
+    }
+    steps
+}
+
+/// What one end of a link sends by.
+fn queue(interface: &str, link: &Link, means: &Means) -> String {
+    let bucket = link
+        .rate_bits_per_s
+        .map(|rate| Bucket::of(rate, link.queue_ns));
+    let emulated = *means == Means::Netem && link.delays();
+    let add = format!("qdisc add dev {interface}");
+    match (emulated, bucket) {
+        (false, None) => String::new(),
+        (false, Some(bucket)) => format!("{add} root {bucket}\n"),
+        (true, None) => format!("{add} root {}\n", netem(link)),
+        // The delay before the rate: the queue of the rate is the inner one.
+        (true, Some(bucket)) => format!(
+            "{add} root handle 1: {}\n{add} parent 1:1 handle 10: {bucket}\n",
+            netem(link)
+        ),
+    }
+}
+
+/// What `netem` is told (tc-netem(8)).
+fn netem(link: &Link) -> String {
+    let mut words = format!("netem limit {}", waiting(link));
+    if link.delay_ns > 0 {
+        words += &format!(" delay {}", microseconds(link.delay_ns));
+        if link.jitter_ns > 0 {
+            words += &format!(" {}", microseconds(link.jitter_ns));
+        }
+    }
+    if let Some(Loss::Gilbert {
+        share,
+        burst_packets,
+    }) = link.loss
+    {
+        let [begin, end] = Loss::chances(share, burst_packets).map(percent);
+        words += &format!(" loss gemodel {begin}% {end}%");
+    }
+    if link.duplicated > 0.0 {
+        words += &format!(" duplicate {}%", percent(link.duplicated));
+    }
+    match link.reordering {
+        Some(Reordering::Share { share }) => words += &format!(" reorder {}%", percent(share)),
+        Some(Reordering::Jitter) => {}
+        // With a rate netem lets no packet go before one that came earlier.
+        None if link.jitter_ns > 0 => words += " rate 100gbit",
+        None => {}
+    }
+    words
+}
+
+/// `tc` knows no nanoseconds in all its releases.
+fn microseconds(span: Nanos) -> String {
+    format!("{}us", span as f64 / 1e3)
+}
+
+/// Packets that may be under way on a link: the smallest frames at its rate, from 1000 to a million.
+fn waiting(link: &Link) -> u64 {
+    const SMALLEST_FRAME: u128 = 60;
+    let rate = link.rate_bits_per_s.unwrap_or(crate::check::FASTEST);
+    let span = u128::from(link.delay_ns) + u128::from(link.jitter_ns);
+    let packets = u128::from(rate) * span / 8_000_000_000 / SMALLEST_FRAME;
+    packets.clamp(1000, 1_000_000) as u64
+}

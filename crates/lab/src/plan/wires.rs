@@ -1,0 +1,83 @@
+//! Links by `wirefilter`, where there is no netem: a `vde_switch` with an interface at each end, and the filter
+//! between them.
+
+use std::path::PathBuf;
+
+use super::links::All;
+use super::{Act, INTERFACE, Place, Ready, Step};
+use crate::network::{Host, Link, Loss, Nanos, Network, Reordering};
+
+/// Nanoseconds of the unit in which `wirefilter` delays.
+pub(super) const MILLISECOND: Nanos = 1_000_000;
+
+/// Starts what joins the hosts that are to be joined by `wirefilter`.
+pub(super) fn starts(all: &All<'_>, network: &Network) -> Vec<Step> {
+    let wired = all.hosts.iter().zip(all.wired).filter(|(_, wired)| **wired);
+    wired
+        .flat_map(|(host, _)| {
+            let folders = ["h", "s"].map(|end| all.names.sockets.join(format!("{host}.{end}")));
+            let [near, far] = folders.clone();
+            let port = host.to_string();
+            [
+                switch(Place::Host(*host), INTERFACE, near),
+                switch(Place::Switch, &port, far),
+                filter(*host, network.link(*host), folders),
+            ]
+        })
+        .collect()
+}
+
+fn switch(place: Place, interface: &str, folder: PathBuf) -> Step {
+    let argv = [
+        "vde_switch",
+        "-s",
+        &folder.to_string_lossy(),
+        "-t",
+        interface,
+    ];
+    Step {
+        place,
+        act: Act::Start {
+            argv: argv.map(str::to_owned).to_vec(),
+            ready: Ready::Interface(interface.into(), folder.join("ctl")),
+        },
+    }
+}
+
+fn filter(host: Host, link: &Link, folders: [PathBuf; 2]) -> Step {
+    let ends = format!("{}:{}", folders[0].display(), folders[1].display());
+    let mut argv = vec!["wirefilter".to_owned(), "-v".into(), ends];
+    let mut option = |flag: &str, value: String| argv.extend([flag.to_owned(), value]);
+    let [delay, jitter] = [link.delay_ns, link.jitter_ns].map(|span| span / MILLISECOND);
+    match jitter {
+        0 => option("-d", delay.to_string()),
+        _ => option("-d", format!("{delay}+{jitter}U")),
+    }
+    if let Some(Loss::Gilbert {
+        share,
+        burst_packets,
+    }) = link.loss
+    {
+        option("-l", percent(share));
+        option("-L", burst_packets.to_string());
+    }
+    if link.duplicated > 0.0 {
+        option("-D", percent(link.duplicated));
+    }
+    if link.reordering == Some(Reordering::Jitter) {
+        argv.push("-N".into());
+    }
+    Step {
+        place: Place::Host(host),
+        act: Act::Start {
+            argv,
+            ready: Ready::Ports(folders),
+        },
+    }
+}
+
+/// A share as a percentage, to six digits behind the point.
+pub(super) fn percent(share: f64) -> String {
+    let text = format!("{:.6}", share * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
