@@ -15,8 +15,8 @@ use crate::region::{Half, Region};
 
 /// The longest segment, s; a sudden change of drift counts as one over so much time.
 const SEGMENT_S: f64 = 1.0;
-/// The longest time of a fit, s: eleven days.
-const LONGEST_S: u64 = 1_000_000;
+/// The longest time of a fit, s: a day and some hours.
+const LONGEST_S: u64 = 100_000;
 /// Readings are whole nanoseconds: each limit may be wrong by so much.
 const READING_NS: f64 = 1.0;
 
@@ -123,7 +123,7 @@ fn told(breaks: &[Break]) -> String {
 /// The offset over the time of these exchanges, in any order.
 ///
 /// # Errors
-/// No exchanges, or over more than eleven days; readings or caps that make no sense; clocks that did what the
+/// No exchanges, or over more than 100,000 s; readings or caps that make no sense; clocks that did what the
 /// caps do not allow.
 pub fn fit(exchanges: &[Exchange], caps: Caps) -> Result<Fit, FitError> {
     fit_over(exchanges, caps, u64::MAX, 0)

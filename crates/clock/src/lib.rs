@@ -16,7 +16,7 @@ mod band;
 mod exchange;
 mod fit;
 mod region;
-//pub mod udp;
+pub mod udp;
 
 pub use band::{Fit, Offset};
 pub use exchange::Exchange;

@@ -1,5 +1,8 @@
 //! What offset and drift may be together at one moment: a convex region of the plane.
 
+/// Corners that a region keeps when it is carried on.
+const MOST_CORNERS: usize = 48;
+
 /// A state of the far clock beside the near one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct State {
@@ -102,10 +105,50 @@ impl Region {
             })
         });
         self.corners = hull(moved.collect());
+        self.trim();
         for b in [-1.0, 1.0] {
             let most = cap;
             self.cut(Half { a: 0.0, b, most });
         }
+    }
+
+    /// Leaves [`MOST_CORNERS`] at most, by extending the neighbours of those edges that add the least area: the
+    /// region grows, and stays a bound.
+    fn trim(&mut self) {
+        while self.corners.len() > MOST_CORNERS {
+            let count = self.corners.len();
+            let edges = (0..count).filter_map(|edge| {
+                let (tip, area) = self.tip(edge)?;
+                Some((edge, tip, area))
+            });
+            let least = edges.min_by(|one, other| one.2.total_cmp(&other.2));
+            let Some((edge, tip, _)) = least else { return };
+            self.corners[edge] = tip;
+            self.corners.remove((edge + 1) % count);
+        }
+    }
+
+    /// Where the neighbours of the edge that begins at corner `edge` meet beyond it, and the area (twice it)
+    /// between there and the edge; `None` if they do not.
+    fn tip(&self, edge: usize) -> Option<(State, f64)> {
+        let count = self.corners.len();
+        let corner = |n: usize| self.corners[(edge + count + n - 1) % count];
+        let (before, from, to, after) = (corner(0), corner(1), corner(2), corner(3));
+        let way = |from: State, to: State| (to.offset - from.offset, to.drift - from.drift);
+        let cross = |one: (f64, f64), other: (f64, f64)| one.0 * other.1 - one.1 * other.0;
+        let (first, own, last) = (way(before, from), way(from, to), way(to, after));
+        let turn = cross(first, last);
+        // Neighbours that are as good as parallel meet nowhere that can be computed.
+        let scale = first.0.hypot(first.1) * last.0.hypot(last.1);
+        if turn <= 1e-9 * scale {
+            return None;
+        }
+        let share = cross(own, last) / turn;
+        let tip = State {
+            offset: from.offset + share * first.0,
+            drift: from.drift + share * first.1,
+        };
+        Some((tip, cross(way(from, tip), own).abs()))
     }
 
     /// Lowest and highest offset after `seconds` at the drift of each state.
@@ -223,6 +266,32 @@ mod tests {
         assert_eq!(region.offsets(1.0), (4.0, 11.0));
         region.meet(&Region::new(11.0, 20.0, 1.0));
         assert!(region.is_empty());
+    }
+
+    #[test]
+    fn many_corners_are_trimmed_outwards() {
+        let corner = |n: u32| {
+            let angle = f64::from(n) / 400.0 * std::f64::consts::TAU;
+            State {
+                offset: 1e6 * angle.cos(),
+                drift: 1e3 * angle.sin(),
+            }
+        };
+        let whole = Region {
+            corners: (0..400).map(corner).collect(),
+        };
+        let mut trimmed = whole.clone();
+        trimmed.trim();
+        assert_eq!(trimmed.corners.len(), MOST_CORNERS);
+        for seconds in [-2e3, -1.0, 0.0, 0.5, 1e3, 7e3] {
+            let (inner, outer) = (whole.offsets(seconds), trimmed.offsets(seconds));
+            assert!(
+                outer.0 <= inner.0 && inner.1 <= outer.1,
+                "{inner:?} {outer:?}"
+            );
+            let growth = (outer.1 - outer.0) / (inner.1 - inner.0);
+            assert!(growth < 1.005, "{growth}");
+        }
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{AHEAD, Drift, Path, Truth, around_a_trial, exchanges, seeded};
+use common::{AHEAD, Drift, Path, Truth, exchanges, seeded};
 use pubgauge_clock::{Caps, Exchange, FitError, fit};
+use rand::RngExt;
+use rand::rngs::StdRng;
 
 const TRIALS: u64 = 1_000;
 const SECONDS: f64 = 60.0;
@@ -11,6 +13,20 @@ const SECONDS: f64 = 60.0;
 /// Between the first and the last exchange, every 50 ms, near clock, ns.
 fn moments(from: u64, until: u64) -> impl Iterator<Item = u64> {
     (from..=until).step_by(50_000_000).chain([until])
+}
+
+/// 50 exchanges in the first half second and in the last, and one every 200 ms in between, at random
+/// moments around that.
+fn around_a_trial(seconds: f64, random: &mut StdRng) -> Vec<f64> {
+    let end = seconds * 1e9;
+    let mut moments: Vec<f64> = (0..50).map(|n| n as f64 * 10e6).collect();
+    moments.extend((0..50).map(|n| end - 1e9 + n as f64 * 10e6));
+    let mut next = 0.5e9;
+    while next < end - 1e9 {
+        moments.push(next);
+        next += random.random_range(100e6..300e6);
+    }
+    moments
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

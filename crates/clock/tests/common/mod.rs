@@ -157,20 +157,6 @@ pub fn exchanges(
     all
 }
 
-/// 50 exchanges in the first half second and in the last, and one every 200 ms in between, at random
-/// moments around that.
-pub fn around_a_trial(seconds: f64, random: &mut StdRng) -> Vec<f64> {
-    let end = seconds * 1e9;
-    let mut moments: Vec<f64> = (0..50).map(|n| n as f64 * 10e6).collect();
-    moments.extend((0..50).map(|n| end - 1e9 + n as f64 * 10e6));
-    let mut next = 0.5e9;
-    while next < end - 1e9 {
-        moments.push(next);
-        next += random.random_range(100e6..300e6);
-    }
-    moments
-}
-
 pub fn seeded(seed: u64) -> StdRng {
     StdRng::seed_from_u64(seed)
 }
