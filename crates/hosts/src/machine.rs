@@ -18,8 +18,8 @@ impl Machine {
     /// This host.
     pub fn here() -> Machine {
         let line = |path: &str| {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
-            text.trim().to_owned()
+            let text = std::fs::read(path).unwrap_or_default();
+            plain(text.trim_ascii())
         };
         let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
         Machine {
@@ -38,9 +38,24 @@ impl Machine {
     }
 }
 
+/// A name as it may be printed anywhere: what is no printable ASCII becomes a question mark.
+fn plain(name: &[u8]) -> String {
+    let shown = name.iter().map(|byte| match byte {
+        b' '..=b'~' => char::from(*byte),
+        _ => '?',
+    });
+    shown.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_steer_no_terminal() {
+        assert_eq!(plain(b"node-1"), "node-1");
+        assert_eq!(plain(b"a\x1b[2Jb\xff"), "a?[2Jb?");
+    }
 
     #[test]
     fn one_kernel_and_one_namespace_are_one_clock() {

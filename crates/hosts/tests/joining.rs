@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -391,23 +392,29 @@ fn garbage_is_counted() {
     run.still_lets_in(0);
 }
 
-/// A megabyte of TLS's own messages is more than anybody needs to say hello.
+/// A hello of which not all may be read is answered by nothing: who says too much is not heard out.
 #[test]
 fn bytes_are_limited() {
-    let limits = Limits {
-        bytes: 600,
-        time: PATIENCE,
-        ..Limits::default()
-    };
-    let run = Run::with(1, limits);
-    let mut stream = stranger(run.listener.address());
-    let _ = stream.write_all(&[&4_000u32.to_be_bytes()[..], &[b' '; 4_000]].concat());
-    let _ = stream.flush();
-    assert!(stream.read_to_end(&mut Vec::new()).unwrap_or(0) == 0);
-    run.counts(Counts {
-        garbage: 1,
-        ..Counts::default()
-    });
+    let long = [&4_000u32.to_be_bytes()[..], &[b' '; 4_000]].concat();
+    for (bytes, answered) in [(600, false), (16 << 10, true)] {
+        let limits = Limits {
+            bytes,
+            time: PATIENCE,
+            ..Limits::default()
+        };
+        let run = Run::with(1, limits);
+        let mut stream = stranger(run.listener.address());
+        // It may have been cut off before all is said.
+        let _ = stream.write_all(&long);
+        let _ = stream.flush();
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard);
+        assert_eq!(!heard.is_empty(), answered, "{bytes}: {heard:?}");
+        run.counts(Counts {
+            garbage: 1,
+            ..Counts::default()
+        });
+    }
 }
 
 #[test]
@@ -552,6 +559,25 @@ fn who_is_not_there_is_told() {
     };
     let error = join(&nobody).unwrap_err();
     assert!(matches!(error, JoinError::NotReached { .. }), "{error}");
+}
+
+/// A process with a monotonic clock of its own is on the same kernel, and has not the same clock.
+#[test]
+fn a_time_namespace_is_another_clock() {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["-U", "-r"]);
+    }
+    command.args(["-T", "--monotonic", "5", "readlink", "/proc/self/ns/time"]);
+    let output = command.output().expect("unshare, of util-linux");
+    assert!(output.status.success(), "{output:?}");
+    let here = Machine::here();
+    let there = Machine {
+        time_namespace: String::from_utf8(output.stdout).unwrap().trim().into(),
+        ..here.clone()
+    };
+    assert!(there.time_namespace.starts_with("time:["), "{there:?}");
+    assert!(!here.shares_clock(&there), "{here:?} {there:?}");
 }
 
 #[test]
