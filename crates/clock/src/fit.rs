@@ -31,8 +31,8 @@ pub struct Caps {
     /// Largest change of the drift in a second, parts per million; above 0. At two moments further apart it
     /// may differ by so much for each second between them; a sudden change counts as one over a second.
     ///
-    /// The default is 1: temperature moves an oscillator by far less, and a daemon that has settled
-    /// corrects a clock in smaller steps.
+    /// The default is 1. A daemon that changes a clock's frequency by more at once needs a higher cap; the
+    /// bound does not hold for what it does beyond the cap, and that is told only where exchanges show it.
     pub change_ppm_per_s: f64,
 }
 
