@@ -1,0 +1,189 @@
+//! Whether somebody who knocks is let in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustls::{ServerConfig, ServerConnection};
+
+use crate::credentials::{Credentials, Token};
+use crate::hello::{self, Answer, Hello, Unclear, Welcome};
+use crate::identity::{Identity, exported};
+use crate::limited::{Failure, Limited};
+use crate::listener::{Joined, Limits};
+use crate::stream::Connection;
+
+/// Why somebody is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Stranger,
+    Silent,
+    Garbage,
+    Mismatched,
+    WrongToken,
+    Replayed,
+    /// Another took the place meanwhile.
+    Evicted,
+}
+
+/// Lets workers of one run in.
+#[derive(Debug)]
+pub(crate) struct Door {
+    config: Arc<ServerConfig>,
+    tokens: BTreeMap<u32, Token>,
+    welcome: Welcome,
+    limits: Limits,
+    /// Ranks that have joined.
+    here: Mutex<BTreeSet<u32>>,
+}
+
+impl Door {
+    pub fn new(
+        identity: &Identity,
+        credentials: &Credentials,
+        welcome: Welcome,
+        limits: Limits,
+    ) -> Door {
+        Door {
+            config: identity.config(),
+            tokens: credentials.tokens.clone(),
+            welcome,
+            limits,
+            here: Mutex::default(),
+        }
+    }
+
+    /// Ranks that have not joined, in order.
+    pub fn missing(&self) -> Vec<u32> {
+        let here = self.here();
+        let ranks = self.tokens.keys().filter(|rank| !here.contains(rank));
+        ranks.copied().collect()
+    }
+
+    fn here(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears somebody out, within the limits. `is_ours` is asked last, whether the place is still free.
+    pub fn admit(
+        &self,
+        socket: TcpStream,
+        is_ours: impl FnOnce() -> bool,
+    ) -> Result<Joined, Refusal> {
+        let config = Arc::clone(&self.config);
+        let mut tls = ServerConnection::new(config).map_err(|_| Refusal::Stranger)?;
+        let until = Instant::now() + self.limits.time;
+        let mut limited = Limited::new(&socket, until, self.limits.bytes);
+        let mut stream = rustls::Stream::new(&mut tls, &mut limited);
+        let said = hello::read(&mut stream);
+        let was_tls = !stream.conn.is_handshaking();
+        let said = said.map_err(|error| refusal(error, was_tls))?;
+        let exported = exported(stream.conn).map_err(|_| Refusal::Garbage)?;
+        let checked = self.check(&said, &exported);
+        let answer = match &checked {
+            Ok(_) => Answer::Welcome(self.welcome.clone()),
+            Err((_, why)) => Answer::Refused { why: why.clone() },
+        };
+        if checked.is_ok() && !is_ours() {
+            return Err(Refusal::Evicted);
+        }
+        let rank = checked.as_ref().ok().map(|hello| hello.rank);
+        // Whoever joins at the same time with the same token is the later one.
+        let is_first = rank.is_none_or(|rank| self.here().insert(rank));
+        let answer = match is_first {
+            true => answer,
+            false => replayed(),
+        };
+        let told = hello::frame(&answer).and_then(|frame| {
+            stream.write_all(&frame)?;
+            stream.flush()
+        });
+        let hello = checked.map_err(|(refusal, _)| refusal)?;
+        if !is_first {
+            return Err(Refusal::Replayed);
+        }
+        let joined = told.and_then(|()| Joined::new(hello, socket, tls.into()));
+        joined.map_err(|_| {
+            // It never heard that it is in, and may come again.
+            if let Some(rank) = rank {
+                self.here().remove(&rank);
+            }
+            Refusal::Stranger
+        })
+    }
+
+    /// # Errors
+    /// Why not, for the counts and in words for whoever asked.
+    fn check(&self, said: &[u8], exported: &[u8; 32]) -> Result<Hello, (Refusal, String)> {
+        let hint = "hint: the workers' program must be the one that runs the study";
+        let hello = Hello::decode(said).map_err(|unclear| match unclear {
+            Unclear::Malformed => (Refusal::Garbage, "the hello makes no sense".to_owned()),
+            Unclear::Version(version) => {
+                let why = format!(
+                    "the worker speaks version {version} of joining, the conductor {}\n  {hint}",
+                    hello::VERSION
+                );
+                (Refusal::Mismatched, why)
+            }
+        })?;
+        let token = self.tokens.get(&hello.rank);
+        if !token.is_some_and(|token| token.proves(&hello.proof, exported, hello.rank)) {
+            let why = format!("the token is not that of rank {} in this run", hello.rank);
+            return Err((Refusal::WrongToken, why));
+        }
+        let link = pubgauge_engine::link::VERSION;
+        if hello.link != link {
+            let why = format!(
+                "the worker is pubgauge {} and speaks version {} of the link, not {link}\n  {hint}",
+                hello.pubgauge, hello.link
+            );
+            return Err((Refusal::Mismatched, why));
+        }
+        let size = self.welcome.size;
+        if hello.size.is_some_and(|theirs| theirs != size) {
+            let theirs = hello.size.unwrap_or_default();
+            let why = format!(
+                "the worker was started as one of {theirs}, and the run has {size}\n  hint: start as many workers as the run waits for"
+            );
+            return Err((Refusal::Mismatched, why));
+        }
+        Ok(hello)
+    }
+}
+
+fn replayed() -> Answer {
+    Answer::Refused {
+        why: "a worker of this rank has joined already; each joins once".into(),
+    }
+}
+
+/// What it was that failed before a hello was there.
+fn refusal(error: io::Error, was_tls: bool) -> Refusal {
+    match Failure::of(error) {
+        Failure::Silent => Refusal::Silent,
+        Failure::TooMuch => Refusal::Garbage,
+        Failure::Tls(_) if was_tls => Refusal::Garbage,
+        Failure::Tls(_) | Failure::Left(_) => Refusal::Stranger,
+    }
+}
+
+impl Joined {
+    fn new(hello: Hello, socket: TcpStream, tls: rustls::Connection) -> io::Result<Joined> {
+        let address = socket.peer_addr()?;
+        let host = match hello.machine.host.as_str() {
+            "" => address.ip().to_string(),
+            host => host.to_owned(),
+        };
+        let whom = format!("host {host}, rank {}", hello.rank);
+        let (connection, reader, writer) = Connection::split(socket, tls, whom)?;
+        Ok(Joined {
+            hello,
+            address,
+            connection,
+            reader,
+            writer,
+        })
+    }
+}

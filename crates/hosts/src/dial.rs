@@ -1,0 +1,327 @@
+//! The worker's end: dials the conductor and is let in, or told why not.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::{ClientConfig, ClientConnection};
+
+use crate::credentials::{Credentials, CredentialsError, Fingerprint, Token};
+use crate::hello::{self, Answer, Hello, Welcome};
+use crate::identity::{exported, is_another, name, trusting};
+use crate::limited::{Failure, Limited};
+use crate::machine::Machine;
+use crate::place::{Address, Rank};
+use crate::stream::{Connection, Reader, Writer};
+
+/// How long one attempt may take.
+const ATTEMPT: Duration = Duration::from_secs(10);
+/// Time between attempts at first; it doubles up to [`SLOWEST`].
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const SLOWEST: Duration = Duration::from_secs(2);
+/// Bytes of a conductor until its welcome.
+const BYTES: usize = 16 << 10;
+
+/// How to join.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    /// Where the conductor listens.
+    pub conductor: Address,
+    /// The run's certificate, and the token of this rank among others perhaps.
+    pub credentials: Credentials,
+    /// Which worker this is.
+    pub rank: Rank,
+    /// Where it runs.
+    pub machine: Machine,
+    /// How long the name may be unknown and the conductor not be there: it may start later, and the name of a
+    /// Kubernetes service takes a while. [`PATIENCE`](Self::PATIENCE) is usual.
+    pub patience: Duration,
+}
+
+impl Dial {
+    /// What is usual: 60 s.
+    pub const PATIENCE: Duration = Duration::from_secs(60);
+}
+
+/// A worker that is let in: both halves of its stream.
+#[derive(Debug)]
+pub struct Member {
+    /// What the conductor said.
+    pub welcome: Welcome,
+    /// The conductor's address.
+    pub address: SocketAddr,
+    /// Ends the connection, says how it ended.
+    pub connection: Connection,
+    /// What the conductor says.
+    pub reader: Reader,
+    /// What it is told.
+    pub writer: Writer,
+}
+
+/// Why a worker has not joined.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// No token for its rank.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// Nobody there within the time.
+    #[error(
+        "the conductor at {conductor} could not be joined within {seconds} s: {why}\n  hint: does it listen on an address that this host reaches, and does its name resolve here?"
+    )]
+    NotReached {
+        /// Where it should be.
+        conductor: Address,
+        /// How long it was tried.
+        seconds: u64,
+        /// What happened last.
+        why: String,
+    },
+    /// Another certificate than the one that is trusted.
+    #[error(
+        "whoever answers at {conductor} has not the certificate with the fingerprint {expected}\n  hint: the credentials may be those of another run"
+    )]
+    OtherCertificate {
+        /// Where.
+        conductor: Address,
+        /// The fingerprint in the credentials.
+        expected: Fingerprint,
+    },
+    /// Something else than a conductor.
+    #[error("whoever answers at {conductor} is no conductor: {why}")]
+    Strange {
+        /// Where.
+        conductor: Address,
+        /// What it said.
+        why: String,
+    },
+    /// The conductor does not let this worker in.
+    #[error("the conductor at {conductor} refused rank {rank}: {why}")]
+    Refused {
+        /// Where.
+        conductor: Address,
+        /// This worker's.
+        rank: u32,
+        /// In its words.
+        why: String,
+    },
+    /// TLS cannot be set up.
+    #[error("cannot set TLS up: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// Dials until somebody answers, and joins.
+///
+/// # Errors
+/// Nobody there in time; somebody else; a refusal.
+pub fn join(dial: &Dial) -> Result<Member, JoinError> {
+    join_by(dial, |address| {
+        let name = (address.host.as_str(), address.port);
+        Ok(name.to_socket_addrs()?.collect())
+    })
+}
+
+/// The same with another way from names to addresses.
+fn join_by(
+    dial: &Dial,
+    resolve: impl Fn(&Address) -> io::Result<Vec<SocketAddr>>,
+) -> Result<Member, JoinError> {
+    let token = dial.credentials.token(dial.rank.rank)?;
+    let config = trusting(dial.credentials.fingerprint)?;
+    let start = Instant::now();
+    let end = start + dial.patience;
+    let mut wait = FIRST_WAIT;
+    loop {
+        let last = match resolve(&dial.conductor) {
+            Ok(addresses) if addresses.is_empty() => "its name has no address".into(),
+            Ok(addresses) => match any(dial, token, &config, &addresses, end)? {
+                Tried::Joined(member) => return Ok(*member),
+                Tried::Again(why) => why,
+            },
+            Err(error) => format!("its name cannot be resolved: {error}"),
+        };
+        if Instant::now() + wait >= end {
+            return Err(JoinError::NotReached {
+                conductor: dial.conductor.clone(),
+                seconds: start.elapsed().as_secs(),
+                why: last,
+            });
+        }
+        std::thread::sleep(wait);
+        wait = (wait * 2).min(SLOWEST);
+    }
+}
+
+/// What came of an attempt that is not an error for good.
+enum Tried {
+    Joined(Box<Member>),
+    Again(String),
+}
+
+/// One attempt at each address.
+fn any(
+    dial: &Dial,
+    token: &Token,
+    config: &Arc<ClientConfig>,
+    addresses: &[SocketAddr],
+    end: Instant,
+) -> Result<Tried, JoinError> {
+    let mut last = String::new();
+    for address in addresses {
+        let until = end.min(Instant::now() + ATTEMPT);
+        let left = until.saturating_duration_since(Instant::now());
+        if left == Duration::ZERO {
+            break;
+        }
+        let tried = match TcpStream::connect_timeout(address, left) {
+            Ok(socket) => greet(dial, token, config, socket, until)?,
+            Err(error) => Tried::Again(format!("{address}: {error}")),
+        };
+        match tried {
+            Tried::Joined(member) => return Ok(Tried::Joined(member)),
+            Tried::Again(why) => last = why,
+        }
+    }
+    Ok(Tried::Again(last))
+}
+
+/// Says hello to whoever answers.
+fn greet(
+    dial: &Dial,
+    token: &Token,
+    config: &Arc<ClientConfig>,
+    socket: TcpStream,
+    until: Instant,
+) -> Result<Tried, JoinError> {
+    let strange = |why: &str| JoinError::Strange {
+        conductor: dial.conductor.clone(),
+        why: why.into(),
+    };
+    let mut tls = ClientConnection::new(Arc::clone(config), name())?;
+    let mut limited = Limited::new(&socket, until, BYTES);
+    let said = converse(dial, token, &mut tls, &mut limited);
+    let answer = match said.map_err(Failure::of) {
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).map_err(|_| strange("its answer makes no sense"))?
+        }
+        Err(Failure::Tls(error)) if is_another(&error) => {
+            return Err(JoinError::OtherCertificate {
+                conductor: dial.conductor.clone(),
+                expected: dial.credentials.fingerprint,
+            });
+        }
+        Err(Failure::Tls(error)) => return Err(strange(&error.to_string())),
+        Err(Failure::TooMuch) => return Err(strange("it says too much")),
+        // Too many may be there at once: those that had to go come again.
+        Err(Failure::Silent) => return Ok(Tried::Again("no answer came in time".into())),
+        Err(Failure::Left(error)) => {
+            return Ok(Tried::Again(format!("it ended the connection: {error}")));
+        }
+    };
+    match answer {
+        Answer::Refused { why } => Err(JoinError::Refused {
+            conductor: dial.conductor.clone(),
+            rank: dial.rank.rank,
+            why,
+        }),
+        Answer::Welcome(welcome) => {
+            let member = member(dial, welcome, socket, tls);
+            Ok(member.unwrap_or_else(|error| Tried::Again(error.to_string())))
+        }
+    }
+}
+
+/// The handshake, the hello and the answer.
+fn converse(
+    dial: &Dial,
+    token: &Token,
+    tls: &mut ClientConnection,
+    limited: &mut Limited<'_>,
+) -> io::Result<Vec<u8>> {
+    tls.complete_io(limited)?;
+    let exported = exported(tls).map_err(io::Error::other)?;
+    let hello = Hello {
+        join: hello::VERSION,
+        link: pubgauge_engine::link::VERSION,
+        pubgauge: env!("CARGO_PKG_VERSION").into(),
+        rank: dial.rank.rank,
+        size: dial.rank.size,
+        machine: dial.machine.clone(),
+        proof: token.proof(&exported, dial.rank.rank),
+    };
+    let mut stream = rustls::Stream::new(tls, limited);
+    stream.write_all(&hello::frame(&hello)?)?;
+    stream.flush()?;
+    hello::read(&mut stream)
+}
+
+fn member(
+    dial: &Dial,
+    welcome: Welcome,
+    socket: TcpStream,
+    tls: ClientConnection,
+) -> io::Result<Tried> {
+    let address = socket.peer_addr()?;
+    let whom = format!("conductor at {}", dial.conductor);
+    let (connection, reader, writer) = Connection::split(socket, tls.into(), whom)?;
+    Ok(Tried::Joined(Box::new(Member {
+        welcome,
+        address,
+        connection,
+        reader,
+        writer,
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Identity, Listener, Options};
+    use std::cell::Cell;
+
+    fn dial(credentials: Credentials, conductor: &str, patience: Duration) -> Dial {
+        Dial {
+            conductor: conductor.parse().unwrap(),
+            credentials,
+            rank: Rank {
+                rank: 0,
+                size: None,
+            },
+            machine: Machine::here(),
+            patience,
+        }
+    }
+
+    /// As a headless service's name is unknown until its pod is there.
+    #[test]
+    fn a_name_is_asked_for_again() {
+        let identity = Identity::generate().unwrap();
+        let credentials = identity.credentials(1).unwrap();
+        let listener = Listener::start(&identity, &credentials, Options::default()).unwrap();
+        let dial = dial(credentials, "conductor-0.pubgauge", Duration::from_secs(60));
+        let asked = Cell::new(0);
+        let member = join_by(&dial, |address| {
+            assert_eq!(address.host, "conductor-0.pubgauge");
+            asked.set(asked.get() + 1);
+            match asked.get() {
+                1 => Err(io::Error::other("Name or service not known")),
+                2 => Ok(Vec::new()),
+                _ => Ok(vec![listener.address()]),
+            }
+        });
+        assert_eq!(member.unwrap().welcome.size, 1);
+        assert_eq!(asked.get(), 3);
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_is_told_in_time() {
+        let identity = Identity::generate().unwrap();
+        let credentials = identity.credentials(1).unwrap();
+        let dial = dial(credentials, "nobody:1", Duration::from_millis(500));
+        let unknown = |_: &Address| Err(io::Error::other("Name or service not known"));
+        let error = join_by(&dial, unknown).unwrap_err().to_string();
+        for part in ["nobody:1", "cannot be resolved", "not known", "hint:"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! The conductor's end: waits for workers and keeps strangers out.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use pubgauge_clock::udp::Key;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+
+use crate::admission::{Door, Refusal};
+use crate::credentials::Credentials;
+use crate::hello::{ClockServer, Hello, Welcome};
+use crate::identity::Identity;
+use crate::machine::Machine;
+use crate::stream::{Connection, Reader, Writer};
+
+/// Connections that are taken before it is looked whether to stop.
+const AT_ONCE: usize = 64;
+/// How long nobody is let in once descriptors have run out.
+const REST: Duration = Duration::from_millis(20);
+
+/// What somebody may take who is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time; where there are more the oldest has to go. The default is 64.
+    pub pending: usize,
+    /// From the connection to the answer. The default is 10 s.
+    pub time: Duration,
+    /// Bytes, those of TLS included. The default is 16 KiB.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            pending: 64,
+            time: Duration::from_secs(10),
+            bytes: 16 << 10,
+        }
+    }
+}
+
+/// Where and how to listen.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The default is a free port on loopback: other hosts are let in only where that was asked for.
+    pub address: SocketAddr,
+    /// For strangers.
+    pub limits: Limits,
+    /// Port and key of the conductor's clock server, which workers are told.
+    pub clock: Option<(u16, Key)>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            limits: Limits::default(),
+            clock: None,
+        }
+    }
+}
+
+/// Who came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Workers that were let in.
+    pub joined: u64,
+    /// Connections that spoke no TLS, or ended before they had said who they are.
+    pub strangers: u64,
+    /// Connections that had not said who they are when their time was over.
+    pub silent: u64,
+    /// Connections that said what makes no sense, or too much.
+    pub garbage: u64,
+    /// Workers of another version of the program, or of a run of another size.
+    pub mismatched: u64,
+    /// Proofs that are not of the rank's token on this connection.
+    pub wrong_token: u64,
+    /// Proofs of a rank that has joined already.
+    pub replayed: u64,
+    /// Connections that had to go because there were too many, or nothing left to hear them with.
+    pub crowded: u64,
+}
+
+/// A worker that was let in: what it said, and both halves of its stream.
+#[derive(Debug)]
+pub struct Joined {
+    /// What it said of itself; its proof is right.
+    pub hello: Hello,
+    /// Where it came from.
+    pub address: SocketAddr,
+    /// Ends the connection, says how it ended: the peer of a link.
+    pub connection: Connection,
+    /// What the worker says.
+    pub reader: Reader,
+    /// What it is told.
+    pub writer: Writer,
+}
+
+/// Workers that have not come.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} of {size} workers have not joined within {seconds} s: {}{}", .missing.len(), ranks(.missing), hints(.counts))]
+pub struct Missing {
+    /// Their ranks.
+    pub missing: Vec<u32>,
+    /// How many there should be.
+    pub size: u32,
+    /// How long they were waited for.
+    pub seconds: u64,
+    /// Who came instead.
+    pub counts: Counts,
+}
+
+fn ranks(missing: &[u32]) -> String {
+    const SHOWN: usize = 10;
+    let shown = missing.iter().take(SHOWN).map(u32::to_string);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let more = if missing.len() > SHOWN { ", ..." } else { "" };
+    format!("rank {shown}{more}")
+}
+
+fn hints(counts: &Counts) -> String {
+    let refused = [
+        (counts.mismatched, "were of another version or size"),
+        (counts.wrong_token, "had a wrong token"),
+        (counts.replayed, "had a rank that had joined"),
+        (counts.garbage, "made no sense"),
+        (counts.strangers, "left without a word"),
+        (counts.silent, "were silent"),
+        (counts.crowded, "were too many"),
+    ];
+    let refused = refused.iter().filter(|(count, _)| *count > 0);
+    let refused: Vec<_> = refused
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    match refused.is_empty() {
+        true => "\n  hint: nobody else came; can the workers reach this address?".into(),
+        false => format!("\n  refused meanwhile: {}", refused.join(", ")),
+    }
+}
+
+/// Lets the workers of a run in, on threads of its own, until it is dropped. Those that are in stay.
+#[derive(Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    size: u32,
+    shared: Arc<Shared>,
+    joined: Mutex<Receiver<Joined>>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Listens for one worker per token of `credentials`, which are those of `identity`.
+    ///
+    /// # Errors
+    /// An address that is taken or not this host's; no thread.
+    pub fn start(
+        identity: &Identity,
+        credentials: &Credentials,
+        options: Options,
+    ) -> io::Result<Listener> {
+        let socket = TcpListener::bind(options.address)?;
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        let size = credentials.tokens.len() as u32;
+        let clock = options.clock.as_ref();
+        let welcome = Welcome {
+            size,
+            machine: Machine::here(),
+            clock: clock.map(|(port, key)| ClockServer::new(*port, key)),
+        };
+        let (sender, joined) = channel();
+        let shared = Arc::new(Shared {
+            door: Door::new(identity, credentials, welcome, options.limits),
+            limits: options.limits,
+            counts: Mutex::default(),
+            pending: Mutex::default(),
+        });
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let (hall, until) = (Arc::clone(&shared), Arc::clone(&stop));
+        let thread = std::thread::Builder::new()
+            .name("joining".into())
+            .spawn(move || listen(&socket, &hall, &sender, &until))?;
+        Ok(Listener {
+            address,
+            size,
+            shared,
+            joined: Mutex::new(joined),
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Who has come so far.
+    pub fn counts(&self) -> Counts {
+        *self.shared.counts()
+    }
+
+    /// The next worker that is let in; `None` if none is within `longest`.
+    pub fn next(&self, longest: Duration) -> Option<Joined> {
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+        joined.recv_timeout(longest).ok()
+    }
+
+    /// All workers by rank, once the last has come. Those that [`next`](Self::next) has given are not among
+    /// them.
+    ///
+    /// # Errors
+    /// Who has not come within `longest`. Those that have are gone again then.
+    pub fn all(&self, longest: Duration) -> Result<Vec<Joined>, Missing> {
+        let until = Instant::now() + longest;
+        let mut all = Vec::new();
+        loop {
+            while let Some(joined) = self.next(Duration::ZERO) {
+                all.push(joined);
+            }
+            let missing = self.shared.door.missing();
+            let left = until.saturating_duration_since(Instant::now());
+            if missing.is_empty() && self.counts().joined >= u64::from(self.size) {
+                while let Some(joined) = self.next(Duration::ZERO) {
+                    all.push(joined);
+                }
+                all.sort_by_key(|joined| joined.hello.rank);
+                return Ok(all);
+            }
+            if left == Duration::ZERO {
+                return Err(Missing {
+                    missing,
+                    size: self.size,
+                    seconds: longest.as_secs(),
+                    counts: self.counts(),
+                });
+            }
+            all.extend(self.next(left.min(Duration::from_millis(50))));
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // A counter at its end would be full of stops.
+        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // It has no reason to panic, and no result.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    door: Door,
+    limits: Limits,
+    counts: Mutex<Counts>,
+    /// Connections that have not said who they are, the oldest first.
+    pending: Mutex<VecDeque<(u64, TcpStream)>>,
+}
+
+impl Shared {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pending(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for a connection.
+    fn wait(&self, number: u64, socket: TcpStream) {
+        let mut pending = self.pending();
+        pending.push_back((number, socket));
+        while pending.len() > self.limits.pending {
+            if let Some((_, oldest)) = pending.pop_front() {
+                // Whoever is gone already is out of the way too.
+                let _ = oldest.shutdown(Shutdown::Both);
+                self.counts().crowded += 1;
+            }
+        }
+    }
+
+    /// A connection waits no more; whether it did.
+    fn leaves(&self, number: u64) -> bool {
+        let mut pending = self.pending();
+        let place = pending.iter().position(|(other, _)| *other == number);
+        place.and_then(|place| pending.remove(place)).is_some()
+    }
+
+    /// Hears somebody out.
+    fn hear(&self, number: u64, socket: TcpStream, to: &Sender<Joined>) {
+        let claimed = Cell::new(false);
+        let admitted = self.door.admit(socket, || {
+            claimed.set(self.leaves(number));
+            claimed.get()
+        });
+        match admitted {
+            Ok(joined) => {
+                // Sent first, so that whoever sees the count finds the worker.
+                if to.send(joined).is_ok() {
+                    self.counts().joined += 1;
+                }
+            }
+            // Those that had to go have been counted.
+            Err(refusal) if claimed.get() || self.leaves(number) => self.count(refusal),
+            Err(_) => {}
+        }
+    }
+
+    fn count(&self, refusal: Refusal) {
+        let mut counts = self.counts();
+        let count = match refusal {
+            Refusal::Stranger => &mut counts.strangers,
+            Refusal::Silent => &mut counts.silent,
+            Refusal::Garbage => &mut counts.garbage,
+            Refusal::Mismatched => &mut counts.mismatched,
+            Refusal::WrongToken => &mut counts.wrong_token,
+            Refusal::Replayed => &mut counts.replayed,
+            Refusal::Evicted => &mut counts.crowded,
+        };
+        *count += 1;
+    }
+}
+
+fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop: &OwnedFd) {
+    let mut hearing: Vec<JoinHandle<()>> = Vec::new();
+    let mut number = 0;
+    loop {
+        let mut waiting = [
+            PollFd::new(socket, PollFlags::IN),
+            PollFd::new(stop, PollFlags::IN),
+        ];
+        // A wait that a signal ended is a wait that found nothing.
+        let _ = poll(&mut waiting, None);
+        if !waiting[1].revents().is_empty() {
+            break;
+        }
+        // Not for ever, so that a flood does not keep it from being stopped.
+        for _ in 0..AT_ONCE {
+            match socket.accept() {
+                Ok((connection, _)) => {
+                    number += 1;
+                    match take(connection, number, shared, to) {
+                        Ok(thread) => hearing.push(thread),
+                        Err(_) => crowded(shared, number),
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It left before it was taken.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    // Most likely no descriptors: those that are heard give theirs back.
+                    shared.counts().crowded += 1;
+                    std::thread::sleep(REST);
+                    break;
+                }
+            }
+        }
+        hearing.retain(|thread| !thread.is_finished());
+    }
+    for (_, connection) in shared.pending().drain(..) {
+        // Whoever is gone already is out of the way too.
+        let _ = connection.shutdown(Shutdown::Both);
+    }
+    for thread in hearing {
+        // It has no reason to panic, and no result.
+        let _ = thread.join();
+    }
+}
+
+fn take(
+    connection: TcpStream,
+    number: u64,
+    shared: &Arc<Shared>,
+    to: &Sender<Joined>,
+) -> io::Result<JoinHandle<()>> {
+    // Accepted from a socket that does not block, which Linux does not hand on; others do.
+    connection.set_nonblocking(false)?;
+    shared.wait(number, connection.try_clone()?);
+    let (shared, to) = (Arc::clone(shared), to.clone());
+    let thread = std::thread::Builder::new().name(format!("joining-{number}"));
+    thread.spawn(move || shared.hear(number, connection, &to))
+}
+
+/// A connection that nobody can hear.
+fn crowded(shared: &Shared, number: u64) {
+    shared.leaves(number);
+    shared.counts().crowded += 1;
+}
