@@ -64,12 +64,13 @@ fn missing(needs: &Needs, run: &Run<'_>) -> Option<String> {
     if !lacking.is_empty() {
         return Some(format!("the run has no {}", lacking.join(", no ")));
     }
-    match (&needs.network, &run.network) {
-        (Some(wanted), None) => Some(format!(
+    let wanted = needs.network.as_ref()?;
+    match &run.network[..] {
+        [] => Some(format!(
             "it needs {wanted}; the run has no network between hosts"
         )),
-        (Some(wanted), Some(is)) if wanted != is => {
-            Some(format!("it needs {wanted}; the run has {is}"))
+        is if !is.contains(wanted) => {
+            Some(format!("it needs {wanted}; the run has {}", is.join(", ")))
         }
         _ => None,
     }

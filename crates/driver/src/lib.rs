@@ -27,8 +27,8 @@ pub use payload::{Filler, Payload};
 pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Failure,
-    Fleet, FleetConfig, PASSWORD_VARIABLE, Publish, Refusal, Secret, Shared, Subscription, Target,
-    Tls, TopicId, Traits, Will, WireBytes,
+    Fleet, FleetConfig, OnNetwork, PASSWORD_VARIABLE, Publish, Refusal, Secret, Shared,
+    Subscription, Target, Tls, TopicId, Traits, Will, WireBytes,
 };
 pub use settings::{
     Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,

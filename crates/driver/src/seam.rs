@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -175,9 +175,25 @@ pub struct Target {
     pub tls: Option<Tls>,
     /// A private folder that vanishes after the trial, for sockets and the like.
     pub scratch: PathBuf,
+    /// Where the fleet's clients are on a network of hosts; absent: on this host alone, where they keep
+    /// to loopback.
+    #[serde(default)]
+    pub network: Option<OnNetwork>,
     /// The system itself, where it lives in this process ([`Driver::shared`]).
     #[serde(skip)]
     pub shared: Option<Shared>,
+}
+
+/// Where the clients of a fleet are on a network: what systems without a broker listen on and look for
+/// each other at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnNetwork {
+    /// The address of the fleet's host.
+    pub address: Ipv4Addr,
+    /// The interface that has it.
+    pub interface: String,
+    /// The addresses of all hosts with clients, its own included.
+    pub hosts: Vec<Ipv4Addr>,
 }
 
 /// A system that lives in the process of its clients, in the type that its driver knows.

@@ -35,6 +35,9 @@ pub struct Assignment {
     /// The broker that they all connect to, from 0.
     #[serde(default)]
     pub broker: u32,
+    /// On a network: which of the hosts of its side it runs on, from 0.
+    #[serde(default)]
+    pub host: u32,
     /// Marks the trial's messages.
     pub mark: Mark,
     /// Measured messages this worker may send where the measurement ends by count.
@@ -58,6 +61,22 @@ pub struct Workers {
     pub publishers: u32,
     /// Threads for the others.
     pub subscribers: u32,
+    /// On a network: hosts of publishing devices, each with as many workers as `publishers` says; 1
+    /// without a network.
+    pub publisher_hosts: u32,
+    /// The same of the others.
+    pub subscriber_hosts: u32,
+}
+
+impl Workers {
+    /// Workers of a side, and its hosts.
+    pub fn of(&self, role: Role) -> (u32, u32) {
+        let (each, hosts) = match role {
+            Role::Publishers => (self.publishers, self.publisher_hosts),
+            Role::Subscribers => (self.subscribers, self.subscriber_hosts),
+        };
+        (each.max(1) * hosts.max(1), hosts.max(1))
+    }
 }
 
 impl Default for Workers {
@@ -65,6 +84,8 @@ impl Default for Workers {
         Workers {
             publishers: 1,
             subscribers: 1,
+            publisher_hosts: 1,
+            subscriber_hosts: 1,
         }
     }
 }
@@ -266,7 +287,7 @@ fn companies(brief: &Brief) -> Vec<u32> {
 /// Splits the devices over workers: those of different brokers apart, and those with different
 /// settings, because a fleet has one of each; those that publish apart from those that only
 /// subscribe; members of one group together, on the publishers' side if one of them publishes. Each
-/// broker and each kind of settings has as many workers as `workers` says.
+/// broker and each kind of settings has as many workers as `workers` says, on the hosts in turn.
 pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
     let workload = &brief.workload;
     let company = companies(brief);
@@ -287,11 +308,8 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
     }
     let mut assignments = Vec::new();
     for ((settings, broker, role), mine) in kinds {
-        let count = match role {
-            Role::Publishers => workers.publishers,
-            Role::Subscribers => workers.subscribers,
-        };
-        let count = (count.max(1) as usize).min(mine.len());
+        let (count, hosts) = workers.of(role);
+        let count = (count as usize).min(mine.len());
         let mut shares: Vec<Vec<u32>> = vec![Vec::new(); count];
         let mut share_of = HashMap::new();
         for (i, device) in mine.iter().enumerate() {
@@ -299,13 +317,17 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
             let share = *share_of.entry(company[*device as usize]).or_insert(even);
             shares[share].push(*device);
         }
-        for devices in shares.into_iter().filter(|s| !s.is_empty()) {
+        for (host, devices) in (0..hosts).cycle().zip(shares) {
+            if devices.is_empty() {
+                continue;
+            }
             assignments.push(Assignment {
                 worker: assignments.len() as u32,
                 role,
                 devices,
                 settings,
                 broker,
+                host,
                 mark,
                 measured_limit: None,
                 default_window: None,

@@ -447,6 +447,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             devices: (0..spec.brief.workload.devices.len() as u32).collect(),
             settings: 0,
             broker: 0,
+            host: 0,
             mark: spec.mark,
             measured_limit: None,
             default_window: None,

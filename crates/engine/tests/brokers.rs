@@ -16,6 +16,7 @@ fn workers(each: u32) -> Workers {
     Workers {
         publishers: each,
         subscribers: each,
+        ..Workers::default()
     }
 }
 

@@ -71,6 +71,7 @@ fn trial(
         workers: Workers {
             publishers: 2,
             subscribers: 2,
+            ..Workers::default()
         },
         mark: MARK,
         place,

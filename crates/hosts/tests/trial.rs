@@ -100,6 +100,7 @@ fn workers_that_joined_run_a_trial() {
         workers: Workers {
             publishers: 1,
             subscribers: 2,
+            ..Workers::default()
         },
         place: Arc::new(Hosts(Mutex::new(joined))),
         ..here

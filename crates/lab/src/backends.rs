@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::namespace::Namespace;
 use crate::tool;
+use pubgauge_testbed::Namespace;
 
 /// Whether something can be had here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pubgauge_testbed::{Confinement, InterfaceCounter, OwnedFolder, Piped, Streams};
+use pubgauge_testbed::{
+    Confinement, InterfaceCounter, Namespace, NetworkHost, OwnedFolder, Piped, Streams,
+};
 
 use crate::access;
 use crate::address::{self, Subnet};
 use crate::backends::Backends;
-use crate::namespace::Namespace;
-use crate::network::{Host, LinkState, Network};
 use crate::plan::{Act, INTERFACE, Names, Place, Plan, PlanError, Ready, Step, states_script};
 use crate::tool;
+use pubgauge_network::{Host, LinkState, Network};
 
 /// How long a program of the network may take until it serves, beside a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -73,7 +74,7 @@ impl LabError {
 pub struct LabHost {
     host: Host,
     address: Ipv4Addr,
-    namespace: Namespace,
+    namespace: Arc<Namespace>,
 }
 
 impl LabHost {
@@ -95,6 +96,14 @@ impl LabHost {
     /// Its network namespace, for what is to run on it.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
+    }
+
+    /// The host for what runs on it.
+    pub fn on(&self) -> NetworkHost {
+        NetworkHost {
+            address: self.address,
+            namespace: self.namespace.clone(),
+        }
     }
 
     /// The counters of its interface.
@@ -144,7 +153,7 @@ impl Lab {
             hosts.push(LabHost {
                 host,
                 address: subnet.host(index),
-                namespace: Namespace::make().map_err(access)?,
+                namespace: Arc::new(Namespace::make().map_err(access)?),
             });
         }
         let names = Names {

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use crate::address::Subnet;
 use crate::backends::Backends;
-use crate::check::Problem;
-use crate::network::{Host, LinkState, Network};
+use pubgauge_network::Problem;
+use pubgauge_network::{Host, LinkState, Network};
 
 pub use shape::{Bucket, Refusal};
 
@@ -162,17 +162,14 @@ pub fn states_script(states: &[(Host, LinkState)]) -> String {
     rules::states(states)
 }
 
-impl Network {
-    /// Whether this machine can make it, and whether throughput over it is not quotable ([`Plan::shape_only`]).
-    ///
-    /// # Errors
-    /// As [`Plan::of`].
-    pub fn possible(&self, backends: &Backends) -> Result<bool, PlanError> {
-        let means = shape::Means::of(self, backends)?;
-        Ok(self
-            .hosts()
-            .any(|host| means.by_wirefilter(self.link(host))))
-    }
+/// Whether this machine can make a network, and whether throughput over it is not quotable ([`Plan::shape_only`]).
+///
+/// # Errors
+/// As [`Plan::of`].
+pub fn possible(network: &Network, backends: &Backends) -> Result<bool, PlanError> {
+    let means = shape::Means::of(network, backends)?;
+    let mut hosts = network.hosts();
+    Ok(hosts.any(|host| means.by_wirefilter(network.link(host))))
 }
 
 impl fmt::Display for Plan {

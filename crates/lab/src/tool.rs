@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::namespace::Namespace;
+use pubgauge_testbed::Namespace;
 
 /// Where system programs lie that the search path of a user may lack.
 const BESIDE_PATH: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];

@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::network;
-use pubgauge_lab::{Lab, Link};
+use pubgauge_lab::Lab;
+use pubgauge_network::Link;
 use pubgauge_testbed::procfs;
 
 fn main() {

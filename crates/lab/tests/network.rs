@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{alone, network, publisher, rate, subscriber};
-use pubgauge_lab::{Host, Lab, LabError, Link, LinkState, Loss, Network};
+use pubgauge_lab::{Lab, LabError};
+use pubgauge_network::{Host, Link, LinkState, Loss, Network};
 
 fn up(network: &Network) -> Lab {
     Lab::up(network).unwrap_or_else(|why| panic!("{why}"))
@@ -371,6 +372,6 @@ fn what_is_wrong_is_said_before_anything_is_made() {
     let _turn = alone();
     let none = network((1, rate(7)), (0, Link::default()));
     let why = Lab::up(&none).err().unwrap().to_string();
-    assert!(why.contains("publisher.link.rate-bits-per-s: 7 "), "{why}");
+    assert!(why.contains("publisher.rate: 7 bit/s "), "{why}");
     assert!(why.contains("has two hosts at least"), "{why}");
 }

@@ -390,6 +390,7 @@ impl ClientArgs {
         Workers {
             publishers: self.processes.unwrap_or(self.publisher_workers),
             subscribers: self.processes.unwrap_or(self.subscriber_workers),
+            ..Workers::default()
         }
     }
 }

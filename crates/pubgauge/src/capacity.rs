@@ -90,7 +90,10 @@ pub fn processes(
     enough: Option<u32>,
 ) -> Option<u32> {
     let enough = enough.filter(|_| !lives_here(system));
-    client.processes.or(trial.processes).or(enough)
+    // A host of a network has processes of its own.
+    let on_hosts = trial.network.as_ref().map(|_| 1);
+    let asked = client.processes.or(trial.processes);
+    asked.or(enough).or(on_hosts)
 }
 
 /// Checks that what a plan limits worker processes to finds some, where `enough` are what [`check`]
@@ -201,8 +204,10 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &Clie
 /// The clients of one broker.
 #[derive(Clone, Copy, Default)]
 pub struct Clients {
-    publishers: u64,
-    others: u64,
+    /// Publishing devices.
+    pub publishers: u64,
+    /// The others.
+    pub others: u64,
 }
 
 impl Clients {
@@ -301,6 +306,7 @@ mod tests {
         let workers = Workers {
             publishers: 3,
             subscribers: 4,
+            ..Workers::default()
         };
         assert_eq!(
             (fleets(&alone, workers), fleets(&several, workers)),

@@ -27,6 +27,7 @@ mod gate;
 mod install;
 mod invocation;
 mod matrix;
+mod networks;
 mod pairs;
 mod plan;
 mod prepare;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pubgauge_driver::{Mapping, Settings};
+use pubgauge_network::Network;
 use pubgauge_report::claims::rule_words;
 use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
@@ -216,6 +217,20 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         if !shown.contains(&text) {
             out.push_str(&wrap(&text, 2));
             shown.push(text);
+        }
+    }
+    let mut networks: Vec<&Network> = Vec::new();
+    for network in plan.trials.iter().filter_map(|t| t.network.as_deref()) {
+        if !networks.contains(&network) {
+            let title = if networks.is_empty() {
+                "\nnetwork\n"
+            } else {
+                ""
+            };
+            out.push_str(title);
+            let words = crate::networks::words(network);
+            out.extend(words.lines().map(|line| format!("  {line}\n")));
+            networks.push(network);
         }
     }
     out.push_str(&match verbose {

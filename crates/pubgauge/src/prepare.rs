@@ -17,7 +17,7 @@ use crate::args::{Daily, Selection};
 use crate::exit::Ending;
 use crate::invocation::{Found, Invocation};
 use crate::progress::so_many;
-use crate::{capacity, drivers, pairs};
+use crate::{capacity, drivers, networks, pairs};
 use pubgauge_runner::convert::one_line;
 
 /// A plan, and the systems it runs on.
@@ -200,6 +200,7 @@ fn planned(
     plan.split_unsupported(resolve);
     split(&mut plan, &systems, brokers_refused);
     split(&mut plan, &systems, refused);
+    split(&mut plan, &systems, networks::refused);
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");
         for cell in &plan.unsupported {

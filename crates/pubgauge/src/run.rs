@@ -28,6 +28,7 @@ use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
 use crate::folder::Several;
 use crate::invocation::Invocation;
+use crate::networks::{self, Networks};
 use crate::prepare::{Prepared, prepare, prepare_again};
 use crate::progress::Progress;
 use crate::proposer::{Proposer, evaluated, so_far};
@@ -93,6 +94,7 @@ impl Ready {
         let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
         capacity::check_limits(&prepared.plan, &prepared.systems, &client, processes)?;
         Proposer::new(&prepared, &client, processes)?;
+        networks::check(&prepared.plan.trials)?;
         let invocation = match begun {
             Some(begun) => begun.clone(),
             None => Invocation::new(&prepared, &args.selection, &client, &login)
@@ -269,6 +271,7 @@ fn trials(
     // When a system that runs on has nothing left of its last trial.
     let mut settled = BTreeMap::<String, Instant>::new();
     let mut not_counted = BTreeSet::new();
+    let mut networks = Networks::new(&folder.results().networks);
     while !stop.load(Relaxed) {
         let Some(proposal) = proposer.next(&folder.results().trials)? else {
             break;
@@ -283,12 +286,19 @@ fn trials(
         if let Some(until) = settled.remove(&trial.system) {
             settle(until, progress, stop);
         }
+        let network = networks.of(trial, |what| progress.say(what))?;
+        folder.on_networks(networks.infos().to_vec());
         progress.trial(trial);
         bench.client = ClientArgs {
             processes: capacity::processes(trial, chosen, client, proposal.processes),
             ..client.clone()
         }
         .client(&program, crate::prepare::share(&trial.client_limits));
+        if let Some(network) = &trial.network {
+            let workers = &mut bench.client.workers;
+            workers.publisher_hosts = network.publisher.hosts;
+            workers.subscriber_hosts = network.subscriber.hosts;
+        }
         let job = Job {
             id: trial.order,
             cell: &trial.cell,
@@ -314,6 +324,7 @@ fn trials(
             workload: &trial.workload,
             brokers: trial.brokers,
             repeat: trial.repeat,
+            network,
         };
         let (mut done, files) = perform(&job, &bench, progress);
         done.search = proposal.search;

@@ -141,6 +141,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         workload: &Arc::new(workload),
         brokers: 1,
         repeat: 1,
+        network: None,
     };
     let scratch = tempfile::tempdir().unwrap();
     let bench = Bench {
@@ -150,6 +151,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
             workers: Workers {
                 publishers: 2,
                 subscribers: 2,
+                ..Workers::default()
             },
             processes: Some(Processes {
                 program: program().to_owned(),

@@ -5,10 +5,11 @@ use pubgauge_claims::words::digits;
 use pubgauge_claims::{
     Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
 };
+use pubgauge_network::{Network, Role, rate};
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion::{self, recorded_name};
-use pubgauge_results::window;
 use pubgauge_results::{Axis, FlowFigures, FlowSecond, Results, Second, Trial};
+use pubgauge_results::{network, window};
 
 use crate::compare::{Figure, Unit};
 
@@ -72,12 +73,41 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         trials: trials.collect(),
         limits: limits.collect(),
         absent: absent.chain(at_some_share).collect(),
-        // Every run so far goes over this host's own interfaces.
-        network: None,
+        network: networks(results),
         scale: results.study.scale.clone().filter(|_| whole),
         show: &show,
     };
     claims.iter().map(|claim| outcome(claim, &run)).collect()
+}
+
+/// What can be said of the network of a run, in the words of claims (`docs/claims.md`): of all its networks, where
+/// each of its trials ran on one.
+fn networks(results: &Results) -> Vec<String> {
+    let trials = &results.trials;
+    let of: Option<Vec<&Network>> = (trials.iter())
+        .map(|trial| network::of(results, trial).map(|info| &info.network))
+        .collect();
+    let of = of.unwrap_or_default();
+    let Some((first, others)) = of.split_first() else {
+        return Vec::new();
+    };
+    let words = |network: &Network| {
+        let links = Role::ALL.map(|role| network.of(role));
+        let links = links.iter().filter(|hosts| hosts.hosts > 0);
+        let rates: Vec<Option<u64>> = links.map(|hosts| hosts.link.rate_bits_per_s).collect();
+        let mut words = Vec::new();
+        if let Some(Some(bits)) = rates.first().filter(|one| rates.iter().all(|r| r == *one)) {
+            words.push(format!("links of {}", rate(*bits)));
+        }
+        if network.broker.hosts > 0 && network.broker.link.rate_bits_per_s.is_some() {
+            words.push("a link of limited rate between clients and broker".to_owned());
+        }
+        words
+    };
+    let common = words(first).into_iter();
+    common
+        .filter(|word| others.iter().all(|n| words(n).contains(word)))
+        .collect()
 }
 
 fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {

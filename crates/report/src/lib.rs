@@ -25,6 +25,7 @@ mod counted;
 mod crowd;
 pub mod figures;
 pub mod naming;
+mod network;
 mod page;
 mod searches;
 mod shares;

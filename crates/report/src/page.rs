@@ -18,6 +18,7 @@ mod comparisons;
 mod facts;
 mod index;
 mod matrix;
+mod network;
 mod searches;
 mod trials;
 mod windows;
@@ -93,6 +94,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     for at in 0..page.summary.workloads.len() {
         workload::section(&mut out, &page, at);
     }
+    network::section(&mut out, results);
     facts::settings(&mut out, &page);
     facts::unsupported(&mut out, results);
     matrix::section(&mut out, results);
@@ -181,6 +183,7 @@ fn contents(out: &mut String, page: &Page<'_>) {
     for (at, workload) in page.summary.workloads.iter().enumerate() {
         add(true, &format!("w{}", at + 1), &workload.name);
     }
+    add(!results.networks.is_empty(), "network", "Network");
     add(true, "settings", "Settings");
     add(
         !(results.study.unsupported.is_empty() && results.not_measured.is_empty()),

@@ -10,7 +10,7 @@ use crate::columns::{Column, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
-use crate::{brokers, bursts, counted, crowd, shares, windows};
+use crate::{brokers, bursts, counted, crowd, network, shares, windows};
 
 mod comparisons;
 mod searches;
@@ -58,8 +58,9 @@ pub fn table(results: &Results, width: usize) -> String {
         wrapped(&mut out, "", &plain(&workload_words(workload)), width);
         carries(&mut out, results, &answer, width);
         wins(&mut out, &answer, width);
-        figures(&mut out, workload, width);
+        figures(&mut out, results, workload, width);
     }
+    networks(&mut out, results, width);
     not_valid(&mut out, &summary, width);
     unsupported(&mut out, results, width);
     not_measured(&mut out, results, width);
@@ -78,6 +79,18 @@ pub fn table(results: &Results, width: usize) -> String {
         wrapped(&mut out, "", &text, width);
     }
     out
+}
+
+/// The networks that trials ran on, and what their bare links do.
+fn networks(out: &mut String, results: &Results, width: usize) {
+    for info in &results.networks {
+        out.push_str("Network: ");
+        out.push_str(&info.network.describe());
+        for words in network::raw(info).into_iter().chain(network::doubt(info)) {
+            wrapped(out, "", &plain(&words), width);
+        }
+        out.push('\n');
+    }
 }
 
 /// Whether each row carries its load, by what figure.
@@ -129,7 +142,7 @@ fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
 }
 
 /// The table itself.
-fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
+fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: usize) {
     let verdict = if width >= FULL_VERDICTS { 12 } else { 8 };
     let mut columns: Vec<&Column> = columns(workload)
         .into_iter()
@@ -194,6 +207,10 @@ fn figures(out: &mut String, workload: &Workload<'_>, width: usize) {
         wrapped(out, " ", &plain(&sentence), width);
     }
     for sentence in workload.cells.iter().filter_map(counted::sentence) {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
+    let on_network = |cell| network::sentence(results, cell);
+    for sentence in workload.cells.iter().filter_map(on_network) {
         wrapped(out, " ", &plain(&sentence), width);
     }
     if let Some(sentence) = crowd::sentence(workload) {

@@ -115,6 +115,7 @@ mod tests {
             not_measured: Vec::new(),
             claims: Vec::new(),
             comparisons: Vec::new(),
+            networks: Vec::new(),
         };
         let summary = Summary::of(&results);
         summary.workloads[0]

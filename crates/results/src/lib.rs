@@ -24,6 +24,7 @@ mod difference;
 pub mod group;
 pub mod histogram;
 pub mod model;
+pub mod network;
 pub mod schema;
 pub mod search;
 pub mod shell;

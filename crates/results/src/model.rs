@@ -12,6 +12,7 @@ use crate::comparison::Comparison;
 use crate::counted::{InterfaceTraffic, SystemCalls};
 use crate::criterion::CriterionSpec;
 use crate::group::GroupFigures;
+use crate::network::{NetworkInfo, NetworkTraffic};
 use crate::search::{LimitShare, NotMeasured, Search, SearchStep};
 use crate::window::WindowFigures;
 
@@ -44,6 +45,9 @@ pub struct Results {
     /// Which cells were judged against each other, and what is said of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
+    /// Emulated networks that trials ran on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<NetworkInfo>,
 }
 
 /// A run with nothing in it.
@@ -58,6 +62,7 @@ impl Default for Results {
             not_measured: Vec::new(),
             claims: Vec::new(),
             comparisons: Vec::new(),
+            networks: Vec::new(),
         }
     }
 }
@@ -283,6 +288,9 @@ pub struct Trial {
     /// What crossed a network interface during the measurement, where the study has it counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<InterfaceTraffic>,
+    /// What crossed the links of a network's hosts during the measurement; absent: all was on one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkTraffic>,
     /// Bytes on the wire during the trial, as the client sees them.
     pub wire_bytes_sent: u64,
     /// Bytes on the wire during the trial, as the client sees them.

@@ -29,6 +29,7 @@ use crate::comparison::Comparison;
 use crate::difference::first_difference;
 use crate::histogram::{self, Interval, LogError};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
+use crate::network::NetworkInfo;
 use crate::search::{NotMeasured, Search};
 use crate::shell::quoted;
 
@@ -372,6 +373,11 @@ impl RunFolder {
         self.results.study.cut_off =
             self.results.trials.len() < self.results.study.planned_trials as usize;
         self.write_results()
+    }
+
+    /// Takes the networks that trials run on; the next trial stores them.
+    pub fn on_networks(&mut self, networks: Vec<NetworkInfo>) {
+        self.results.networks = networks;
     }
 
     /// Takes what became of the claims; [`RunFolder::finish`] stores it.

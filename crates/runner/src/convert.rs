@@ -145,6 +145,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         system_written_bytes: observed.system_written_bytes,
         system_calls: None,
         interface: None,
+        network: None,
         wire_bytes_sent: total(|r| r.wire.sent),
         wire_bytes_received: total(|r| r.wire.received),
         connections: Connections {

@@ -9,10 +9,12 @@ use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::recording::Recording;
 use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
+use pubgauge_results::network::NetworkTraffic;
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
 use pubgauge_workload::{Exchange, Sizes, Workload};
 
 use crate::instances::Instances;
+use crate::network::{LinkCounters, TrialNetwork};
 
 /// What is to be counted. Nothing if default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,12 +32,23 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Share of the measurement by which readings may be late at most, both together.
 const LATE: f64 = 0.02;
 
+/// What was counted of a trial; absent what was not asked for.
+pub struct TrialCounts {
+    /// System calls.
+    pub system_calls: Option<SystemCalls>,
+    /// What crossed the interface.
+    pub interface: Option<InterfaceTraffic>,
+    /// What crossed the links of a network.
+    pub network: Option<NetworkTraffic>,
+}
+
 /// Counts beside one trial.
 pub struct Counter {
     calls: Option<Calls>,
     /// The kernel counts calls.
     opened: bool,
     interface: Option<Interface>,
+    links: Option<LinkCounters>,
     /// The system lives in the client.
     in_client: bool,
     /// When the first readings of a measurement were taken, and the last ones.
@@ -133,8 +146,9 @@ impl Interface {
 }
 
 impl Counter {
-    /// Counts what is asked for. `in_client`: the system lives in the client's processes.
-    pub fn new(asked: &Counts, in_client: bool) -> Counter {
+    /// Counts what is asked for, and on a network what crosses its links. `in_client`: the system lives in the
+    /// client's processes.
+    pub fn new(asked: &Counts, network: Option<&TrialNetwork>, in_client: bool) -> Counter {
         let not = || Side::Not("it was never measured".to_owned());
         Counter {
             calls: asked.system_calls.then(|| Calls {
@@ -143,6 +157,7 @@ impl Counter {
             }),
             opened: false,
             interface: asked.interface.as_deref().map(Interface::open),
+            links: network.map(LinkCounters::open),
             in_client,
             read: None,
         }
@@ -189,6 +204,9 @@ impl Counter {
         if let Some(interface) = &mut self.interface {
             interface.before = interface.read();
         }
+        if let Some(links) = &mut self.links {
+            links.begin();
+        }
         if let Some(calls) = &mut self.calls {
             calls.client.read(false);
             calls.system.read(false);
@@ -207,19 +225,19 @@ impl Counter {
             interface.traffic.bytes = crossed.bytes;
             interface.traffic.packets = crossed.packets;
         }
+        if let Some(links) = &mut self.links {
+            links.end();
+        }
         if let Some(calls) = &mut self.calls {
             calls.client.read(true);
             calls.system.read(true);
         }
     }
 
-    /// What was counted of a trial; absent what was not asked for.
-    pub fn finish(
-        self,
-        workload: &Workload,
-        record: &TrialRecord,
-    ) -> (Option<SystemCalls>, Option<InterfaceTraffic>) {
+    /// What was counted of a trial.
+    pub fn finish(self, workload: &Workload, record: &TrialRecord) -> TrialCounts {
         let late = late(self.read, record);
+        let network = self.links.map(|links| links.finish(late.clone()));
         let calls = self.calls.map(|mut calls| {
             for side in [&mut calls.client, &mut calls.system] {
                 if let (Side::Counted(_), Some(late)) = (&side, &late) {
@@ -252,7 +270,11 @@ impl Counter {
             traffic.not_told = told.or(late).or(why).or_else(|| crowded(&traffic));
             traffic
         });
-        (calls, interface)
+        TrialCounts {
+            system_calls: calls,
+            interface,
+            network,
+        }
     }
 }
 

@@ -36,7 +36,10 @@ impl Instances {
                 Kind::External => &at_one_address(system, number),
                 _ => system,
             };
-            let started = bench.testbed.start(system, job.variant, bench.scratch);
+            let host = job.network.as_ref().and_then(|n| n.broker(number));
+            let started = bench
+                .testbed
+                .start_on(host.as_ref(), system, job.variant, bench.scratch);
             let mut running = started.map_err(|error| at(error.to_string()))?;
             if bench.tls.is_some() {
                 running.target.tls.clone_from(&bench.tls);

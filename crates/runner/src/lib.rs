@@ -9,6 +9,7 @@ mod counters;
 mod groups;
 mod instances;
 pub mod limits;
+pub mod network;
 pub mod observe;
 mod processes;
 pub mod searching;

@@ -9,6 +9,8 @@ use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
 use pubgauge_testbed::shares::{Held, Share};
 use pubgauge_testbed::{Confinement, Piped};
 
+use crate::network::TrialNetwork;
+
 /// A process for each worker: `PROGRAM worker`, which calls
 /// [`pubgauge_engine::link::stream::serve`]. It ends with its link, and with this program.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,7 @@ pub struct Processes {
 #[derive(Debug)]
 pub struct ProcessPlace {
     processes: Processes,
+    network: Option<TrialNetwork>,
     held: Mutex<Vec<Held>>,
 }
 
@@ -33,8 +36,16 @@ impl ProcessPlace {
     pub fn new(processes: Processes) -> Self {
         ProcessPlace {
             processes,
+            network: None,
             held: Mutex::default(),
         }
+    }
+
+    /// The same on a network: each worker runs on its host.
+    #[must_use]
+    pub fn on(mut self, network: Option<TrialNetwork>) -> Self {
+        self.network = network;
+        self
     }
 
     /// What each worker was to get at most.
@@ -55,13 +66,20 @@ impl ProcessPlace {
 impl Place for ProcessPlace {
     fn start(
         &self,
-        order: Order,
+        mut order: Order,
         secrets: Secrets,
         outbox: Outbox,
     ) -> Result<Box<dyn Link>, DriverError> {
         let program = &self.processes.program;
+        let on = self.network.as_ref().map(|network| {
+            let none = || DriverError::new("the network has no host for a worker".to_owned());
+            network.worker(&order.assignment).ok_or_else(none)
+        });
+        let (host, on) = on.transpose()?.unzip();
+        order.target.network = on;
+        let namespace = host.as_ref().map(|host| host.namespace.path());
         let confinement = Confinement {
-            namespace: self.processes.namespace.as_deref(),
+            namespace: namespace.or(self.processes.namespace.as_deref()),
             share: self.processes.share,
             bound: order.assignment.pin_to,
             number: self.lock().len(),

@@ -21,6 +21,7 @@ use crate::convert::{self, Asked};
 use crate::counted::{Counter, Counts};
 use crate::instances::Instances;
 use crate::limits;
+use crate::network::TrialNetwork;
 use crate::observe::{Observed, Steps, Watcher};
 use crate::processes::{ProcessPlace, Processes};
 
@@ -70,6 +71,9 @@ pub struct Job<'a> {
     pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
+    /// The network that brokers and workers run on, the latter as processes ([`Client::processes`]); this host
+    /// alone if absent.
+    pub network: Option<TrialNetwork>,
 }
 
 /// How the client works.
@@ -147,7 +151,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let clock = Clock::Monotonic;
     let here = TrialSpec::local(brief, job.driver.clone(), targets, clock, prepare_thread);
     let processes = bench.client.processes.clone();
-    let processes = processes.map(|processes| Arc::new(ProcessPlace::new(processes)));
+    let processes =
+        processes.map(|processes| Arc::new(ProcessPlace::new(processes).on(job.network.clone())));
     let spec = TrialSpec {
         settings: std::iter::once(job.settings)
             .chain(job.of_flows.iter().map(|(settings, _)| settings))
@@ -165,7 +170,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         ..here
     };
     let in_client = job.system.kind == Kind::Library;
-    let mut counter = Counter::new(&job.counts, in_client);
+    let mut counter = Counter::new(&job.counts, job.network.as_ref(), in_client);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
@@ -191,7 +196,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     }
     let version = running.version().or_else(|| job.driver.library());
     let mut trial = convert::trial(asked(version), &record, &observed);
-    (trial.system_calls, trial.interface) = counter.finish(job.workload, &record);
+    let counted = counter.finish(job.workload, &record);
+    trial.system_calls = counted.system_calls;
+    trial.interface = counted.interface;
+    trial.network = counted.network;
     trial.limits = shared.held(&running.held());
     let realtime = bench.client.realtime;
     trial.client_limits = processes.and_then(|place| limits::of_workers(&place, realtime));

@@ -187,6 +187,7 @@ fn all_workers_begin_a_burst_together() {
     let workers = Workers {
         publishers: 2,
         subscribers: 2,
+        ..Workers::default()
     };
     let there = (clock, mark, bus);
     let run = on(workload, &behaviour, Settings::default(), there, workers);

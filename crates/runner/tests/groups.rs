@@ -77,6 +77,7 @@ fn each_group_is_counted_apart_whichever_worker_it_is_on() {
     let workers = Workers {
         publishers: 2,
         subscribers: 3,
+        ..Workers::default()
     };
     let run = on_threads(
         workload.clone(),

@@ -105,6 +105,7 @@ fn a_study_without_the_program() {
             workload: &trial.workload,
             brokers: trial.brokers,
             repeat: trial.repeat,
+            network: None,
         };
         let (done, files) = perform(&job, &bench, &mut watched);
         folder.append_trial(done, &files).unwrap();

@@ -457,6 +457,7 @@ fn three_workers_on_each_side_see_what_one_sees() {
     let workers = Workers {
         publishers: 3,
         subscribers: 3,
+        ..Workers::default()
     };
     let lossy = Behaviour {
         loss: 0.02,

@@ -159,6 +159,9 @@ struct View<'a> {
     flat_out: Option<f64>,
     trials: usize,
     seconds: f64,
+    /// Seconds that the last trial took, and the shortest.
+    last_seconds: f64,
+    shortest_seconds: f64,
     /// Whether only long trials tell what is within.
     long_only: bool,
     costs: usize,
@@ -177,6 +180,8 @@ impl<'a> View<'a> {
             flat_out: None,
             trials: 0,
             seconds: 0.0,
+            last_seconds: 0.0,
+            shortest_seconds: f64::INFINITY,
             long_only: false,
             costs: 0,
             given_up: false,
@@ -190,6 +195,8 @@ impl<'a> View<'a> {
             }
             view.trials += 1;
             view.seconds += one.seconds;
+            view.last_seconds = one.seconds;
+            view.shortest_seconds = view.shortest_seconds.min(one.seconds);
             // A client that is at its end flat out is no trouble: the trial told about where the limit is.
             let told = match one.finding {
                 Finding::Within | Finding::Beyond => true,
@@ -311,9 +318,13 @@ impl<'a> View<'a> {
         self.deciding().count() >= FEWEST && (width || step)
     }
 
+    /// Whether another trial as long as the last, and those of the costs, would take longer than there is.
     fn spent(&self) -> bool {
         let question = self.question;
-        self.trials >= question.most_trials || self.seconds >= question.most_seconds
+        let left = question.most_seconds - self.seconds;
+        let costs = COSTS.len() as f64 * self.shortest_seconds;
+        self.trials >= question.most_trials
+            || (self.trials > 0 && left <= self.last_seconds + costs)
     }
 
     /// The highest load near the interval's lower end that a long trial stayed within.
@@ -352,7 +363,9 @@ impl<'a> View<'a> {
 
     fn stride(&self) -> f64 {
         let known = self.flat_out.is_some_and(|load| load > 0.0) || self.long_only;
-        match (known, self.deciding().count()) {
+        // Where long trials decide, short ones have brought them near.
+        let told = self.deciding().filter(|e| e.long || !self.long_only);
+        match (known, told.count()) {
             (true, 0..=2) => 1.25,
             (true, 3..=4) => 2.0,
             _ => GROWTH,

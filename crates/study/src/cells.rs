@@ -250,6 +250,7 @@ pub(crate) fn add_trials<'a>(
     let file = &study.workload[nth];
     let client = file.client(&study.client);
     let testbed = file.testbed(&study.testbed);
+    let network = testbed.network.map(|network| Arc::new(network.network()));
     let own: Vec<&Settings> = (file.flow.iter())
         .filter_map(|flow| flow.settings.as_ref())
         .collect();
@@ -283,6 +284,7 @@ pub(crate) fn add_trials<'a>(
                     limits: testbed.limits.clone(),
                     count_system_calls: testbed.count_system_calls.unwrap_or(false),
                     count_interface: testbed.count_interface.clone(),
+                    network: network.clone(),
                     client_limits: client.limits.clone(),
                     pacing_within: client.pacing_within.map_or(0, |span| span.0),
                     processes: client.processes,

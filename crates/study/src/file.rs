@@ -3,6 +3,7 @@
 
 mod claim;
 mod compare;
+mod network;
 mod search;
 mod testbed;
 mod topology;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::claim::{Cells, ClaimFile, PointsFile, RuleFile, RuleList, SlopeFile, Values};
 pub use self::compare::CompareFile;
+pub use self::network::{HostsFile, NetworkFile};
 use self::search::OrFind;
 pub use self::search::SearchFile;
 pub use self::testbed::{LimitsFile, TestbedFile};

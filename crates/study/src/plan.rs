@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
+use pubgauge_network::Network;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -124,6 +125,8 @@ pub struct PlannedTrial {
     pub count_system_calls: bool,
     /// The interface at which it is counted what crosses it: `lo`, or `NAMESPACE/INTERFACE`.
     pub count_interface: Option<String>,
+    /// The network that brokers and devices are on; all on this host if absent.
+    pub network: Option<Arc<Network>>,
     /// What each worker process gets of the machine at most.
     pub client_limits: LimitsFile,
     /// What is run, over `brokers` brokers; shared by all trials of it.
@@ -303,6 +306,7 @@ impl Study {
                 resolve::check_limits(limits, &mut Clashes::new(&[of, "limits"], &mut found));
             }
             resolve::check_counts(&file.testbed, &mut Clashes::new(&["testbed"], &mut found));
+            resolve::check_network(&file.testbed, &mut Clashes::new(&["testbed"], &mut found));
             let variants = file.variants();
             let mut workloads: Vec<(usize, Crossed, Arc<Workload>)> = Vec::new();
             for index in cell.workloads.iter().copied() {

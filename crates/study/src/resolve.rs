@@ -18,7 +18,9 @@ use crate::file::{
 };
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 use crate::window;
-pub(crate) use checks::{check_client, check_counts, check_limits, check_own, check_phases};
+pub(crate) use checks::{
+    check_client, check_counts, check_limits, check_network, check_own, check_phases,
+};
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.

@@ -28,6 +28,10 @@ pub struct Span(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
 
+/// How fast a link is, in bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BitRate(pub u64);
+
 /// How fast messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
@@ -58,6 +62,13 @@ const SPAN_UNITS: [(&str, u64); 7] = [
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
     ("h", 3_600_000_000_000),
+];
+
+const BIT_RATE_UNITS: [(&str, u64); 4] = [
+    ("bit/s", 1),
+    ("kbit/s", 1_000),
+    ("Mbit/s", 1_000_000),
+    ("Gbit/s", 1_000_000_000),
 ];
 
 /// The number at the start of `text`, and the rest. `_` may part digits.
@@ -144,6 +155,26 @@ impl FromStr for Span {
     }
 }
 
+impl FromStr for BitRate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let text = text.trim();
+        let example = "expected a number with its unit: bit/s, kbit/s, Mbit/s or Gbit/s, such as \
+                       \"95Mbit/s\"";
+        let wrong =
+            |why: &str| UnitError(format!("`{text}` is not a rate of bits{why}; {example}"));
+        let (value, unit) = number(text).ok_or_else(|| wrong(""))?;
+        let Some((_, factor)) = BIT_RATE_UNITS.iter().find(|(name, _)| *name == unit) else {
+            let near = nearest(unit, BIT_RATE_UNITS.iter().map(|(name, _)| *name));
+            return Err(wrong(&did_you_mean(near)));
+        };
+        product(value, *factor)
+            .map(BitRate)
+            .ok_or_else(|| wrong(""))
+    }
+}
+
 impl FromStr for Rate {
     type Err = UnitError;
 
@@ -219,6 +250,16 @@ impl fmt::Display for Span {
         match unit {
             Some((name, factor)) => write!(f, "{}{name}", self.0 / factor),
             None => write!(f, "{}s", self.0),
+        }
+    }
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |(_, factor): &&(&str, u64)| self.0 > 0 && self.0.is_multiple_of(*factor);
+        match BIT_RATE_UNITS.iter().rev().find(whole) {
+            Some((name, factor)) => write!(f, "{}{name}", self.0 / factor),
+            None => write!(f, "{}bit/s", self.0),
         }
     }
 }
@@ -352,6 +393,13 @@ as_string!(
     r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*%\s*$"
 );
 as_string!(
+    BitRate,
+    "BitRate",
+    "a rate of bits in quotes, such as \"95Mbit/s\"",
+    "Bits per second with the unit: bit/s, kbit/s, Mbit/s, Gbit/s.",
+    r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*[kMG]?bit/s\s*$"
+);
+as_string!(
     Rate,
     "Rate",
     "a rate in quotes, such as \"10k/s\", \"1/s-each\" or \"max\"",
@@ -375,6 +423,26 @@ mod tests {
         for text in ["3%", "0.1%", "2.5%", "50%", "7%"] {
             assert_eq!(text.parse::<Percent>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn rates_of_bits() {
+        let rate = |text: &str| text.parse::<BitRate>().map(|rate| rate.0);
+        assert_eq!(rate("95Mbit/s"), Ok(95_000_000));
+        assert_eq!(rate("1.5 kbit/s"), Ok(1500));
+        for wrong in [
+            "95",
+            "95MB/s",
+            "95 mbit/s",
+            "Mbit/s",
+            "",
+            "-1bit/s",
+            "99999999999Gbit/s",
+        ] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+        let near = rate("95Mbits/s").expect_err("a slip").0;
+        assert!(near.contains("did you mean `Mbit/s`"), "{near}");
     }
 
     #[test]
@@ -450,6 +518,7 @@ mod tests {
         #[test]
         fn shown_quantities_read_back(bytes in 0u64..1 << 40, ns in 0u64..1 << 60, per_s in 1e-6f64..1e9) {
             prop_assert_eq!(Size(bytes).to_string().parse::<Size>(), Ok(Size(bytes)));
+            prop_assert_eq!(BitRate(bytes).to_string().parse::<BitRate>(), Ok(BitRate(bytes)));
             let Ok(Span(read)) = Span(ns).to_string().parse() else { panic!("span") };
             // Beyond 2^53 ns (104 days) floating point rounds.
             prop_assert!(read.abs_diff(ns) <= ns >> 52);

@@ -12,6 +12,7 @@ use pubgauge_driver::{Capability, Driver, Settings, Target};
 use serde::Serialize;
 
 use crate::file::{Counter, Counters};
+use crate::namespace;
 use crate::running::Running;
 
 mod http;
@@ -77,6 +78,11 @@ impl Running {
     ///
     /// `settings` are those of the trial, and of its flows that have their own.
     pub fn begin_counting(&self, settings: &[Settings]) -> Option<Counting> {
+        let counting = namespace::on(self.host(), || self.begin_counting_there(settings));
+        counting.ok()?
+    }
+
+    fn begin_counting_there(&self, settings: &[Settings]) -> Option<Counting> {
         let counters = self.counters.clone()?;
         let excepted = |counter: Option<&Counter>| {
             let counter = counter?;
@@ -118,6 +124,18 @@ impl Counting {
     ///
     /// `driver` is the trial's own; counts on topics are read through it.
     pub fn finish(
+        &self,
+        running: &Running,
+        driver: &dyn Driver,
+        agrees: impl FnMut(&Counted) -> bool + Send,
+    ) -> Counted {
+        let counted = namespace::on(running.host(), || {
+            self.finish_there(running, driver, agrees)
+        });
+        counted.unwrap_or_else(|error| self.counted(&Err(error.to_string())))
+    }
+
+    fn finish_there(
         &self,
         running: &Running,
         driver: &dyn Driver,

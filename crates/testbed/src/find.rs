@@ -1,6 +1,7 @@
 //! Where the parts of a system are on this machine, and which version they are.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,7 +13,7 @@ use crate::command;
 use crate::external;
 use crate::file::{Kind, SystemFile};
 use crate::install;
-use crate::template::fill;
+use crate::template::{HOST, fill};
 
 /// The parts of a system on this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +48,11 @@ fn how_to_install(install: &[(String, Vec<String>)], note: Option<&str>) -> Stri
     }
 }
 
+/// The address at which clients reach systems on no network.
+pub(crate) fn loopback() -> BTreeMap<String, String> {
+    [(HOST.to_owned(), Ipv4Addr::LOCALHOST.to_string())].into()
+}
+
 /// Looks for the parts of a system. `program` is pubgauge's own executable; one of `drivers` has to
 /// speak to the address of a system that runs elsewhere.
 ///
@@ -64,6 +70,7 @@ pub(crate) fn find(
         note: system.install.note.clone(),
     };
     let mut values = base_values(system);
+    values.extend(loopback());
     values.insert("pubgauge".into(), program.display().to_string());
     let settings = system.settings.clone();
     values.insert("settings".into(), settings.unwrap_or_else(|| "{}".into()));

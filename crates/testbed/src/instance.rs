@@ -12,6 +12,7 @@ use crate::command::{self, describe_exit};
 use crate::file::{Hook, Stop, When};
 use crate::guard::{Guard, Report, Spec};
 use crate::log::{self, Log};
+use crate::namespace::{self, NetworkHost};
 use crate::realtime::usable_cpus;
 use crate::residents::{MARK, end_residents};
 use crate::shares::{self, Group, Held, Holding, Share};
@@ -64,6 +65,8 @@ pub(crate) struct Plan {
     pub share_env: Vec<(String, String)>,
     pub hooks: Vec<Hook>,
     pub stop: Stop,
+    /// The host of a network that it runs on; this one if absent.
+    pub host: Option<NetworkHost>,
 }
 
 /// How a system is to end.
@@ -405,7 +408,9 @@ pub(crate) fn run_hooks(plan: &Plan, when: When, again: bool) -> Result<(), Stri
     for hook in plan.hooks.iter().filter(now) {
         let time_out = Duration::from_secs_f64(hook.time_out_s);
         let shown = hook.command.join(" ");
-        let output = command::run(&hook.command, &plan.env, &plan.directory, time_out)
+        let run = || command::run(&hook.command, &plan.env, &plan.directory, time_out);
+        let output = namespace::on(plan.host.as_ref(), run)
+            .and_then(|output| output)
             .map_err(|error| format!("the command `{shown}` cannot be executed: {error}"))?;
         if !output.success {
             let said = log::last_lines(&[output.text], 10);

@@ -2,11 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use crate::namespace::Namespace;
 
 /// Reads the counters of one interface.
 pub struct InterfaceCounter {
@@ -135,18 +133,9 @@ fn counters(text: &str, name: &str) -> Option<Ways> {
     })
 }
 
-/// Opens the counters from a thread that enters the namespace and ends.
+/// Opens the counters of a namespace.
 fn within(namespace: &str) -> io::Result<File> {
-    let namespace = File::open(Path::new("/run/netns").join(namespace))?;
-    let open = move || {
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-        File::open("/proc/thread-self/net/dev")
-    };
-    let thread = std::thread::Builder::new().name("netns".to_owned());
-    let thread = thread.spawn(open)?;
-    thread
-        .join()
-        .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+    Namespace::open(namespace)?.run(|| File::open("/proc/thread-self/net/dev"))
 }
 
 #[cfg(test)]

@@ -126,12 +126,15 @@ pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Whether one of the processes `pids` accepts connections on a loopback port. Another program
+/// Whether one of the processes `pids` accepts connections on a port, of `host` or of loopback. Another program
 /// that took the port first is no sign of readiness; where the owner of the port cannot be seen,
 /// it is taken for the system.
-pub(crate) fn accepts(port: u16, pids: &[i32]) -> bool {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    if TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_err() {
+pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
+    let connects = |host: Ipv4Addr| {
+        let address = SocketAddr::from((host, port));
+        TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok()
+    };
+    if !connects(host) && (host.is_loopback() || !connects(Ipv4Addr::LOCALHOST)) {
         return false;
     }
     let inodes = listening_inodes(port);
@@ -165,7 +168,7 @@ fn listening_inodes(port: u16) -> Vec<String> {
     const LISTEN: &str = "0A";
     let wanted = format!(":{port:04X}");
     let mut inodes = Vec::new();
-    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+    for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
         for line in std::fs::read_to_string(table).unwrap_or_default().lines() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             if let [_, local, _, LISTEN, _, _, _, _, _, inode, ..] = fields.as_slice()
@@ -209,10 +212,10 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let me = std::process::id() as i32;
-        assert!(accepts(port, &[me]));
-        assert!(!accepts(port, &[]));
+        assert!(accepts(Ipv4Addr::LOCALHOST, port, &[me]));
+        assert!(!accepts(Ipv4Addr::LOCALHOST, port, &[]));
         assert!(!is_free(port));
         drop(listener);
-        assert!(!accepts(port, &[me]));
+        assert!(!accepts(Ipv4Addr::LOCALHOST, port, &[me]));
     }
 }

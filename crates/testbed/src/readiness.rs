@@ -1,6 +1,7 @@
 //! Waiting until a system serves: at its start and when it is started again.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::ports;
 use crate::probe::probe;
 use crate::running::tree;
 use crate::start_error::StartError;
-use crate::template::fill;
+use crate::template::{HOST, fill};
 
 /// The rules of one started system.
 pub(crate) struct Readiness {
@@ -96,9 +97,11 @@ impl Readiness {
                 return Some(format!("no line with `{line}` in its log"));
             }
         }
+        let host = values.get(HOST).and_then(|host| host.parse().ok());
+        let host = host.unwrap_or(Ipv4Addr::LOCALHOST);
         for name in &ready.tcp {
             let port = values.get(name).and_then(|port| port.parse().ok());
-            if !port.is_some_and(|port| ports::accepts(port, &tree(instance))) {
+            if !port.is_some_and(|port| ports::accepts(host, port, &tree(instance))) {
                 return Some(format!(
                     "it does not accept connections on its port `{name}`"
                 ));

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::domain::Domain;
 use crate::file::{Counters, When};
 use crate::instance::{Instance, Plan, Stopped, Way, run_hooks};
+use crate::namespace::{self, NetworkHost};
 use crate::ports::Held;
 use crate::procfs;
 use crate::readiness::{NotReady, Readiness};
@@ -140,6 +141,13 @@ impl Running {
     /// [`StartError`]; the system is then down, and its folder goes with this `Running`.
     pub fn restart(&mut self) -> Result<Duration, StartError> {
         self.halt();
+        let host = self.host().cloned();
+        let system = self.record.system.clone();
+        let started = namespace::on(host.as_ref(), || self.start_again());
+        started.map_err(|error| StartError::Host { system, error })?
+    }
+
+    fn start_again(&mut self) -> Result<Duration, StartError> {
         let Some(life) = &mut self.life else {
             return Ok(Duration::ZERO);
         };
@@ -188,9 +196,15 @@ impl Running {
         };
         let stopped = life.instance.end(way);
         if life.held.is_none() {
-            life.held = Some(Held::take(&life.ports));
+            let held = namespace::on(life.plan.host.as_ref(), || Held::take(&life.ports));
+            life.held = held.ok();
         }
         stopped
+    }
+
+    /// The host of a network that it runs on.
+    pub(crate) fn host(&self) -> Option<&NetworkHost> {
+        self.life.as_ref()?.plan.host.as_ref()
     }
 
     fn instance(&self) -> Option<&Instance> {

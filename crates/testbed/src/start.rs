@@ -14,6 +14,7 @@ use crate::file::{Kind, SystemFile, UnknownVariant, When};
 use crate::find::{self, Found, Missing};
 use crate::instance::{Instance, Plan, private_folder, run_hooks};
 use crate::limits::max_open_files;
+use crate::namespace::{self, NetworkHost};
 use crate::ports::{self, Ports};
 use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
@@ -21,7 +22,7 @@ use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
 use crate::shares::{Held, Share};
 use crate::start_error::StartError;
-use crate::template::{DOMAIN, fill, names};
+use crate::template::{DOMAIN, HOST, fill, names};
 
 /// How often a start is tried again when another program took a port first.
 const PORT_TRIES: usize = 5;
@@ -95,7 +96,8 @@ impl Testbed {
     ) -> Result<Target, UnknownVariant> {
         let system = system.variant(variant)?;
         Ok(Target {
-            endpoints: system.endpoints,
+            // Of the other placeholders no value is known yet.
+            endpoints: filled(&system.endpoints, &find::loopback()),
             features: system.features,
             ..Target::default()
         })
@@ -111,8 +113,26 @@ impl Testbed {
         variant: Option<&str>,
         scratch: &Path,
     ) -> Result<Running, StartError> {
+        self.start_on(None, system, variant, scratch)
+    }
+
+    /// The same on a host of a network, where the system listens on the host's address.
+    ///
+    /// # Errors
+    /// As [`Testbed::start`].
+    pub fn start_on(
+        &self,
+        host: Option<&NetworkHost>,
+        system: &SystemFile,
+        variant: Option<&str>,
+        scratch: &Path,
+    ) -> Result<Running, StartError> {
         let system = system.variant(variant)?;
-        let found = self.find(&system)?;
+        let mut found = self.find(&system)?;
+        if let Some(host) = host {
+            let address = host.address.to_string();
+            found.values.insert(HOST.to_owned(), address);
+        }
         if system.ready.probe.is_some() && self.driver_of(&system).is_none() {
             return Err(StartError::NoProbe {
                 system: system.name.clone(),
@@ -125,7 +145,7 @@ impl Testbed {
             Kind::Library | Kind::External | Kind::Unavailable => {
                 self.reach(&system, &found, scratch)?
             }
-            Kind::Process | Kind::Builtin => self.start_process(&system, &found, scratch)?,
+            Kind::Process | Kind::Builtin => self.start_process(host, &system, &found, scratch)?,
         };
         running.version = version;
         Ok(running)
@@ -169,13 +189,19 @@ impl Testbed {
 
     fn start_process(
         &self,
+        host: Option<&NetworkHost>,
         system: &SystemFile,
         found: &Found,
         scratch: &Path,
     ) -> Result<Running, StartError> {
         let mut last = String::new();
         for _ in 0..PORT_TRIES {
-            match self.try_process(system, found, scratch) {
+            let tried = namespace::on(host, || self.try_process(host, system, found, scratch));
+            let tried = tried.map_err(|error| StartError::Host {
+                system: system.name.clone(),
+                error,
+            })?;
+            match tried {
                 Err(Attempt::PortTaken(how)) => last = how,
                 Err(Attempt::Failed(error)) => return Err(error),
                 Ok(running) => return Ok(running),
@@ -188,8 +214,10 @@ impl Testbed {
         })
     }
 
+    /// On the thread of the host, if there is one: what it starts stays there.
     fn try_process(
         &self,
+        host: Option<&NetworkHost>,
         system: &SystemFile,
         found: &Found,
         scratch: &Path,
@@ -233,6 +261,7 @@ impl Testbed {
             share_env: system.limits.env.clone().into_iter().collect(),
             hooks,
             stop: system.stop.clone(),
+            host: host.cloned(),
         };
         let hook_error = |what| StartError::Hook {
             system: name(),
@@ -305,6 +334,7 @@ impl Testbed {
             password,
             tls: None,
             scratch: folder.to_owned(),
+            network: None,
             shared: None,
         }
     }

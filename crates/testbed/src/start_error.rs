@@ -28,6 +28,14 @@ pub enum StartError {
         /// Why.
         error: std::io::Error,
     },
+    /// The host of a network that it was to run on cannot be entered.
+    #[error("the host of a network that {system} was to run on cannot be entered: {error}")]
+    Host {
+        /// The system.
+        system: String,
+        /// Why.
+        error: std::io::Error,
+    },
     /// No free port.
     #[error("no free loopback port or DDS domain for {system}: {error}")]
     Port {

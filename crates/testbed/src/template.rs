@@ -7,9 +7,13 @@
 use std::collections::BTreeMap;
 
 /// Placeholders that every system file may use: the executable, the private folder, the user
-/// pubgauge runs as, the folder in which downloaded systems are kept, pubgauge's own program, and what
-/// the application asks for.
-pub const ALWAYS: [&str; 6] = ["exe", "dir", "user", "cache", "pubgauge", "settings"];
+/// pubgauge runs as, the folder in which downloaded systems are kept, pubgauge's own program, what
+/// the application asks for, and the address at which clients reach it.
+pub const ALWAYS: [&str; 7] = ["exe", "dir", "user", "cache", "pubgauge", "settings", HOST];
+
+/// The placeholder of the address at which clients reach a system: 127.0.0.1, or that of its host on a
+/// network.
+pub const HOST: &str = "host";
 
 /// The placeholder of a library: a DDS domain of its own.
 pub const DOMAIN: &str = "dds-domain";

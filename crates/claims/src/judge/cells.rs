@@ -15,8 +15,8 @@ pub struct Run<'a> {
     pub limits: Vec<Limit>,
     /// Cells that it could not measure.
     pub absent: Vec<Absent>,
-    /// The network between its hosts, in the words of claims; `None` on one machine.
-    pub network: Option<String>,
+    /// What can be said of the network between its hosts, in the words of claims; nothing on one host.
+    pub network: Vec<String>,
     /// The size of the study that was run, if it is not all of it.
     pub scale: Option<String>,
     /// A figure's value with its unit.

@@ -45,7 +45,7 @@ pub struct World {
     pub trials: Vec<Trial>,
     pub limits: Vec<Limit>,
     pub absent: Vec<Absent>,
-    pub network: Option<String>,
+    pub network: Vec<String>,
     pub scale: Option<String>,
     rng: StdRng,
 }
@@ -56,7 +56,7 @@ impl World {
             trials: Vec::new(),
             limits: Vec::new(),
             absent: Vec::new(),
-            network: None,
+            network: Vec::new(),
             scale: None,
             rng: StdRng::seed_from_u64(seed),
         }

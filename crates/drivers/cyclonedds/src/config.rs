@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pubgauge_driver::Batching;
+use pubgauge_driver::{Batching, OnNetwork};
 
 use crate::domain::highest_index;
 use crate::options::Options;
@@ -16,9 +16,10 @@ const RECEIVE_BUFFER: i64 = 4 << 20;
 ///
 /// The domain's number on the network is `ExternalDomainId`: within the process each fleet has a
 /// domain of another number, and with it sockets and threads of its own.
-pub(crate) fn xml(options: &Options, domain: u32) -> String {
+pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -> String {
     let native = &options.native;
-    let interface = native.interface.as_deref().unwrap_or("lo");
+    let usual = network.map_or("lo", |network| &network.interface);
+    let interface = native.interface.as_deref().unwrap_or(usual);
     let allow = options.multicast.map_or("false", |mode| mode.word());
     let mut xml = String::from("<CycloneDDS><Domain Id=\"any\">");
     let mut add = |text: std::fmt::Arguments<'_>| xml.write_fmt(text).unwrap_or_default();
@@ -39,10 +40,11 @@ pub(crate) fn xml(options: &Options, domain: u32) -> String {
          <MaxAutoParticipantIndex>{}</MaxAutoParticipantIndex>",
         highest_index(domain)
     ));
-    let peers: Vec<&str> = match &native.peers {
-        Some(peers) => peers.iter().map(String::as_str).collect(),
-        None if interface == "lo" => vec!["127.0.0.1"],
-        None => Vec::new(),
+    let peers: Vec<String> = match (&native.peers, network) {
+        (Some(peers), _) => peers.clone(),
+        (None, Some(network)) => network.hosts.iter().map(ToString::to_string).collect(),
+        (None, None) if interface == "lo" => vec!["127.0.0.1".to_owned()],
+        (None, None) => Vec::new(),
     };
     if !peers.is_empty() {
         add(format_args!("<Peers>"));
@@ -111,7 +113,25 @@ mod tests {
         xml(
             &resolve(&serde_json::from_value(json).unwrap()).unwrap().0,
             7,
+            None,
         )
+    }
+
+    #[test]
+    fn on_a_network_it_is_on_the_hosts_interface_and_looks_at_all_hosts() {
+        let network = OnNetwork {
+            address: [10, 0, 0, 2].into(),
+            interface: "eth0".into(),
+            hosts: vec![[10, 0, 0, 1].into(), [10, 0, 0, 2].into()],
+        };
+        let options = resolve(&Default::default()).unwrap().0;
+        let xml = xml(&options, 7, Some(&network));
+        for part in [
+            "<NetworkInterface name=\"eth0\" multicast=\"false\"/>",
+            "<Peers><Peer Address=\"10.0.0.1\"/><Peer Address=\"10.0.0.2\"/></Peers>",
+        ] {
+            assert!(xml.contains(part), "{part} is not in {xml}");
+        }
     }
 
     #[test]

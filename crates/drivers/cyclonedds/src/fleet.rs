@@ -108,7 +108,7 @@ enum Phase {
 impl CycloneFleet {
     pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
         let number = domain_of(config, &options)?;
-        let xml = config::xml(&options, number);
+        let xml = config::xml(&options, number, config.target.network.as_ref());
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let limit = options.cache_limit(config.max_payload);
         // Where it gets too little of these, Cyclone crashes or ends the process.

@@ -59,7 +59,7 @@ impl CycloneddsDriver {
     /// Settings that [`Driver::resolve`] refuses.
     pub fn configuration(&self, settings: &Settings, domain: u32) -> Result<String, DriverError> {
         let (options, _) = options::resolve(settings).map_err(options::refusal)?;
-        Ok(config::xml(&options, domain.min(domain::MAX_DOMAIN)))
+        Ok(config::xml(&options, domain.min(domain::MAX_DOMAIN), None))
     }
 }
 

@@ -28,8 +28,8 @@ use crate::options::{Answer, NAME, shown};
 /// | `send-buffer-bytes` | bytes | 65536 | Internal/SocketSendBufferSize |
 /// | `heartbeat-ms` | ms | 100 | Internal/HeartbeatInterval |
 /// | `nack-delay-ms` | ms | 100 | Internal/NackDelay |
-/// | `interface` | name | `lo` | General/Interfaces/NetworkInterface |
-/// | `peers` | addresses with commas between | `127.0.0.1` on `lo`, else none | Discovery/Peers |
+/// | `interface` | name | `lo`, or that of the host on a network | General/Interfaces/NetworkInterface |
+/// | `peers` | addresses with commas between | `127.0.0.1` on `lo`, all hosts of a network, else none | Discovery/Peers |
 /// | `multicast-mode` | `spdp`, `asm`, `ssm` | `asm` with `multicast` | General/AllowMulticast |
 /// | `hold-us` | 1 to 10000 | 100 | driver: how long adaptive batching may hold a message back |
 /// | `retry-us` | 10 to 1000 | 200 | driver: how soon a blocked publisher looks for room again, if no acknowledgement comes before |

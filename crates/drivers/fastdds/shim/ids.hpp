@@ -23,15 +23,15 @@ class Ids {
     std::set<int32_t> taken_;
     uint32_t made_ = 0;
 
-    // Whether nobody on this host has the port on the loopback interface.
-    static bool free_port(uint32_t port) {
+    // Whether nobody on this host has the port at the address.
+    static bool free_port(uint32_t host, uint32_t port) {
         if (port > 65535) return false;
         const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         if (fd < 0) return true; // The library will say what is wrong.
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_port = htons(uint16_t(port));
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_addr.s_addr = htonl(host);
         const bool bound = bind(fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0;
         close(fd);
         return bound;
@@ -44,11 +44,12 @@ public:
     }
 
     // The lowest id whose ports are free, below `limit`; -1 if there is none.
-    int32_t take(uint32_t domain, uint32_t limit) {
+    int32_t take(uint32_t domain, uint32_t limit, uint32_t host) {
         std::lock_guard<std::mutex> guard(mutex_);
         for (int32_t id = 0; id < int32_t(limit); id++) {
             const uint32_t base = 7400 + 250 * domain + 2 * uint32_t(id);
-            if (taken_.count(id) == 0 && free_port(base + 10) && free_port(base + 11)) {
+            if (taken_.count(id) == 0 && free_port(host, base + 10) &&
+                free_port(host, base + 11)) {
                 taken_.insert(id);
                 return id;
             }
@@ -63,10 +64,12 @@ public:
 
     // Vendor, host, process, and a number of its own (DDSI-RTPS 9.3.1.5), laid out as the library
     // lays it out: it tells by these bytes who is on the same host and in the same process.
-    eprosima::fastrtps::rtps::GuidPrefix_t prefix() {
+    eprosima::fastrtps::rtps::GuidPrefix_t prefix(uint32_t address) {
         std::lock_guard<std::mutex> guard(mutex_);
         eprosima::fastrtps::rtps::GuidPrefix_t prefix;
-        const uint32_t host = uint32_t(gethostid());
+        // On a network hosts may have one id, as containers of one image do.
+        const bool alone = address == INADDR_LOOPBACK;
+        const uint32_t host = alone ? uint32_t(gethostid()) : address & 0xffff;
         const uint32_t process = uint32_t(getpid());
         const uint32_t number = ++made_;
         prefix.value[0] = eprosima::fastrtps::rtps::c_VendorId_eProsima[0];

@@ -148,17 +148,24 @@ void transport(DomainParticipantQos &q, const pgf_config &c, const std::shared_p
         if (c.receive_buffer_bytes >= 0) d->receiveBufferSize = uint32_t(c.receive_buffer_bytes);
         if (c.max_message_bytes >= 0) d->maxMessageSize = uint32_t(c.max_message_bytes);
     }
-    d->interfaceWhiteList.push_back("127.0.0.1");
+    const auto octet = [](uint32_t address, int n) { return (unsigned char)(address >> (24 - 8 * n)); };
+    const auto locator = [&](uint32_t address) {
+        Locator_t at;
+        IPLocator::setIPv4(at, octet(address, 0), octet(address, 1), octet(address, 2), octet(address, 3));
+        return at;
+    };
+    const Locator_t here = locator(c.own_host);
+    d->interfaceWhiteList.push_back(IPLocator::toIPv4string(here));
     d->maxInitialPeersRange = c.peers;
     q.transport().user_transports.push_back(
         std::make_shared<pubgauge::CountingDescriptor>(d, shared, true));
 
-    // By unicast to the first participants of the domain on this host: the loopback interface
-    // need not have multicast.
-    Locator_t here;
-    IPLocator::setIPv4(here, "127.0.0.1");
+    // By unicast to the first participants of the domain on each host: the interface need not have
+    // multicast.
     q.wire_protocol().builtin.metatrafficUnicastLocatorList.push_back(here);
-    q.wire_protocol().builtin.initialPeersList.push_back(here);
+    for (uint32_t n = 0; n < c.hosts; n++) {
+        q.wire_protocol().builtin.initialPeersList.push_back(locator(c.host[n]));
+    }
     // With shared memory the library lists both ways by itself, and writers take the faster one.
     if (!shared_memory) q.wire_protocol().default_unicast_locator_list.push_back(here);
 }
@@ -271,7 +278,7 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         std::unique_ptr<pgf_participant, void (*)(pgf_participant *)> p(new pgf_participant, destroy);
         p->config = *config;
         p->shared = std::make_shared<Shared>();
-        p->id = pubgauge::Ids::instance().take(config->domain, config->peers);
+        p->id = pubgauge::Ids::instance().take(config->domain, config->peers, config->own_host);
         if (p->id < 0) {
             *no_ports = 1;
             say(error, error_len, "all participant ids that discovery looks at are taken");
@@ -279,7 +286,7 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         }
         auto qos = participant_qos(*config, p->shared);
         qos.wire_protocol().participant_id = p->id;
-        qos.wire_protocol().prefix = pubgauge::Ids::instance().prefix();
+        qos.wire_protocol().prefix = pubgauge::Ids::instance().prefix(config->own_host);
         auto *factory = DomainParticipantFactory::get_instance();
         p->entity = factory->create_participant(config->domain, qos);
         if (p->entity == nullptr) {

@@ -13,7 +13,7 @@ extern "C" {
 /* Same layout as `Config` in src/ffi.rs. Negative: the library's own default, where said. */
 typedef struct {
     uint32_t domain;
-    uint32_t peers;                /* participant ids tried at 127.0.0.1 in discovery */
+    uint32_t peers;                /* participant ids tried at each host in discovery */
     uint32_t transport;            /* 0 UDP, 1 shared memory */
     uint32_t multicast;            /* readers announce a multicast address */
     uint32_t intraprocess;         /* for the whole process */
@@ -38,6 +38,9 @@ typedef struct {
     uint32_t flow_bytes_per_period; /* 0: no limit */
     uint32_t flow_period_ms;
     int32_t flow_scheduler;        /* negative: no flow controller; else FlowControllerSchedulerPolicy */
+    uint32_t own_host;             /* IPv4 address whose interface is used, first octet highest */
+    uint32_t hosts;                /* how many of `host` are looked at in discovery */
+    uint32_t host[256];            /* their addresses */
 } pgf_config;
 
 /* A sample that was taken; the data stays valid until the next pgf_take of the participant. */

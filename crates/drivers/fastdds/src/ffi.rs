@@ -35,7 +35,13 @@ pub(crate) struct Config {
     pub flow_bytes_per_period: u32,
     pub flow_period_ms: u32,
     pub flow_scheduler: i32,
+    pub own_host: u32,
+    pub hosts: u32,
+    pub host: [u32; MOST_HOSTS],
 }
+
+/// Most hosts of a network.
+pub(crate) const MOST_HOSTS: usize = 256;
 
 /// `pgf_sample`.
 #[repr(C)]

@@ -272,7 +272,9 @@ pub(crate) fn resolve(
             .into()),
     });
     answer.neutral("transport", settings.transport, |t| match t {
-        None | Some(Transport::Udp) => Ok("UDPv4 on the loopback interface".into()),
+        None | Some(Transport::Udp) => {
+            Ok("UDPv4 on the loopback interface, or on a network's".into())
+        }
         Some(Transport::SharedMemory) => Ok("the library's shared-memory transport".into()),
         Some(Transport::Tcp) => Err("the library's TCP transport wants the addresses of all \
                                      participants beforehand; not built in: use udp"

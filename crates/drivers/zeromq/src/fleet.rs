@@ -7,6 +7,7 @@ mod queues;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -60,6 +61,8 @@ pub(crate) struct ZeromqFleet {
     options: Options,
     forwarders: Vec<ForwarderAddress>,
     scratch: PathBuf,
+    /// Where publishers listen that have no source of their own.
+    address: IpAddr,
     worker: u32,
     /// Gone once the fleet is closed. Below the clients: their sockets end first.
     context: Option<Context>,
@@ -148,6 +151,10 @@ impl ZeromqFleet {
             options,
             forwarders,
             scratch: config.target.scratch.clone(),
+            address: match &config.target.network {
+                Some(network) => network.address.into(),
+                None => Ipv4Addr::LOCALHOST.into(),
+            },
             worker: config.worker,
             context: Some(context),
         })
@@ -476,10 +483,10 @@ fn forwarders(
     Ok(forwarders)
 }
 
-fn host(ip: std::net::IpAddr) -> String {
+fn host(ip: IpAddr) -> String {
     match ip {
-        std::net::IpAddr::V4(ip) => ip.to_string(),
-        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
     }
 }
 

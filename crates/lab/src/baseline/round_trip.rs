@@ -5,10 +5,10 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::any_port;
 use super::throughput::waited;
-use super::{RoundTrip, any_port};
 use crate::lab::LabHost;
-use crate::network::Nanos;
+use pubgauge_network::{Nanos, RoundTrip};
 
 /// Round trips at most.
 const MOST: usize = 1000;

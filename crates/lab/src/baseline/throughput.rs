@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSo
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{DATAGRAM_BYTES, GROUP, Throughput, any_port};
+use pubgauge_network::{DATAGRAM_BYTES, Throughput};
+
+use super::{GROUP, any_port};
 use crate::lab::LabHost;
 
 /// How long traffic flows before what comes is counted: a quarter of the span, and this at the least, in which

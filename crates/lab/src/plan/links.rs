@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Act, INTERFACE, Names, Place, SWITCH, Step};
 use crate::address::{PREFIX, hardware};
-use crate::network::Host;
+use pubgauge_network::Host;
 
 /// MTU of Ethernet.
 const MTU: u32 = 1500;

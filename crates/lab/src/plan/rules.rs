@@ -5,7 +5,7 @@
 //! receiver's link, to this one.
 
 use super::links::add;
-use crate::network::{Host, LinkState, Loss, Network};
+use pubgauge_network::{Host, LinkState, Loss, Network};
 
 const TABLE: &str = "bridge lab";
 /// What a share of packets is drawn from.

@@ -6,7 +6,7 @@ use super::links::{All, run};
 use super::wires::{MILLISECOND, percent};
 use super::{INTERFACE, Place, PlanError, Step};
 use crate::backends::{Backends, Found, hint};
-use crate::network::{Link, Loss, Nanos, Network, Reordering, Role};
+use pubgauge_network::{Link, Loss, Nanos, Network, Reordering, Role};
 
 /// Something of a network that cannot be had on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +282,7 @@ fn microseconds(span: Nanos) -> String {
 /// Packets that may be under way on a link: the smallest frames at its rate, from 1000 to a million.
 fn waiting(link: &Link) -> u64 {
     const SMALLEST_FRAME: u128 = 60;
-    let rate = link.rate_bits_per_s.unwrap_or(crate::check::FASTEST);
+    let rate = link.rate_bits_per_s.unwrap_or(pubgauge_network::FASTEST);
     let span = u128::from(link.delay_ns) + u128::from(link.jitter_ns);
     let packets = u128::from(rate) * span / 8_000_000_000 / SMALLEST_FRAME;
     packets.clamp(1000, 1_000_000) as u64

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::links::All;
 use super::{Act, INTERFACE, Place, Ready, Step};
-use crate::network::{Host, Link, Loss, Nanos, Network, Reordering};
+use pubgauge_network::{Host, Link, Loss, Nanos, Network, Reordering};
 
 /// Nanoseconds of the unit in which `wirefilter` delays.
 pub(super) const MILLISECOND: Nanos = 1_000_000;

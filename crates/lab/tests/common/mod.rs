@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pubgauge_lab::{Host, Hosts, Link, Network, Role};
+use pubgauge_network::{Host, Hosts, Link, Network, Role};
 
 /// Publisher and subscriber hosts with these links.
 pub fn network(publishers: (u32, Link), subscribers: (u32, Link)) -> Network {

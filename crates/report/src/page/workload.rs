@@ -6,7 +6,7 @@ use super::{END_TABLE, Page, answer, badge, begin_table, escape};
 use crate::columns::columns;
 use crate::figures::{Figure, Kind, Value};
 use crate::summary::Workload;
-use crate::{counted, crowd, shares, units, words, workload_words};
+use crate::{counted, crowd, network, shares, units, words, workload_words};
 
 /// Rows of a figure's readable table; longer ones are cut with a word, the CSV has all.
 const TABLE_ROWS: usize = 40;
@@ -39,7 +39,10 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
     rows(out, workload);
     let shares = workload.cells.iter().filter_map(shares::sentence);
     let counted = workload.cells.iter().filter_map(counted::sentence);
-    for sentence in shares.chain(counted).chain(crowd::sentence(workload)) {
+    let on_network =
+        (workload.cells.iter()).filter_map(|cell| network::sentence(page.results, cell));
+    let crowd = crowd::sentence(workload);
+    for sentence in shares.chain(counted).chain(on_network).chain(crowd) {
         let _ = writeln!(out, "<p>{}</p>", escape(&sentence));
     }
     if workload.points.len() > 1 {

@@ -78,6 +78,7 @@ pub fn results(name: &str, claims: Vec<ClaimOutcome>) -> Results {
         not_measured: Vec::new(),
         claims,
         comparisons: Vec::new(),
+        networks: Vec::new(),
     }
 }
 

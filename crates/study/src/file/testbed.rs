@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::NetworkFile;
 use crate::units::Size;
 
 /// Where systems run.
@@ -22,6 +23,10 @@ pub struct TestbedFile {
     /// interface. None if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count_interface: Option<String>,
+    /// Brokers, publishing devices and the others run on hosts of an emulated network; all on this host if
+    /// absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFile>,
 }
 
 impl TestbedFile {

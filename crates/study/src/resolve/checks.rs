@@ -50,6 +50,7 @@ pub(crate) fn check_own(file: &WorkloadFile, index: usize, found: &mut Vec<Clash
     check_limits(&file.client.limits, &mut own.below(&["client", "limits"]));
     check_limits(&file.testbed.limits, &mut own.below(&["testbed", "limits"]));
     check_counts(&file.testbed, &mut own.below(&["testbed"]));
+    check_network(&file.testbed, &mut own.below(&["testbed"]));
 }
 
 /// Longest span within which messages may be gathered.
@@ -70,6 +71,46 @@ pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
             "expected a number from 1 to 64",
             Some("leave it out to have all workers in one process".into()),
         );
+    }
+}
+
+/// What is impossible in an emulated network.
+pub(crate) fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
+    let Some(network) = &testbed.network else {
+        return;
+    };
+    for (role, hosts) in [
+        ("broker", &network.broker),
+        ("publisher", &network.publisher),
+        ("subscriber", &network.subscriber),
+    ] {
+        let Some(hosts) = hosts else { continue };
+        let mut clashes = clashes.below(&["network", role]);
+        if hosts.hosts == Some(0) {
+            clashes.hinted(
+                "hosts",
+                "there is at least one",
+                Some(format!("leave `{role}` out to have none")),
+            );
+        }
+        if hosts.loss_burst.is_some() && hosts.loss.is_none() {
+            clashes.hinted(
+                "loss-burst",
+                "nothing is lost",
+                Some("say with `loss` how much".into()),
+            );
+        }
+        if hosts.reordered.is_some() && hosts.reordered_by_jitter == Some(true) {
+            clashes.add(
+                "reordered-by-jitter",
+                "packets are reordered by a share of them, or by jitter; leave one of them out",
+            );
+        }
+    }
+    for problem in network.network().check().err().unwrap_or_default() {
+        // Where the study has a key of another name.
+        let key = problem.path.replace("reordering", "reordered");
+        clashes.hinted(&format!("network.{key}"), problem.message, problem.hint);
     }
 }
 

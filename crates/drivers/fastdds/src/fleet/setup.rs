@@ -1,8 +1,10 @@
 //! What the options are to the shim.
 
+use std::net::Ipv4Addr;
+
 use pubgauge_driver::{DriverError, FleetConfig};
 
-use crate::ffi::Config;
+use crate::ffi::{Config, MOST_HOSTS};
 use crate::options::Options;
 
 /// The shim's configuration.
@@ -16,6 +18,14 @@ pub(super) fn shim_config(
         .filter(|bytes| *bytes < 1 << 31)
         .ok_or_else(|| DriverError::new("Fast DDS samples are shorter than 2 GiB"))?;
     let native = &options.native;
+    let (own_host, hosts) = match &config.target.network {
+        Some(network) => (network.address, network.hosts.clone()),
+        None => (Ipv4Addr::LOCALHOST, vec![Ipv4Addr::LOCALHOST]),
+    };
+    let mut host = [0; MOST_HOSTS];
+    for (to, address) in host.iter_mut().zip(&hosts) {
+        *to = address.to_bits();
+    }
     let or_default = |v: Option<i32>| v.unwrap_or(-1);
     let ns = |v: Option<i64>| v.unwrap_or(-1);
     Ok(Config {
@@ -47,5 +57,8 @@ pub(super) fn shim_config(
         flow_bytes_per_period: options.flow_bytes,
         flow_period_ms: native.flow_period_ms(),
         flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
+        own_host: own_host.to_bits(),
+        hosts: hosts.len().min(MOST_HOSTS) as u32,
+        host,
     })
 }

@@ -51,10 +51,10 @@ impl ZeromqFleet {
                         let path = ipc_path(&self.scratch, self.worker, id.0)?;
                         format!("ipc://{}", path.display())
                     }
-                    _ => match client.spec.source {
-                        None => "tcp://127.0.0.1:*".to_owned(),
-                        Some(ip) => format!("tcp://{}:*", host(ip)),
-                    },
+                    _ => format!(
+                        "tcp://{}:*",
+                        host(client.spec.source.unwrap_or(self.address))
+                    ),
                 });
             }
             if let (Some(port), Some(forwarder)) = (

@@ -75,10 +75,10 @@ impl ZeromqFleet {
                 let path = ipc_queue_path(&self.scratch, self.worker, self.queues_opened)?;
                 format!("ipc://{}", path.display())
             }
-            _ => match client.spec.source {
-                None => "tcp://127.0.0.1:*".to_owned(),
-                Some(ip) => format!("tcp://{}:*", host(ip)),
-            },
+            _ => format!(
+                "tcp://{}:*",
+                host(client.spec.source.unwrap_or(self.address))
+            ),
         };
         let open = || {
             let port = Port::open(context, &self.options, &self.epoll, topic, Role::Queue)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A span, in nanoseconds.
@@ -11,7 +12,9 @@ pub type Nanos = u64;
 pub const USUAL_QUEUE_NS: Nanos = 50_000_000;
 
 /// What a host is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Runs brokers.
@@ -37,8 +40,10 @@ impl Role {
 }
 
 /// One host of a network: `publisher-2`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(deny_unknown_fields)]
 pub struct Host {
     /// What it is for.
     pub role: Role,
@@ -54,8 +59,8 @@ impl fmt::Display for Host {
 
 /// Hosts around one switch: each has one link to it. What goes from one host to another crosses two
 /// links, the sender's and the receiver's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Network {
     /// Hosts that run brokers. None if absent.
     #[serde(default)]
@@ -69,8 +74,8 @@ pub struct Network {
 }
 
 /// The hosts of one role.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Hosts {
     /// How many. 0 to [`crate::MOST_HOSTS`], over all roles.
     pub hosts: u32,
@@ -81,8 +86,8 @@ pub struct Hosts {
 
 /// A link between a host and the switch. Everything holds in each direction by itself: 20 ms of delay
 /// is 20 ms to the switch and 20 ms from it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Link {
     /// Bits per second of Ethernet frames without preamble, checksum and gap: a TCP stream with full
     /// segments gets 1448 / 1514 of it as payload. 64 kbit/s to 10 Gbit/s. As fast as the machine if absent.
@@ -93,7 +98,7 @@ pub struct Link {
     pub queue_ns: Nanos,
     /// Delay, at most 10 s.
     pub delay_ns: Nanos,
-    /// Each packet's delay lies within this of `delay-ns`, uniformly; at most `delay-ns`.
+    /// Each packet's delay lies within this of `delay_ns`, uniformly; at most `delay_ns`.
     pub jitter_ns: Nanos,
     /// Which packets are lost. None if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +128,7 @@ impl Default for Link {
 }
 
 /// Which packets a link loses.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum Loss {
     /// Each packet by itself.
@@ -132,7 +137,6 @@ pub enum Loss {
         share: f64,
     },
     /// In bursts, by a chain of two states: all is lost in the one, nothing in the other (Gilbert 1960).
-    #[serde(rename_all = "kebab-case")]
     Gilbert {
         /// Share of packets in the long run, above 0 and below 1.
         share: f64,
@@ -150,14 +154,14 @@ impl Loss {
     }
 
     /// The chances per packet of a Gilbert chain to begin and to end a burst.
-    pub(crate) fn chances(share: f64, burst_packets: f64) -> [f64; 2] {
+    pub fn chances(share: f64, burst_packets: f64) -> [f64; 2] {
         let end = 1.0 / burst_packets;
         [end * share / (1.0 - share), end]
     }
 }
 
 /// Which packets overtake others.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum Reordering {
     /// Each packet keeps the delay that jitter gave it, and overtakes those that got a longer one.
@@ -170,7 +174,7 @@ pub enum Reordering {
 }
 
 /// Whether anything passes a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
     /// Both ways.

@@ -1,14 +1,17 @@
-//! Network namespaces without a name: they live as long as this process holds them open, and not a moment longer.
+//! Network namespaces: those without a name live as long as this process holds them open, and not a moment longer.
 
 use std::fs::File;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::sync::Arc;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-/// A network namespace of this process.
+/// A network namespace, open.
 ///
-/// Nothing but the open file keeps it, and processes within. The kernel closes the file when this process ends,
+/// Nothing of one that was made but the open file keeps it, and processes within. The kernel closes the file when this process ends,
 /// however that happens; what is in the namespace (interfaces, addresses, rules) is gone then.
 #[derive(Debug)]
 pub struct Namespace {
@@ -20,7 +23,7 @@ impl Namespace {
     /// Makes one, with nothing in it but a loopback interface that is down.
     ///
     /// # Errors
-    /// This process may not: it takes root, or a user namespace of one's own ([`crate::LabError::Access`]).
+    /// This process may not: it takes root, or a user namespace of one's own (see its kind).
     pub fn make() -> io::Result<Namespace> {
         let file = on_a_thread(|| {
             // SAFETY: of what `unshare` may take away (files, file systems) a network namespace is nothing.
@@ -29,6 +32,18 @@ impl Namespace {
         })?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         Ok(Namespace { file, path })
+    }
+
+    /// The one that `ip netns` knows by this name, or whose file has this path.
+    ///
+    /// # Errors
+    /// There is none, or this program may not open it.
+    pub fn open(name: &str) -> io::Result<Namespace> {
+        let path = Path::new("/run/netns").join(name);
+        Ok(Namespace {
+            file: File::open(&path)?,
+            path: path.display().to_string(),
+        })
     }
 
     /// Its file, open, for what runs a process within.
@@ -58,10 +73,33 @@ impl Namespace {
 /// Namespaces belong to threads: what enters one does so on a thread of its own, which ends with it.
 fn on_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("lab".into());
+        let thread = std::thread::Builder::new().name("netns".into());
         let thread = thread.spawn_scoped(scope, what)?;
         thread
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// A host of a network, for what runs on it.
+#[derive(Clone, Debug)]
+pub struct NetworkHost {
+    /// Its address on the network.
+    pub address: Ipv4Addr,
+    /// Where its processes and sockets are.
+    pub namespace: Arc<Namespace>,
+}
+
+/// Does something on a host of a network ([`Namespace::run`]); where this thread is if absent.
+///
+/// # Errors
+/// The host cannot be entered.
+pub(crate) fn on<T: Send>(
+    host: Option<&NetworkHost>,
+    what: impl FnOnce() -> T + Send,
+) -> io::Result<T> {
+    match host {
+        Some(host) => host.namespace.run(|| Ok(what())),
+        None => Ok(what()),
+    }
 }

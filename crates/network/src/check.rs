@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::describe::{rate, span};
 use crate::network::{Hosts, Link, Loss, Nanos, Network, Reordering, Role};
 
 /// Hosts of a network at most: each knows the address of each other beforehand, and one switch has them all.
@@ -20,7 +21,7 @@ pub const SMALLEST_LOSS: f64 = 1e-6;
 /// A field of a network that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: `publisher.link.loss.share`; empty for the network as a whole.
+    /// Where, in the words of a study: `publisher.loss`; empty for the network as a whole.
     pub path: String,
     /// What is wrong, and what was expected.
     pub message: String,
@@ -51,7 +52,7 @@ impl Network {
         self.check_hosts(&mut problems);
         for role in Role::ALL {
             let Hosts { link, .. } = self.of(role);
-            let mut at = problems.at(format!("{}.link", role.name()));
+            let mut at = problems.at(role.name().to_owned());
             link.check_rate(&mut at);
             link.check_delay(&mut at);
             link.check_chances(&mut at);
@@ -79,39 +80,40 @@ impl Network {
 
 impl Link {
     fn check_rate(&self, at: &mut At<'_>) {
-        if let Some(rate) = self.rate_bits_per_s
-            && !(SLOWEST..=FASTEST).contains(&rate)
+        if let Some(bits) = self.rate_bits_per_s
+            && !(SLOWEST..=FASTEST).contains(&bits)
         {
-            let message = format!("{rate} is not within {SLOWEST} and {FASTEST}");
-            at.add("rate-bits-per-s", message, None);
+            let [slowest, fastest] = [SLOWEST, FASTEST].map(rate);
+            let message = format!("{bits} bit/s is not within {slowest} and {fastest}");
+            at.add("rate", message, None);
         }
         if !(SHORTEST_QUEUE_NS..=LONGEST_DELAY_NS).contains(&self.queue_ns) {
-            let queue = self.queue_ns;
-            let message =
-                format!("{queue} is not within {SHORTEST_QUEUE_NS} and {LONGEST_DELAY_NS}");
-            at.add("queue-ns", message, None);
+            let [queue, shortest, longest] =
+                [self.queue_ns, SHORTEST_QUEUE_NS, LONGEST_DELAY_NS].map(span);
+            let message = format!("{queue} is not within {shortest} and {longest}");
+            at.add("queue", message, None);
         }
     }
 
     fn check_delay(&self, at: &mut At<'_>) {
         if self.delay_ns > LONGEST_DELAY_NS {
-            let message = format!("{} is more than {LONGEST_DELAY_NS}", self.delay_ns);
-            at.add("delay-ns", message, None);
+            let [delay, longest] = [self.delay_ns, LONGEST_DELAY_NS].map(span);
+            at.add("delay", format!("{delay} is more than {longest}"), None);
         }
         if self.jitter_ns > self.delay_ns {
+            let [jitter, delay] = [self.jitter_ns, self.delay_ns].map(span);
             let message = format!(
-                "{} is more than the delay, {}: a packet would come before it was sent",
-                self.jitter_ns, self.delay_ns
+                "{jitter} is more than the delay, {delay}: a packet would come before it was sent"
             );
-            at.add("jitter-ns", message, None);
+            at.add("jitter", message, None);
         }
         match self.reordering {
             Some(Reordering::Jitter) if self.jitter_ns == 0 => {
-                let hint = Some("give jitter-ns".into());
+                let hint = Some("give `jitter`".into());
                 at.add("reordering", "there is no jitter".into(), hint);
             }
             Some(Reordering::Share { .. }) if self.delay_ns == 0 => {
-                let hint = Some("give delay-ns".into());
+                let hint = Some("give `delay`".into());
                 let message = "without delay no packet overtakes another";
                 at.add("reordering", message.into(), hint);
             }
@@ -129,16 +131,16 @@ impl Link {
             && !inside(share)
         {
             let message = format!("{share} is not a share above 0 and below 1");
-            at.add("reordering.share", message, percent_hint(share));
+            at.add("reordering", message, percent_hint(share));
         }
         match self.loss {
             Some(Loss::Independent { share }) if !(SMALLEST_LOSS..=1.0).contains(&share) => {
                 let message = format!("{share} is not a share from {SMALLEST_LOSS} to 1");
-                at.add("loss.share", message, percent_hint(share));
+                at.add("loss", message, percent_hint(share));
             }
             Some(Loss::Gilbert { share, .. }) if !inside(share) => {
                 let message = format!("{share} is not a share above 0 and below 1");
-                at.add("loss.share", message, percent_hint(share));
+                at.add("loss", message, percent_hint(share));
             }
             Some(Loss::Gilbert {
                 share,
@@ -155,7 +157,7 @@ fn check_burst(share: f64, burst_packets: f64, at: &mut At<'_>) {
         let message = format!(
             "{burst_packets} is less than {shortest}, the shortest bursts in which {share} can be lost"
         );
-        at.add("loss.burst-packets", message, None);
+        at.add("loss", message, None);
     }
 }
 
@@ -256,23 +258,20 @@ mod tests {
             state: LinkState::Up,
         };
         let all = [
-            "rate-bits-per-s",
-            "queue-ns",
-            "delay-ns",
-            "jitter-ns",
+            "rate",
+            "queue",
+            "delay",
+            "jitter",
             "duplicated",
-            "reordering.share",
-            "loss.share",
+            "reordering",
+            "loss",
         ];
-        assert_eq!(
-            wrong(link),
-            all.map(|field| format!("subscriber.link.{field}"))
-        );
+        assert_eq!(wrong(link), all.map(|field| format!("subscriber.{field}")));
         for (share, burst_packets, field) in [
-            (0.9, 8.9, "loss.burst-packets"),
-            (0.1, 0.5, "loss.burst-packets"),
-            (0.1, f64::NAN, "loss.burst-packets"),
-            (1.0, 5.0, "loss.share"),
+            (0.9, 8.9, "loss"),
+            (0.1, 0.5, "loss"),
+            (0.1, f64::NAN, "loss"),
+            (1.0, 5.0, "loss"),
         ] {
             let loss = Some(Loss::Gilbert {
                 share,
@@ -282,14 +281,14 @@ mod tests {
                 loss,
                 ..Link::default()
             };
-            assert_eq!(wrong(link), [format!("subscriber.link.{field}")]);
+            assert_eq!(wrong(link), [format!("subscriber.{field}")]);
         }
         for reordering in [Reordering::Jitter, Reordering::Share { share: 0.1 }] {
             let link = Link {
                 reordering: Some(reordering),
                 ..Link::default()
             };
-            assert_eq!(wrong(link), ["subscriber.link.reordering"]);
+            assert_eq!(wrong(link), ["subscriber.reordering"]);
         }
     }
 
@@ -309,8 +308,7 @@ mod tests {
         let mut network = two();
         network.publisher.link.loss = Some(Loss::Independent { share: 5.0 });
         let problem = &network.check().unwrap_err()[0];
-        let expected =
-            "publisher.link.loss.share: 5 is not a share from 0.000001 to 1\n  hint: 5 % is 0.05";
+        let expected = "publisher.loss: 5 is not a share from 0.000001 to 1\n  hint: 5 % is 0.05";
         assert_eq!(problem.to_string(), expected);
     }
 }

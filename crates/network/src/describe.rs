@@ -137,7 +137,8 @@ fn push(text: &mut String, name: &str, words: &[String]) {
     text.push('\n');
 }
 
-fn rate(bits_per_s: u64) -> String {
+/// A rate in words: `95 Mbit/s`.
+pub fn rate(bits_per_s: u64) -> String {
     match bits_per_s {
         1_000_000_000.. => format!("{} Gbit/s", short(bits_per_s as f64 / 1e9)),
         1_000_000.. => format!("{} Mbit/s", short(bits_per_s as f64 / 1e6)),
@@ -145,7 +146,8 @@ fn rate(bits_per_s: u64) -> String {
     }
 }
 
-fn span(ns: Nanos) -> String {
+/// A span in words: `20 ms`.
+pub fn span(ns: Nanos) -> String {
     match ns {
         1_000_000_000.. => format!("{} s", short(ns as f64 / 1e9)),
         1_000_000.. => format!("{} ms", short(ns as f64 / 1e6)),

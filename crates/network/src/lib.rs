@@ -1,0 +1,16 @@
+//! An emulated network as plain data: which hosts there are, what their links to the switch do, and what was
+//! measured on the bare links. Pure; `crates/lab` makes such a network, a study asks for one, results hold it.
+
+mod baseline;
+mod check;
+mod describe;
+mod network;
+
+pub use baseline::{Baseline, DATAGRAM_BYTES, RoundTrip, Throughput};
+pub use check::{
+    FASTEST, LONGEST_DELAY_NS, MOST_HOSTS, Problem, SHORTEST_QUEUE_NS, SLOWEST, SMALLEST_LOSS,
+};
+pub use describe::{rate, span};
+pub use network::{
+    Host, Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, Role, USUAL_QUEUE_NS,
+};

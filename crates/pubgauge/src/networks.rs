@@ -1,0 +1,183 @@
+//! Emulated networks of a run: what of a plan they can carry, and those that are up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pubgauge_driver::{Transport, Unsupported};
+use pubgauge_lab::{Backends, Lab, LabError};
+use pubgauge_network::{Host, Network, Role};
+use pubgauge_results::network::NetworkInfo;
+use pubgauge_runner::network::TrialNetwork;
+use pubgauge_study::PlannedTrial;
+use pubgauge_testbed::Kind;
+use pubgauge_testbed::template::{HOST, names};
+
+use crate::capacity::brokers;
+use crate::exit::Ending;
+use crate::prepare::Chosen;
+
+/// How long each kind of traffic is measured on bare links; there are four.
+const BASELINE: Duration = Duration::from_secs(1);
+
+/// Why a trial cannot run on the network that it asks for.
+pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let network = trial.network.as_deref()?;
+    let reason = of_system(network, trial, chosen).or_else(|| of_roles(network, trial))?;
+    Some(Unsupported {
+        setting: "testbed.network".into(),
+        value: format!("{} hosts", network.hosts().count()),
+        reason,
+    })
+}
+
+fn of_system(network: &Network, trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
+    let own = chosen.file.variant(chosen.variant.as_deref()).ok();
+    let endpoints = own.map(|file| file.endpoints).unwrap_or_default();
+    let placed = |endpoint: &String| names(endpoint).any(|name| name == HOST);
+    let local = |transport: Option<Transport>| {
+        matches!(transport, Some(Transport::Ipc | Transport::SharedMemory))
+    };
+    match chosen.file.kind {
+        _ if chosen.driver.lives_here() => {
+            Some("it lives in pubgauge's own process, and no link is between".into())
+        }
+        Kind::External => Some("it runs already, and is on no emulated network".into()),
+        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
+            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens"
+                .into(),
+        ),
+        Kind::Process | Kind::Builtin if network.of(Role::Broker).hosts == 0 => {
+            Some("it has a broker, and the network has no broker host".into())
+        }
+        _ if trial.all_settings().any(|settings| local(settings.transport)) => {
+            Some("what does not leave a host crosses no network".into())
+        }
+        _ => None,
+    }
+}
+
+/// A side of the workload that would have no host.
+fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
+    let clients = brokers(&trial.workload, trial.brokers);
+    let sides = [
+        (Role::Publisher, clients.iter().any(|c| c.publishers > 0)),
+        (Role::Subscriber, clients.iter().any(|c| c.others > 0)),
+    ];
+    let lacking = |(role, there): &(Role, bool)| *there && network.of(*role).hosts == 0;
+    let (role, _) = sides.into_iter().find(lacking)?;
+    Some(format!("the network has no {} host", role.name()))
+}
+
+/// Checks that this machine can make the networks of these trials; makes each of them once, because rights
+/// and kernel modules show only then.
+///
+/// # Errors
+/// Bad input: what a network takes that this machine or this user has not, and what to do.
+pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Ending> {
+    let mut seen: Vec<&Network> = Vec::new();
+    for network in trials
+        .into_iter()
+        .filter_map(|trial| trial.network.as_deref())
+    {
+        if !seen.contains(&network) {
+            seen.push(network);
+            drop(Lab::up(network).map_err(refusal)?);
+        }
+    }
+    Ok(())
+}
+
+fn refusal(error: LabError) -> Ending {
+    Ending::bad_input(format!("[testbed.network]: {error}"))
+}
+
+/// What a plan says of a network: its hosts and links, and what cannot be told without making it.
+pub fn words(network: &Network) -> String {
+    let mut words = network.describe();
+    // Without rights nobody knows; a run says what is lacking.
+    let shape_only =
+        Backends::look().is_ok_and(|b| pubgauge_lab::possible(network, &b) == Ok(true));
+    if shape_only {
+        words.push_str(
+            "shape only: every packet crosses programs, so that throughput is not quotable\n",
+        );
+    }
+    words
+}
+
+/// The networks of a run so far, one of which is up at a time.
+pub struct Networks {
+    infos: Vec<NetworkInfo>,
+    up: Option<TrialNetwork>,
+}
+
+impl Networks {
+    /// None is up; `infos` are those of a run that goes on.
+    pub fn new(infos: &[NetworkInfo]) -> Networks {
+        Networks {
+            infos: infos.to_vec(),
+            up: None,
+        }
+    }
+
+    /// What is known of each.
+    pub fn infos(&self) -> &[NetworkInfo] {
+        &self.infos
+    }
+
+    /// The network that a trial asks for, up; it stays until a trial asks for another. Before the first trial on
+    /// it its bare links are measured, of which `say` is told.
+    ///
+    /// # Errors
+    /// It cannot be made, or not be measured.
+    pub fn of(
+        &mut self,
+        trial: &PlannedTrial,
+        say: impl FnOnce(&str),
+    ) -> Result<Option<TrialNetwork>, Ending> {
+        let Some(network) = trial.network.as_deref() else {
+            self.up = None;
+            return Ok(None);
+        };
+        if self
+            .up
+            .as_ref()
+            .is_none_or(|up| up.lab.network() != network)
+        {
+            self.up = None;
+            let lab = Arc::new(Lab::up(network).map_err(refusal)?);
+            let known = self.infos.iter().position(|info| info.network == *network);
+            let number = match known {
+                Some(number) => number,
+                None => {
+                    say("measuring the bare network, some 5 s");
+                    self.infos.push(measured(&lab)?);
+                    self.infos.len() - 1
+                }
+            };
+            self.up = Some(TrialNetwork {
+                number: number as u32,
+                lab,
+            });
+        }
+        Ok(self.up.clone())
+    }
+}
+
+fn measured(lab: &Lab) -> Result<NetworkInfo, Ending> {
+    let network = lab.network();
+    let of = |role: Role| network.hosts().filter(move |host| host.role == role);
+    let all: Vec<Host> = network.hosts().collect();
+    let from = of(Role::Publisher).next().unwrap_or(all[0]);
+    let mut to: Vec<Host> = of(Role::Subscriber).collect();
+    if to.is_empty() {
+        to = all.iter().copied().filter(|host| *host != from).collect();
+    }
+    let baseline = lab.baseline(from, &to, BASELINE);
+    let baseline = baseline.map_err(|e| Ending::not_valid(format!("[testbed.network]: {e}")))?;
+    Ok(NetworkInfo {
+        network: network.clone(),
+        shape_only: lab.shape_only(),
+        baseline: Some(baseline),
+    })
+}

@@ -1,0 +1,95 @@
+//! Networks of a run in words: their links, what these do bare, what a system made of them.
+
+use pubgauge_claims::rule::quantity;
+use pubgauge_network::{Baseline, Throughput};
+use pubgauge_results::network::{self, NetworkInfo, NetworkTraffic};
+use pubgauge_results::{Results, Trial};
+
+use crate::summary::Cell;
+use crate::units;
+
+/// What the bare links do, in a sentence; nothing where they were not measured.
+pub(crate) fn raw(info: &NetworkInfo) -> Option<String> {
+    let Baseline {
+        from,
+        to,
+        tcp,
+        udp,
+        multicast,
+        round_trips,
+        ..
+    } = info.baseline.as_ref()?;
+    let whom = match &to[..] {
+        [one] => one.to_string(),
+        all => format!("{} hosts together", all.len()),
+    };
+    let [tcp, udp, multicast] = [tcp, udp, multicast].map(rate);
+    let trip = round_trips.iter().map(|trip| trip.p50_ns).max();
+    let trip = trip.filter(|ns| *ns > 0).map_or(String::new(), |ns| {
+        format!("; there and back {}", units::time(ns as f64))
+    });
+    Some(format!(
+        "bare links, {from} to {whom}: {tcp} by TCP, {udp} by UDP, {multicast} by multicast{trip}"
+    ))
+}
+
+/// What must not be quoted of a network's trials.
+pub(crate) fn doubt(info: &NetworkInfo) -> Option<String> {
+    let words =
+        "shape only: every packet crosses programs, so that throughput is not that of the links";
+    info.shape_only.then(|| words.to_owned())
+}
+
+/// Bits per second in words.
+pub(crate) fn rate(measured: &Throughput) -> String {
+    let mega = measured.bits_per_s() / 1e6;
+    format!("{} Mbit/s", units::digits(mega))
+}
+
+/// What the trials of a cell made of their network, means over them, in one sentence; nothing where they ran on
+/// none.
+pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
+    let on: Vec<(&Trial, &NetworkTraffic)> = (cell.trials.iter())
+        .filter_map(|trial| Some((*trial, trial.network.as_ref()?)))
+        .collect();
+    let (first, _) = on.first()?;
+    let info = network::of(results, first)?;
+    if let Some(why) = on.iter().find_map(|(_, traffic)| traffic.not_told.as_ref()) {
+        return Some(format!("{}: links not counted: {why}", cell.label));
+    }
+    let mean = |figure: &dyn Fn(&Trial, &NetworkTraffic) -> Option<f64>| {
+        let values: Option<Vec<f64>> = on.iter().map(|(trial, on)| figure(trial, on)).collect();
+        let values = values?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let each = |trial: &Trial, count: u64| {
+        let deliveries = trial.delivered_msgs_per_s * trial.duration_s;
+        (deliveries > 0.0).then(|| count as f64 / deliveries)
+    };
+    let bytes = mean(&|trial, on| each(trial, on.sent_by("publisher").0))?;
+    let packets = mean(&|trial, on| each(trial, on.sent_by("publisher").1))?;
+    let mut said = format!(
+        "{}: publishers' hosts sent {} B in {} packets for each delivery",
+        cell.label,
+        units::digits(bytes),
+        units::digits(packets)
+    );
+    let payload = mean(&|trial, _| payload_bits_per_s(trial));
+    let bare = info.baseline.as_ref().map(|b| b.tcp.bits_per_s());
+    if let (Some(payload), Some(bare)) = (payload, bare.filter(|bits| *bits > 0.0)) {
+        said.push_str(&match info.shape_only {
+            true => "; throughput is not quotable: every packet crosses programs".to_owned(),
+            false => format!(
+                "; {} Mbit/s of payload, {} of what bare TCP carries",
+                units::digits(payload / 1e6),
+                units::share(payload / bare)
+            ),
+        });
+    }
+    Some(said)
+}
+
+/// Payload delivered, in bits per second; nothing where payloads have several sizes.
+fn payload_bits_per_s(trial: &Trial) -> Option<f64> {
+    Some(trial.delivered_msgs_per_s * quantity(&trial.workload.payload)? * 8.0)
+}

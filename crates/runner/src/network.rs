@@ -1,0 +1,129 @@
+//! A trial on an emulated network: which host each of its processes runs on, and what crossed their links.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use pubgauge_driver::OnNetwork;
+use pubgauge_engine::assignment::{Assignment, Role};
+use pubgauge_lab::{INTERFACE, Lab, LabError};
+use pubgauge_network::{Host, Role as HostRole};
+use pubgauge_results::network::{HostTraffic, NetworkTraffic};
+use pubgauge_testbed::{InterfaceCounter, NetworkHost, Ways};
+
+/// A network that is up, as trials use it.
+#[derive(Clone)]
+pub struct TrialNetwork {
+    /// Its number among the networks of the results.
+    pub number: u32,
+    /// The network.
+    pub lab: Arc<Lab>,
+}
+
+impl std::fmt::Debug for TrialNetwork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "network {}", self.number)
+    }
+}
+
+impl TrialNetwork {
+    /// The host of the broker with this number, from 0: the broker hosts in turn. `None` if there is none.
+    pub(crate) fn broker(&self, number: usize) -> Option<NetworkHost> {
+        self.host(HostRole::Broker, number as u32)
+    }
+
+    /// The host of a worker, and what its clients have to know of it.
+    pub(crate) fn worker(&self, assignment: &Assignment) -> Option<(NetworkHost, OnNetwork)> {
+        let role = match assignment.role {
+            Role::Publishers => HostRole::Publisher,
+            Role::Subscribers => HostRole::Subscriber,
+        };
+        let host = self.host(role, assignment.host)?;
+        let clients = self.lab.hosts().iter();
+        let clients = clients.filter(|own| own.host().role != HostRole::Broker);
+        let on = OnNetwork {
+            address: host.address,
+            interface: INTERFACE.to_owned(),
+            hosts: clients.map(|own| own.address()).collect::<Vec<Ipv4Addr>>(),
+        };
+        Some((host, on))
+    }
+
+    fn host(&self, role: HostRole, number: u32) -> Option<NetworkHost> {
+        let hosts = self.lab.network().of(role).hosts;
+        let number = number.checked_rem(hosts)? + 1;
+        let own = self.lab.host(Host { role, number })?;
+        Some(own.on())
+    }
+}
+
+/// Counters at the links of all hosts.
+pub(crate) struct LinkCounters {
+    number: u32,
+    hosts: Vec<(Host, InterfaceCounter)>,
+    before: Vec<Ways>,
+    crossed: Vec<Ways>,
+    /// Why there is nothing to tell.
+    not_told: Option<String>,
+}
+
+impl LinkCounters {
+    pub(crate) fn open(network: &TrialNetwork) -> LinkCounters {
+        let hosts = network.lab.hosts().iter();
+        let opened: Result<Vec<_>, LabError> =
+            hosts.map(|own| Ok((own.host(), own.counter()?))).collect();
+        let (hosts, not_told) = match opened {
+            Ok(hosts) => (hosts, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        LinkCounters {
+            number: network.number,
+            hosts,
+            before: Vec::new(),
+            crossed: Vec::new(),
+            not_told,
+        }
+    }
+
+    fn read(&mut self) -> Vec<Ways> {
+        let read: std::io::Result<Vec<Ways>> = self
+            .hosts
+            .iter()
+            .map(|(_, counter)| counter.read_ways())
+            .collect();
+        read.unwrap_or_else(|error| {
+            self.not_told = Some(error.to_string());
+            Vec::new()
+        })
+    }
+
+    /// The measurement begins.
+    pub(crate) fn begin(&mut self) {
+        self.before = self.read();
+    }
+
+    /// The measurement has ended.
+    pub(crate) fn end(&mut self) {
+        let now = self.read();
+        self.crossed = (now.into_iter().zip(&self.before))
+            .map(|(now, before)| now - *before)
+            .collect();
+    }
+
+    /// What was counted; `late` is why the readings are not those of the measurement.
+    pub(crate) fn finish(self, late: Option<String>) -> NetworkTraffic {
+        let hosts = self.hosts.iter().zip(&self.crossed);
+        NetworkTraffic {
+            network: self.number,
+            hosts: hosts
+                .map(|((host, _), ways)| HostTraffic {
+                    host: host.to_string(),
+                    sent_bytes: ways.sent.bytes,
+                    sent_packets: ways.sent.packets,
+                    received_bytes: ways.received.bytes,
+                    received_packets: ways.received.packets,
+                })
+                .collect(),
+            not_told: self.not_told.or(late),
+        }
+    }
+}

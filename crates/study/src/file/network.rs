@@ -1,0 +1,104 @@
+//! An emulated network, as it is written.
+
+use pubgauge_network::{Hosts, Link, Loss, Network, Reordering, USUAL_QUEUE_NS};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{BitRate, Percent, Span};
+
+/// A network of hosts around one switch, made on this machine: brokers, publishing devices and the others
+/// each on hosts of their own. It takes root, or a user namespace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NetworkFile {
+    /// Hosts of brokers, which are dealt out to them in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broker: Option<HostsFile>,
+    /// Hosts of publishing devices, which are dealt out to them evenly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publisher: Option<HostsFile>,
+    /// Hosts of the other devices, which are dealt out to them evenly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscriber: Option<HostsFile>,
+}
+
+/// The hosts of a role, and the link of each to the switch; what it does it does each way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HostsFile {
+    /// How many, 1 to 250 over all roles; 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 250))]
+    pub hosts: Option<u32>,
+    /// Rate of Ethernet frames, such as "95Mbit/s": 64kbit/s to 10Gbit/s; as fast as the machine if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<BitRate>,
+    /// How much waits for a link with a rate before the rest is dropped, as the time that it takes to send:
+    /// 1ms to 10s; 50ms if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Span>,
+    /// Delay, up to 10s; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// Each packet's delay lies within this of `delay`, at most `delay`; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Span>,
+    /// Share of packets that are lost; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Percent>,
+    /// Packets are lost in bursts of this mean length, by a chain of two states (Gilbert 1960); each by
+    /// itself if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_burst: Option<f64>,
+    /// Share of packets that come twice; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicated: Option<Percent>,
+    /// Share of packets that are not delayed, and so overtake others; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<Percent>,
+    /// Packets overtake others that jitter delays longer; false if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordered_by_jitter: Option<bool>,
+}
+
+impl NetworkFile {
+    /// The network that it means, right or wrong.
+    pub fn network(&self) -> Network {
+        let hosts = |file: &Option<HostsFile>| file.as_ref().map(HostsFile::hosts);
+        Network {
+            broker: hosts(&self.broker).unwrap_or_default(),
+            publisher: hosts(&self.publisher).unwrap_or_default(),
+            subscriber: hosts(&self.subscriber).unwrap_or_default(),
+        }
+    }
+}
+
+impl HostsFile {
+    fn hosts(&self) -> Hosts {
+        let ns = |span: Option<Span>| span.map_or(0, |span| span.0);
+        let share = |percent: Option<Percent>| percent.map(|percent| percent.0);
+        Hosts {
+            hosts: self.hosts.unwrap_or(1),
+            link: Link {
+                rate_bits_per_s: self.rate.map(|rate| rate.0),
+                queue_ns: self.queue.map_or(USUAL_QUEUE_NS, |span| span.0),
+                delay_ns: ns(self.delay),
+                jitter_ns: ns(self.jitter),
+                loss: share(self.loss).map(|share| match self.loss_burst {
+                    Some(burst_packets) => Loss::Gilbert {
+                        share,
+                        burst_packets,
+                    },
+                    None => Loss::Independent { share },
+                }),
+                duplicated: share(self.duplicated).unwrap_or(0.0),
+                reordering: match (self.reordered, self.reordered_by_jitter) {
+                    (Some(share), _) => Some(Reordering::Share { share: share.0 }),
+                    (None, Some(true)) => Some(Reordering::Jitter),
+                    _ => None,
+                },
+                ..Link::default()
+            },
+        }
+    }
+}
