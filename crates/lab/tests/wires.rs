@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{alone, network, publisher, rate, subscriber};
-use pubgauge_lab::{Act, Backends, Lab, Names, Namespace, Place, Plan, Subnet};
+use pubgauge_lab::{Act, Backends, Lab, Names, Place, Plan, Subnet};
 use pubgauge_network::{Link, Loss, Reordering};
+use pubgauge_testbed::Namespace;
 
 const MS: u64 = 1_000_000;
 
