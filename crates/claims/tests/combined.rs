@@ -292,7 +292,7 @@ fn some_parts_suffice() {
 fn a_part_that_is_left_out_may_have_held() {
     let mut parts = SIZES[..3].iter().map(|size| at(size)).collect::<Vec<_>>();
     parts[2].needs = Needs {
-        network: vec!["links of 95 Mbit/s".into()],
+        network: Some("links of 95 Mbit/s".into()),
         ..Needs::default()
     };
     let judged = |least, ratios: [f64; 4]| {

@@ -211,7 +211,7 @@ fn parts() {
         found.reason
     );
     let mut linked = two(5.0, 5);
-    linked.network = Some("links of 95 Mbit/s".into());
+    linked.network = vec!["links of 95 Mbit/s".into()];
     assert_eq!(linked.judge(&wired).outcome, Holds);
 }
 

@@ -76,7 +76,7 @@ impl Bed {
         self.running.begin_counting(&[Settings::default()]).unwrap()
     }
 
-    fn finish(&self, counting: &Counting, agrees: impl FnMut(&Counted) -> bool) -> Counted {
+    fn finish(&self, counting: &Counting, agrees: impl FnMut(&Counted) -> bool + Send) -> Counted {
         counting.finish(&self.running, &SimulatedDriver, agrees)
     }
 
