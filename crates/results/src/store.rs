@@ -475,11 +475,23 @@ pub fn to_json(results: &Results) -> String {
     fn part(value: &impl serde::Serialize) -> String {
         serde_json::to_string(value).expect("results are plain data")
     }
+    // All of them: a field more does not compile without a line here.
+    let Results {
+        format,
+        machine,
+        study,
+        trials,
+        searches,
+        not_measured,
+        claims,
+        comparisons,
+        networks,
+    } = results;
     let mut text = format!(
         "{{\n\"format\": {},\n\"machine\": {},\n\"study\": {},\n\"trials\": [",
-        part(&results.format),
-        part(&results.machine),
-        part(&results.study)
+        part(format),
+        part(machine),
+        part(study)
     );
     let list = |text: &mut String, parts: Vec<String>| {
         for (at, part) in parts.iter().enumerate() {
@@ -488,18 +500,16 @@ pub fn to_json(results: &Results) -> String {
         }
         text.push_str("\n]");
     };
-    list(&mut text, results.trials.iter().map(part).collect());
+    list(&mut text, trials.iter().map(part).collect());
     let lists = [
-        ("searches", results.searches.iter().map(part).collect()),
-        (
-            "not_measured",
-            results.not_measured.iter().map(part).collect(),
-        ),
-        ("claims", results.claims.iter().map(part).collect()),
+        ("searches", searches.iter().map(part).collect()),
+        ("not_measured", not_measured.iter().map(part).collect()),
+        ("claims", claims.iter().map(part).collect()),
         (
             "comparisons",
-            results.comparisons.iter().map(part).collect::<Vec<_>>(),
+            comparisons.iter().map(part).collect::<Vec<_>>(),
         ),
+        ("networks", networks.iter().map(part).collect()),
     ];
     for (name, parts) in lists {
         if !parts.is_empty() {

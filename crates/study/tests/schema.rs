@@ -105,7 +105,13 @@ fn every_study_can_be_planned() {
         std::env::var_os("PUBGAUGE_DATA").is_some(),
         "PUBGAUGE_DATA must name the folder with the recorded data"
     );
-    let known = ["mosquitto", "zeromq-direct", "nats", "cyclonedds", "fastdds"];
+    let known = [
+        "mosquitto",
+        "zeromq-direct",
+        "nats",
+        "cyclonedds",
+        "fastdds",
+    ];
     let known: Vec<String> = known.map(str::to_string).into();
     let options = PlanOptions {
         known: Known {
