@@ -236,7 +236,7 @@ fn what_is_no_text_has_its_place() {
     ] {
         std::fs::write(&path, bytes).unwrap();
         let study = Study::open(&path).and_then(|study| study.plan(&options()));
-        let said = study.err().expect("it is none").to_string();
+        let said = study.expect_err("it is none").to_string();
         assert!(said.contains(place), "{place}: {said}");
     }
 }

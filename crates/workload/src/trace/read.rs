@@ -98,7 +98,8 @@ impl Place<'_> {
         TraceError {
             file: self.path.to_path_buf(),
             line,
-            column,
+            // What concerns the whole line stands at its beginning.
+            column: column.or(line.map(|_| 1)),
             message,
             hint: hint.map(str::to_string),
         }
@@ -148,19 +149,19 @@ impl Place<'_> {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => self.wrong(
                 Some(line),
-                Some(1),
+                None,
                 format!("the gzip file ends in the middle; it could be read up to line {line}"),
                 Some("it was cut off, most likely while it was copied: get it again, or unpack what is there with `gzip -dc FILE > PART.csv` and use that"),
             ),
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => self.wrong(
                 Some(line),
-                Some(1),
+                None,
                 format!("the gzip file is damaged after line {line}: {error}"),
                 Some("get the file again"),
             ),
             io::ErrorKind::FileTooLarge => self.wrong(
                 Some(line + 1),
-                Some(1),
+                None,
                 "the record that begins here is longer than 16 MiB".into(),
                 Some("a quote that is not closed makes one record of all that follows"),
             ),
@@ -264,7 +265,7 @@ fn read_csv(
         }
     }
     if rows.is_none() {
-        return Err(place.wrong(Some(1), Some(1), "the file is empty".into(), None));
+        return Err(place.wrong(Some(1), None, "the file is empty".into(), None));
     }
     Ok(())
 }
