@@ -7,7 +7,7 @@ FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint bench deps deb package-test clean
+.PHONY: run build demo-all test systems test-fast lint bench hostile deps deb package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -46,6 +46,13 @@ bench: deps
 		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DoutputDirectory="$(CURDIR)/target/perftest"
 	PUBGAUGE_PERFTEST="$(CURDIR)/target/perftest" $(CARGO) bench --workspace --locked --features $(BENCH_FEATURES)
+
+# Kills, mutated files, closed terminals and low limits: SECONDS of it, with SEED (the day's if empty).
+SECONDS = 60
+SEED =
+hostile:
+	PUBGAUGE_HOSTILE_SECONDS=$(SECONDS) PUBGAUGE_HOSTILE_SEED=$(SEED) \
+		$(CARGO) test --locked -p pubgauge --test hostile -- --nocapture
 
 # The Debian package, with all drivers: target/debian/pubgauge_*.deb.
 deb:

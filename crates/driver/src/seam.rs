@@ -16,6 +16,7 @@ use crate::header::Mark;
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings, Unsupported};
+use crate::words::shortened;
 
 /// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
 pub trait Driver: Send + Sync {
@@ -553,10 +554,10 @@ pub struct DriverError {
 }
 
 impl DriverError {
-    /// An error without advice.
+    /// An error without advice; what is long is [`shortened`].
     pub fn new(what: impl Into<String>) -> Self {
         DriverError {
-            what: what.into(),
+            what: shortened(what),
             hint: None,
             exhausted: None,
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{
     ClientId, Clock, Driver, DriverError, Failure, Filler, Fleet, FleetConfig, Nanos, Resource,
-    Settings, Target, Traits,
+    Settings, Target, Traits, shortened,
 };
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
@@ -489,14 +489,19 @@ impl Worker {
     fn note(&mut self, error: Failure) {
         self.exhausted.extend(error.exhausted);
         if self.errors.len() < Recording::MOST_ERRORS {
-            self.errors.push(error.why);
+            // A server's own words may be as long as it likes.
+            self.errors.push(shortened(error.why));
         } else {
             self.more_errors += 1;
         }
     }
 
     fn fail(&mut self, error: Failure) {
-        self.outbox.send(Report::Failed(error.clone()));
+        let told = Failure {
+            why: shortened(error.why.clone()),
+            ..error.clone()
+        };
+        self.outbox.send(Report::Failed(told));
         self.note(error);
     }
 

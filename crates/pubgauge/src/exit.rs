@@ -1,7 +1,8 @@
 //! How the program ends.
 
-use std::fmt::{Arguments, Display};
-use std::io::{ErrorKind, Write};
+use std::borrow::Cow;
+use std::fmt::{Arguments, Display, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
@@ -45,14 +46,45 @@ impl Ending {
 /// The first failed write to standard output.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Prints data to standard output. A reader that has gone away is no error; of any other failure
-/// [`complete`] tells at the end.
-pub fn print(text: &str) {
-    print_bytes(text.as_bytes());
+/// Whether a terminal may take a character for an order: the control characters of ASCII and of
+/// ISO 6429 but for line end and tab, and those that turn the direction of writing
+/// (Unicode Standard Annex 9, section 2).
+fn orders(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// The same for data that need not be text.
+/// A text without anything that a terminal obeys, for whatever comes from files, systems and servers. Such a
+/// character becomes its number, as JSON writes it: `\u001b`.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(orders) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match orders(c) {
+            true => drop(write!(plain, "\\u{:04x}", u32::from(c))),
+            false => plain.push(c),
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// Prints text to standard output, made [`plain`]. A reader that has gone away is no error; of any
+/// other failure [`complete`] tells at the end.
+pub fn print(text: &str) {
+    write_out(plain(text).as_bytes());
+}
+
+/// Prints data that need not be text: as it is, and made [`plain`] on a terminal.
 pub fn print_bytes(bytes: &[u8]) {
+    match std::io::stdout().is_terminal() {
+        true => print(&String::from_utf8_lossy(bytes)),
+        false => write_out(bytes),
+    }
+}
+
+fn write_out(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => drop(LOST.set(error)),
@@ -73,9 +105,10 @@ pub fn complete() -> Result<(), Ending> {
     })
 }
 
-/// Writes words to standard error. A terminal that has been closed, or a full disk, ends nothing.
+/// Writes words to standard error, made [`plain`]. A terminal that has been closed, or a full disk, ends nothing.
 pub fn say(words: Arguments) {
-    let _ = std::io::stderr().lock().write_fmt(words);
+    let words = words.to_string();
+    let _ = std::io::stderr().lock().write_all(plain(&words).as_bytes());
 }
 
 /// Writes a line to standard error, as `eprintln!` does, which panics where nobody listens.
@@ -88,4 +121,29 @@ pub(crate) use tell;
 pub fn print_json(value: &impl Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     print(&format!("{text}\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_printed() {
+        let words = "lines\nand\ttabs, 145 µs, 温度 ≤ 3";
+        assert!(matches!(plain(words), Cow::Borrowed(same) if same == words));
+        for (text, shown) in [
+            ("\x1b[2J", "\\u001b[2J"),
+            ("\x1b]0;title\x07", "\\u001b]0;title\\u0007"),
+            ("\u{9b}2J", "\\u009b2J"),
+            ("over\rwritten", "over\\u000dwritten"),
+            ("\u{202e}gpj.exe", "\\u202egpj.exe"),
+            ("\x7f\0", "\\u007f\\u0000"),
+        ] {
+            assert_eq!(plain(text), shown);
+        }
+        // What JSON leaves as it is stays the same value.
+        let json = serde_json::to_string("\u{9b}\x1b\u{202e}").unwrap();
+        let read: String = serde_json::from_str(&plain(&json)).unwrap();
+        assert_eq!(read, "\u{9b}\x1b\u{202e}");
+    }
 }

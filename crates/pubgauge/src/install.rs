@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::Output;
 use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, print, print_json, say, tell};
+use crate::exit::{Ending, FINE, NOT_VALID, plain, print, print_json, say, tell};
 use crate::signals;
 use crate::systems::wrap;
 
@@ -281,7 +281,7 @@ impl Shown {
             )
         };
         if let Some(bar) = &self.bar {
-            bar.set_message(what());
+            bar.set_message(plain(&what()).into_owned());
             bar.tick();
         } else if !self.quiet {
             if self.step != Some(at.step) {

@@ -12,6 +12,8 @@ use crate::prepare::Prepared;
 
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-invocation/1";
+/// The largest that is read; the study in it has 1 MiB at most.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Everything that a run was begun with. No password is in it: only from which file one was read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,7 +106,7 @@ impl Invocation {
             store::load(dir).map_err(Ending::bad_input)?;
         }
         let path = dir.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match store::read_text(&path, MAX_BYTES) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Ending::bad_input(format!("{}: {e}", path.display()))),

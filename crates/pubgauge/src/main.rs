@@ -53,11 +53,15 @@ fn main() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no errors; everything else here is bad input.
-            let _ = error.print();
             let asked = matches!(
                 error.kind(),
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
             );
+            match asked {
+                true => drop(error.print()),
+                // It repeats what stood on the command line.
+                false => exit::say(format_args!("{}", error.render())),
+            }
             std::process::exit(if asked { FINE } else { BAD_INPUT });
         }
     };

@@ -17,7 +17,7 @@ use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 
 use crate::endpoint::{Current, Shown};
-use crate::exit::tell;
+use crate::exit::{plain, tell};
 use crate::forecast::{Ahead, Forecast};
 use crate::terminal;
 use view::{Rates, View};
@@ -200,7 +200,7 @@ impl Progress {
     /// A line that stays, above the progress.
     pub fn say(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.println(line),
+            Some(bar) => bar.println(&*plain(line)),
             None if self.lines => tell!("{line}"),
             None => {}
         }
@@ -229,7 +229,7 @@ impl Progress {
         if self.repeats > 1 {
             parts.push(format!("repeat {}", trial.repeat));
         }
-        parts.join(", ")
+        plain(&parts.join(", ")).into_owned()
     }
 
     fn columns(&self) -> Option<usize> {

@@ -8,10 +8,14 @@ use std::sync::atomic::AtomicBool;
 use pubgauge_driver::Settings;
 use pubgauge_driver_zeromq::ForwarderAddress;
 use pubgauge_driver_zeromq::forwarder::{self, ForwarderOptions};
+use pubgauge_results::store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::ServeVerb;
 use crate::exit::{Ending, FINE, print};
+
+/// Largest file of settings, bytes.
+const MAX_SETTINGS: u64 = 1 << 20;
 
 /// Serves until SIGTERM or SIGINT.
 pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
@@ -64,7 +68,7 @@ fn read_settings(path: Option<&Path>) -> Result<Settings, Ending> {
     let wrong = |e: &dyn std::fmt::Display| {
         Ending::bad_input(format!("--settings {}: {e}", path.display()))
     };
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+    let text = store::read_text(path, MAX_SETTINGS).map_err(|e| wrong(&e))?;
     serde_json::from_str(&text).map_err(|e| wrong(&e))
 }
 

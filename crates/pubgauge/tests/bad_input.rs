@@ -343,3 +343,73 @@ fn folders_that_hold_no_run() {
         .says("results.json");
     assert!(!place.at("damaged/report.html").exists());
 }
+
+#[test]
+fn files_without_end_are_refused() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("own")).unwrap();
+    std::fs::create_dir(place.at("run")).unwrap();
+    for link in ["own/endless.toml", "run/results.json", "endless.csv"] {
+        std::os::unix::fs::symlink("/dev/zero", place.at(link)).unwrap();
+    }
+    for (args, said) in [
+        (
+            &["plan", "--systems", "own"][..],
+            "endless.toml:1:1: cannot be read: it is a device",
+        ),
+        (&["report", "run"], "results.json: it is a device"),
+        (&["compare", "run", "run"], "results.json: it is a device"),
+        (&["export", "run"], "results.json: it is a device"),
+        (&["plan", "/dev/zero"], "at most 1 MiB"),
+        (&["trace", "show", "endless.csv"], "16 MiB"),
+        (
+            &[
+                "run",
+                "--on",
+                "mqtt://u@127.0.0.1:1",
+                "--rate",
+                "1/s",
+                "--password-file",
+                "/dev/zero",
+            ],
+            "64 KiB",
+        ),
+    ] {
+        place.run(args).exits(3).says(said);
+    }
+}
+
+#[test]
+fn a_log_file_without_end_proves_nothing() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("own")).unwrap();
+    let system = r#"
+name = "sleeps"
+driver = "mqtt"
+endpoints = ["mqtt://127.0.0.1:{port}"]
+[find]
+executables = ["/bin/sh"]
+[run]
+command = ["{exe}", "-c", "exec sleep 60"]
+ports = ["port"]
+[ready]
+log-line = "ready"
+log-file = "/dev/zero"
+time-out-s = 1
+"#;
+    place.write("own/sleeps.toml", system);
+    let args = [
+        "run",
+        "--systems",
+        "own",
+        "--on",
+        "sleeps",
+        "--rate",
+        "10/s",
+        "--out",
+        "run",
+    ];
+    let said = "its log /dev/zero cannot be read: it is a device";
+    place.run(&args).exits(2).says(said);
+    place.is_clean();
+}

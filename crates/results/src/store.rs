@@ -18,7 +18,7 @@
 //! the run begins once more in the same folder.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,8 @@ const PARTIAL_FILE: &str = ".results.json.partial";
 const TRIALS: &str = "trials";
 const TRIAL_FILE: &str = "trial.json";
 const LOCK_FILE: &str = ".lock";
+/// Largest file of a run that is read, bytes.
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// What went wrong with the folder of a run, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -455,7 +457,7 @@ pub fn load_log(dir: &Path, trial: u32, name: &str) -> Result<Vec<Interval>, Sto
         .join(TRIALS)
         .join(trial_name(trial))
         .join(format!("{}.hlog", checked(name)?));
-    let text = match fs::read_to_string(&path) {
+    let text = match read_text(&path, MAX_FILE_BYTES) {
         Ok(text) => text,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => {
@@ -590,9 +592,40 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// Reads a file of at most `most` bytes of text.
+///
+/// # Errors
+/// If it cannot be read, is longer, or is no file: a device may go on for ever, and a pipe would have to be waited
+/// for.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut options = File::options();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        let why = "it is a device, a pipe or a folder, not a file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let mut text = String::new();
+    if file.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        let why = format!("it is longer than {most} bytes, which is the limit");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(text)
+}
+
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let bytes = fs::read(path).map_err(io_error("read", path, path))?;
-    serde_json::from_slice(&bytes).map_err(|why| StoreError::Damaged {
+    let text = match read_text(path, MAX_FILE_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(StoreError::Damaged {
+                path: path.to_owned(),
+                why: error.to_string(),
+            });
+        }
+        read => read.map_err(io_error("read", path, path))?,
+    };
+    serde_json::from_str(&text).map_err(|why| StoreError::Damaged {
         path: path.to_owned(),
         why: why.to_string(),
     })

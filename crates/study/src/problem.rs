@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use pubgauge_driver::shortened;
+
 /// A text that problems point into: the study file, or one `--set` flag.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
@@ -41,7 +43,7 @@ impl Sources {
             column: None,
             source_line: String::new(),
             caret: 0..0,
-            message: message.into(),
+            message: shortened(message.into()),
             hint,
         };
         let Some(span) = span else {
@@ -164,6 +166,30 @@ impl StudyError {
         }
     }
 
+    /// A problem at a byte of a file that is no text that could be shown.
+    pub(crate) fn at_byte(
+        source: &str,
+        bytes: &[u8],
+        at: usize,
+        message: impl Into<String>,
+        hint: Option<&str>,
+    ) -> Self {
+        let before = &bytes[..at.min(bytes.len())];
+        let line_start = before
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |n| n + 1);
+        let column = String::from_utf8_lossy(&before[line_start..])
+            .chars()
+            .count();
+        let mut error = StudyError::plain(source, message, hint);
+        for problem in &mut error.problems {
+            problem.line = Some(before.iter().filter(|b| **b == b'\n').count() + 1);
+            problem.column = Some(column + 1);
+        }
+        error
+    }
+
     /// A problem that has no place in a text.
     pub(crate) fn plain(source: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
         StudyError::one(Problem {
@@ -172,7 +198,7 @@ impl StudyError {
             column: None,
             source_line: String::new(),
             caret: 0..0,
-            message: message.into(),
+            message: shortened(message.into()),
             hint: hint.map(str::to_string),
         })
     }

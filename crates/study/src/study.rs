@@ -114,8 +114,10 @@ impl Study {
         let mut sources = Sources::default();
         sources.add(name, text, false);
         if text.trim().is_empty() {
-            return Err(StudyError::plain(
+            return Err(StudyError::at_byte(
                 name,
+                b"",
+                0,
                 "is empty",
                 Some(
                     "a study needs at least a name and a workload; docs/study-format.md begins with the smallest one",
@@ -380,31 +382,32 @@ pub(crate) fn path_fault(path: &str, fault: &PathFault) -> String {
 /// The text of a file, or what it is instead.
 fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, StudyError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return Err(StudyError::plain(
+        return Err(StudyError::at_byte(
             name,
+            &bytes,
+            0,
             "is a gzip file, not a study file",
             Some(
                 "did you mean a trace? A study refers to traces by `[trace.NAME]` with `files = [...]`",
             ),
         ));
     }
-    if bytes.contains(&0) {
-        return Err(StudyError::plain(
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(StudyError::at_byte(
             name,
+            &bytes,
+            at,
             "is a binary file, not a study file",
             Some("a study file is TOML, that is, plain text"),
         ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count()
-            + 1;
-        StudyError::plain(
+        StudyError::at_byte(
             name,
-            format!("is not UTF-8 text: byte {at}, in line {line}, does not belong there"),
+            error.as_bytes(),
+            at,
+            format!("is not UTF-8 text: byte {at} does not belong there"),
             Some("save the file as UTF-8"),
         )
     })

@@ -222,6 +222,43 @@ fn files_that_are_no_studies() {
     insta::assert_snapshot!("files", all);
 }
 
+#[test]
+fn what_is_no_text_has_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.toml");
+    for (bytes, place) in [
+        (&b""[..], ":1:1: is empty"),
+        (b"\n \n", ":1:1: is empty"),
+        (b"name = \"a\"\nx = \0\n", ":2:5: is a binary file"),
+        ("é = \"µ\"\nlängd".as_bytes(), ":2:"),
+        (b"a = 1\nb\xe9 = 2", ":2:2: is not UTF-8 text: byte 7"),
+        (b"\x1f\x8b\x08", ":1:1: is a gzip file"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let study = Study::open(&path).and_then(|study| study.plan(&options()));
+        let said = study.expect_err("it is none").to_string();
+        assert!(said.contains(place), "{place}: {said}");
+    }
+}
+
+#[test]
+fn a_long_topic_is_cut_in_messages() {
+    for topic in ["x".repeat(65_530) + "#", "a b/`".repeat(13_000) + "#"] {
+        let text = study("", &format!("{FLOW}\ntopic = \"{topic}\""), "");
+        let said = complaint(&text).to_string();
+        assert!(
+            said.chars().count() < 4000,
+            "{} characters",
+            said.chars().count()
+        );
+        assert!(said.contains("characters ...]"), "{said}");
+        assert!(
+            said.contains("cannot be used"),
+            "the end is missing: {said}"
+        );
+    }
+}
+
 const VALID: &str = include_str!("../../../studies/first-look.toml");
 
 proptest! {
@@ -246,6 +283,7 @@ proptest! {
         if let Err(error) = study.and_then(|study| study.plan(&options())) {
             prop_assert!(!error.problems.is_empty());
             prop_assert!(error.problems.iter().all(|p| !p.message.is_empty()));
+            prop_assert!(error.problems.iter().all(|p| p.line.is_some() && p.column.is_some()), "{}", error);
             prop_assert!(!error.to_string().is_empty());
         }
     }

@@ -44,6 +44,8 @@ pub(crate) fn run(
         cpus: Vec::new(),
         address_space_bytes: None,
         open_files: None,
+        // Hooks write into the folder of a system.
+        private: true,
         groups: Vec::new(),
     })?;
     let mut status = None;
@@ -92,6 +94,8 @@ pub(crate) fn run_watched(
         cpus: Vec::new(),
         address_space_bytes: None,
         open_files: None,
+        // Package managers install for everybody.
+        private: false,
         groups: Vec::new(),
     })?;
     let mut status = None;

@@ -1,11 +1,16 @@
 //! Systems that already run somewhere: an address instead of a file.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 pub use pubgauge_driver::PASSWORD_VARIABLE;
 use pubgauge_driver::{Drivers, Secret, addresses};
 
 use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
+
+/// Largest file with a password, bytes.
+const MAX_PASSWORD_FILE: u64 = 64 << 10;
 
 /// An address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -205,10 +210,18 @@ fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
 /// one, else of [`PASSWORD_VARIABLE`], else none.
 ///
 /// # Errors
-/// If the file cannot be read.
-pub fn password(file: Option<&Path>) -> std::io::Result<Option<Secret>> {
+/// If the file cannot be read, or is longer than 64 KiB. It may be a pipe, which is waited for.
+pub fn password(file: Option<&Path>) -> io::Result<Option<Secret>> {
     let text = match file {
-        Some(file) => Some(std::fs::read_to_string(file)?),
+        Some(file) => {
+            let mut text = String::new();
+            let file = File::open(file)?.take(MAX_PASSWORD_FILE + 1);
+            if io::BufReader::new(file).read_to_string(&mut text)? as u64 > MAX_PASSWORD_FILE {
+                let why = "longer than 64 KiB, which is the limit of a file with a password";
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+            }
+            Some(text)
+        }
         None => std::env::var(PASSWORD_VARIABLE).ok(),
     };
     Ok(text

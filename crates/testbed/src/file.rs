@@ -3,11 +3,13 @@
 //! `docs/add-a-broker.md`.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pubgauge_driver::Capability;
 use serde::{Deserialize, Serialize};
 
+use crate::log::open_file;
 pub use check::FileError;
 pub use counters::{Counter, Counters};
 pub use install::{Install, Maven};
@@ -15,6 +17,9 @@ pub use install::{Install, Maven};
 mod check;
 mod counters;
 pub(crate) mod install;
+
+/// Largest system file in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// What a system does instead of what it promises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -488,15 +493,27 @@ impl SystemFile {
                 "a system file is a small text file in TOML; see docs/add-a-broker.md".into(),
             ),
         };
-        let size = std::fs::metadata(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
-        if size.len() > 1 << 20 {
-            return Err(fault(format!(
-                "is {} bytes long, at most 1 MiB is sensible",
-                size.len()
-            )));
+        let unreadable = |e: std::io::Error| fault(format!("cannot be read: {e}"));
+        let file = open_file(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(fault("is longer than 1 MiB, which is the limit".into()));
         }
-        let bytes = std::fs::read(path).map_err(|e| fault(format!("cannot be read: {e}")))?;
-        let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8 text".into()))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+            let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+            FileError {
+                line: before.matches('\n').count() + 1,
+                column: before[line_start..].chars().count() + 1,
+                ..fault(format!(
+                    "is not UTF-8 text: byte {at} does not belong there"
+                ))
+            }
+        })?;
         let mut system = Self::parse(&text, &name)?;
         system.origin = Origin::File(path.to_owned());
         Ok(system)

@@ -37,6 +37,8 @@ pub(crate) struct Spec {
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
     pub open_files: Option<u64>,
+    /// Whether files and folders that it makes are for this user only, whatever the umask of the user's shell.
+    pub private: bool,
     /// Control groups: the folder of each, which the guard removes at its end, and the file through
     /// which the system enters it.
     pub groups: Vec<[CString; 2]>,
@@ -101,6 +103,7 @@ impl Guard {
         let confinement = Confinement {
             network: spec.network,
             groups: spec.groups,
+            private: spec.private,
             ..Confinement::new(&spec.cpus, spec.address_space_bytes, spec.open_files)
         };
         let guard_end = theirs.as_raw_fd();
@@ -197,6 +200,7 @@ struct Confinement {
     address_space: Option<u64>,
     open_files: Option<u64>,
     network: Option<File>,
+    private: bool,
     groups: Vec<[CString; 2]>,
 }
 
@@ -213,6 +217,7 @@ impl Confinement {
             address_space,
             open_files,
             network: None,
+            private: false,
             groups: Vec::new(),
         }
     }
@@ -226,6 +231,10 @@ impl Confinement {
         if let Some(network) = &self.network {
             // SAFETY: a descriptor of our own.
             check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        }
+        if self.private {
+            // SAFETY: it takes no pointer and always succeeds.
+            unsafe { libc::umask(0o077) };
         }
         for [_, procs] in &self.groups {
             // SAFETY: a path that ends in NUL; the buffer is as long as said. 0 is who writes.

@@ -1,7 +1,9 @@
 //! A started system, and the registry of all of them: stopped on every path.
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::{Duration, Instant};
@@ -183,6 +185,7 @@ impl Instance {
             },
             address_space_bytes: plan.address_space_bytes,
             open_files: plan.open_files,
+            private: true,
             groups: holding.groups.iter().map(Group::names).collect(),
         })?;
         let instance = Arc::new(Instance {
@@ -420,12 +423,13 @@ pub(crate) fn run_hooks(plan: &Plan, when: When, again: bool) -> Result<(), Stri
     Ok(())
 }
 
-/// Makes the private folder of a system below `scratch`.
+/// Makes the private folder of a system, for this user only, below `scratch`.
 pub(crate) fn private_folder(system: &str, scratch: &Path) -> io::Result<TempDir> {
     std::fs::create_dir_all(scratch)?;
     let scratch = scratch.canonicalize()?;
     tempfile::Builder::new()
         .prefix(&format!("{system}-"))
+        .permissions(Permissions::from_mode(0o700))
         .tempdir_in(scratch)
 }
 

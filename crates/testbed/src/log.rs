@@ -3,8 +3,8 @@
 //! write without end.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
@@ -36,6 +36,7 @@ impl Log {
             .read(true)
             .append(true)
             .create(true)
+            .mode(0o600)
             .open(path)?;
         file.set_len(0)?;
         Ok(Log {
@@ -99,6 +100,49 @@ impl Log {
     }
 }
 
+/// What a system has written to a log file of its own after its first `skip` bytes, or all of it if the file
+/// is shorter now: then it was begun anew. Of more than 8 MiB the first and the last 4 MiB, each in a line of its
+/// own at least.
+///
+/// # Errors
+/// If it cannot be read, or is no file: a device may go on for ever, and a pipe nobody writes to.
+pub(crate) fn fresh(path: &Path, skip: u64) -> io::Result<String> {
+    let file = open_file(path)?;
+    let size = file.metadata()?.len();
+    let from = if skip > size { 0 } else { skip };
+    let part = |from: u64| {
+        let mut bytes = Vec::new();
+        let mut at = &file;
+        at.seek(io::SeekFrom::Start(from))?;
+        at.take(LIMIT).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let head: io::Result<String> = part(from);
+    match size.saturating_sub(from) > LIMIT {
+        true => Ok(head? + "\n" + &part((size - LIMIT).max(from + LIMIT))?),
+        false => head,
+    }
+}
+
+/// Opens a file for reading, and nothing else: no device, and no pipe, which would have to be waited for.
+///
+/// # Errors
+/// If it cannot be opened, or is no file.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a device, a pipe or a folder, not a file",
+        )),
+    }
+}
+
 /// The last lines of several logs, for an error message; indented.
 pub(crate) fn last_lines(texts: &[String], count: usize) -> String {
     let lines: Vec<&str> = texts
@@ -140,6 +184,37 @@ mod tests {
         assert!(text.contains("the middle is not kept"));
         assert!(text.len() < 100_000);
         assert!(folder.path().join("log").metadata().unwrap().len() < 100);
+    }
+
+    #[test]
+    fn a_log_file_is_read_within_bounds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let missing = fresh(&path, 0).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        std::fs::write(&path, "old\nnew\n").unwrap();
+        assert_eq!(fresh(&path, 4).unwrap(), "new\n");
+        assert_eq!(fresh(&path, 9).unwrap(), "old\nnew\n", "begun anew");
+        let long = [b"first\n", &b"x".repeat(20 << 20)[..], b"\nlast\n"].concat();
+        std::fs::write(&path, long).unwrap();
+        let text = fresh(&path, 0).unwrap();
+        assert!(text.len() < 9 << 20);
+        assert!(text.starts_with("first\n") && text.ends_with("\nlast\n"));
+        std::fs::write(&path, "y".repeat(5 << 20)).unwrap();
+        assert_eq!(fresh(&path, 0).unwrap().len(), (5 << 20) + 1);
+    }
+
+    #[test]
+    fn what_has_no_end_is_no_log_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+        // SAFETY: a path that ends in NUL.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        for path in [Path::new("/dev/zero"), &pipe, folder.path()] {
+            let error = fresh(path, 0).unwrap_err();
+            assert!(error.to_string().contains("not a file"), "{error}");
+        }
     }
 
     #[test]

@@ -93,6 +93,7 @@ impl Piped {
             cpus: holding.cpus.clone(),
             address_space_bytes: None,
             open_files: None,
+            private: false,
             groups: holding.groups.iter().map(Group::names).collect(),
         })?;
         let piped = Piped {

@@ -1,7 +1,9 @@
 //! Waiting until a system serves: at its start and when it is started again.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -85,12 +87,16 @@ impl Readiness {
         if let Some(line) = &ready.log_line {
             let line = fill(line, values);
             let there = match &ready.log_file {
-                Some(file) => std::fs::read(fill(file, values)).is_ok_and(|bytes| {
-                    // A file that is shorter than before was begun anew.
-                    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-                    let fresh = bytes.get(skip..).unwrap_or(&bytes);
-                    has_line(&String::from_utf8_lossy(fresh), &line)
-                }),
+                Some(file) => {
+                    let file = fill(file, values);
+                    match log::fresh(Path::new(&file), skip) {
+                        Ok(text) => has_line(&text, &line),
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                        Err(error) => {
+                            return Some(format!("its log {file} cannot be read: {error}"));
+                        }
+                    }
+                }
                 None => instance.texts().iter().any(|text| has_line(text, &line)),
             };
             if !there {

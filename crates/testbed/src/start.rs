@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
@@ -21,7 +24,7 @@ use crate::realtime::{list, usable_cpus};
 use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
 use crate::shares::{Held, Share};
-use crate::start_error::StartError;
+use crate::start_error::{PLAIN, StartError};
 use crate::template::{DOMAIN, HOST, fill, names};
 
 /// How often a start is tried again when another program took a port first.
@@ -194,6 +197,7 @@ impl Testbed {
         found: &Found,
         scratch: &Path,
     ) -> Result<Running, StartError> {
+        check_place(system, scratch)?;
         let mut last = String::new();
         for _ in 0..PORT_TRIES {
             let tried = namespace::on(host, || self.try_process(host, system, found, scratch));
@@ -367,6 +371,25 @@ fn ports_taken(what: &str, ports: &[u16], instance: &Instance) -> bool {
     ports.iter().any(|&port| !ports::is_free(port))
 }
 
+/// Whether systems take the path of `scratch` for what it is. Those built in read no configuration.
+fn check_place(system: &SystemFile, scratch: &Path) -> Result<(), StartError> {
+    let odd = |c: &char| !(c.is_alphanumeric() || PLAIN.contains(*c));
+    let what = match scratch.to_str() {
+        _ if system.kind == Kind::Builtin => return Ok(()),
+        None => "what is not UTF-8".to_owned(),
+        Some(path) => match path.chars().find(odd) {
+            None => return Ok(()),
+            Some(' ') => "a space".to_owned(),
+            Some(c) => format!("the character `{c}`"),
+        },
+    };
+    Err(StartError::Place {
+        system: system.name.clone(),
+        folder: scratch.to_owned(),
+        what,
+    })
+}
+
 /// Whether this machine can limit the system as its file says.
 fn check_limits(system: &SystemFile) -> Result<(), StartError> {
     let refuse = |what: String, hint: String| StartError::Limits {
@@ -444,7 +467,7 @@ fn write_files(
 ) -> std::io::Result<()> {
     for name in system.run.folders.iter().map(String::as_str).chain(["tmp"]) {
         let path = folder.join(name);
-        std::fs::create_dir_all(&path)?;
+        private_folders().create(&path)?;
         values
             .entry(name.to_owned())
             .or_insert_with(|| path.display().to_string());
@@ -460,12 +483,31 @@ fn write_files(
         let path = folder.join(&file.path);
         let content = fill(&file.content, values);
         if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
+            private_folders().create(parent)?;
         }
-        std::fs::write(&path, &content)?;
+        write_private(&path, &content)?;
         record.files.insert(file.path.clone(), content);
     }
     Ok(())
+}
+
+/// Makes folders for this user only, with those above that are missing, whatever the umask.
+fn private_folders() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+}
+
+/// Writes a file that only this user can read: passwords may stand in it.
+fn write_private(path: &Path, content: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(content.as_bytes())
 }
 
 /// A clean environment: what the user's shell happens to hold must not change a measurement.

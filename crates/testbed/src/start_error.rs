@@ -6,6 +6,11 @@ use crate::catalog::CatalogError;
 use crate::file::UnknownVariant;
 use crate::find::Missing;
 
+/// What paths may have beside letters and digits. Measured with mosquitto 2.0.11, NATS 2.9.10, RabbitMQ 3.10.8,
+/// ejabberd 23.01 and Artemis 2.40.0: letters beyond ASCII and `$` work with all; a space breaks RabbitMQ and Artemis,
+/// `'` RabbitMQ, `"` all but mosquitto; `:` parts the entries of a class path.
+pub(crate) const PLAIN: &str = "/._-+=@,~$";
+
 /// Why a system could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -35,6 +40,19 @@ pub enum StartError {
         system: String,
         /// Why.
         error: std::io::Error,
+    },
+    /// The path of the folder for it has characters that systems do not take as part of a path.
+    #[error(
+        "{system} cannot be started in {}: {what} in a path means something else to configuration files and shells\n  hint: set TMPDIR to a folder whose path has letters, digits and {PLAIN} alone",
+        folder.display()
+    )]
+    Place {
+        /// The system.
+        system: String,
+        /// The folder.
+        folder: PathBuf,
+        /// The character, in words.
+        what: String,
     },
     /// No free port.
     #[error("no free loopback port or DDS domain for {system}: {error}")]

@@ -309,7 +309,7 @@ fn a_file_that_is_no_system_file_at_all_is_refused() {
     let contents: [(&[u8], &str); 3] = [
         (b"", "missing field `name`"),
         (b"\xff\xfe\x00", "is not UTF-8 text"),
-        (&vec![b'#'; 2 << 20], "at most 1 MiB is sensible"),
+        (&vec![b'#'; 2 << 20], "longer than 1 MiB"),
     ];
     for (content, expected) in contents {
         std::fs::write(&path, content).unwrap();

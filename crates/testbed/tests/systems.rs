@@ -129,6 +129,31 @@ fn mosquitto_starts_serves_and_stops() {
 }
 
 #[test]
+fn a_folder_that_systems_misread_is_refused_by_name() {
+    use std::os::unix::ffi::OsStringExt;
+    let mosquitto = Catalog::load(&[]).unwrap().get("mosquitto").unwrap();
+    let within = tempfile::tempdir().unwrap();
+    for (name, what) in [
+        ("a b", "a space"),
+        ("a'b", "the character `'`"),
+        ("a\"b", "the character `\"`"),
+        ("a:b", "the character `:`"),
+        ("a\nb", "the character `\n`"),
+    ] {
+        let scratch = within.path().join(name);
+        let error = start(&mosquitto, &scratch).err().expect(name).to_string();
+        assert!(error.contains(what) && error.contains("TMPDIR"), "{error}");
+        assert!(error.starts_with("mosquitto "), "{error}");
+        assert!(!scratch.exists(), "{name}: refused before anything is made");
+    }
+    let bytes = std::ffi::OsString::from_vec(b"a\xffb".to_vec());
+    let error = start(&mosquitto, &within.path().join(bytes)).err().unwrap();
+    assert!(error.to_string().contains("not UTF-8"), "{error}");
+    let fine = within.path().join("é温$-+=@,~");
+    mqtt_connect(port_of(&start(&mosquitto, &fine).unwrap()));
+}
+
+#[test]
 fn two_mosquittos_run_side_by_side() {
     let scratch = tempfile::tempdir().unwrap();
     let mosquitto = Catalog::load(&[]).unwrap().get("mosquitto").unwrap();

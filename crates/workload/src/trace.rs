@@ -346,8 +346,8 @@ impl Builder {
         let file = || source.files.first().cloned().unwrap_or_default();
         let wrong = |message: &str| TraceError {
             file: file(),
-            line: None,
-            column: None,
+            line: Some(1),
+            column: Some(1),
             message: message.to_string(),
             hint: None,
         };

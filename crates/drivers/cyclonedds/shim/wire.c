@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -143,12 +144,31 @@ static size_t connections(struct ddsi_domaingv *gv, struct ddsi_tran_conn **out)
   return n;
 }
 
+// Cyclone binds what it receives with to all interfaces, whatever its configuration says
+// (ddsi_udp_create_conn). On a domain of the loopback interface alone such a socket is bound to that
+// interface as well, so that it takes nothing from a network. Linux 5.7 allows it to everybody; where
+// it does not, the socket stays as the library made it.
+static void keep_local(const struct ddsi_domaingv *gv, struct ddsi_tran_conn **conns, size_t n) {
+  if (gv->n_interfaces != 1 || !gv->interfaces[0].loopback || gv->interfaces[0].name == NULL)
+    return;
+  const char *name = gv->interfaces[0].name;
+  for (size_t i = 0; i < n; i++) {
+    struct sockaddr_in local;
+    socklen_t len = sizeof local;
+    int fd = ddsi_conn_handle(conns[i]);
+    if (getsockname(fd, (struct sockaddr *)&local, &len) == 0 && local.sin_family == AF_INET &&
+        local.sin_addr.s_addr == htonl(INADDR_ANY))
+      (void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, (socklen_t)strlen(name));
+  }
+}
+
 struct pg_wire_hook *pg_wire_attach(const struct ddsi_sertype *type, struct pg_fleet *fleet) {
   struct ddsi_domaingv *gv = ddsrt_atomic_ldvoidp(&type->gv);
   struct ddsi_tran_conn *conns[MOST_CONNECTIONS];
   size_t n = gv == NULL ? 0 : connections(gv, conns);
   if (n == 0)
     return NULL;
+  keep_local(gv, conns, n);
   struct pg_wire_hook *hook = calloc(1, sizeof *hook);
   if (hook == NULL)
     return NULL;

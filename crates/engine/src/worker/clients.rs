@@ -173,13 +173,16 @@ impl Worker {
 
     pub(super) fn take_changes(&mut self) {
         let mut changes = std::mem::take(&mut self.receiving.changes);
-        for (client, change) in changes.drain(..) {
-            self.take_change(client, change);
+        let mut rest = changes.drain(..);
+        while let Some((client, change)) = rest.next() {
+            self.take_change(client, change, rest.as_slice());
         }
+        drop(rest);
         self.receiving.changes = changes;
     }
 
-    fn take_change(&mut self, client: ClientId, change: Change) {
+    /// Takes in what became of a client; `later` is what has happened since.
+    fn take_change(&mut self, client: ClientId, change: Change, later: &[(ClientId, Change)]) {
         let index = client.0 as usize;
         let device = self.assignment.devices[index];
         match change {
@@ -203,9 +206,15 @@ impl Worker {
                     self.subscriptions(device)
                 };
                 self.clients[index] = ClientState::Subscribing(wanted.len() as u32);
+                let ended = |(other, change): &(ClientId, Change)| {
+                    *other == client && matches!(change, Change::Failed(_))
+                };
                 for subscription in &wanted {
-                    if let Err(error) = self.fleet.subscribe(client, subscription) {
-                        self.fail(error.into());
+                    match self.fleet.subscribe(client, subscription) {
+                        // Why the connection has ended already is told by its own change.
+                        Err(_) if later.iter().any(ended) => break,
+                        Err(error) => self.fail(error.into()),
+                        Ok(()) => {}
                     }
                 }
                 if wanted.is_empty() {

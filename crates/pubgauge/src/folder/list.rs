@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf, absolute};
 
+use pubgauge_results::store;
 use serde::{Deserialize, Serialize};
 
 use super::runs::write;
@@ -14,6 +15,8 @@ use crate::run::Ready;
 pub const FILE: &str = "studies.json";
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-studies/1";
+/// The largest that is read.
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The studies of a run, in the order in which they run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,7 +83,7 @@ impl StudyList {
     /// If the file is damaged, or of another version.
     pub fn read(out: &Path) -> Result<Option<StudyList>, Ending> {
         let path = out.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match store::read_text(&path, MAX_BYTES) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),

@@ -98,7 +98,8 @@ impl Place<'_> {
         TraceError {
             file: self.path.to_path_buf(),
             line,
-            column,
+            // What concerns the whole line stands at its beginning.
+            column: column.or(line.map(|_| 1)),
             message,
             hint: hint.map(str::to_string),
         }
@@ -264,7 +265,7 @@ fn read_csv(
         }
     }
     if rows.is_none() {
-        return Err(place.wrong(None, None, "the file is empty".into(), None));
+        return Err(place.wrong(Some(1), None, "the file is empty".into(), None));
     }
     Ok(())
 }

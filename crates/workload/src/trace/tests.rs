@@ -145,7 +145,7 @@ fn disorder_is_refused_or_sorted() {
 fn mistakes_are_placed() {
     let folder = Folder::new();
     let complaint = |content: &str| folder.complaint(&plain(folder.file("x.csv", content)));
-    assert_eq!(complaint(""), "x.csv: the file is empty");
+    assert_eq!(complaint(""), "x.csv:1:1: the file is empty");
     assert_eq!(
         complaint("time,device,size\n"),
         "x.csv: there is no reading in the trace"
@@ -153,7 +153,7 @@ fn mistakes_are_placed() {
     let missing = complaint("time,unit,bytes\n1,2,3\n");
     assert!(
         missing.starts_with(
-            "x.csv:1: missing column: `device`, `size`; there is `time`, `unit`, `bytes`"
+            "x.csv:1:1: missing column: `device`, `size`; there is `time`, `unit`, `bytes`"
         ),
         "{missing}"
     );
@@ -180,7 +180,7 @@ fn mistakes_are_placed() {
     );
     let json = complaint("{\"time\": 1, \"device\": \"a\"}\n");
     assert!(
-        json.starts_with("x.csv:1: there is neither `size` nor `payload`"),
+        json.starts_with("x.csv:1:1: there is neither `size` nor `payload`"),
         "{json}"
     );
     let json = complaint("{\"time\": 1, \"device\": \"a\", \"size\": 20}\n{\"time\": }\n");
@@ -204,7 +204,7 @@ fn a_record_without_an_end_is_given_up() {
         let content = begin.to_owned() + &"x,".repeat(20 << 19);
         let said = folder.complaint(&plain(folder.file("x.csv", content)));
         assert!(
-            said.starts_with("x.csv:3: the record that begins here is longer than 16 MiB"),
+            said.starts_with("x.csv:3:1: the record that begins here is longer than 16 MiB"),
             "{said}"
         );
     }

@@ -1,0 +1,137 @@
+//! What others on the machine and on the network see of a trial: modes of files, and sockets.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use common::*;
+
+/// Sockets that a library opens beyond loopback, and nothing can keep it from: system, start of the
+/// local address. SECURITY.md says why.
+const BEYOND_LOOPBACK: [(&str, &str); 0] = [];
+
+/// Files and folders below `folder` that the group or others may use, with their modes; symbolic
+/// links have none of their own.
+fn open_to_others(folder: &Path, found: &mut Vec<String>) -> usize {
+    let mut files = 0;
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let (path, Ok(meta)) = (entry.path(), entry.path().symlink_metadata()) else {
+            continue;
+        };
+        if meta.is_symlink() {
+            continue;
+        }
+        if meta.mode() & 0o077 != 0 {
+            found.push(format!("{:o} {}", meta.mode() & 0o7777, path.display()));
+        }
+        match meta.is_dir() {
+            true => files += open_to_others(&path, found),
+            false => files += 1,
+        }
+    }
+    files
+}
+
+/// Local addresses of the sockets of these processes that listen or have no peer, TCP and UDP, as
+/// `ss` tells them: with the interface where the socket is bound to one (`0.0.0.0%lo:7410`).
+fn sockets(pids: &[i32]) -> BTreeSet<String> {
+    let of = |flags: &str| {
+        let output = Command::new("ss").args(["-Hnp", flags]).output();
+        let output = output.expect("this test needs ss (apt install iproute2)");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = of("-lt") + &of("-au");
+    let ours = |line: &&str| {
+        let owned = |pid: &i32| line.contains(&format!("pid={pid},"));
+        pids.iter().any(owned)
+    };
+    let local = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
+    text.lines().filter(ours).filter_map(local).collect()
+}
+
+/// Whether a socket of this address hears the machine itself alone.
+fn is_loopback(local: &str) -> bool {
+    let address = local.rsplit_once(':').map_or(local, |(address, _)| address);
+    address.ends_with("%lo")
+        || address.starts_with("127.")
+        || address == "[::1]"
+        || address.starts_with("[::ffff:127.")
+}
+
+/// Runs a system under umask 0, and looks while it is measured.
+fn shows_nothing(system: &str) {
+    let place = Place::new();
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"umask 0 && exec "$0" "$@""#]);
+    command.arg(program());
+    command.args(["run", "--on", system, "--rate", "100/s", "--out", "run"]);
+    command.args(["--warm-up", "200ms", "--duration", "60s"]);
+    place.here(&mut command);
+    let mut run = place.spawn(command);
+    // Some sockets are there only while a system starts.
+    let mut all = BTreeSet::new();
+    let mut look = || {
+        let pids: Vec<i32> = place.processes().into_iter().map(|(pid, _)| pid).collect();
+        all.extend(sockets(&pids));
+    };
+    let pid = run.pid();
+    run.until("a measurement", || {
+        look();
+        Started::is_measuring(pid)
+    });
+    look();
+    let mut open = Vec::new();
+    let files = open_to_others(&place.at("../tmp"), &mut open);
+    run.signal(libc::SIGINT);
+    run.ends().exits(2);
+    place.is_clean();
+
+    let name = system.split(':').next().unwrap();
+    if !["cyclonedds", "fastdds"].contains(&name) {
+        assert!(files > 0, "{system}: no file was seen");
+    }
+    assert!(open.is_empty(), "{system}: others may use {open:#?}");
+    assert!(!all.is_empty(), "{system}: no socket was seen");
+    let excepted = |local: &str| {
+        let mut known = BEYOND_LOOPBACK.iter();
+        known.any(|(of, start)| *of == name && local.starts_with(start))
+    };
+    let beyond = all.iter().filter(|l| !is_loopback(l) && !excepted(l));
+    let beyond: Vec<&String> = beyond.collect();
+    assert!(beyond.is_empty(), "{system}: {beyond:?} of {all:?}");
+}
+
+#[test]
+fn mosquitto_shows_nothing_to_others() {
+    shows_nothing("mosquitto:persistent");
+}
+
+#[test]
+fn nats_shows_nothing_to_others() {
+    shows_nothing("nats");
+}
+
+#[test]
+fn rabbitmq_shows_nothing_to_others() {
+    shows_nothing("rabbitmq:amqp");
+    shows_nothing("rabbitmq:mqtt");
+}
+
+#[test]
+fn ejabberd_shows_nothing_to_others() {
+    shows_nothing("ejabberd:xmpp");
+    shows_nothing("ejabberd:mqtt");
+}
+
+#[test]
+fn cyclonedds_shows_nothing_to_others() {
+    shows_nothing("cyclonedds");
+}
+
+#[test]
+fn fastdds_shows_nothing_to_others() {
+    shows_nothing("fastdds");
+}
