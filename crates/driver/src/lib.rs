@@ -16,6 +16,7 @@ pub mod resource;
 pub mod seam;
 pub mod settings;
 pub mod share;
+pub mod topic;
 
 pub use address::{Encryption, Scheme, addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
@@ -34,3 +35,4 @@ pub use settings::{
     Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
     Unsupported,
 };
+pub use topic::TopicMatch;

@@ -9,7 +9,6 @@ pub mod census;
 pub mod check;
 mod draws;
 mod fan;
-pub mod filter;
 pub mod mark;
 pub mod schedule;
 #[cfg(test)]
@@ -20,7 +19,7 @@ pub use audience::{Audience, AudienceError, Party, StreamInfo};
 pub use brokers::{MOST_BROKERS, PlacementError};
 pub use census::Census;
 pub use check::WorkloadError;
-pub use filter::TopicMatch;
+pub use pubgauge_driver::topic::{self as filter, TopicMatch};
 pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError, Shard};
 pub use trace::{Trace, TraceError, TraceSource};
 

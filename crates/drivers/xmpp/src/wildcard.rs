@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use pubgauge_driver::{Change, ClientId};
+use pubgauge_driver::{Change, ClientId, TopicMatch};
 
 use crate::client::{Request, State};
 use crate::fleet::XmppFleet;
@@ -43,38 +43,6 @@ pub(crate) struct Wildcards {
     searches: Vec<Search>,
     /// Nodes found, by endpoint, that have not been gone through.
     found: Vec<(u16, Vec<String>)>,
-}
-
-/// Whether the filter has wildcards.
-pub(crate) fn is_wildcard(filter: &str) -> bool {
-    filter.split('/').any(|level| level == "+" || level == "#")
-}
-
-/// Whether a filter is one: `+` and `#` stand for whole levels, `#` for the last only.
-pub(crate) fn is_filter(filter: &str) -> bool {
-    let mut levels = filter.split('/').peekable();
-    while let Some(level) = levels.next() {
-        if level.contains(['+', '#']) && level.len() > 1 || level == "#" && levels.peek().is_some()
-        {
-            return false;
-        }
-    }
-    !filter.is_empty()
-}
-
-/// Whether a node's name matches a filter.
-pub(crate) fn matches(filter: &str, node: &str) -> bool {
-    let mut node = node.split('/');
-    for level in filter.split('/') {
-        match (level, node.next()) {
-            // `a/#` is `a` too, as in MQTT.
-            ("#", _) => return true,
-            ("+", Some(_)) => {}
-            (level, Some(name)) if level == name => {}
-            _ => return false,
-        }
-    }
-    node.next().is_none()
 }
 
 impl Wildcards {
@@ -214,7 +182,7 @@ impl XmppFleet {
         let id = ClientId(wildcard.client);
         let mut new: Vec<Box<str>> = Vec::new();
         for node in nodes {
-            if matches(&wildcard.filter, node) && !wildcard.known.contains(node.as_str()) {
+            if wildcard.filter.matches_topic(node) && !wildcard.known.contains(node.as_str()) {
                 wildcard.known.insert(node.as_str().into());
                 new.push(node.as_str().into());
             }
@@ -231,36 +199,5 @@ impl XmppFleet {
             let request = Request::Match { wildcard, node };
             requests::ask(client, shared, id, request, requests::TRIES);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_match_as_in_mqtt() {
-        for (filter, node, expected) in [
-            ("a/b", "a/b", true),
-            ("a/b", "a/bc", false),
-            ("a/#", "a/b/c", true),
-            ("a/#", "a", true),
-            ("a/#", "ab", false),
-            ("#", "a/b", true),
-            ("a/+/c", "a/b/c", true),
-            ("a/+/c", "a/b/d", false),
-            ("a/+", "a/b/c", false),
-            ("+/b", "a/b", true),
-            ("a/+", "a", false),
-        ] {
-            assert_eq!(matches(filter, node), expected, "{filter} {node}");
-        }
-    }
-
-    #[test]
-    fn what_is_a_filter() {
-        assert!(is_filter("a/+/#") && is_filter("#") && is_filter("a"));
-        assert!(!is_filter("") && !is_filter("a#") && !is_filter("#/a") && !is_filter("a/b+"));
-        assert!(is_wildcard("a/+") && is_wildcard("#") && !is_wildcard("a/b"));
     }
 }
