@@ -1,8 +1,7 @@
 //! Checks of what a system keeps for those who are away or late: sessions, last values, what
 //! survives an end, what expires, and what overtakes a backlog.
 
-use super::bed::{Bed, Heard, Pair};
-use super::capabilities::numbers;
+use super::bed::{Bed, Heard, Pair, numbers};
 use super::{Ending, Proof};
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};

@@ -201,8 +201,8 @@ mod tests {
             wide in "(\\$?[ab]?|\\+)(/([ab]?|\\+)){0,2}(/#)?|#", narrow in "(\\$?[ab]?|\\+)(/([ab]?|\\+)){0,2}(/#)?|#",
             topic in "\\$?[ab]?(/[ab]?){0,3}",
         ) {
-            prop_assume!(wide.covers(&narrow) && narrow.matches_topic(&topic));
-            prop_assert!(wide.matches_topic(&topic));
+            let through = wide.covers(&narrow) && narrow.matches_topic(&topic);
+            prop_assert!(!through || wide.matches_topic(&topic));
         }
     }
 

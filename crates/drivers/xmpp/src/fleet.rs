@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
-    Payload, Publish, Refusal, Subscription, TopicId, TopicMatch, WireBytes,
+    Payload, Publish, Refusal, Subscription, TopicId, TopicMatch, WireBytes, refusal,
 };
 use pubgauge_net::out::{OUT_CAP, OutPool};
 use pubgauge_net::pair;
@@ -14,12 +14,12 @@ use pubgauge_net::timers::Timers;
 use pubgauge_net::turns::{Driven, Reports, Turns};
 use rustc_hash::FxHashMap;
 
+use crate::broken::Broken;
 use crate::client::{Client, Request, State};
 use crate::element::Scratch;
 use crate::endpoint::{self, PROTOCOL};
 use crate::negotiate;
 use crate::options::Options;
-use crate::protocol::Broken;
 use crate::requests;
 use crate::shared::{Shared, Topic};
 use crate::tls;
@@ -52,17 +52,8 @@ pub(crate) struct XmppFleet {
 
 impl XmppFleet {
     pub fn open(config: FleetConfig) -> Result<XmppFleet, DriverError> {
-        let (options, _) =
-            Options::resolve(&config.settings, &config.target.features).map_err(|refused| {
-                let list: Vec<_> = refused
-                    .iter()
-                    .map(|u| format!("{}: {}", u.setting, u.reason))
-                    .collect();
-                DriverError::new(format!(
-                    "settings that XMPP cannot honour: {}",
-                    list.join("; ")
-                ))
-            })?;
+        let (options, _) = Options::resolve(&config.settings, &config.target.features)
+            .map_err(|refused| refusal("XMPP", refused))?;
         let target = &config.target;
         let user = target.username.as_deref();
         let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {

@@ -4,7 +4,8 @@ use std::io;
 
 use pubgauge_driver::{ClientId, Delivery, Events, TopicMatch, WireBytes};
 
-use crate::options::Framing;
+use crate::native::Framing;
+use crate::topic;
 use crate::zmq::{Message, Socket};
 
 /// Most messages that share one time stamp.
