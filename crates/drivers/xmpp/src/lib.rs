@@ -3,8 +3,8 @@
 //! The driver has its own epoll loop, because that is the message path: no allocation, lock or
 //! system call for a single message when publishing flat out. Stanzas are put together from a
 //! template made when the topic is advertised; they gather in the connection's buffer and go out
-//! with one write. All connections are read into one buffer, cut into stanzas there ([`frame`])
-//! and read where they lie by a pull parser ([`stanza`]).
+//! with one write. All connections are read into one buffer, cut into stanzas there (`frame`)
+//! and read where they lie by a pull parser (`stanza`).
 //!
 //! # Topics
 //!
