@@ -39,6 +39,7 @@ test-fast:
 lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked --features $(TEST_FEATURES) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 # Costs per message, as ratios against a peer in the same run. RabbitMQ's PerfTest comes with Maven.
 bench: deps

@@ -1,7 +1,7 @@
 //! Field tables (§4.2.5.5): named values of many types.
 
 use crate::error::EncodeError;
-use crate::wire::{Reader, put_long, put_short};
+use crate::wire::{Field, Reader, put_long, put_short};
 
 /// A table as it stands on the wire, without its length.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +45,16 @@ impl<'a> Table<'a> {
         self.iter()
             .find(|(key, _)| *key == name.as_bytes())
             .map(|(_, value)| value)
+    }
+}
+
+impl<'a> Field<'a> for Table<'a> {
+    fn get(reader: &mut Reader<'a>) -> Option<Self> {
+        reader.long().map(Table::from_bytes)
+    }
+
+    fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        put_long(self.as_bytes(), out)
     }
 }
 

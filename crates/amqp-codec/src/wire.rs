@@ -1,7 +1,6 @@
 //! Fields of methods (§4.2.5): numbers in network order, short and long strings, tables.
 
 use crate::error::EncodeError;
-use crate::table::Table;
 
 /// Reads fields one after the other; `None` where the bytes end.
 #[derive(Clone, Copy, Debug)]
@@ -101,16 +100,6 @@ impl<'a> Field<'a> for Long<'a> {
 
     fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         put_long(self.0, out)
-    }
-}
-
-impl<'a> Field<'a> for Table<'a> {
-    fn get(reader: &mut Reader<'a>) -> Option<Self> {
-        reader.long().map(Table::from_bytes)
-    }
-
-    fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        put_long(self.as_bytes(), out)
     }
 }
 

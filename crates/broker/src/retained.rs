@@ -121,10 +121,10 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use pubgauge_driver::TopicMatch;
     use pubgauge_mqtt_codec::topic::check_filter;
 
     use super::*;
-    use crate::topic::matches;
 
     fn message(topic: &str) -> Rc<Message> {
         Rc::new(Message::for_test(topic, b"x"))
@@ -190,7 +190,7 @@ mod tests {
             for filter in filters {
                 let expected: Vec<_> = list
                     .iter()
-                    .filter(|t| matches(filter.as_bytes(), t.as_bytes()))
+                    .filter(|t| filter.matches_topic(t))
                     .cloned()
                     .collect();
                 prop_assert_eq!(found(&store, &filter), expected);

@@ -54,26 +54,6 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Whether `filter` matches `topic`, level by level: the plain reading of the
-/// specification that the tree and the retained store are tested against.
-#[cfg(test)]
-pub(crate) fn matches(filter: &[u8], topic: &[u8]) -> bool {
-    if topic.first() == Some(&b'$') && matches!(filter.first(), Some(b'+' | b'#')) {
-        return false;
-    }
-    let mut topic = levels(topic);
-    for level in levels(filter) {
-        if level == b"#" {
-            return true;
-        }
-        match topic.next() {
-            Some(t) if level == b"+" || level == t => {}
-            _ => return false,
-        }
-    }
-    topic.next().is_none()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,37 +77,5 @@ mod tests {
         assert_eq!(shared.pattern(), b"a/#");
         assert_eq!(Filter::of("$shared/a"), Filter::Plain(b"$shared/a"));
         assert!(is_exact(b"a/b") && !is_exact(b"a/+") && !is_exact(b"#"));
-    }
-
-    #[test]
-    fn the_specifications_own_examples() {
-        let table = [
-            ("sport/tennis/player1/#", "sport/tennis/player1", true),
-            (
-                "sport/tennis/player1/#",
-                "sport/tennis/player1/score/wimbledon",
-                true,
-            ),
-            ("sport/#", "sport", true),
-            ("#", "a/b", true),
-            ("sport/tennis/+", "sport/tennis/player1", true),
-            ("sport/tennis/+", "sport/tennis/player1/ranking", false),
-            ("sport/+", "sport", false),
-            ("sport/+", "sport/", true),
-            ("+/+", "/finance", true),
-            ("/+", "/finance", true),
-            ("+", "/finance", false),
-            ("#", "$SYS/x", false),
-            ("+/monitor/Clients", "$SYS/monitor/Clients", false),
-            ("$SYS/#", "$SYS/x", true),
-            ("$SYS/monitor/+", "$SYS/monitor/Clients", true),
-        ];
-        for (filter, topic, expected) in table {
-            assert_eq!(
-                matches(filter.as_bytes(), topic.as_bytes()),
-                expected,
-                "{filter} {topic}"
-            );
-        }
     }
 }

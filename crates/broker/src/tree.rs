@@ -264,10 +264,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use pubgauge_driver::TopicMatch;
     use pubgauge_mqtt_codec::topic::check_filter;
 
     use super::*;
-    use crate::topic::{Filter, matches};
+    use crate::topic::Filter;
 
     fn sub(session: SessionId, qos: u8) -> Sub {
         let options = SubOptions {
@@ -366,14 +367,15 @@ mod tests {
                 }
             }
             for topic in topics {
+                let passes = |filter| str::from_utf8(filter).is_ok_and(|f| f.matches_topic(&topic));
                 let mut plain = Vec::new();
                 let mut shared: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
                 for ((session, raw), qos) in &list {
                     match Filter::of(raw) {
-                        Filter::Plain(f) if matches(f, topic.as_bytes()) => {
+                        Filter::Plain(f) if passes(f) => {
                             plain.push(sub(*session, *qos));
                         }
-                        Filter::Shared { group, filter } if matches(filter, topic.as_bytes()) => {
+                        Filter::Shared { group, filter } if passes(filter) => {
                             shared.entry((group, filter)).or_default().push(*session);
                         }
                         _ => {}

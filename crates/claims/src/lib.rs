@@ -1,8 +1,8 @@
 //! Whether what a paper says holds for measured cells: repeats in, one of four outcomes out.
 //!
 //! - [`rule`]: what a claim says, as plain data: figure, sides, axis, judge.
-//! - [`words`]: the same as a sentence.
-//! - [`judge`]: a claim against a run.
+//! - [`mod@words`]: the same as a sentence.
+//! - [`mod@judge`]: a claim against a run.
 //! - [`decide`]: whether a quantity lies in a range, and how findings are combined.
 //! - [`curve`]: judges of a curve over an axis: crossing, jump, slope, spread.
 //! - [`stats`]: estimates over repeats.

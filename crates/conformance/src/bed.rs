@@ -1,17 +1,18 @@
 //! What checks stand on: fleets with what they reported, and pairs of publishers and subscribers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Lifecycle;
+use pubgauge_driver::Driver;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{Header, Kind, Mark};
 use pubgauge_driver::payload::{Filler, Payload};
 use pubgauge_driver::seam::{
-    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Fleet, FleetConfig,
-    Publish, Subscription, Target, TopicId,
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Events, Fleet, FleetConfig, Publish,
+    Subscription, Target, TopicId,
 };
-use pubgauge_driver::settings::Settings;
+use pubgauge_driver::settings::{Reliability, Session, Settings};
 
 /// Longest wait without any progress, ns.
 pub(super) const PATIENCE: Nanos = 10_000_000_000;
@@ -226,6 +227,82 @@ impl Bed<'_> {
         pair.prove(subscribers)?;
         Ok(pair)
     }
+
+    /// A client that says whether it had a session.
+    pub(super) fn client(
+        &self,
+        rig: &mut Rig,
+        who: &str,
+        publishes: bool,
+    ) -> Result<Joined, String> {
+        let (client, address) = rig.connect(ClientSpec {
+            name: self.name(who),
+            publishes,
+            subscribes: !publishes,
+            ..ClientSpec::default()
+        })?;
+        Ok(Joined { client, address })
+    }
+
+    /// The settings that ask for a durable session besides, where the system has them.
+    pub(super) fn with_session(&self) -> Option<Settings> {
+        [
+            None,
+            Some(Reliability::AtLeastOnce),
+            Some(Reliability::Reliable),
+        ]
+        .into_iter()
+        .map(|reliability| Settings {
+            session: Some(Session::Durable),
+            reliability: reliability.or(self.settings.reliability),
+            ..self.settings.clone()
+        })
+        // What is at most once need not be kept for somebody who is away.
+        .find(|s| !s.may_lose() && self.driver.resolve(s, self.target).is_ok())
+    }
+
+    /// The subscriber goes away; its session stays.
+    pub(super) fn leave(&self, pair: &mut Pair) -> Result<(), String> {
+        pair.into.fleet.disconnect(ClientId(0));
+        pair.into
+            .await_change(ClientId(0), "disconnect", |c| *c == Change::Closed)?;
+        Ok(())
+    }
+
+    /// The subscriber comes back, subscribing again only if its session is gone; tells whether it
+    /// was there.
+    pub(super) fn come_back(&self, pair: &mut Pair) -> Result<bool, String> {
+        let into = &mut pair.into;
+        let back = into.reconnect(ClientId(0))?;
+        let present = matches!(
+            back,
+            Change::Connected {
+                session_present: true,
+                ..
+            }
+        );
+        if !present {
+            into.subscribe(ClientId(0), &self.topic("t0"))?;
+        }
+        Ok(present)
+    }
+
+    /// Waits until the system has everything that was accepted.
+    pub(super) fn settle(&self, pair: &mut Pair) -> Result<(), String> {
+        pair.until("acknowledgements", |p| p.out.fleet.unsettled() == 0)?;
+        pair.quiet()
+    }
+}
+
+/// A connected client.
+pub(super) struct Joined {
+    pub client: ClientId,
+    pub address: Option<String>,
+}
+
+/// The sequence numbers that came.
+pub(super) fn numbers(heard: &[Heard]) -> BTreeSet<u32> {
+    heard.iter().map(|m| m.sequence).collect()
 }
 
 /// Publishers and subscribers.

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use super::bed::{Bed, Heard, Pair, Rig};
+use super::bed::{Bed, Heard, Pair, numbers};
 use super::{Lifecycle, kept, limits};
+use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
 use pubgauge_driver::header::Kind;
-use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Driver, Target};
-use pubgauge_driver::settings::{OnFull, Pattern, Reliability, Session, Settings};
+use pubgauge_driver::seam::{ClientId, ClientSpec, Target};
+use pubgauge_driver::settings::{OnFull, Pattern, Reliability, Settings};
 
 /// What came of trying a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,79 +81,6 @@ pub fn prove<'a>(
         Capability::Topology(_) => Ok(Proof::Unseen("clients see addresses only")),
         Capability::PayloadAgnostic | Capability::BinaryPayload => payloads(&mut bed).map(shown),
     }
-}
-
-impl Bed<'_> {
-    /// A client that says whether it had a session.
-    pub(super) fn client(
-        &self,
-        rig: &mut Rig,
-        who: &str,
-        publishes: bool,
-    ) -> Result<Joined, String> {
-        let (client, address) = rig.connect(ClientSpec {
-            name: self.name(who),
-            publishes,
-            subscribes: !publishes,
-            ..ClientSpec::default()
-        })?;
-        Ok(Joined { client, address })
-    }
-
-    /// The settings that ask for a durable session besides, where the system has them.
-    pub(super) fn with_session(&self) -> Option<Settings> {
-        [
-            None,
-            Some(Reliability::AtLeastOnce),
-            Some(Reliability::Reliable),
-        ]
-        .into_iter()
-        .map(|reliability| Settings {
-            session: Some(Session::Durable),
-            reliability: reliability.or(self.settings.reliability),
-            ..self.settings.clone()
-        })
-        // What is at most once need not be kept for somebody who is away.
-        .find(|s| !s.may_lose() && self.driver.resolve(s, self.target).is_ok())
-    }
-
-    /// The subscriber goes away; its session stays.
-    pub(super) fn leave(&self, pair: &mut Pair) -> Result<(), String> {
-        pair.into.fleet.disconnect(ClientId(0));
-        pair.into
-            .await_change(ClientId(0), "disconnect", |c| *c == Change::Closed)?;
-        Ok(())
-    }
-
-    /// The subscriber comes back, subscribing again only if its session is gone; tells whether it
-    /// was there.
-    pub(super) fn come_back(&self, pair: &mut Pair) -> Result<bool, String> {
-        let into = &mut pair.into;
-        let back = into.reconnect(ClientId(0))?;
-        let present = matches!(
-            back,
-            Change::Connected {
-                session_present: true,
-                ..
-            }
-        );
-        if !present {
-            into.subscribe(ClientId(0), &self.topic("t0"))?;
-        }
-        Ok(present)
-    }
-
-    /// Waits until the system has everything that was accepted.
-    pub(super) fn settle(&self, pair: &mut Pair) -> Result<(), String> {
-        pair.until("acknowledgements", |p| p.out.fleet.unsettled() == 0)?;
-        pair.quiet()
-    }
-}
-
-/// A connected client.
-pub(super) struct Joined {
-    pub client: ClientId,
-    pub address: Option<String>,
 }
 
 fn publish_subscribe(bed: &mut Bed<'_>) -> Result<(), String> {
@@ -371,11 +299,6 @@ fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
         return Err(format!("{repeated} of {sent} messages came twice"));
     }
     pair.close()
-}
-
-/// The sequence numbers that came.
-pub(super) fn numbers(heard: &[Heard]) -> std::collections::BTreeSet<u32> {
-    heard.iter().map(|m| m.sequence).collect()
 }
 
 fn payloads(bed: &mut Bed<'_>) -> Result<(), String> {

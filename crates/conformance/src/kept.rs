@@ -1,8 +1,7 @@
 //! Checks of what a system keeps for those who are away or late: sessions, last values, what
 //! survives an end, what expires, and what overtakes a backlog.
 
-use super::bed::{Bed, Heard, Pair};
-use super::capabilities::numbers;
+use super::bed::{Bed, Heard, Pair, numbers};
 use super::{Ending, Proof};
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
@@ -113,31 +112,25 @@ pub(super) fn durable_session(bed: &mut Bed<'_>) -> Result<(), String> {
 }
 
 pub(super) fn last_value(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut out = bed.open(1)?;
-    let publisher = bed.client(&mut out, "p", true)?;
-    let topic = out
-        .fleet
-        .advertise(publisher.client, &bed.topic("t0"))
-        .map_err(|e| e.to_string())?;
-    for _ in 0..3 {
-        while out.send(publisher.client, topic, 0, 64, Kind::Measured)? != Publish::Accepted {
-            out.poll(5_000_000)?;
-        }
-        out.poll(20_000_000)?;
-    }
-    let mut into = bed.open(1)?;
-    let (client, _) = into.connect(ClientSpec {
+    let topic = bed.topic("t0");
+    let mut pair = bed.pair(1, 1, &topic)?;
+    pair.send_all(0, 3, 64)?;
+    // A slow system may not have taken in the values yet, and a subscriber that comes then gets them
+    // one by one, rightly. One that has got the last of them shows that they are there.
+    pair.until("the last of 3 messages", |p| {
+        p.into.seen.delivered.iter().any(|m| m.sequence == 2)
+    })?;
+    bed.settle(&mut pair)?;
+    let mut late = bed.open(1)?;
+    let (client, _) = late.connect(ClientSpec {
         name: bed.name("late"),
         subscribes: true,
-        peers: publisher.address.into_iter().collect(),
+        peers: pair.out.addresses.clone(),
         ..ClientSpec::default()
     })?;
-    into.subscribe(client, &bed.topic("t0"))?;
-    let mut pair = Pair {
-        out,
-        into,
-        senders: vec![(publisher.client, topic)],
-    };
+    late.subscribe(client, &topic)?;
+    let mut early = std::mem::replace(&mut pair.into, late);
+    early.fleet.close(early.clock.now() + 2_000_000_000);
     pair.until("the last value", |p| !p.into.seen.delivered.is_empty())?;
     pair.quiet()?;
     match pair.into.seen.delivered[..] {

@@ -13,7 +13,8 @@ mod limits;
 pub use capabilities::{Proof, prove};
 
 use bed::Bed;
-use pubgauge_driver::seam::{Driver, Target};
+use pubgauge_driver::Driver;
+use pubgauge_driver::seam::Target;
 use pubgauge_driver::settings::Settings;
 
 /// A check that a system is known to fail, and why.

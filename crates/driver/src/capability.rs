@@ -12,10 +12,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::seam::{Driver, Subscription, Target};
-use crate::settings::{
-    Batching, Durability, OnFull, Pattern, Reliability, Session, Settings, Unsupported,
-};
+use crate::resolution::spelt;
+use crate::settings::{Batching, Durability, OnFull, Pattern, Reliability, Session, Settings};
 
 /// One value of one property that a system may have.
 ///
@@ -208,19 +206,13 @@ impl Capability {
 
     /// The value's name; `None` where the property is there or not.
     pub fn value(self) -> Option<String> {
-        fn spelt<T: Serialize>(value: T) -> Option<String> {
-            match serde_json::to_value(value) {
-                Ok(serde_json::Value::String(text)) => Some(text),
-                _ => None,
-            }
-        }
         match self {
-            Capability::Pattern(v) => spelt(v),
-            Capability::Filter(v) => spelt(v),
-            Capability::Reliability(v) => spelt(v),
-            Capability::Durability(v) => spelt(v),
-            Capability::OnFull(v) => spelt(v),
-            Capability::Topology(v) => spelt(v),
+            Capability::Pattern(v) => spelt(&Some(v)),
+            Capability::Filter(v) => spelt(&Some(v)),
+            Capability::Reliability(v) => spelt(&Some(v)),
+            Capability::Durability(v) => spelt(&Some(v)),
+            Capability::OnFull(v) => spelt(&Some(v)),
+            Capability::Topology(v) => spelt(&Some(v)),
             Capability::BatchingOff => Some("off".into()),
             Capability::BatchingFixed => Some("fixed".into()),
             Capability::BatchingAdaptive => Some("adaptive".into()),
@@ -264,7 +256,7 @@ impl Capability {
     }
 
     /// The setting that decides, and the plainest settings with it.
-    fn ask(self) -> Option<(&'static str, Settings)> {
+    pub(crate) fn ask(self) -> Option<(&'static str, Settings)> {
         let mut s = Settings::default();
         let name = match self {
             Capability::Pattern(v) => {
@@ -356,100 +348,11 @@ impl Capability {
             _ => value == plainest.value_of(name),
         }
     }
-
-    /// The first of [`Capability::asks`] that a system like `target` honours.
-    pub fn settings<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Option<Settings> {
-        self.asks()
-            .into_iter()
-            .find(|ask| driver.resolve(ask, target).is_ok())
-    }
-}
-
-/// The answer as far as the rest of the driver gives it: its settings, subscriptions and topology.
-pub fn derived<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &Target) -> Answer {
-    match capability {
-        Capability::Filter(filter) => by_subscription(driver, target, filter.example(), None),
-        Capability::Group => by_subscription(driver, target, Some("a/b"), Some("g")),
-        Capability::Topology(topology) => {
-            let actual = driver.topology(target);
-            if actual == topology {
-                Answer::native(actual.words())
-            } else {
-                Answer::unsupported(actual.words())
-            }
-        }
-        Capability::PayloadAgnostic => Answer::native("the payload is not looked into"),
-        Capability::BinaryPayload => Answer::native("bytes as they are"),
-        _ => by_settings(driver, capability, target),
-    }
-}
-
-fn by_subscription<D: Driver + ?Sized>(
-    driver: &D,
-    target: &Target,
-    filter: Option<&str>,
-    group: Option<&str>,
-) -> Answer {
-    let Some(filter) = filter else {
-        return Answer::unsupported("subscribers choose by topic, not by what a message holds");
-    };
-    let subscription = Subscription {
-        filter: filter.to_owned(),
-        group: group.map(str::to_owned),
-    };
-    match driver.check_subscription(&Settings::default(), target, &subscription) {
-        Ok(()) => Answer::native(match group {
-            None => format!("a subscription to {filter}"),
-            Some(_) => "a subscription that its members share".to_owned(),
-        }),
-        Err(error) => Answer::unsupported(error.what),
-    }
-}
-
-fn by_settings<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &Target) -> Answer {
-    let Some((name, plainest)) = capability.ask() else {
-        return Answer::unsupported("no driver answers for it");
-    };
-    for ask in capability.asks() {
-        let Ok(rows) = driver.resolve(&ask, target) else {
-            continue;
-        };
-        let words = rows.into_iter().find(|row| row.setting == name);
-        let needs = needs(&plainest, &ask);
-        return Answer::native(match words {
-            Some(row) => format!("{}{needs}", row.native),
-            None => format!("{name} is honoured{needs}"),
-        });
-    }
-    let refused = driver.resolve(&plainest, target).err().unwrap_or_default();
-    let reason = |u: &Unsupported| u.reason.clone();
-    let own = refused.iter().find(|u| u.setting == name);
-    let reason = own.or(refused.first()).map(reason).unwrap_or_default();
-    if capability == Capability::Pattern(Pattern::RequestReply) {
-        // Ping-pong workloads ask and answer on two topics, over every system.
-        return Answer::emulated(reason);
-    }
-    Answer::unsupported(reason)
-}
-
-/// What a study must ask for besides.
-fn needs(plainest: &Settings, ask: &Settings) -> String {
-    let mut needs = Vec::new();
-    if ask.reliability != plainest.reliability {
-        needs.push(format!("reliability = {}", ask.value_of("reliability")));
-    }
-    if ask.session != plainest.session {
-        needs.push(format!("session = {}", ask.value_of("session")));
-    }
-    if needs.is_empty() {
-        return String::new();
-    }
-    format!(" (with {})", needs.join(", "))
 }
 
 impl Filtering {
     /// A filter of this kind.
-    fn example(self) -> Option<&'static str> {
+    pub(crate) fn example(self) -> Option<&'static str> {
         match self {
             Filtering::Exact => Some("a/b"),
             Filtering::Prefix => Some("a/#"),
@@ -460,7 +363,7 @@ impl Filtering {
 }
 
 impl Topology {
-    fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Topology::Brokered => "every message goes through a server",
             Topology::Brokerless => "publishers reach subscribers directly, without a server",

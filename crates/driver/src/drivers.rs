@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::address::Scheme;
-use crate::seam::{Driver, DriverError};
+use crate::driver::Driver;
+use crate::seam::DriverError;
 
 /// The drivers that a program knows: whoever needs a driver by its name or by the scheme of an
 /// address is given these.

@@ -8,31 +8,37 @@
 mod address;
 pub mod capability;
 pub mod clock;
+mod driver;
 mod drivers;
 pub mod footprint;
 pub mod header;
 pub mod payload;
+mod resolution;
 pub mod resource;
 pub mod seam;
 pub mod settings;
 pub mod share;
+pub mod topic;
 mod words;
 
 pub use address::{Encryption, Scheme, addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
 pub use clock::{Clock, Nanos};
+pub use driver::Driver;
 pub use drivers::Drivers;
 pub use footprint::{Crowd, Footprint, Ports};
 pub use header::{Header, Kind, Mark};
 pub use payload::{Filler, Payload};
+pub use resolution::{Resolution, refusal, spelt};
 pub use resource::{Attempt, Resource};
 pub use seam::{
-    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, DriverError, Events, Failure,
-    Fleet, FleetConfig, OnNetwork, PASSWORD_VARIABLE, Publish, Refusal, Secret, Shared,
-    Subscription, Target, Tls, TopicId, Traits, Will, WireBytes,
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,
+    FleetConfig, OnNetwork, PASSWORD_VARIABLE, Publish, Refusal, Secret, Shared, Subscription,
+    Target, Tls, TopicId, Traits, Will, WireBytes,
 };
 pub use settings::{
     Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
     Unsupported,
 };
+pub use topic::TopicMatch;
 pub use words::shortened;

@@ -1,4 +1,4 @@
-//! The seam proper: [`Driver`], [`Fleet`], and the [`Events`] a fleet reports.
+//! The seam proper: [`Fleet`], the [`Events`] that it reports, and what goes in and out.
 
 use std::fmt;
 use std::io;
@@ -9,119 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Scheme;
-use crate::capability::{self, Answer, Capability, Topology};
 use crate::clock::{Clock, Nanos};
-use crate::footprint::{Crowd, Footprint};
-use crate::header::Mark;
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
-use crate::settings::{Mapping, Settings, Unsupported};
+use crate::settings::{Mapping, Settings};
 use crate::words::shortened;
-
-/// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
-pub trait Driver: Send + Sync {
-    /// Its name in study files, `systems/*.toml` and results, for example `mqtt`.
-    fn name(&self) -> &'static str;
-
-    /// The schemes of addresses that stand for such a system, for example `mqtt` and `mqtts`, the
-    /// usual one first. A driver without any, which is the default, is named by system files alone.
-    fn schemes(&self) -> &'static [Scheme] {
-        &[]
-    }
-
-    /// Name and version of the client library, for example `libzmq 4.3.4`, where the library is the
-    /// system itself. `None`, which is the default: the version is the server's, or no library is
-    /// linked.
-    fn library(&self) -> Option<String> {
-        None
-    }
-
-    /// What to do to get a program with the library that this driver was built without; `None`,
-    /// which is the default, where nothing is missing.
-    fn missing(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// A new system, for a driver whose system lives in the process of its clients and nowhere else:
-    /// what all fleets of one trial find in [`Target::shared`]. `None`, which is the default: fleets
-    /// share nothing, and may be in several processes.
-    ///
-    /// Settings that [`Driver::resolve`] refuses have the system of the default settings.
-    fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
-        let _ = (settings, mark);
-        None
-    }
-
-    /// Whether the system lives in the process of its clients ([`Driver::shared`]).
-    fn lives_here(&self) -> bool {
-        let mark = Mark::from_seed(0);
-        self.shared(&Settings::default(), mark).is_some()
-    }
-
-    /// What every setting of `settings` becomes on a system like `target`, in the order of
-    /// [`Settings::NAMES`]; or, for all those that it cannot honour, why not.
-    ///
-    /// Called before anything is started (the target then holds what is known from the system's
-    /// file: features, not yet a port). It must be pure.
-    ///
-    /// # Errors
-    /// One entry for each setting that cannot be honoured. Never falls back in silence.
-    fn resolve(
-        &self,
-        settings: &Settings,
-        target: &Target,
-    ) -> Result<Vec<Mapping>, Vec<Unsupported>>;
-
-    /// How the system behaves under `settings`, as far as the engine must know.
-    fn traits(&self, settings: &Settings) -> Traits;
-
-    /// Whether clients of a system like `target` can subscribe so under `settings`, as far as that
-    /// can be said before anything is started; pure, like [`Driver::resolve`].
-    ///
-    /// # Errors
-    /// Why not, and what would do instead.
-    fn check_subscription(
-        &self,
-        settings: &Settings,
-        target: &Target,
-        subscription: &Subscription,
-    ) -> Result<(), DriverError> {
-        let _ = (settings, target, subscription);
-        Ok(())
-    }
-
-    /// How clients of a system like `target` reach each other.
-    fn topology(&self, target: &Target) -> Topology {
-        let _ = target;
-        Topology::Brokered
-    }
-
-    /// What a capability is on a system like `target`, or why it cannot be had; pure, like
-    /// [`Driver::resolve`].
-    ///
-    /// The default asks [`Driver::resolve`], [`Driver::check_subscription`] and
-    /// [`Driver::topology`], see [`capability::derived`]; a driver adds to it only what those
-    /// cannot say, for example that binary payloads travel as base64.
-    fn capability(&self, capability: Capability, target: &Target) -> Answer {
-        capability::derived(self, capability, target)
-    }
-
-    /// What clients of a system like `target` take, at the least, of the process and the host
-    /// that they live in under `settings`; pure, like [`Driver::resolve`]. Settings that it
-    /// refuses take nothing. The default knows nothing.
-    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
-        let _ = (settings, target, crowd);
-        Footprint::default()
-    }
-
-    /// Opens a fleet on the calling thread, which will be the only one to use it.
-    ///
-    /// # Errors
-    /// When the driver cannot even begin: a library that does not load, an unreadable
-    /// certificate. A broker that is not there is no such error: it arrives as
-    /// [`Change::Failed`].
-    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError>;
-}
 
 /// How a system behaves, for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,7 +37,7 @@ pub struct Traits {
 pub struct FleetConfig {
     /// The system to talk to.
     pub target: Target,
-    /// What the application asks for; [`Driver::resolve`] accepted it.
+    /// What the application asks for; [`crate::Driver::resolve`] accepted it.
     pub settings: Settings,
     /// The trial's clock; real drivers may assume [`Clock::Monotonic`].
     pub clock: Clock,
@@ -165,7 +57,7 @@ pub struct Target {
     /// brokerless systems. Each of several brokers side by side is a target of its own.
     pub endpoints: Vec<String>,
     /// Features named in the system's file, for example `mqtt-5`, `mqtt-3.1.1`, `tls`; lets
-    /// [`Driver::resolve`] refuse what a server cannot do. Empty means: not known, try.
+    /// [`crate::Driver::resolve`] refuse what a server cannot do. Empty means: not known, try.
     pub features: Vec<String>,
     /// User name, if the system wants one.
     pub username: Option<String>,
@@ -180,7 +72,7 @@ pub struct Target {
     /// to loopback.
     #[serde(default)]
     pub network: Option<OnNetwork>,
-    /// The system itself, where it lives in this process ([`Driver::shared`]).
+    /// The system itself, where it lives in this process ([`crate::Driver::shared`]).
     #[serde(skip)]
     pub shared: Option<Shared>,
 }

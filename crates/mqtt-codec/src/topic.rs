@@ -1,4 +1,4 @@
-//! Topic names and topic filters: what is one, and which matches which (5.0 §4.7, §4.8).
+//! Topic names and topic filters: what is one (5.0 §4.7, §4.8).
 
 use crate::error::DecodeError;
 use crate::reason::ReasonCode;
@@ -109,68 +109,9 @@ pub fn split_shared(filter: &str) -> Option<(&str, &str)> {
     filter.strip_prefix("$share/")?.split_once('/')
 }
 
-/// Whether `filter` selects the topic `name`. Both must be valid and the filter not a shared one
-/// (see [`split_shared`]).
-///
-/// A filter whose first level is a wildcard selects no name that begins with `$`
-/// (MQTT-4.7.2-1).
-pub fn matches(filter: &str, name: &str) -> bool {
-    if name.starts_with('$') && filter.starts_with(['+', '#']) {
-        return false;
-    }
-    let mut levels = name.split('/');
-    let mut filters = filter.split('/');
-    loop {
-        match (filters.next(), levels.next()) {
-            (None, None) => return true,
-            // "sport/#" also selects "sport", its parent level.
-            (Some("#"), _) => return true,
-            (Some("+"), Some(_)) => {}
-            (Some(f), Some(l)) if f == l => {}
-            _ => return false,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn the_examples_of_section_4_7_hold() {
-        for (filter, name, expected) in [
-            ("sport/tennis/player1/#", "sport/tennis/player1", true),
-            (
-                "sport/tennis/player1/#",
-                "sport/tennis/player1/ranking",
-                true,
-            ),
-            (
-                "sport/tennis/player1/#",
-                "sport/tennis/player1/score/wimbledon",
-                true,
-            ),
-            ("sport/#", "sport", true),
-            ("#", "a/b/c", true),
-            ("sport/tennis/+", "sport/tennis/player1", true),
-            ("sport/tennis/+", "sport/tennis/player1/ranking", false),
-            ("sport/+", "sport", false),
-            ("sport/+", "sport/", true),
-            ("+/+", "/finance", true),
-            ("/+", "/finance", true),
-            ("+", "/finance", false),
-            ("#", "$SYS/x", false),
-            ("+/monitor/Clients", "$SYS/monitor/Clients", false),
-            ("$SYS/#", "$SYS/x", true),
-            ("$SYS/monitor/+", "$SYS/monitor/Clients", true),
-            ("ACCOUNTS", "Accounts", false),
-            ("a/b", "a/b/c", false),
-            ("a/b/c", "a/b", false),
-        ] {
-            assert_eq!(matches(filter, name), expected, "{filter} {name}");
-        }
-    }
 
     #[test]
     fn names_and_filters_are_told_from_what_is_none() {
@@ -211,27 +152,5 @@ mod tests {
         }
         assert_eq!(split_shared("$share/g/a/b"), Some(("g", "a/b")));
         assert_eq!(split_shared("a/b"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn a_name_matches_itself_and_its_own_wildcards(
-            levels in prop::collection::vec("[a-z]{0,3}", 1..6), at in 0usize..6,
-        ) {
-            let name = levels.join("/");
-            prop_assume!(!name.is_empty());
-            prop_assert!(matches(&name, &name));
-            prop_assert!(matches("#", &name));
-            let at = at % levels.len();
-            let mut plus = levels.clone();
-            plus[at] = "+".into();
-            prop_assert!(matches(&plus.join("/"), &name));
-            let mut hash = levels[..at].to_vec();
-            hash.push("#".into());
-            prop_assert!(matches(&hash.join("/"), &name));
-            let longer = format!("{name}/x");
-            prop_assert!(!matches(&longer, &name));
-            prop_assert!(!matches(&name, &longer));
-        }
     }
 }

@@ -1,9 +1,10 @@
 //! `pubgauge compare`: two runs, or two systems or settings of one.
 
 use pubgauge_report::compare::{
-    self, Change, Choice, Comparison, FIGURES, Figure, OF_WINDOWS, Pairing, Verdict,
+    self, Change, Choice, Comparison, FIGURES, Figure, Pairing, Verdict,
 };
 use pubgauge_report::stats::Estimate;
+use pubgauge_results::figure::study_name;
 use pubgauge_results::store;
 use serde::Serialize;
 
@@ -90,11 +91,12 @@ fn margin(text: &str) -> Result<f64, Ending> {
 /// Figures by their names, which `asked` asks for.
 pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Ending> {
     let figure = |name: &String| {
-        Figure::named(&pubgauge_study::figure_name(name)).ok_or_else(|| {
-            let known: Vec<&str> = match name.contains('@') {
-                true => OF_WINDOWS.to_vec(),
-                false => FIGURES.iter().map(|figure| &*figure.name).collect(),
-            };
+        Figure::named(&study_name(name)).ok_or_else(|| {
+            let known = FIGURES
+                .iter()
+                .filter(|figure| figure.of_windows || !name.contains('@'))
+                .map(|figure| &*figure.name);
+            let known: Vec<&str> = known.collect();
             let list = wrap(&known.join(", "), 4);
             Ending::bad_input(format!(
                 "{asked} {name}: no such figure{}\n  hint: known are\n{}",

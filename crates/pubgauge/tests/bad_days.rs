@@ -299,12 +299,8 @@ fn a_broker_that_ran_already_is_killed() {
 #[test]
 fn a_system_that_ends_before_it_is_ready_says_why() {
     let place = Place::new();
-    std::fs::create_dir(place.at("mine")).unwrap();
-    let own = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
-    let own = own
-        .replacen("name = \"mosquitto\"", "name = \"spoilt\"", 1)
-        .replacen("listener {port}", "no_such_option 1\nlistener {port}", 1);
-    place.write("mine/spoilt.toml", own);
+    let option = [("listener {port}", "no_such_option 1\nlistener {port}")];
+    place.system("mosquitto", "spoilt", &option);
     let mut args = vec!["run", "--systems", "mine", "--on", "spoilt", "--out", "run"];
     args.extend(SHORT);
     place.run(&args).exits(2).says("no_such_option");
@@ -315,17 +311,7 @@ fn a_system_that_ends_before_it_is_ready_says_why() {
 #[test]
 fn a_system_that_does_not_end_when_asked_is_said() {
     let place = Place::new();
-    std::fs::create_dir(place.at("mine")).unwrap();
-    let own = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
-    // SIGHUP makes it read its configuration again.
-    let own = own
-        .replacen("name = \"mosquitto\"", "name = \"stubborn\"", 1)
-        .replacen(
-            "signal = \"TERM\"\ngrace-s = 5",
-            "signal = \"HUP\"\ngrace-s = 0.5",
-            1,
-        );
-    place.write("mine/stubborn.toml", own);
+    place.stubborn_system("0.5");
     let mut args = vec![
         "run",
         "--systems",

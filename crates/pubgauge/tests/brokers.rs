@@ -166,13 +166,11 @@ fn one_of_three_is_killed_and_named() {
 #[test]
 fn a_broker_that_does_not_start_is_named() {
     let place = Place::new();
-    std::fs::create_dir(place.at("mine")).unwrap();
-    let own = std::fs::read_to_string(repository("systems/reference-broker.toml")).unwrap();
     // The second finds the mark of the first beside its folder.
-    let own = own.replacen("name = \"reference-broker\"", "name = \"once\"", 1);
     let hook =
-        "\n[[hooks]]\nwhen = \"before-start\"\ncommand = [\"mkdir\", \"{dir}/../started\"]\n";
-    place.write("mine/once.toml", own + hook);
+        "[[hooks]]\nwhen = \"before-start\"\ncommand = [\"mkdir\", \"{dir}/../started\"]\n\n";
+    let hook = [("[ready]", &*format!("{hook}[ready]"))];
+    place.system("reference-broker", "once", &hook);
     let mut args = vec![
         "run",
         "--systems",

@@ -74,10 +74,8 @@ fn descriptors_of_both_ends_of_every_link() {
 #[test]
 fn descriptors_of_the_server() {
     let place = Place::new();
-    std::fs::create_dir(place.at("mine")).unwrap();
-    let text = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
-    let text = text.replace("[stop]", "[limits]\nopen-files = 60\n\n[stop]");
-    place.write("mine/mosquitto.toml", text);
+    let limit = [("[stop]", "[limits]\nopen-files = 60\n\n[stop]")];
+    place.system("mosquitto", "mosquitto", &limit);
     let mut args = crowd("mosquitto", "50", "3");
     args.extend(["--systems", "mine"]);
     let says = [

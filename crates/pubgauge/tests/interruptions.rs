@@ -92,26 +92,10 @@ fn ctrl_c_while_the_broker_hangs() {
     place.results("run");
 }
 
-/// Writes a file of a system that takes no notice of SIGTERM and may take a minute to end.
-fn stubborn(place: &Place) {
-    let own = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
-    let own = own
-        .replacen("name = \"mosquitto\"", "name = \"stubborn\"", 1)
-        .replacen("grace-s = 5", "grace-s = 60", 1)
-        .replacen(
-            "[\"{exe}\", \"-c\", \"{dir}/mosquitto.conf\"]",
-            "[\"sh\", \"-c\", \"trap '' TERM; {exe} -c {dir}/mosquitto.conf & while :; do sleep 1; done\"]",
-            1,
-        );
-    assert!(own.contains("trap") && own.contains("grace-s = 60"));
-    std::fs::create_dir(place.at("mine")).unwrap();
-    place.write("mine/stubborn.toml", own);
-}
-
 #[test]
 fn ctrl_c_once_does_not_wait_for_a_stubborn_system() {
     let place = Place::new();
-    stubborn(&place);
+    place.stubborn_system("60");
     let mut args = long_run("stubborn", "500/s");
     args.extend(["--systems", "mine"]);
     let mut run = place.start(&args);
@@ -125,7 +109,7 @@ fn ctrl_c_once_does_not_wait_for_a_stubborn_system() {
 #[test]
 fn ctrl_c_twice_ends_at_once() {
     let place = Place::new();
-    stubborn(&place);
+    place.stubborn_system("60");
     let mut args = long_run("stubborn", "max");
     args.extend(["--systems", "mine"]);
     let mut run = place.start(&args);

@@ -589,10 +589,7 @@ fn the_resume_command_that_is_printed_goes_on() {
 #[test]
 fn a_broker_file_of_the_users_own_runs() {
     let place = Place::new();
-    std::fs::create_dir(place.at("mine")).unwrap();
-    let own = std::fs::read_to_string(repository("systems/mosquitto.toml")).unwrap();
-    let own = own.replacen("name = \"mosquitto\"", "name = \"my-broker\"", 1);
-    place.write("mine/my-broker.toml", own);
+    let path = place.system("mosquitto", "my-broker", &[]);
     let mut args = vec![
         "run",
         "--systems",
@@ -616,11 +613,8 @@ fn a_broker_file_of_the_users_own_runs() {
     assert!(listed.out.contains("my-broker"));
 
     // A mistake in it is shown with its place.
-    let wrong = std::fs::read_to_string(place.at("mine/my-broker.toml")).unwrap();
-    place.write(
-        "mine/my-broker.toml",
-        wrong.replacen("[ready]", "[redy]", 1),
-    );
+    let wrong = place.system("mosquitto", "my-broker", &[("[ready]", "[redy]")]);
+    assert_eq!(wrong, path);
     let before = place.files();
     place
         .run(&args)

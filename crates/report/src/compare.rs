@@ -21,8 +21,9 @@ use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
 use crate::stats::{CONFIDENCE, Estimate, difference};
-pub use figure::{Better, FIGURES, Figure, OF_WINDOWS, Unit, figures_of};
+pub use figure::{FIGURES, Figure, figures_of};
 pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
+pub use pubgauge_results::figure::{Better, Unit};
 pub use rounds::{CellOf, Question, conclude, next, spoilt};
 pub(crate) use text::parts;
 pub use text::text;

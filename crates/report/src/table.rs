@@ -43,7 +43,7 @@ const IN_FULL: usize = 8;
 const DOUBTS_IN_FULL: usize = 6;
 const DOUBTS: usize = 12;
 
-/// The table, no line longer than `width` (at least [`MINIMUM_WIDTH`]) characters.
+/// The table, no line longer than `width` (at least 72) characters.
 pub fn table(results: &Results, width: usize) -> String {
     let width = width.max(MINIMUM_WIDTH);
     let summary = Summary::of(results);

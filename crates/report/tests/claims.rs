@@ -5,6 +5,7 @@ use std::path::Path;
 use pubgauge_report::claims::judge;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
+use pubgauge_results::figure::Figure;
 use pubgauge_results::group::GroupFigures;
 use pubgauge_results::model::{ClientCpu, WorkerLoad};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
@@ -12,7 +13,7 @@ use pubgauge_results::{
     Axis, Distribution, FlowFigures, FlowSecond, Results, Second, Status, System, Trial, Verdict,
     WorkloadInfo,
 };
-use pubgauge_study::{CLAIM_FIGURES, Figure, Known, PlanOptions, Study};
+use pubgauge_study::{Known, PlanOptions, Study};
 
 /// A trial with `rate` delivered a second, a latency of `ns`, and ten seconds.
 fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial {
@@ -287,8 +288,7 @@ fn figures_that_are_worked_out() {
 /// Each figure that a claim may name is one that trials have.
 #[test]
 fn every_figure_is_found() {
-    let names = Figure::names();
-    let names = names.iter().map(String::as_str).chain(CLAIM_FIGURES);
+    let names = Figure::all().iter().map(|figure| figure.name.as_str());
     for name in names.filter(|name| !["verdict", "limit"].contains(name)) {
         let rule = format!(
             "figure = \"{name}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"a\"], count = \"> 0\" }}"

@@ -20,7 +20,7 @@ pub struct Comparison {
     pub base: Side,
     /// What is compared.
     pub other: Side,
-    /// `other` is `base` with the one change of this name ([[ablation]] of the study).
+    /// `other` is `base` with the one change of this name (`[[ablation]]` of the study).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ablation: Option<String>,
     /// Pairs of valid trials, one of each side in the same round.

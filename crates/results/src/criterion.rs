@@ -101,8 +101,8 @@ impl Filter {
     }
 }
 
-/// Figures that are worked out from recorded ones.
-pub const DERIVED: [&str; 18] = [
+/// Figures that are worked out from recorded ones, beside those that are [counted](counted::FIGURES).
+pub const DERIVED: [&str; 9] = [
     "verdict",
     "unique",
     "client_cpu_total_s",
@@ -112,15 +112,6 @@ pub const DERIVED: [&str; 18] = [
     "duplicated_share",
     "smallest_member_share",
     "largest_member_share",
-    "client_syscalls_per_message",
-    "system_syscalls_per_message",
-    "client_send_calls_per_message",
-    "client_receive_calls_per_message",
-    "system_sync_calls",
-    "system_sync_calls_per_message",
-    "interface_bytes_per_payload_byte",
-    "interface_packets_per_message",
-    "interface_overhead_per_message",
 ];
 
 /// Figures that count what happened: they bear on every trial that ran, whatever its verdict,
@@ -143,7 +134,7 @@ const COUNTS: [&str; 13] = [
 
 /// A figure of a trial (or of one of its flows) by its name in `results.json`, dots between the
 /// parts: `delivered_msgs_per_s`, `latency_ns.p99`, `client_cpu_s.publishers`; or one of
-/// [`DERIVED`]. After `@` the name of a window whose figure it is: `latency_ns.p99@during`; a figure of
+/// [`DERIVED`] or of [`counted::FIGURES`]. After `@` the name of a window whose figure it is: `latency_ns.p99@during`; a figure of
 /// the trial as a whole, such as the verdict, is none of a window. `None` if there is none of that name
 /// or the trial has no value for it, as for percentiles of an empty distribution.
 pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {

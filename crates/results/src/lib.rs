@@ -6,6 +6,7 @@
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
 //! - [`claim`]: what became of the claims of a study.
 //! - [`criterion`]: whether a run met what its study asked for.
+//! - [`figure`]: the figures of a trial by their names.
 //! - [`counted`]: system calls, and what crossed an interface.
 //! - [`group`]: how groups that share messages shared them.
 //! - [`schema`]: the JSON Schema of `results.json`.
@@ -21,6 +22,7 @@ pub mod comparison;
 pub mod counted;
 pub mod criterion;
 mod difference;
+pub mod figure;
 pub mod group;
 pub mod histogram;
 pub mod model;

@@ -11,6 +11,7 @@ use rand_distr::{Distribution, LogNormal};
 use super::Behaviour;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{Header, Mark};
+use pubgauge_driver::topic::TopicMatch;
 
 /// One delivery as it really happened, or a loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -220,7 +221,7 @@ impl Bus {
         let mut chosen: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut receivers = Vec::new();
         for (index, s) in inner.subscriptions.iter().enumerate() {
-            if s.hears_from > now || !topic_matches(&s.filter, topic) {
+            if s.hears_from > now || !s.filter.matches_topic(topic) {
                 continue;
             }
             match &s.group {
@@ -376,18 +377,4 @@ fn after_stalls(due: Nanos, born: Nanos, stalls: &[(Nanos, Nanos)]) -> Nanos {
         .iter()
         .find(|(from, to)| (*from..*to).contains(&since))
         .map_or(due, |(_, to)| born + to)
-}
-
-/// MQTT's matching rule (`+` one level, `#` the rest), the neutral one of the seam.
-pub fn topic_matches(filter: &str, topic: &str) -> bool {
-    let (mut filter, mut topic) = (filter.split('/'), topic.split('/'));
-    loop {
-        match (filter.next(), topic.next()) {
-            (Some("#"), _) => return true,
-            (Some("+"), Some(_)) => {}
-            (Some(f), Some(t)) if f == t => {}
-            (None, None) => return true,
-            _ => return false,
-        }
-    }
 }

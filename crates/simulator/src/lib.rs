@@ -16,9 +16,10 @@ use serde::{Deserialize, Serialize};
 pub use bus::{Bus, TruthRecord};
 pub use truth::Truth;
 
+use pubgauge_driver::Driver;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::Mark;
-use pubgauge_driver::seam::{Driver, DriverError, Fleet, FleetConfig, Shared, Target, Traits};
+use pubgauge_driver::seam::{DriverError, Fleet, FleetConfig, Shared, Target, Traits};
 use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
 
 /// What the simulated system does to messages and clients. The default is a perfect system with

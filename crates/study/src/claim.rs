@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use pubgauge_claims::{Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side};
 
-pub use self::figures::CLAIM_FIGURES;
 use self::figures::check_figure;
 use self::figures::percent;
 use crate::criterion::VERDICTS;

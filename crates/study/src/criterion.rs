@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use pubgauge_results::figure::{Asked, Figure, Unit};
 
 use crate::file::{Bound, CriterionFile};
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 use crate::window;
 
 /// A claim about a figure of some trials.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
     /// The figure that is looked at.
-    pub figure: Figure,
+    pub figure: &'static Figure,
     /// How it is compared.
     pub comparison: Comparison,
-    /// With what, in the figure's base unit: see [`Figure::unit`].
+    /// With what, in the figure's base unit: see [`Figure`]'s `unit`.
     pub value: Limit,
     /// Which trials it is about.
     pub filter: Filter,
@@ -23,87 +23,8 @@ pub struct Criterion {
     pub text: String,
 }
 
-/// A figure of a trial, named as in studies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Figure {
-    /// A number of messages.
-    Count(Count),
-    /// Messages per second.
-    Rate(RateOf),
-    /// A quantile or moment of a distribution of times, in nanoseconds.
-    Time(Distribution, Statistic),
-    /// Lost deliveries as a share of the expected ones, 0 to 1.
-    LossShare,
-    /// Processor seconds of the client, publishers and subscribers together.
-    ClientCpu,
-    /// Processor seconds of the system.
-    SystemCpu,
-    /// Largest resident memory of the client, bytes.
-    ClientMemory,
-    /// Largest resident memory of the system, bytes.
-    SystemMemory,
-    /// The verdict.
-    Verdict,
-}
-
-/// Numbers of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)] // The names are those of results.json.
-pub enum Count {
-    Published,
-    Refused,
-    NotSent,
-    UnderWay,
-    Delivered,
-    Lost,
-    Duplicated,
-    Reordered,
-}
-
-/// Messages per second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)] // The names are those of results.json.
-pub enum RateOf {
-    Offered,
-    Published,
-    Delivered,
-}
-
-/// Distributions of times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)] // The names are those of results.json.
-pub enum Distribution {
-    Latency,
-    LatencyFromSend,
-    SendLag,
-    RoundTrip,
-    Acknowledgement,
-}
-
-/// What is taken of a distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)] // The names are those of results.json.
-pub enum Statistic {
-    Min,
-    Mean,
-    P50,
-    P90,
-    P99,
-    #[serde(rename = "p99_9")]
-    P99_9,
-    #[serde(rename = "p99_99")]
-    P99_99,
-    Max,
-}
-
 /// How a figure is compared with its limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// Less than.
     Below,
@@ -118,8 +39,7 @@ pub enum Comparison {
 }
 
 /// What a figure is compared with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Limit {
     /// A number in the figure's base unit.
     Number(f64),
@@ -128,7 +48,7 @@ pub enum Limit {
 }
 
 /// Which trials a criterion is about; absent means all.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Name of the system.
     pub system: Option<String>,
@@ -139,7 +59,6 @@ pub struct Filter {
     /// Name of a flow, whose figures are taken.
     pub flow: Option<String>,
     /// Name of a window of the measurement, whose figures are taken.
-    #[serde(default)]
     pub window: Option<String>,
 }
 
@@ -166,25 +85,6 @@ impl Comparison {
     }
 }
 
-/// The unit in which a figure and its limit are held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// A number of messages.
-    Messages,
-    /// Messages per second.
-    MessagesPerSecond,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Seconds of processor time.
-    Seconds,
-    /// Bytes.
-    Bytes,
-    /// 0 to 1.
-    Share,
-    /// One of [`VERDICTS`].
-    Verdict,
-}
-
 /// The verdicts, in the words of results.json.
 pub const VERDICTS: [&str; 6] = [
     "valid",
@@ -194,124 +94,6 @@ pub const VERDICTS: [&str; 6] = [
     "lossy",
     "broken",
 ];
-
-const PLAIN: [(&str, Figure); 16] = [
-    ("published", Figure::Count(Count::Published)),
-    ("refused", Figure::Count(Count::Refused)),
-    ("not-sent", Figure::Count(Count::NotSent)),
-    ("under-way", Figure::Count(Count::UnderWay)),
-    ("delivered", Figure::Count(Count::Delivered)),
-    ("lost", Figure::Count(Count::Lost)),
-    ("duplicated", Figure::Count(Count::Duplicated)),
-    ("reordered", Figure::Count(Count::Reordered)),
-    ("offered-rate", Figure::Rate(RateOf::Offered)),
-    ("published-rate", Figure::Rate(RateOf::Published)),
-    ("delivered-rate", Figure::Rate(RateOf::Delivered)),
-    ("loss-share", Figure::LossShare),
-    ("client-cpu", Figure::ClientCpu),
-    ("system-cpu", Figure::SystemCpu),
-    ("client-memory", Figure::ClientMemory),
-    ("system-memory", Figure::SystemMemory),
-];
-
-const DISTRIBUTIONS: [(&str, Distribution); 5] = [
-    ("latency", Distribution::Latency),
-    ("latency-from-send", Distribution::LatencyFromSend),
-    ("send-lag", Distribution::SendLag),
-    ("round-trip", Distribution::RoundTrip),
-    ("acknowledgement", Distribution::Acknowledgement),
-];
-
-const STATISTICS: [(&str, Statistic); 8] = [
-    ("min", Statistic::Min),
-    ("mean", Statistic::Mean),
-    ("p50", Statistic::P50),
-    ("p90", Statistic::P90),
-    ("p99", Statistic::P99),
-    ("p99.9", Statistic::P99_9),
-    ("p99.99", Statistic::P99_99),
-    ("max", Statistic::Max),
-];
-
-/// A figure's name in studies, also for the one it has in `results.json`: `latency.p99.9` for
-/// `latency_ns.p99_9`, `delivered-rate` for `delivered_msgs_per_s`. What follows `@`, a window, is kept.
-pub fn figure_name(name: &str) -> String {
-    if let (name, Some(window)) = window::split(name) {
-        return format!("{}@{window}", figure_name(name));
-    }
-    if let Some((distribution, statistic)) = name.split_once('.') {
-        let distribution = distribution.strip_suffix("_ns").unwrap_or(distribution);
-        return format!(
-            "{}.{}",
-            distribution.replace('_', "-"),
-            statistic.replace('_', ".")
-        );
-    }
-    let name = match name {
-        "lost_share" => "loss-share",
-        "client_cpu_total_s" => "client-cpu",
-        name => name,
-    };
-    let suffixes = [
-        ("_msgs_per_s", "-rate"),
-        ("_rss_bytes", "-memory"),
-        ("_cpu_s", "-cpu"),
-    ];
-    let known = suffixes.into_iter().find_map(|(suffix, word)| {
-        let stem = name.strip_suffix(suffix)?;
-        Some(format!("{stem}{word}"))
-    });
-    known.unwrap_or_else(|| name.to_owned()).replace('_', "-")
-}
-
-impl Figure {
-    /// The figure of this name, as in studies or as in `results.json`.
-    fn named(name: &str) -> Option<Self> {
-        let name = &*figure_name(name);
-        if name == "verdict" {
-            return Some(Figure::Verdict);
-        }
-        if let Some((_, figure)) = PLAIN.iter().find(|(known, _)| *known == name) {
-            return Some(*figure);
-        }
-        let (distribution, statistic) = name.split_once('.')?;
-        let (_, distribution) = DISTRIBUTIONS.iter().find(|(n, _)| *n == distribution)?;
-        let (_, statistic) = STATISTICS.iter().find(|(n, _)| *n == statistic)?;
-        Some(Figure::Time(*distribution, *statistic))
-    }
-
-    /// The figure of this name, a window or not.
-    pub(crate) fn of(name: &str) -> Option<Self> {
-        Figure::named(window::split(name).0)
-    }
-
-    /// Whether there is a figure of this name, as in studies.
-    pub fn is_name(name: &str) -> bool {
-        figure_name(name) == name && Figure::named(name).is_some()
-    }
-
-    /// Every name.
-    pub fn names() -> Vec<String> {
-        let times = DISTRIBUTIONS
-            .iter()
-            .flat_map(|(d, _)| STATISTICS.iter().map(move |(s, _)| format!("{d}.{s}")));
-        let plain = PLAIN.iter().map(|(name, _)| name.to_string());
-        plain.chain(["verdict".to_string()]).chain(times).collect()
-    }
-
-    /// The unit in which it and its limit are held.
-    pub fn unit(self) -> Unit {
-        match self {
-            Figure::Count(_) => Unit::Messages,
-            Figure::Rate(_) => Unit::MessagesPerSecond,
-            Figure::Time(..) => Unit::Nanoseconds,
-            Figure::LossShare => Unit::Share,
-            Figure::ClientCpu | Figure::SystemCpu => Unit::Seconds,
-            Figure::ClientMemory | Figure::SystemMemory => Unit::Bytes,
-            Figure::Verdict => Unit::Verdict,
-        }
-    }
-}
 
 impl fmt::Display for Criterion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -330,17 +112,16 @@ impl Criterion {
     pub(crate) fn new(file: &CriterionFile) -> Result<Self, Fault> {
         let fault = |key, message| Fault { key, message };
         let (name, window) = window::split(&file.figure);
-        let figure = Figure::named(name).ok_or_else(|| {
-            let names = Figure::names();
-            let near = nearest(name, names.iter().map(String::as_str));
+        let figure = Figure::named(name).filter(|figure| figure.asked == Asked::InCriteria);
+        let figure = figure.ok_or_else(|| {
+            let near = nearest(name, Figure::of_criteria().map(|figure| &*figure.name));
             let mut message = format!("`{name}` is not a figure{}", did_you_mean(near));
             if near.is_none() {
                 message.push_str("; docs/study-format.md lists them");
             }
             fault("figure", message)
         })?;
-        window::check_figure(Some(figure), &file.figure)
-            .map_err(|message| fault("figure", message))?;
+        window::check_figure(figure, &file.figure).map_err(|message| fault("figure", message))?;
         let bounds = [
             ("below", Comparison::Below, &file.below),
             ("at-most", Comparison::AtMost, &file.at_most),
@@ -364,7 +145,7 @@ impl Criterion {
             ));
         }
         let value = limit(figure, bound).map_err(|message| fault(key, message))?;
-        if figure == Figure::Verdict && comparison != Comparison::Equals {
+        if figure.unit == Unit::Verdict && comparison != Comparison::Equals {
             return Err(fault(
                 key,
                 "a verdict can only be compared by `equals`".into(),
@@ -401,8 +182,8 @@ impl Criterion {
     }
 }
 
-fn limit(figure: Figure, bound: &Bound) -> Result<Limit, String> {
-    let number = match (figure.unit(), bound) {
+fn limit(figure: &Figure, bound: &Bound) -> Result<Limit, String> {
+    let number = match (figure.unit, bound) {
         (Unit::Verdict, Bound::Text(text)) => {
             if !VERDICTS.contains(&text.as_str()) {
                 let near = nearest(text, VERDICTS.into_iter());
@@ -422,7 +203,7 @@ fn limit(figure: Figure, bound: &Bound) -> Result<Limit, String> {
             .map(|percent| percent / 100.0)
             .filter(|share| (0.0..=1.0).contains(share))
             .ok_or("expected a share from 0 to 1, or a percentage such as \"0.1%\"")?,
-        (Unit::MessagesPerSecond, Bound::Text(text)) => {
+        (Unit::PerSecond, Bound::Text(text)) => {
             match text.parse::<Rate>().map_err(|e| e.to_string())? {
                 Rate::All(per_s) => per_s,
                 _ => return Err("expected a rate over all, such as \"10k/s\"".into()),
@@ -440,11 +221,12 @@ fn limit(figure: Figure, bound: &Bound) -> Result<Limit, String> {
         (unit, _) => {
             let expected = match unit {
                 Unit::Messages => "a plain number of messages",
-                Unit::MessagesPerSecond => "a rate in quotes, such as \"10k/s\"",
+                Unit::PerSecond => "a rate in quotes, such as \"10k/s\"",
                 Unit::Nanoseconds | Unit::Seconds => "a duration in quotes, such as \"10ms\"",
                 Unit::Bytes => "a size in quotes, such as \"100MB\"",
                 Unit::Share => "a share from 0 to 1, or a percentage such as \"0.1%\"",
                 Unit::Verdict => "a verdict in quotes, such as \"valid\"",
+                Unit::Count | Unit::MicrosecondsPerMessage => "a number",
             };
             return Err(format!("expected {expected}"));
         }
@@ -471,36 +253,11 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_the_names_of_results_too() {
-        for (results, study) in [
-            ("latency_ns.p99", "latency.p99"),
-            ("latency_ns.p99_9", "latency.p99.9"),
-            ("latency_from_send_ns.max", "latency-from-send.max"),
-            ("delivered_msgs_per_s", "delivered-rate"),
-            ("not_sent", "not-sent"),
-            ("lost_share", "loss-share"),
-            ("client_cpu_total_s", "client-cpu"),
-            ("system_rss_bytes", "system-memory"),
-        ] {
-            assert_eq!(figure_name(results), study);
-            assert!(Figure::named(study).is_some(), "{study}");
-            assert_eq!(Figure::named(results), Figure::named(study), "{results}");
-        }
-        for name in Figure::names() {
-            assert_eq!(figure_name(&name), name);
-        }
-        assert_eq!(Figure::named("latency_ns"), None);
-    }
-
-    #[test]
     fn limits_are_in_base_units() {
         let text = |text: &str| Bound::Text(text.into());
         let p99 = criterion("latency.p99.9", "below", text("10ms"));
         assert_eq!(p99.value, Limit::Number(10e6));
-        assert_eq!(
-            p99.figure,
-            Figure::Time(Distribution::Latency, Statistic::P99_9)
-        );
+        assert_eq!(p99.figure.recorded, "latency_ns.p99_9");
         assert_eq!(p99.to_string(), "latency.p99.9 below 10ms on mosquitto");
         let rate = criterion("delivered-rate", "at-least", text("10k/s"));
         assert_eq!(rate.value, Limit::Number(10_000.0));
@@ -512,14 +269,6 @@ mod tests {
         assert_eq!(share.value, Limit::Number(0.001));
         let verdict = criterion("verdict", "equals", text("valid"));
         assert_eq!(verdict.value, Limit::Verdict("valid".into()));
-    }
-
-    #[test]
-    fn every_name_is_a_figure() {
-        for name in Figure::names() {
-            assert!(Figure::named(&name).is_some(), "{name}");
-        }
-        assert!(Figure::named("latency").is_none());
     }
 
     #[test]

@@ -27,12 +27,8 @@ mod tree;
 mod units;
 mod window;
 
-pub use claim::CLAIM_FIGURES;
 pub use compare::ComparePlan;
-pub use criterion::{
-    Comparison, Count, Criterion, Distribution, Figure, Filter, Limit, RateOf, Statistic, Unit,
-    VERDICTS, figure_name,
-};
+pub use criterion::{Comparison, Criterion, Filter, Limit, VERDICTS};
 pub use daily::DailyFlags;
 pub use file::*;
 pub use folder::studies_in;

@@ -1,8 +1,8 @@
 //! Named spans of the measurement: which there are, and what is wrong with them.
 
+use pubgauge_results::figure::Figure;
 use pubgauge_workload::{Phases, Until, Window};
 
-use crate::criterion::Figure;
 use crate::file::{PhasesFile, StudyFile, WorkloadFile};
 use crate::resolve::{Clash, Clashes, resolve_phases};
 use crate::units::{Span, did_you_mean, nearest};
@@ -107,25 +107,13 @@ pub(crate) fn split(figure: &str) -> (&str, Option<&str>) {
 }
 
 /// What is wrong with `figure@window` as far as it is the figure: windows lack some.
-pub(crate) fn check_figure(figure: Option<Figure>, name: &str) -> Result<(), String> {
+pub(crate) fn check_figure(figure: &Figure, name: &str) -> Result<(), String> {
     let (name, Some(window)) = split(name) else {
         return Ok(());
     };
-    let of_the_whole = match figure {
-        Some(Figure::ClientCpu | Figure::ClientMemory | Figure::SystemMemory | Figure::Verdict) => {
-            true
-        }
-        Some(_) => false,
-        None => {
-            name.ends_with("-per-message")
-                || name == "reordered-share"
-                || name == "limit"
-                || name == "system-busiest-thread"
-        }
-    };
-    match of_the_whole {
-        false => Ok(()),
-        true => Err(format!(
+    match figure.of_windows {
+        true => Ok(()),
+        false => Err(format!(
             "`{name}` is of the whole measurement; the window `{window}` has counts, rates, times, loss-share and system-cpu"
         )),
     }

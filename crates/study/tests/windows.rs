@@ -114,6 +114,15 @@ fn what_cannot_be_is_said() {
         ),
         (study("\"9s\"", DURING, "", claim), "did you mean `during`"),
         (
+            study(
+                "\"9s\"",
+                DURING,
+                "",
+                &claim.replace("lost@durin", "smallest-member-share@during"),
+            ),
+            "of the whole measurement",
+        ),
+        (
             study("\"9s\"", DURING, "", "[compare]\nfigures = [\"lost@x\"]\n"),
             "`x` is no window of this study",
         ),

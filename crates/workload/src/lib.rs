@@ -9,7 +9,6 @@ pub mod census;
 pub mod check;
 mod draws;
 mod fan;
-pub mod filter;
 pub mod mark;
 pub mod schedule;
 #[cfg(test)]
@@ -20,7 +19,7 @@ pub use audience::{Audience, AudienceError, Party, StreamInfo};
 pub use brokers::{MOST_BROKERS, PlacementError};
 pub use census::Census;
 pub use check::WorkloadError;
-pub use filter::TopicMatch;
+pub use pubgauge_driver::topic::{self as filter, TopicMatch};
 pub use schedule::{Due, Gate, Replay, ReplayMode, Schedule, ScheduleError, Shard};
 pub use trace::{Trace, TraceError, TraceSource};
 
@@ -31,6 +30,12 @@ pub type Nanos = u64;
 
 /// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000_000_000;
+
+/// The smallest message, in bytes: the header has to fit.
+pub const MIN_SIZE: u32 = 16;
+
+/// Largest payload in bytes: what an MQTT packet holds at most (MQTT 3.1.1, section 2.2.3).
+pub const MAX_SIZE: u32 = 268_435_455;
 
 /// Bursts that wait for one another begin at multiples of this, from the flow's beginning, so that all
 /// workers begin them at one time.

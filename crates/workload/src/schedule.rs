@@ -21,11 +21,7 @@ use replay::Player;
 pub use shard::Shard;
 use size::SizeModel;
 
-/// The smallest message, in bytes: the header has to fit.
-pub const MIN_SIZE: u32 = 16;
-
-/// Largest payload in bytes: what an MQTT packet holds at most (MQTT 3.1.1, section 2.2.3).
-pub const MAX_SIZE: u32 = 268_435_455;
+pub use crate::{MAX_SIZE, MIN_SIZE};
 
 /// How a recorded trace is replayed.
 ///

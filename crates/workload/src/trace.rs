@@ -19,8 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Nanos;
-use crate::schedule::{MAX_SIZE, MIN_SIZE};
+use crate::{MAX_SIZE, MIN_SIZE, Nanos};
 pub use format::{Column, OnChange, TraceFormat};
 pub use time::TimeFormat;
 

@@ -7,7 +7,7 @@ use pubgauge_amqp_codec::Method;
 use pubgauge_amqp_codec::method::{ConnectionClose, TxCommit};
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
-    Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes,
+    Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes, refusal,
 };
 use pubgauge_net::endpoint::{Endpoint, Protocol};
 use pubgauge_net::out::{OUT_CAP, OutPool};
@@ -18,11 +18,11 @@ use pubgauge_net::turns::{Driven, Reports, Turns};
 use pubgauge_net::{socket, tls};
 use rustls::pki_types::ServerName;
 
+use crate::broken::Broken;
 use crate::client::{Client, PUBLISHING, State};
 use crate::options::{Answers, Exchange, Options};
-use crate::protocol::Broken;
 use crate::shared::Shared;
-use crate::topics::Topics;
+use crate::topics::{SESSION_PREFIX, Topics};
 
 /// The buffer that all connections are read into: two frames of the longest.
 const READ_BUF: usize = 256 << 10;
@@ -32,9 +32,6 @@ const CONNECT_TIMEOUT_MS: u32 = 30_000;
 
 /// Time for the server to answer our connection.close.
 const CLOSE_TIMEOUT_MS: u32 = 5_000;
-
-/// Queues of durable sessions are named so, with the client's name behind.
-pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
 
 /// How AMQP endpoints are written.
 pub(crate) const PROTOCOL: Protocol = Protocol {
@@ -78,16 +75,8 @@ struct TlsSetup {
 
 impl AmqpFleet {
     pub fn open(config: FleetConfig) -> Result<AmqpFleet, DriverError> {
-        let (options, _) = Options::resolve(&config.settings).map_err(|refused| {
-            let list: Vec<_> = refused
-                .iter()
-                .map(|u| format!("{}: {}", u.setting, u.reason))
-                .collect();
-            DriverError::new(format!(
-                "settings that AMQP cannot honour: {}",
-                list.join("; ")
-            ))
-        })?;
+        let (options, _) =
+            Options::resolve(&config.settings).map_err(|refused| refusal("AMQP", refused))?;
         let target = &config.target;
         let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
             Pair::parse(url, &PROTOCOL)

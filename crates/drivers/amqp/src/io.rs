@@ -11,10 +11,10 @@ use pubgauge_net::turns::{Driven, Marks, Phase, Reports, Turns};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
+use crate::broken::Broken;
 use crate::client::State;
 use crate::fleet::AmqpFleet;
 use crate::options::Answers;
-use crate::protocol::Broken;
 
 /// A client could not be written to. It has been failed already.
 pub(crate) struct WriteFailed;

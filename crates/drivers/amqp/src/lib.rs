@@ -24,10 +24,10 @@
 //! expiry. A subscriber that connects asks for it (`queue.declare`, passive): if it is there, its
 //! subscriptions are too, and consuming begins at once.
 
+mod broken;
 mod client;
 mod fleet;
 mod io;
-mod limits;
 mod login;
 mod native;
 mod options;
@@ -35,12 +35,13 @@ mod options;
 mod options_tests;
 mod protocol;
 mod read;
+mod resolve;
 mod shared;
 mod subscribe;
 mod topics;
 mod window;
 
-use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
+use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
     Subscription, Target, Traits, Unsupported,
@@ -123,7 +124,7 @@ impl Driver for AmqpDriver {
             Capability::Filter(Filtering::Content) => Answer::unsupported(
                 "exchanges choose by routing key; a headers exchange chooses by a message's headers, and pubgauge's messages have none",
             ),
-            _ => capability::derived(self, capability, target),
+            _ => capability.derived(self, target),
         }
     }
 

@@ -7,9 +7,9 @@ use pubgauge_amqp_codec::method::{
 use pubgauge_amqp_codec::{FRAME_MIN, Method, TableBuf, Value};
 use pubgauge_driver::{Change, ClientId, Events};
 
+use crate::broken::{Broken, unexpected};
 use crate::client::{Client, State};
 use crate::options::Sasl;
-use crate::protocol::{Broken, unexpected};
 use crate::shared::Shared;
 
 /// A RabbitMQ that nobody has configured lets this user in, from its own host.

@@ -1,8 +1,9 @@
 //! The settings that only this driver knows, `native.amqp.*`.
 
-use pubgauge_driver::Settings;
+use pubgauge_driver::{Resolution, Settings};
+use serde_json::Value;
 
-use crate::options::{Exchange, FRAME_MAX, NAME, Sasl, Table};
+use crate::options::{Exchange, FRAME_MAX, NAME, Sasl};
 
 /// The driver's own settings, each with what it takes.
 const NATIVE: [(&str, &str); 15] = [
@@ -54,30 +55,22 @@ pub(crate) struct Native {
 
 impl Native {
     /// Reads them; what is unknown or out of range is refused in `t`.
-    pub fn parse(settings: &Settings, t: &mut Table) -> Native {
+    pub fn parse(settings: &Settings, t: &mut Resolution) -> Native {
         let mut native = Native::default();
-        for (name, value) in settings.native.get(NAME).into_iter().flatten() {
-            let Some((_, expected)) = NATIVE.iter().find(|(known, _)| known == name) else {
-                t.refuse(
-                    &format!("native.amqp.{name}"),
-                    value.to_string(),
-                    unknown(name),
-                );
-                continue;
-            };
-            if native.take(name, value).is_none() {
-                t.refuse(
-                    &format!("native.amqp.{name}"),
-                    value.to_string(),
-                    format!("expected {expected}"),
-                );
-            }
-        }
+        t.natives(
+            settings,
+            NAME,
+            &NATIVE.map(|(name, _)| name),
+            |name, value| {
+                let taken = native.take(name, value);
+                taken.map(|()| None).ok_or_else(|| expected(name))
+            },
+        );
         native
     }
 
     /// Takes a known setting; `None` if it has no such value.
-    fn take(&mut self, name: &str, value: &serde_json::Value) -> Option<()> {
+    fn take(&mut self, name: &str, value: &Value) -> Option<()> {
         let number = value.as_u64();
         let text = value.as_str();
         match name {
@@ -152,16 +145,9 @@ fn buffer(number: Option<u64>) -> Option<usize> {
     (1..=1 << 30).contains(&bytes).then_some(bytes)
 }
 
-fn unknown(name: &str) -> String {
-    let near = |known: &str| strsim::jaro_winkler(name, known);
-    let nearest = NATIVE
-        .iter()
-        .map(|(known, _)| *known)
-        .max_by(|a, b| near(a).total_cmp(&near(b)))
-        .unwrap_or_default();
-    let all: Vec<_> = NATIVE.iter().map(|(known, _)| *known).collect();
-    format!(
-        "unknown setting; did you mean `{nearest}`? Known are {}",
-        all.join(", ")
-    )
+fn expected(name: &str) -> String {
+    let known = NATIVE.iter().find(|(known, _)| *known == name);
+    known.map_or(String::new(), |(_, expected)| {
+        format!("expected {expected}")
+    })
 }

@@ -21,9 +21,10 @@ use pubgauge_amqp_codec::{
     ContentHeader, DecodeError, Frame, FrameKind, Method, PublishTemplate, decode_delivery,
     decode_frame,
 };
-use pubgauge_driver::{Change, ClientId, Delivery, Events, Failure};
+use pubgauge_driver::{Change, ClientId, Delivery, Events};
 use pubgauge_net::tls;
 
+use crate::broken::{Broken, unexpected};
 use crate::client::{Answer, Awaits, CONSUMING, Client, Content, PUBLISHING, Partial, State};
 use crate::login;
 use crate::options::FRAME_MAX;
@@ -33,27 +34,6 @@ use crate::topics::topic_of;
 
 /// Buffers of messages above this are not kept for reuse, in bytes.
 const KEEP_BODY: usize = 4 << 20;
-
-/// Why a connection cannot go on.
-#[derive(Debug)]
-pub(crate) struct Broken {
-    /// In words, with a hint.
-    pub failure: Failure,
-}
-
-impl Broken {
-    pub fn protocol(endpoint: &str, what: impl std::fmt::Display) -> Self {
-        Broken::told(format!(
-            "{endpoint}: the server broke the protocol: {what}\n  hint: is it an AMQP 0-9-1 server?"
-        ))
-    }
-
-    pub fn told(failure: impl Into<Failure>) -> Self {
-        Broken {
-            failure: failure.into(),
-        }
-    }
-}
 
 /// Takes in `bytes`, as many whole frames as they hold, and returns how many bytes that was.
 pub(crate) fn receive(
@@ -195,19 +175,6 @@ fn take(
             }
         }
     }
-}
-
-pub(crate) fn unexpected(client: &Client, shared: &Shared, method: &Method<'_>) -> Broken {
-    let when = match client.state {
-        State::Greeting => "before connection.start",
-        State::LoggingIn => "during the login",
-        State::Entering => "before connection.open-ok",
-        _ => "out of turn",
-    };
-    Broken::protocol(
-        shared.endpoint(client),
-        format!("a {} {when}", method.name()),
-    )
 }
 
 /// A content header.

@@ -10,9 +10,10 @@ use pubgauge_net::tls::{self, TlsFailure, TlsRead};
 use pubgauge_net::turns::Driven;
 use rustix::io::Errno;
 
+use crate::broken::Broken;
 use crate::client::{READ_PAUSE, State};
 use crate::fleet::AmqpFleet;
-use crate::protocol::{self, Broken};
+use crate::protocol;
 
 /// Reads of one TLS connection in a row before others get their turn.
 const TLS_READS: usize = 16;

@@ -10,7 +10,7 @@ use pubgauge_driver::{ClientId, DriverError, Subscription};
 use crate::client::{Answer, Awaits, CONSUMING, Client, PUBLISHING};
 use crate::options::{Answers, Exchange};
 use crate::shared::Shared;
-use crate::topics::{binding_key, group_queue};
+use crate::topics::{SESSION_PREFIX, binding_key, group_queue};
 
 /// Number of the consumer of a client's own queue.
 const OWN: u32 = 0;
@@ -47,7 +47,7 @@ impl Shared {
     /// The name of a client's own queue on its present connection.
     fn own_queue(&self, client: &Client, id: ClientId) -> String {
         if self.options.durable_session {
-            return format!("{}{}", crate::fleet::SESSION_PREFIX, client.name);
+            return format!("{}{}", SESSION_PREFIX, client.name);
         }
         // Never the same for two connections, since the server may still hold the former's.
         format!("pubgauge.{:016x}.{}.{}", self.nonce, id.0, client.epoch)

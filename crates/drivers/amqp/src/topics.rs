@@ -14,6 +14,9 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::client::PUBLISHING;
 use crate::options::{Exchange, Options};
 
+/// Queues of durable sessions are named so, with the client's name behind.
+pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
+
 /// Longest routing key and longest queue name in bytes (short strings, §4.2.5.3).
 const LONGEST: usize = 255;
 

@@ -37,10 +37,10 @@ mod topic;
 #[cfg(feature = "native")]
 pub use fleet::{CycloneFleet, Statistics};
 
-use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
+use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported,
+    Target, Topology, Traits, Unsupported, refusal,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
@@ -58,14 +58,15 @@ impl CycloneddsDriver {
     /// # Errors
     /// Settings that [`Driver::resolve`] refuses.
     pub fn configuration(&self, settings: &Settings, domain: u32) -> Result<String, DriverError> {
-        let (options, _) = options::resolve(settings).map_err(options::refusal)?;
+        let (options, _) =
+            options::resolve(settings).map_err(|refused| refusal("Cyclone DDS", refused))?;
         Ok(config::xml(&options, domain.min(domain::MAX_DOMAIN), None))
     }
 }
 
 impl Driver for CycloneddsDriver {
     fn name(&self) -> &'static str {
-        options::NAME
+        native::NAME
     }
 
     fn library(&self) -> Option<String> {
@@ -113,7 +114,7 @@ impl Driver for CycloneddsDriver {
             Capability::Filter(Filtering::Content) => Answer::unsupported(
                 "Cyclone DDS 0.10 evaluates no filter expressions: it asks a function of the application at the reader, and pubgauge sets none",
             ),
-            _ => capability::derived(self, capability, target),
+            _ => capability.derived(self, target),
         }
     }
 
@@ -125,7 +126,8 @@ impl Driver for CycloneddsDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        let (options, _) = options::resolve(&config.settings).map_err(options::refusal)?;
+        let (options, _) = options::resolve(&config.settings)
+            .map_err(|refused| refusal("Cyclone DDS", refused))?;
         open(&config, options)
     }
 }
@@ -137,7 +139,8 @@ impl CycloneddsDriver {
     /// # Errors
     /// As [`Driver::open`].
     pub fn open_fleet(&self, config: &FleetConfig) -> Result<CycloneFleet, DriverError> {
-        let (options, _) = options::resolve(&config.settings).map_err(options::refusal)?;
+        let (options, _) = options::resolve(&config.settings)
+            .map_err(|refused| refusal("Cyclone DDS", refused))?;
         CycloneFleet::open(config, options)
     }
 }

@@ -1,10 +1,12 @@
 //! The settings that only this driver knows: `native.cyclonedds.*`.
 
-use pubgauge_driver::Settings;
+use pubgauge_driver::{Resolution, Settings, spelt};
 use serde_json::Value;
 
 use crate::domain::MAX_DOMAIN;
-use crate::options::{Answer, NAME, shown};
+
+/// Name of the driver, and of its table under `native`.
+pub(crate) const NAME: &str = "cyclonedds";
 
 /// Their names, with what each means; shown where a name is not known.
 ///
@@ -99,38 +101,27 @@ pub(crate) struct Native {
     pub(crate) hold_us: Option<i64>,
     pub(crate) retry_us: Option<i64>,
     pub(crate) busy_poll_us: Option<i64>,
-    rows: Vec<(String, String, String)>,
 }
 
 impl Native {
     /// The native settings of `settings`; what is wrong with them goes into `answer`.
-    pub(crate) fn read(settings: &Settings, answer: &mut Answer) -> Native {
+    pub(crate) fn read(settings: &Settings, answer: &mut Resolution) -> Native {
         let mut native = Native::default();
-        for (name, value) in settings.native.get(NAME).into_iter().flatten() {
-            let full = format!("native.{NAME}.{name}");
-            match native.set(name, value) {
-                Ok(option) => {
-                    let text = format!("{option} {}", shown(Some(value)));
-                    native.rows.push((full, shown(Some(value)), text));
-                }
-                Err(reason) => answer.unsupported(&full, &shown(Some(value)), &reason),
-            }
-        }
+        answer.natives(settings, NAME, &NAMES, |name, value| {
+            let option = native.set(name, value)?;
+            Ok(Some(format!(
+                "{option} {}",
+                spelt(&Some(value)).unwrap_or_default()
+            )))
+        });
         native.agree(answer);
         native
     }
 
-    /// One row for each native setting that was given.
-    pub(crate) fn show(&self, answer: &mut Answer) {
-        for (setting, value, native) in &self.rows {
-            answer.map(setting, value, native);
-        }
-    }
-
     /// Settings that only make sense together.
-    fn agree(&self, answer: &mut Answer) {
-        let refuse = |answer: &mut Answer, name: &str, value: String, reason: &str| {
-            answer.unsupported(&format!("native.{NAME}.{name}"), &value, reason);
+    fn agree(&self, answer: &mut Resolution) {
+        let refuse = |answer: &mut Resolution, name: &str, value: String, reason: &str| {
+            answer.refuse(&format!("native.{NAME}.{name}"), value, reason);
         };
         if let Some(strength) = self.ownership_strength
             && !self.exclusive
@@ -281,7 +272,7 @@ impl Native {
                 self.busy_poll_us = Some(whole(value, 0..=1000)?);
                 "driver: looks again before it sleeps, us:"
             }
-            unknown => return Err(unknown_name(unknown)),
+            unknown => unreachable!("{unknown} is not in NAMES"),
         })
     }
 }
@@ -294,21 +285,6 @@ fn whole(value: &Value, range: std::ops::RangeInclusive<i64>) -> Result<i64, Str
             range.end()
         )
     })
-}
-
-fn unknown_name(name: &str) -> String {
-    let nearest = NAMES
-        .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.75);
-    match nearest {
-        Some((_, known)) => format!("not a setting of this driver; did you mean {known}?"),
-        None => format!(
-            "not a setting of this driver, which are: {}",
-            NAMES.join(", ")
-        ),
-    }
 }
 
 #[cfg(test)]
@@ -357,8 +333,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
-        assert!(reason(json!({"deadline": 1})).contains("did you mean deadline-ms?"));
-        assert!(reason(json!({"whc_high_bytes": 1})).contains("did you mean whc-high-bytes?"));
+        assert!(reason(json!({"deadline": 1})).contains("did you mean `deadline-ms`?"));
+        assert!(reason(json!({"whc_high_bytes": 1})).contains("did you mean `whc-high-bytes`?"));
         assert!(reason(json!({"qqq": 1})).contains("transport-priority"));
     }
 

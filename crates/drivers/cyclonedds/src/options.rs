@@ -1,14 +1,11 @@
 //! What the neutral and native settings become as QoS policies and configuration of Cyclone DDS.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
     Traits, Transport, Unsupported,
 };
 
 use crate::native::{Multicast, Native};
-
-/// Name of the driver, and of its table under `native`.
-pub(crate) const NAME: &str = "cyclonedds";
 
 /// Cyclone's default of General/MaxMessageSize, bytes.
 pub(crate) const DEFAULT_MESSAGE: u32 = 14_720;
@@ -77,10 +74,10 @@ impl Options {
 
 /// What `settings` become, or all that stands against them.
 pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
-    let mut answer = Answer::default();
+    let mut answer = Resolution::default();
     let native = Native::read(settings, &mut answer);
 
-    answer.neutral("pattern", settings.pattern, |p| match p {
+    answer.decide("pattern", settings.pattern, |p| match p {
         None | Some(Pattern::PublishSubscribe) => {
             Ok("DDS topic `pubgauge`; the topic is the publisher's PARTITION".into())
         }
@@ -93,8 +90,8 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
                 .into(),
         ),
     });
-    let reliable = answer.reliability(settings);
-    answer.neutral("durability", settings.durability, |d| match d {
+    let reliable = reliability(&mut answer, settings);
+    answer.decide("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) if settings.last_value == Some(true) => {
             Ok("DURABILITY TRANSIENT_LOCAL: kept in the writer's memory".into())
         }
@@ -105,7 +102,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
                 .into(),
         ),
     });
-    answer.neutral("session", settings.session, |s| match s {
+    answer.decide("session", settings.session, |s| match s {
         None | Some(Session::Clean) => Ok("a reader that goes is forgotten".into()),
         Some(_) => Err(
             "DDS keeps nothing for a reader that has gone; last-value = true gives a late one \
@@ -113,13 +110,13 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
                 .into(),
         ),
     });
-    answer.refuse(
+    answer.absent(
         "session-expiry-s",
-        settings.session_expiry_s,
+        &settings.session_expiry_s,
         "no sessions",
         "DDS has no sessions; leave it out",
     );
-    answer.neutral("last-value", settings.last_value, |l| match l {
+    answer.decide("last-value", settings.last_value, |l| match l {
         None | Some(false) => Ok("none kept".into()),
         Some(true) if !reliable => Err(
             "TRANSIENT_LOCAL delivers what was written before to reliable readers only; use \
@@ -132,43 +129,43 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
                 .into(),
         ),
     });
-    answer.neutral("lifespan-ms", settings.lifespan_ms, |l| match l {
+    answer.decide("lifespan-ms", settings.lifespan_ms, |l| match l {
         None => Ok("messages do not expire".into()),
         Some(ms) if (1..=i64::MAX as u64 / 1_000_000).contains(&ms) => {
             Ok(format!("LIFESPAN {ms} ms"))
         }
         Some(_) => Err("a lifespan lies between 1 ms and 292 years".into()),
     });
-    answer.refuse(
+    answer.absent(
         "in-flight",
-        settings.in_flight,
+        &settings.in_flight,
         "Internal/Watermarks: bytes that are not acknowledged",
         "Cyclone DDS bounds unacknowledged messages by bytes, not by number: use \
          native.cyclonedds.whc-high-bytes",
     );
-    let (writer_depth, reader_depth, cache) = answer.history(settings, &native, reliable);
-    let max_message_bytes = answer.batching(settings, &native);
-    answer.refuse(
+    let (writer_depth, reader_depth, cache) = history(&mut answer, settings, &native, reliable);
+    let max_message_bytes = batching(&mut answer, settings, &native);
+    answer.absent(
         "priority",
-        settings.priority,
+        &settings.priority,
         "all the same",
         "in Cyclone DDS 0.10 TRANSPORT_PRIORITY only chooses the receiver's delivery thread: no \
          message overtakes another and no packet is marked; native.cyclonedds.transport-priority \
          sets it all the same",
     );
-    let multicast = answer.multicast(settings, &native);
-    answer.refuse(
+    let multicast = multicast(&mut answer, settings, &native);
+    answer.absent(
         "rate-limit-bytes-per-s",
-        settings.rate_limit_bytes_per_s,
+        &settings.rate_limit_bytes_per_s,
         "no limit",
         "Cyclone DDS limits bandwidth (Channels/DataBandwidthLimit) only when built with network \
          channels, which Debian's library is not; limit the link in the testbed instead",
     );
-    answer.neutral("conflate", settings.conflate, |c| match c {
+    answer.decide("conflate", settings.conflate, |c| match c {
         None | Some(false) => Ok("no".into()),
         Some(true) => Ok("HISTORY KEEP_LAST 1 at writers and readers".into()),
     });
-    answer.neutral("transport", settings.transport, |t| match t {
+    answer.decide("transport", settings.transport, |t| match t {
         None | Some(Transport::Udp) => Ok("RTPS over UDP".into()),
         Some(Transport::Tcp) => Err(
             "this driver does not set up Cyclone's TCP, which needs a list of all ports; use udp"
@@ -181,7 +178,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
                 .into(),
         ),
     });
-    answer.neutral("keep-alive-s", settings.keep_alive_s, |k| match k {
+    answer.decide("keep-alive-s", settings.keep_alive_s, |k| match k {
         None => Ok("Discovery/LeaseDuration 10 s".into()),
         Some(0) => Err("a DDS participant's lease always runs out; use 1 or more".into()),
         Some(s) => Ok(format!(
@@ -189,19 +186,13 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
             3 * u32::from(s)
         )),
     });
-    match &settings.user_properties {
-        Some(properties) if !properties.is_empty() => answer.unsupported(
-            "user-properties",
-            &format!("{properties:?}"),
-            "a DDS message has the fields of its type only; leave them out",
-        ),
-        _ => answer.map("user-properties", "default", "none"),
-    }
-    native.show(&mut answer);
+    answer.absent(
+        "user-properties",
+        &settings.user_properties.as_ref().filter(|p| !p.is_empty()),
+        "none",
+        "a DDS message has the fields of its type only; leave them out",
+    );
 
-    if !answer.unsupported.is_empty() {
-        return Err(answer.unsupported);
-    }
     let options = Options {
         reliable,
         writer_depth,
@@ -215,241 +206,181 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
         keep_alive_s: settings.keep_alive_s,
         native,
     };
-    Ok((options, answer.mappings))
+    answer.finish(options)
 }
 
-/// All that stands against the settings, as one error.
-pub(crate) fn refusal(unsupported: Vec<Unsupported>) -> DriverError {
-    let lines: Vec<String> = unsupported
-        .iter()
-        .map(|u| format!("{} = {}: {}", u.setting, u.value, u.reason))
-        .collect();
-    DriverError::new(format!("Cyclone DDS cannot honour {}", lines.join("; ")))
-}
-
-/// The answer in the making.
-#[derive(Default)]
-pub(crate) struct Answer {
-    mappings: Vec<Mapping>,
-    unsupported: Vec<Unsupported>,
-}
-
-impl Answer {
-    pub(crate) fn map(&mut self, setting: &str, value: &str, native: &str) {
-        self.mappings.push(Mapping {
-            setting: setting.to_owned(),
-            value: value.to_owned(),
-            native: native.to_owned(),
-        });
-    }
-
-    pub(crate) fn unsupported(&mut self, setting: &str, value: &str, reason: &str) {
-        self.unsupported.push(Unsupported {
-            setting: setting.to_owned(),
-            value: value.to_owned(),
-            reason: reason.to_owned(),
-        });
-    }
-
-    fn neutral<T: serde::Serialize + Copy>(
-        &mut self,
-        setting: &str,
-        value: Option<T>,
-        native: impl FnOnce(Option<T>) -> Result<String, String>,
-    ) {
-        let shown = shown(value);
-        match native(value) {
-            Ok(native) => self.map(setting, &shown, &native),
-            Err(reason) => self.unsupported(setting, &shown, &reason),
+fn reliability(answer: &mut Resolution, settings: &Settings) -> bool {
+    let reliable = !matches!(
+        settings.reliability,
+        Some(Reliability::AtMostOnce | Reliability::BestEffort)
+    );
+    answer.decide("reliability", settings.reliability, |r| {
+        Ok(match r {
+            Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
+                "RELIABILITY BEST_EFFORT: sequence numbers keep order and exclude duplicates, \
+                 nothing is sent again"
+            }
+            None | Some(Reliability::Reliable) => {
+                "RELIABILITY RELIABLE: sent again until each matched reader has it"
+            }
+            Some(Reliability::AtLeastOnce) => {
+                "RELIABILITY RELIABLE: sent again until each matched reader has it (and never \
+                 twice), while writer and reader live"
+            }
+            Some(Reliability::ExactlyOnce) => {
+                "RELIABILITY RELIABLE: sent again until each matched reader has it, duplicates \
+                 excluded by sequence numbers; once while writer and reader live, as nothing \
+                 survives either"
+            }
         }
-    }
+        .to_owned())
+    });
+    reliable
+}
 
-    fn refuse<T: serde::Serialize + Copy>(
-        &mut self,
-        setting: &str,
-        value: Option<T>,
-        default: &str,
-        reason: &str,
-    ) {
-        self.neutral(setting, value, |v| match v {
-            None => Ok(default.to_owned()),
-            Some(_) => Err(reason.to_owned()),
-        });
-    }
-
-    fn reliability(&mut self, settings: &Settings) -> bool {
-        let reliable = !matches!(
-            settings.reliability,
-            Some(Reliability::AtMostOnce | Reliability::BestEffort)
-        );
-        self.neutral("reliability", settings.reliability, |r| {
-            Ok(match r {
-                Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
-                    "RELIABILITY BEST_EFFORT: sequence numbers keep order and exclude duplicates, \
-                     nothing is sent again"
-                }
-                None | Some(Reliability::Reliable) => {
-                    "RELIABILITY RELIABLE: sent again until each matched reader has it"
-                }
-                Some(Reliability::AtLeastOnce) => {
-                    "RELIABILITY RELIABLE: sent again until each matched reader has it (and never \
-                     twice), while writer and reader live"
-                }
-                Some(Reliability::ExactlyOnce) => {
-                    "RELIABILITY RELIABLE: sent again until each matched reader has it, duplicates \
-                     excluded by sequence numbers; once while writer and reader live, as nothing \
-                     survives either"
-                }
-            }
-            .to_owned())
-        });
-        reliable
-    }
-
-    /// Depths of writers and readers, and the limit of a KEEP_ALL reader: `queue-limit` and
-    /// `on-full`.
-    fn history(
-        &mut self,
-        settings: &Settings,
-        native: &Native,
-        reliable: bool,
-    ) -> (i32, i32, Option<u32>) {
-        let conflate = settings.conflate == Some(true);
-        let drops = conflate
-            || native.history_depth.is_some()
-            || settings.on_full == Some(OnFull::Drop)
-            || !reliable;
-        let limit = match settings.queue_limit {
-            None => None,
-            Some(0) => {
-                let reason = "DDS counts from 1; leave it out for the default";
-                self.unsupported("queue-limit", "0", reason);
-                return (0, 0, None);
-            }
-            Some(n) => Some(n.min(i32::MAX as u32)),
-        };
-        let asked_depth = limit.map(|n| n as i32);
-        let depth = match (conflate, native.history_depth.or(asked_depth)) {
-            (true, _) => 1,
-            (false, Some(depth)) => depth,
-            (false, None) => DEFAULT_DEPTH,
-        };
-        self.neutral("queue-limit", settings.queue_limit, |asked| {
-            if asked.is_some() && conflate {
-                Err(
-                    "with conflate = true each queue holds one message, whatever the limit; \
-                     leave one of them out"
-                        .into(),
-                )
-            } else if asked.is_some() && native.history_depth.is_some() {
-                Err("native.cyclonedds.history-depth says the same; leave one of them out".into())
-            } else if drops && reliable {
-                Ok(format!(
-                    "HISTORY KEEP_LAST {depth} at writers and readers, for each writer"
-                ))
-            } else if drops {
-                Ok(format!(
-                    "HISTORY KEEP_LAST {depth} at readers, for each writer"
-                ))
-            } else {
-                Ok(match limit {
-                    Some(n) => format!(
-                        "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
-                         reader holds {n} messages"
-                    ),
-                    None => format!(
-                        "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
-                         reader holds {DEFAULT_CACHE} messages (fewer if they could exceed {} \
-                         MiB, but 64)",
-                        CACHE_BYTES >> 20
-                    ),
-                })
-            }
-        });
-        self.neutral("on-full", settings.on_full, |asked| match asked {
-            Some(OnFull::Block) if conflate || native.history_depth.is_some() => Err(
-                "KEEP_LAST (conflate, history-depth) replaces messages instead of blocking; \
+/// Depths of writers and readers, and the limit of a KEEP_ALL reader: `queue-limit` and
+/// `on-full`.
+fn history(
+    answer: &mut Resolution,
+    settings: &Settings,
+    native: &Native,
+    reliable: bool,
+) -> (i32, i32, Option<u32>) {
+    let conflate = settings.conflate == Some(true);
+    let drops = conflate
+        || native.history_depth.is_some()
+        || settings.on_full == Some(OnFull::Drop)
+        || !reliable;
+    let limit = match settings.queue_limit {
+        None => None,
+        Some(0) => {
+            let reason = "DDS counts from 1; leave it out for the default";
+            answer.refuse("queue-limit", "0", reason);
+            return (0, 0, None);
+        }
+        Some(n) => Some(n.min(i32::MAX as u32)),
+    };
+    let asked_depth = limit.map(|n| n as i32);
+    let depth = match (conflate, native.history_depth.or(asked_depth)) {
+        (true, _) => 1,
+        (false, Some(depth)) => depth,
+        (false, None) => DEFAULT_DEPTH,
+    };
+    answer.decide("queue-limit", settings.queue_limit, |asked| {
+        if asked.is_some() && conflate {
+            Err(
+                "with conflate = true each queue holds one message, whatever the limit; \
                  leave one of them out"
                     .into(),
-            ),
-            Some(OnFull::Block) if !reliable => Err(
-                "a best-effort writer is never held back; use reliability = \"reliable\"".into(),
-            ),
-            _ if drops => Ok("HISTORY KEEP_LAST: the oldest message is replaced".into()),
-            _ => Ok(
-                "HISTORY KEEP_ALL: the writer is held back above Internal/Watermarks/WhcHigh \
-                 (max_blocking_time 0, tried again by pubgauge)"
-                    .into(),
-            ),
-        });
-        if drops {
-            // What a best-effort writer keeps, nobody asks for.
-            (if reliable { depth } else { 1 }, depth, None)
+            )
+        } else if asked.is_some() && native.history_depth.is_some() {
+            Err("native.cyclonedds.history-depth says the same; leave one of them out".into())
+        } else if drops && reliable {
+            Ok(format!(
+                "HISTORY KEEP_LAST {depth} at writers and readers, for each writer"
+            ))
+        } else if drops {
+            Ok(format!(
+                "HISTORY KEEP_LAST {depth} at readers, for each writer"
+            ))
         } else {
-            (0, 0, limit)
+            Ok(match limit {
+                Some(n) => format!(
+                    "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
+                     reader holds {n} messages"
+                ),
+                None => format!(
+                    "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
+                     reader holds {DEFAULT_CACHE} messages (fewer if they could exceed {} \
+                     MiB, but 64)",
+                    CACHE_BYTES >> 20
+                ),
+            })
         }
-    }
-
-    /// General/MaxMessageSize, bytes.
-    fn batching(&mut self, settings: &Settings, native: &Native) -> u32 {
-        let given = native.max_message_bytes.and_then(|b| u32::try_from(b).ok());
-        let room = given.unwrap_or(DEFAULT_MESSAGE);
-        self.neutral("batching", settings.batching, |b| match b {
-            None | Some(Batching::Off) => {
-                Ok("Internal/WriteBatch false: a datagram for each message".into())
-            }
-            Some(Batching::Bytes(n)) if n > LARGEST_MESSAGE => Err(format!(
-                "a batch is one UDP datagram: at most {LARGEST_MESSAGE} bytes"
-            )),
-            Some(Batching::Bytes(n)) if given.is_some_and(|given| given < n) => Err(
-                "more than native.cyclonedds.max-message-bytes; raise that or leave it out".into(),
-            ),
-            Some(Batching::Bytes(n)) => Ok(format!(
-                "Internal/WriteBatch, flushed at {n} bytes in one datagram and before waiting \
-                 (General/MaxMessageSize {})",
-                room.max(n)
-            )),
-            Some(Batching::Adaptive) => Ok(format!(
-                "Internal/WriteBatch, flushed by pubgauge at the bytes that come in {} us at the \
-                 present rate, at {room} bytes at most, and before waiting",
-                native.hold_us.unwrap_or(DEFAULT_HOLD_US)
-            )),
-        });
-        match settings.batching {
-            Some(Batching::Bytes(n)) => room.max(n),
-            _ => room,
+    });
+    answer.decide("on-full", settings.on_full, |asked| match asked {
+        Some(OnFull::Block) if conflate || native.history_depth.is_some() => Err(
+            "KEEP_LAST (conflate, history-depth) replaces messages instead of blocking; \
+             leave one of them out"
+                .into(),
+        ),
+        Some(OnFull::Block) if !reliable => {
+            Err("a best-effort writer is never held back; use reliability = \"reliable\"".into())
         }
+        _ if drops => Ok("HISTORY KEEP_LAST: the oldest message is replaced".into()),
+        _ => Ok(
+            "HISTORY KEEP_ALL: the writer is held back above Internal/Watermarks/WhcHigh \
+             (max_blocking_time 0, tried again by pubgauge)"
+                .into(),
+        ),
+    });
+    if drops {
+        // What a best-effort writer keeps, nobody asks for.
+        (if reliable { depth } else { 1 }, depth, None)
+    } else {
+        (0, 0, limit)
     }
+}
 
-    fn multicast(&mut self, settings: &Settings, native: &Native) -> Option<Multicast> {
-        let asked = settings.multicast;
-        let mode = match (asked, native.multicast_mode) {
-            (Some(true), None) => Some(Multicast::AnySource),
-            (_, mode) => mode,
-        };
-        self.neutral("multicast", asked, |m| match (m, mode) {
-            (Some(true), Some(Multicast::Discovery)) => Err(
-                "native.cyclonedds.multicast-mode = \"spdp\" keeps data on unicast; leave one of \
-                 them out"
-                    .into(),
-            ),
-            (Some(true), mode) => Ok(format!(
-                "General/AllowMulticast {}: one datagram for all readers of a topic that are \
-                 more than one",
-                mode.map_or("asm", Multicast::word)
-            )),
-            (_, None) => Ok("General/AllowMulticast false: one datagram for each reader".into()),
-            (_, Some(Multicast::Discovery)) => {
-                Ok("General/AllowMulticast spdp: one datagram for each reader".into())
-            }
-            (_, Some(_)) => Err(
-                "native.cyclonedds.multicast-mode puts data on multicast; say multicast = true \
-                 as well"
-                    .into(),
-            ),
-        });
-        mode
+/// General/MaxMessageSize, bytes.
+fn batching(answer: &mut Resolution, settings: &Settings, native: &Native) -> u32 {
+    let given = native.max_message_bytes.and_then(|b| u32::try_from(b).ok());
+    let room = given.unwrap_or(DEFAULT_MESSAGE);
+    answer.decide("batching", settings.batching, |b| match b {
+        None | Some(Batching::Off) => {
+            Ok("Internal/WriteBatch false: a datagram for each message".into())
+        }
+        Some(Batching::Bytes(n)) if n > LARGEST_MESSAGE => Err(format!(
+            "a batch is one UDP datagram: at most {LARGEST_MESSAGE} bytes"
+        )),
+        Some(Batching::Bytes(n)) if given.is_some_and(|given| given < n) => {
+            Err("more than native.cyclonedds.max-message-bytes; raise that or leave it out".into())
+        }
+        Some(Batching::Bytes(n)) => Ok(format!(
+            "Internal/WriteBatch, flushed at {n} bytes in one datagram and before waiting \
+             (General/MaxMessageSize {})",
+            room.max(n)
+        )),
+        Some(Batching::Adaptive) => Ok(format!(
+            "Internal/WriteBatch, flushed by pubgauge at the bytes that come in {} us at the \
+             present rate, at {room} bytes at most, and before waiting",
+            native.hold_us.unwrap_or(DEFAULT_HOLD_US)
+        )),
+    });
+    match settings.batching {
+        Some(Batching::Bytes(n)) => room.max(n),
+        _ => room,
     }
+}
+
+fn multicast(answer: &mut Resolution, settings: &Settings, native: &Native) -> Option<Multicast> {
+    let asked = settings.multicast;
+    let mode = match (asked, native.multicast_mode) {
+        (Some(true), None) => Some(Multicast::AnySource),
+        (_, mode) => mode,
+    };
+    answer.decide("multicast", asked, |m| match (m, mode) {
+        (Some(true), Some(Multicast::Discovery)) => Err(
+            "native.cyclonedds.multicast-mode = \"spdp\" keeps data on unicast; leave one of \
+             them out"
+                .into(),
+        ),
+        (Some(true), mode) => Ok(format!(
+            "General/AllowMulticast {}: one datagram for all readers of a topic that are \
+             more than one",
+            mode.map_or("asm", Multicast::word)
+        )),
+        (_, None) => Ok("General/AllowMulticast false: one datagram for each reader".into()),
+        (_, Some(Multicast::Discovery)) => {
+            Ok("General/AllowMulticast spdp: one datagram for each reader".into())
+        }
+        (_, Some(_)) => Err(
+            "native.cyclonedds.multicast-mode puts data on multicast; say multicast = true \
+             as well"
+                .into(),
+        ),
+    });
+    mode
 }
 
 /// How long adaptive batching may hold a message back, microseconds.
@@ -463,16 +394,6 @@ impl Multicast {
             Multicast::AnySource => "asm",
             Multicast::SourceSpecific => "ssm",
         }
-    }
-}
-
-/// A value as it stands in a study file, or `default`.
-pub(crate) fn shown<T: serde::Serialize>(value: Option<T>) -> String {
-    match value.map(serde_json::to_value) {
-        None => "default".to_owned(),
-        Some(Ok(serde_json::Value::String(text))) => text,
-        Some(Ok(other)) => other.to_string(),
-        Some(Err(error)) => error.to_string(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! while `a/+/c` is less than `a/*/c`: there the receiver looks again, at the partition of the
 //! writer.
 
+use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{DriverError, Subscription};
 
 /// Longest topic or filter, bytes.
@@ -64,14 +65,8 @@ pub(crate) fn accept(subscription: &Subscription) -> Result<Filter, DriverError>
     let text = &subscription.filter;
     let levels: Vec<&str> = text.split('/').collect();
     let last = levels.len() - 1;
-    for (n, level) in levels.iter().enumerate() {
-        let misplaced = (level.contains('#') && (*level != "#" || n != last))
-            || (level.contains('+') && *level != "+");
-        if misplaced {
-            return Err(DriverError::new(format!(
-                "the filter {text:?}: + stands for a whole level, # for all levels at the end"
-            )));
-        }
+    if let Some(fault) = filter_fault(text) {
+        return Err(DriverError::new(format!("the filter {text:?}: {fault}")));
     }
     let plus = levels.contains(&"+");
     let hash = levels[last] == "#";
@@ -100,21 +95,6 @@ pub(crate) fn accept(subscription: &Subscription) -> Result<Filter, DriverError>
     })
 }
 
-/// Whether a topic passes a filter (MQTT 5, section 4.7, without its rule on `$`).
-pub(crate) fn matches(filter: &str, topic: &str) -> bool {
-    let mut levels = topic.split('/');
-    for wanted in filter.split('/') {
-        match (wanted, levels.next()) {
-            ("#", _) => return true,
-            (_, None) => return false,
-            ("+", Some(_)) => {}
-            (wanted, Some(level)) if wanted == level => {}
-            _ => return false,
-        }
-    }
-    levels.next().is_none()
-}
-
 /// Whether some topic passes both filters.
 pub(crate) fn overlap(a: &str, b: &str) -> bool {
     let (mut a, mut b) = (a.split('/'), b.split('/'));
@@ -134,6 +114,7 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use pubgauge_driver::TopicMatch;
 
     fn subscription(filter: &str) -> Subscription {
         Subscription {
@@ -191,7 +172,7 @@ mod tests {
             let filter = accept(&subscription(&filter)).unwrap();
             let lets = |p: &String| like_a_file_name(p.as_bytes(), topic.as_bytes());
             let (through, wanted) =
-                (filter.partitions.iter().any(lets), matches(&filter.text, &topic));
+                (filter.partitions.iter().any(lets), filter.text.matches_topic(&topic));
             prop_assert!(through || !wanted);
             prop_assert!(filter.checked || through == wanted);
         }
@@ -201,7 +182,7 @@ mod tests {
             a in "([ab]|\\+)(/([ab]|\\+)){0,2}(/#)?|#", b in "([ab]|\\+)(/([ab]|\\+)){0,2}(/#)?|#",
             topic in "[ab](/[ab]){0,3}",
         ) {
-            prop_assert!(overlap(&a, &b) || !(matches(&a, &topic) && matches(&b, &topic)));
+            prop_assert!(overlap(&a, &b) || !(a.matches_topic(&topic) && b.matches_topic(&topic)));
             prop_assert_eq!(overlap(&a, &b), overlap(&b, &a));
         }
     }

@@ -34,10 +34,10 @@ mod native;
 mod options;
 mod topic;
 
-use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
+use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported,
+    Target, Topology, Traits, Unsupported, refusal,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
@@ -52,7 +52,7 @@ pub struct FastddsDriver;
 
 impl Driver for FastddsDriver {
     fn name(&self) -> &'static str {
-        options::NAME
+        native::NAME
     }
 
     fn library(&self) -> Option<String> {
@@ -98,7 +98,7 @@ impl Driver for FastddsDriver {
             Capability::Filter(Filtering::Content) => Answer::unsupported(
                 "a content-filtered topic needs fields to filter by; the type here is an octet sequence whose only field is the device, and none is set up",
             ),
-            _ => capability::derived(self, capability, target),
+            _ => capability.derived(self, target),
         }
     }
 
@@ -110,8 +110,8 @@ impl Driver for FastddsDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        let (options, _) =
-            options::resolve(&config.settings, &config.target).map_err(options::refusal)?;
+        let (options, _) = options::resolve(&config.settings, &config.target)
+            .map_err(|refused| refusal("Fast DDS", refused))?;
         let domain = match (options.native.domain, config.target.endpoints.first()) {
             (Some(domain), _) => domain,
             (None, Some(url)) => domain::of_url(url)?,

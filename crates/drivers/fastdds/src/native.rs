@@ -1,10 +1,12 @@
 //! The settings that only this driver knows: `native.fastdds.*`, and the presets.
 
-use pubgauge_driver::Settings;
+use pubgauge_driver::{Resolution, Settings, spelt};
 use serde_json::Value;
 
 use crate::domain::MAX_DOMAIN;
-use crate::options::{Answer, NAME, shown};
+
+/// Name of the driver, and of its table under `native`.
+pub(crate) const NAME: &str = "fastdds";
 
 /// Their names; shown where a name is not known. What each means: `docs/settings.md`.
 const NAMES: [&str; 20] = [
@@ -83,7 +85,6 @@ pub(crate) struct Native {
     pub(crate) intraprocess: bool,
     pub(crate) domain: Option<u32>,
     pub(crate) discovery_peers: u32,
-    rows: Vec<(String, String, String)>,
 }
 
 impl Native {
@@ -110,7 +111,6 @@ impl Native {
             intraprocess: false,
             domain: None,
             discovery_peers: 32,
-            rows: Vec::new(),
         };
         match preset {
             Preset::Default => library,
@@ -127,17 +127,16 @@ impl Native {
 
     /// The native settings of `settings`, starting from the preset that they name, else from that
     /// of the system's variant; what is wrong with them goes into `answer`.
-    pub(crate) fn read(settings: &Settings, variant: Preset, answer: &mut Answer) -> Native {
+    pub(crate) fn read(settings: &Settings, variant: Preset, answer: &mut Resolution) -> Native {
         let named = settings.native(NAME, "preset").and_then(Value::as_str);
         let preset = named.and_then(Preset::named).unwrap_or(variant);
         let mut native = Native::of(preset);
-        for (name, value) in settings.native.get(NAME).into_iter().flatten() {
-            let full = format!("native.{NAME}.{name}");
-            match native.set(name, value) {
-                Ok(text) => native.rows.push((full, shown(Some(value)), text)),
-                Err(reason) => answer.unsupported(&full, &shown(Some(value)), &reason),
-            }
+        if settings.native(NAME, "preset").is_none() {
+            answer.row(&format!("native.{NAME}.preset"), None, preset_words(preset));
         }
+        answer.natives(settings, NAME, &NAMES, |name, value| {
+            native.set(name, value).map(Some)
+        });
         native
     }
 
@@ -159,20 +158,9 @@ impl Native {
         found.map(|(_, priority)| -priority)
     }
 
-    /// One row for the preset and for each native setting that was given.
-    pub(crate) fn show(&self, answer: &mut Answer) {
-        let preset = format!("native.{NAME}.preset");
-        if !self.rows.iter().any(|(name, ..)| *name == preset) {
-            answer.map(&preset, "default", &preset_words(self.preset));
-        }
-        for (setting, value, native) in &self.rows {
-            answer.map(setting, value, native);
-        }
-    }
-
     fn set(&mut self, name: &str, value: &Value) -> Result<String, String> {
         let max = i64::from(i32::MAX);
-        let given = shown(Some(value));
+        let given = spelt(&Some(value)).unwrap_or_default();
         Ok(match name {
             "preset" => {
                 let preset = value.as_str().and_then(Preset::named);
@@ -303,7 +291,7 @@ impl Native {
                     "maxInitialPeersRange {given}: participants of the domain that are looked for"
                 )
             }
-            unknown => return Err(unknown_name(unknown)),
+            unknown => unreachable!("{unknown} is not in NAMES"),
         })
     }
 }
@@ -359,21 +347,6 @@ fn whole(value: &Value, min: i64, max: i64) -> Result<i32, String> {
         .ok_or_else(|| format!("expected a whole number from {min} to {max}"))
 }
 
-fn unknown_name(name: &str) -> String {
-    let nearest = NAMES
-        .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.75);
-    match nearest {
-        Some((_, known)) => format!("not a setting of this driver; did you mean {known}?"),
-        None => format!(
-            "not a setting of this driver, which are: {}",
-            NAMES.join(", ")
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -417,7 +390,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
-        assert!(reason("heartbeat-ms", 1.into()).contains("did you mean heartbeat-period-ms?"));
+        assert!(reason("heartbeat-ms", 1.into()).contains("did you mean `heartbeat-period-ms`?"));
         assert!(reason("qqq", 1.into()).contains("flow-period-ms"));
     }
 

@@ -1,14 +1,11 @@
 //! What the neutral and native settings become in Fast DDS's terms.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
-    Target, Traits, Transport, Unsupported,
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
+    Target, Traits, Transport, Unsupported, spelt,
 };
 
-use crate::native::{Native, Preset, Scheduler};
-
-/// Name of the driver, and of its table under `native`.
-pub(crate) const NAME: &str = "fastdds";
+use crate::native::{NAME, Native, Preset, Scheduler};
 
 /// The library's own limit for one instance (`ResourceLimitsQosPolicy::max_samples_per_instance`):
 /// samples of one writer that readers have not acknowledged, or that wait in a reader.
@@ -160,7 +157,7 @@ pub(crate) fn resolve(
     settings: &Settings,
     target: &Target,
 ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
-    let mut answer = Answer::default();
+    let mut answer = Resolution::default();
     let variant = target
         .features
         .iter()
@@ -170,7 +167,7 @@ pub(crate) fn resolve(
     let reliable = !best_effort(settings);
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
 
-    answer.neutral("pattern", settings.pattern, |p| match p {
+    answer.decide("pattern", settings.pattern, |p| match p {
         None | Some(Pattern::PublishSubscribe) => Ok("data writers and data readers".into()),
         Some(Pattern::PointToPoint) => Err("every matching data reader gets every sample; use \
                                             publish-subscribe with a topic for each receiver"
@@ -179,7 +176,7 @@ pub(crate) fn resolve(
                                             which asks and answers on two topics"
             .into()),
     });
-    answer.neutral("reliability", settings.reliability, |r| {
+    answer.decide("reliability", settings.reliability, |r| {
         Ok(match r {
             Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
                 "BEST_EFFORT_RELIABILITY_QOS: nothing is sent again"
@@ -192,7 +189,7 @@ pub(crate) fn resolve(
         }
         .into())
     });
-    answer.neutral("durability", settings.durability, |d| match d {
+    answer.decide("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) => Ok(if settings.last_value == Some(true) {
             "TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer"
         } else if reliable && native.writer_transient_local {
@@ -207,7 +204,7 @@ pub(crate) fn resolve(
                 .into(),
         ),
     });
-    answer.neutral("session", settings.session, |s| match s {
+    answer.decide("session", settings.session, |s| match s {
         None | Some(Session::Clean) => Ok("forgotten with its data reader".into()),
         Some(_) => Err(
             "writers forget a reader that has gone, and what it missed; use clean, \
@@ -215,13 +212,13 @@ pub(crate) fn resolve(
                 .into(),
         ),
     });
-    answer.refuse(
+    answer.absent(
         "session-expiry-s",
-        settings.session_expiry_s,
+        &settings.session_expiry_s,
         "no sessions",
         "DDS has no sessions; leave it out",
     );
-    answer.neutral("last-value", settings.last_value, |l| match l {
+    answer.decide("last-value", settings.last_value, |l| match l {
         None | Some(false) => Ok("no".into()),
         Some(true) if !reliable => Err("writers send what was before to reliable readers only; \
                                         use reliable"
@@ -233,23 +230,23 @@ pub(crate) fn resolve(
                 .into(),
         ),
     });
-    answer.neutral("lifespan-ms", settings.lifespan_ms, |l| match l {
+    answer.decide("lifespan-ms", settings.lifespan_ms, |l| match l {
         None => Ok("infinite".into()),
         Some(0) => Err("a message that expires at once is never delivered".into()),
         Some(ms) if ms > 86_400_000 => Err("at most a day (86400000)".into()),
         Some(ms) => Ok(format!("Lifespan QoS {ms} ms, kept by writer and reader")),
     });
-    answer.limits(settings, &native);
-    answer.batching(settings);
-    answer.refuse(
+    limits(&mut answer, settings, &native);
+    batching(&mut answer, settings);
+    answer.absent(
         "priority",
-        settings.priority,
+        &settings.priority,
         "none",
         "Fast DDS orders only what the writers of one participant have queued in its flow \
          controller, and one priority for all of them orders nothing; name topics in \
          native.fastdds.priorities",
     );
-    answer.neutral("multicast", settings.multicast, |m| match m {
+    answer.decide("multicast", settings.multicast, |m| match m {
         None | Some(false) => Ok("one datagram per participant with readers".into()),
         Some(true) if shared_memory => Err("shared memory has no multicast; use udp".into()),
         Some(true) => Ok(
@@ -258,9 +255,9 @@ pub(crate) fn resolve(
                 .into(),
         ),
     });
-    let flow_bytes = answer.rate_limit(settings, &native);
+    let flow_bytes = rate_limit(&mut answer, settings, &native);
     let depth = native.history_depth;
-    answer.neutral("conflate", settings.conflate, |c| match (c, depth) {
+    answer.decide("conflate", settings.conflate, |c| match (c, depth) {
         (None | Some(false), _) => Ok("no".into()),
         (Some(true), Some(_)) => Err(
             "native.fastdds.history-depth says the same in other words; \
@@ -271,7 +268,7 @@ pub(crate) fn resolve(
                                   sample of each publisher"
             .into()),
     });
-    answer.neutral("transport", settings.transport, |t| match t {
+    answer.decide("transport", settings.transport, |t| match t {
         None | Some(Transport::Udp) => {
             Ok("UDPv4 on the loopback interface, or on a network's".into())
         }
@@ -281,26 +278,20 @@ pub(crate) fn resolve(
             .into()),
         Some(Transport::Ipc) => Err("Fast DDS has no local sockets; use shared-memory".into()),
     });
-    answer.refuse(
+    answer.absent(
         "keep-alive-s",
-        settings.keep_alive_s,
+        &settings.keep_alive_s,
         "participants announce themselves every 3 s, and are given up after 20 s of silence",
         "the library's announcements (3 s, lease 20 s) are left as they are; leave it out",
     );
-    match &settings.user_properties {
-        Some(properties) if !properties.is_empty() => answer.unsupported(
-            "user-properties",
-            &format!("{properties:?}"),
-            "the data type has no field for them; leave them out",
-        ),
-        _ => answer.map("user-properties", "default", "none"),
-    }
-    answer.contradictions(settings, &native, shared_memory);
-    native.show(&mut answer);
+    answer.absent(
+        "user-properties",
+        &settings.user_properties.as_ref().filter(|p| !p.is_empty()),
+        "none",
+        "the data type has no field for them; leave them out",
+    );
+    contradictions(&mut answer, settings, &native, shared_memory);
 
-    if !answer.unsupported.is_empty() {
-        return Err(answer.unsupported);
-    }
     let count = |n: Option<u32>| n.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
     let options = Options {
         reliable,
@@ -315,252 +306,187 @@ pub(crate) fn resolve(
         flow_bytes,
         native,
     };
-    Ok((options, answer.mappings))
+    answer.finish(options)
 }
 
-/// All that stands against the settings, as one error.
-pub(crate) fn refusal(unsupported: Vec<Unsupported>) -> DriverError {
-    let lines: Vec<String> = unsupported
-        .iter()
-        .map(|u| format!("{} = {}: {}", u.setting, u.value, u.reason))
-        .collect();
-    DriverError::new(format!("Fast DDS cannot honour {}", lines.join("; ")))
-}
-
-/// The answer in the making.
-#[derive(Default)]
-pub(crate) struct Answer {
-    mappings: Vec<Mapping>,
-    unsupported: Vec<Unsupported>,
-}
-
-impl Answer {
-    pub(crate) fn map(&mut self, setting: &str, value: &str, native: &str) {
-        self.mappings.push(Mapping {
-            setting: setting.to_owned(),
-            value: value.to_owned(),
-            native: native.to_owned(),
-        });
-    }
-
-    pub(crate) fn unsupported(&mut self, setting: &str, value: &str, reason: &str) {
-        self.unsupported.push(Unsupported {
-            setting: setting.to_owned(),
-            value: value.to_owned(),
-            reason: reason.to_owned(),
-        });
-    }
-
-    fn neutral<T: serde::Serialize + Copy>(
-        &mut self,
-        setting: &str,
-        value: Option<T>,
-        native: impl FnOnce(Option<T>) -> Result<String, String>,
-    ) {
-        let shown = shown(value);
-        match native(value) {
-            Ok(native) => self.map(setting, &shown, &native),
-            Err(reason) => self.unsupported(setting, &shown, &reason),
+fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
+    let reliable = !best_effort(settings);
+    let zero = |what: &str| Err(format!("{what}: at least 1"));
+    let keeps_all = settings.last_value != Some(true)
+        && settings.conflate != Some(true)
+        && native.history_depth.is_none();
+    let keep_last = "the history keeps the last samples whatever the limit (last-value, \
+                     conflate or native.fastdds.history-depth); leave it out";
+    answer.decide("in-flight", settings.in_flight, |n| match n {
+        Some(0) => zero("samples that may be unacknowledged"),
+        Some(_) if native.max_samples.is_some() => {
+            Err("native.fastdds.max-samples says the same; leave one of them out".into())
         }
-    }
-
-    fn refuse<T: serde::Serialize + Copy>(
-        &mut self,
-        setting: &str,
-        value: Option<T>,
-        default: &str,
-        reason: &str,
-    ) {
-        self.neutral(setting, value, |v| match v {
-            None => Ok(default.to_owned()),
-            Some(_) => Err(reason.to_owned()),
-        });
-    }
-
-    fn limits(&mut self, settings: &Settings, native: &Native) {
-        let reliable = !best_effort(settings);
-        let zero = |what: &str| Err(format!("{what}: at least 1"));
-        let keeps_all = settings.last_value != Some(true)
-            && settings.conflate != Some(true)
-            && native.history_depth.is_none();
-        let keep_last = "the history keeps the last samples whatever the limit (last-value, \
-                         conflate or native.fastdds.history-depth); leave it out";
-        self.neutral("in-flight", settings.in_flight, |n| match n {
-            Some(0) => zero("samples that may be unacknowledged"),
-            Some(_) if native.max_samples.is_some() => {
-                Err("native.fastdds.max-samples says the same; leave one of them out".into())
-            }
-            Some(_) if !keeps_all => Err(keep_last.into()),
-            Some(n) => Ok(format!("writer: resource_limits.max_samples {n}")),
-            None if !keeps_all => Ok("writer: as many as the history's depth".into()),
-            None => Ok(match native.max_samples {
-                Some(n) => format!("writer: resource_limits.max_samples {n}"),
-                None => format!(
-                    "writer: resource_limits.max_samples {LIBRARY_SAMPLES}; fewer, down to \
-                     {FEWEST}, if payloads could fill more than 64 MiB"
-                ),
-            }),
-        });
-        self.neutral("queue-limit", settings.queue_limit, |n| match n {
-            Some(0) => zero("samples that may wait in a reader"),
-            Some(_) if native.reader_max_samples.is_some() => {
-                Err("native.fastdds.reader-max-samples says the same; leave one of them out".into())
-            }
-            Some(_) if settings.conflate == Some(true) || native.history_depth.is_some() => {
-                Err(keep_last.into())
-            }
-            Some(n) => Ok(format!(
-                "reader: resource_limits.max_samples_per_instance {n}, for each publisher"
-            )),
-            None => Ok(match (native.reader_max_samples, native.preset) {
-                (Some(n), _) => format!("reader: resource_limits.max_samples_per_instance {n}"),
-                (None, preset) => format!(
-                    "reader: resource_limits.max_samples_per_instance {}, for each publisher; \
-                     fewer, down to {FEWEST}, if payloads could fill more than {} MiB",
-                    match preset {
-                        Preset::Default => LIBRARY_SAMPLES,
-                        Preset::Tuned => READER_SAMPLES,
-                    },
-                    if reliable {
-                        READER_BYTES
-                    } else {
-                        BEST_EFFORT_READER_BYTES
-                    } >> 20,
-                ),
-            }),
-        });
-        self.neutral("on-full", settings.on_full, |o| match o {
-            Some(_) if !keeps_all => Err("with KEEP_LAST_HISTORY_QOS (last-value, conflate or \
-                                          native.fastdds.history-depth) nothing is ever full: \
-                                          the oldest sample gives way; leave it out"
-                .into()),
-            Some(OnFull::Block) if !reliable => Err("best effort has no acknowledgements that \
-                                                     could hold a publisher back; use reliable"
-                .into()),
-            Some(OnFull::Drop) => Ok("max_blocking_time 0: a write that finds the writer's \
-                                      history full is refused, counted, and not tried again"
-                .into()),
-            None if !keeps_all => Ok("the oldest sample gives way".into()),
-            None if !reliable => Ok("a sent sample makes room at once; full readers drop".into()),
-            None | Some(OnFull::Block) => Ok("max_blocking_time 0: a write that finds the \
-                                              writer's history full is tried again when \
-                                              acknowledgements come"
-                .into()),
-        });
-    }
-
-    fn batching(&mut self, settings: &Settings) {
-        self.neutral("batching", settings.batching, |b| match b {
-            None | Some(Batching::Off) => Ok("none: each sample is a message of its own".into()),
-            Some(_) => Err(
-                "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" \
-                            is the nearest (its thread may put queued samples into one datagram)"
-                    .into(),
+        Some(_) if !keeps_all => Err(keep_last.into()),
+        Some(n) => Ok(format!("writer: resource_limits.max_samples {n}")),
+        None if !keeps_all => Ok("writer: as many as the history's depth".into()),
+        None => Ok(match native.max_samples {
+            Some(n) => format!("writer: resource_limits.max_samples {n}"),
+            None => format!(
+                "writer: resource_limits.max_samples {LIBRARY_SAMPLES}; fewer, down to \
+                 {FEWEST}, if payloads could fill more than 64 MiB"
             ),
-        });
-    }
-
-    /// Bytes per period of the flow controller.
-    fn rate_limit(&mut self, settings: &Settings, native: &Native) -> u32 {
-        let period = u64::from(native.flow_period_ms());
-        let per_period = settings
-            .rate_limit_bytes_per_s
-            .map(|rate| rate.saturating_mul(period) / 1000);
-        self.neutral(
-            "rate-limit-bytes-per-s",
-            settings.rate_limit_bytes_per_s,
-            |rate| match (rate, per_period) {
-                (Some(_), Some(bytes)) if bytes < LEAST_PER_PERIOD => Err(format!(
-                    "that is less than {LEAST_PER_PERIOD} bytes in a period of {period} ms; \
-                     lengthen native.fastdds.flow-period-ms"
-                )),
-                (Some(_), Some(bytes)) if bytes > i32::MAX as u64 => {
-                    Err("more than FlowControllerDescriptor can count".into())
-                }
-                (Some(_), Some(bytes)) => Ok(format!(
-                    "flow controller of each participant (each worker): max_bytes_per_period \
-                     {bytes}, period_ms {period}; asynchronous publishing"
-                )),
-                _ => Ok("no limit".into()),
-            },
-        );
-        per_period.map_or(0, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
-    }
-
-    fn contradictions(&mut self, settings: &Settings, native: &Native, shared_memory: bool) {
-        let full = |name: &str| format!("native.{NAME}.{name}");
-        let flow = settings.rate_limit_bytes_per_s.is_some()
-            || !native.priorities.is_empty()
-            || native.scheduler.is_some();
-        if native.asynchronous == Some(false) && flow {
-            self.unsupported(
-                &full("publish-mode"),
-                "sync",
-                "flow controllers (rate limit, priority) work on asynchronous publishing only",
-            );
+        }),
+    });
+    answer.decide("queue-limit", settings.queue_limit, |n| match n {
+        Some(0) => zero("samples that may wait in a reader"),
+        Some(_) if native.reader_max_samples.is_some() => {
+            Err("native.fastdds.reader-max-samples says the same; leave one of them out".into())
         }
-        if !native.priorities.is_empty()
-            && matches!(
-                native.scheduler,
-                Some(Scheduler::Fifo | Scheduler::RoundRobin)
-            )
-        {
-            self.unsupported(
-                &full("priorities"),
-                "(topics)",
-                "native.fastdds.flow-controller must be high-priority or \
-                 priority-with-reservation, or left out",
-            );
+        Some(_) if settings.conflate == Some(true) || native.history_depth.is_some() => {
+            Err(keep_last.into())
         }
-        if native.data_sharing && settings.multicast == Some(true) {
-            self.unsupported(
-                &full("data-sharing"),
-                "true",
-                "samples that lie in shared files are not sent, by multicast or otherwise",
-            );
-        }
-        if native.data_sharing && flow {
-            self.unsupported(
-                &full("data-sharing"),
-                "true",
-                "samples that lie in shared files pass by the flow controller (rate limit, \
-                 priority)",
-            );
-        }
-        let durability = settings.native(NAME, "writer-durability");
-        if let Some(value) = durability {
-            if settings.last_value == Some(true) {
-                self.unsupported(
-                    &full("writer-durability"),
-                    &shown(Some(value)),
-                    "last-value decides it; leave one of them out",
-                );
-            } else if best_effort(settings) {
-                self.unsupported(
-                    &full("writer-durability"),
-                    &shown(Some(value)),
-                    "best-effort samples are never acknowledged, and go at once; use reliable",
-                );
-            }
-        }
-        let receive_buffer = settings.native(NAME, "receive-buffer-bytes");
-        if shared_memory && receive_buffer.is_some() {
-            self.unsupported(
-                &full("receive-buffer-bytes"),
-                &shown(receive_buffer),
-                "shared memory has no receive buffer",
-            );
-        }
-    }
+        Some(n) => Ok(format!(
+            "reader: resource_limits.max_samples_per_instance {n}, for each publisher"
+        )),
+        None => Ok(match (native.reader_max_samples, native.preset) {
+            (Some(n), _) => format!("reader: resource_limits.max_samples_per_instance {n}"),
+            (None, preset) => format!(
+                "reader: resource_limits.max_samples_per_instance {}, for each publisher; \
+                 fewer, down to {FEWEST}, if payloads could fill more than {} MiB",
+                match preset {
+                    Preset::Default => LIBRARY_SAMPLES,
+                    Preset::Tuned => READER_SAMPLES,
+                },
+                if reliable {
+                    READER_BYTES
+                } else {
+                    BEST_EFFORT_READER_BYTES
+                } >> 20,
+            ),
+        }),
+    });
+    answer.decide("on-full", settings.on_full, |o| match o {
+        Some(_) if !keeps_all => Err("with KEEP_LAST_HISTORY_QOS (last-value, conflate or \
+                                      native.fastdds.history-depth) nothing is ever full: \
+                                      the oldest sample gives way; leave it out"
+            .into()),
+        Some(OnFull::Block) if !reliable => Err("best effort has no acknowledgements that \
+                                                 could hold a publisher back; use reliable"
+            .into()),
+        Some(OnFull::Drop) => Ok("max_blocking_time 0: a write that finds the writer's \
+                                  history full is refused, counted, and not tried again"
+            .into()),
+        None if !keeps_all => Ok("the oldest sample gives way".into()),
+        None if !reliable => Ok("a sent sample makes room at once; full readers drop".into()),
+        None | Some(OnFull::Block) => Ok("max_blocking_time 0: a write that finds the \
+                                          writer's history full is tried again when \
+                                          acknowledgements come"
+            .into()),
+    });
 }
 
-/// A value as it stands in a study file, or `default`.
-pub(crate) fn shown<T: serde::Serialize>(value: Option<T>) -> String {
-    match value.map(serde_json::to_value) {
-        None => "default".to_owned(),
-        Some(Ok(serde_json::Value::String(text))) => text,
-        Some(Ok(other)) => other.to_string(),
-        Some(Err(error)) => error.to_string(),
+fn batching(answer: &mut Resolution, settings: &Settings) {
+    answer.decide("batching", settings.batching, |b| match b {
+        None | Some(Batching::Off) => Ok("none: each sample is a message of its own".into()),
+        Some(_) => Err(
+            "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" \
+                        is the nearest (its thread may put queued samples into one datagram)"
+                .into(),
+        ),
+    });
+}
+
+/// Bytes per period of the flow controller.
+fn rate_limit(answer: &mut Resolution, settings: &Settings, native: &Native) -> u32 {
+    let period = u64::from(native.flow_period_ms());
+    let per_period = settings
+        .rate_limit_bytes_per_s
+        .map(|rate| rate.saturating_mul(period) / 1000);
+    answer.decide(
+        "rate-limit-bytes-per-s",
+        settings.rate_limit_bytes_per_s,
+        |rate| match (rate, per_period) {
+            (Some(_), Some(bytes)) if bytes < LEAST_PER_PERIOD => Err(format!(
+                "that is less than {LEAST_PER_PERIOD} bytes in a period of {period} ms; \
+                 lengthen native.fastdds.flow-period-ms"
+            )),
+            (Some(_), Some(bytes)) if bytes > i32::MAX as u64 => {
+                Err("more than FlowControllerDescriptor can count".into())
+            }
+            (Some(_), Some(bytes)) => Ok(format!(
+                "flow controller of each participant (each worker): max_bytes_per_period \
+                 {bytes}, period_ms {period}; asynchronous publishing"
+            )),
+            _ => Ok("no limit".into()),
+        },
+    );
+    per_period.map_or(0, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
+}
+
+fn contradictions(
+    answer: &mut Resolution,
+    settings: &Settings,
+    native: &Native,
+    shared_memory: bool,
+) {
+    let full = |name: &str| format!("native.{NAME}.{name}");
+    let flow = settings.rate_limit_bytes_per_s.is_some()
+        || !native.priorities.is_empty()
+        || native.scheduler.is_some();
+    if native.asynchronous == Some(false) && flow {
+        answer.refuse(
+            &full("publish-mode"),
+            "sync",
+            "flow controllers (rate limit, priority) work on asynchronous publishing only",
+        );
+    }
+    if !native.priorities.is_empty()
+        && matches!(
+            native.scheduler,
+            Some(Scheduler::Fifo | Scheduler::RoundRobin)
+        )
+    {
+        answer.refuse(
+            &full("priorities"),
+            "(topics)",
+            "native.fastdds.flow-controller must be high-priority or \
+             priority-with-reservation, or left out",
+        );
+    }
+    if native.data_sharing && settings.multicast == Some(true) {
+        answer.refuse(
+            &full("data-sharing"),
+            "true",
+            "samples that lie in shared files are not sent, by multicast or otherwise",
+        );
+    }
+    if native.data_sharing && flow {
+        answer.refuse(
+            &full("data-sharing"),
+            "true",
+            "samples that lie in shared files pass by the flow controller (rate limit, \
+             priority)",
+        );
+    }
+    let durability = settings.native(NAME, "writer-durability");
+    if let Some(value) = durability {
+        if settings.last_value == Some(true) {
+            answer.refuse(
+                &full("writer-durability"),
+                spelt(&Some(value)).unwrap_or_default(),
+                "last-value decides it; leave one of them out",
+            );
+        } else if best_effort(settings) {
+            answer.refuse(
+                &full("writer-durability"),
+                spelt(&Some(value)).unwrap_or_default(),
+                "best-effort samples are never acknowledged, and go at once; use reliable",
+            );
+        }
+    }
+    let receive_buffer = settings.native(NAME, "receive-buffer-bytes");
+    if shared_memory && receive_buffer.is_some() {
+        answer.refuse(
+            &full("receive-buffer-bytes"),
+            spelt(&receive_buffer).unwrap_or_default(),
+            "shared memory has no receive buffer",
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
-    Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes,
+    Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes, refusal,
 };
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, QoS, Subscribe,
@@ -79,17 +79,8 @@ struct TlsSetup {
 
 impl MqttFleet {
     pub fn open(config: FleetConfig) -> Result<MqttFleet, DriverError> {
-        let (options, _) =
-            Options::resolve(&config.settings, &config.target).map_err(|refused| {
-                let list: Vec<_> = refused
-                    .iter()
-                    .map(|u| format!("{}: {}", u.setting, u.reason))
-                    .collect();
-                DriverError::new(format!(
-                    "settings that MQTT cannot honour: {}",
-                    list.join("; ")
-                ))
-            })?;
+        let (options, _) = Options::resolve(&config.settings, &config.target)
+            .map_err(|refused| refusal("MQTT", refused))?;
         let target = &config.target;
         let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
             Pair::parse(url, &PROTOCOL)

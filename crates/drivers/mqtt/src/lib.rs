@@ -58,7 +58,7 @@ pub struct MqttDriver;
 
 impl Driver for MqttDriver {
     fn name(&self) -> &'static str {
-        options::NAME
+        native::NAME
     }
 
     fn schemes(&self) -> &'static [Scheme] {

@@ -1,11 +1,11 @@
 //! The settings that only this driver knows, `native.mqtt.*`.
 
-use std::collections::BTreeMap;
-
-use pubgauge_driver::Settings;
+use pubgauge_driver::{Resolution, Settings};
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
+use serde_json::Value;
 
-use crate::options::{NAME, Table};
+/// The driver's name in study files.
+pub(crate) const NAME: &str = "mqtt";
 
 /// The driver's own settings, each with what it takes.
 const NATIVE: [(&str, &str); 9] = [
@@ -36,93 +36,52 @@ pub(crate) struct Native {
 
 impl Native {
     /// Reads them; what is unknown or out of range is refused in `t`.
-    pub fn parse(settings: &Settings, t: &mut Table) -> Native {
+    pub fn parse(settings: &Settings, t: &mut Resolution) -> Native {
         let mut native = Native::default();
-        let none = BTreeMap::new();
-        for (name, value) in settings.native.get(NAME).unwrap_or(&none) {
-            let number = value.as_u64();
-            let understood = match name.as_str() {
-                "version" => {
-                    native.version = match value.as_str() {
-                        Some("3.1.1") => Some(Version::V311),
-                        Some("5" | "5.0") => Some(Version::V5),
-                        _ => None,
-                    };
-                    native.version.is_some()
-                }
-                "subscribe-qos" => {
-                    native.subscribe_qos =
-                        number.and_then(|n| QoS::from_bits(u8::try_from(n).ok()?));
-                    native.subscribe_qos.is_some()
-                }
-                "receive-maximum" => {
-                    native.receive_maximum = number
-                        .and_then(|n| u16::try_from(n).ok())
-                        .filter(|n| *n > 0);
-                    native.receive_maximum.is_some()
-                }
-                "topic-alias" => {
-                    native.topic_alias = number.and_then(|n| u16::try_from(n).ok());
-                    native.topic_alias.is_some()
-                }
-                "no-delay" => {
-                    native.no_delay = value.as_bool();
-                    native.no_delay.is_some()
-                }
-                "send-buffer-bytes" => {
-                    native.send_buffer = buffer(number);
-                    native.send_buffer.is_some()
-                }
-                "receive-buffer-bytes" => {
-                    native.receive_buffer = buffer(number);
-                    native.receive_buffer.is_some()
-                }
-                "retain-handling" => {
-                    native.retain_handling = match number {
-                        Some(0) => Some(RetainHandling::Send),
-                        Some(1) => Some(RetainHandling::SendIfNew),
-                        Some(2) => Some(RetainHandling::DoNotSend),
-                        _ => None,
-                    };
-                    native.retain_handling.is_some()
-                }
-                "no-local" => {
-                    native.no_local = value.as_bool();
-                    native.no_local.is_some()
-                }
-                unknown => {
-                    let nearest = NATIVE
-                        .iter()
-                        .max_by(|a, b| {
-                            let near = |n: &str| strsim::jaro_winkler(unknown, n);
-                            near(a.0).total_cmp(&near(b.0))
-                        })
-                        .map_or("", |(name, _)| name);
-                    let all: Vec<_> = NATIVE.iter().map(|(name, _)| *name).collect();
-                    t.refuse(
-                        &format!("native.mqtt.{unknown}"),
-                        value.to_string(),
-                        format!(
-                            "unknown setting; did you mean `{nearest}`? Known are {}",
-                            all.join(", ")
-                        ),
-                    );
-                    continue;
-                }
-            };
-            if !understood {
-                let expected = NATIVE
-                    .iter()
-                    .find(|(n, _)| n == name)
-                    .map_or("", |(_, e)| e);
-                t.refuse(
-                    &format!("native.mqtt.{name}"),
-                    value.to_string(),
-                    format!("expected {expected}"),
-                );
-            }
-        }
+        t.natives(
+            settings,
+            NAME,
+            &NATIVE.map(|(name, _)| name),
+            |name, value| {
+                let taken = native.take(name, value);
+                taken.map(|()| None).ok_or_else(|| expected(name))
+            },
+        );
         native
+    }
+
+    /// Takes a known setting; `None` if it has no such value.
+    fn take(&mut self, name: &str, value: &Value) -> Option<()> {
+        let number = value.as_u64();
+        let small = || u16::try_from(number?).ok();
+        match name {
+            "version" => {
+                self.version = Some(match value.as_str()? {
+                    "3.1.1" => Version::V311,
+                    "5" | "5.0" => Version::V5,
+                    _ => return None,
+                });
+            }
+            "subscribe-qos" => {
+                self.subscribe_qos = Some(QoS::from_bits(u8::try_from(number?).ok()?)?);
+            }
+            "receive-maximum" => self.receive_maximum = Some(small().filter(|n| *n > 0)?),
+            "topic-alias" => self.topic_alias = Some(small()?),
+            "no-delay" => self.no_delay = Some(value.as_bool()?),
+            "send-buffer-bytes" => self.send_buffer = Some(buffer(number)?),
+            "receive-buffer-bytes" => self.receive_buffer = Some(buffer(number)?),
+            "retain-handling" => {
+                self.retain_handling = Some(match number? {
+                    0 => RetainHandling::Send,
+                    1 => RetainHandling::SendIfNew,
+                    2 => RetainHandling::DoNotSend,
+                    _ => return None,
+                });
+            }
+            "no-local" => self.no_local = Some(value.as_bool()?),
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -130,4 +89,11 @@ fn buffer(number: Option<u64>) -> Option<usize> {
     number
         .filter(|n| (1..=1 << 30).contains(n))
         .and_then(|n| usize::try_from(n).ok())
+}
+
+fn expected(name: &str) -> String {
+    let known = NATIVE.iter().find(|(known, _)| *known == name);
+    known.map_or(String::new(), |(_, expected)| {
+        format!("expected {expected}")
+    })
 }

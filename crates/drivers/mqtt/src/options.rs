@@ -1,16 +1,12 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
-    Subscription, Target, Transport, Unsupported,
+    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session,
+    Settings, Subscription, Target, Transport, Unsupported, spelt,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
-use serde_json::Value;
 
-use crate::native::Native;
-
-/// The driver's name in study files.
-pub(crate) const NAME: &str = "mqtt";
+use crate::native::{NAME, Native};
 
 /// Bytes gathered before they are written, unless the settings say otherwise. Beyond 16 KiB a
 /// larger write saves next to nothing.
@@ -53,49 +49,13 @@ pub(crate) struct Options {
     pub no_local: bool,
 }
 
-/// Collects what each setting became.
-pub(crate) struct Table {
-    rows: Vec<Mapping>,
-    refused: Vec<Unsupported>,
-}
-
-impl Table {
-    fn row(&mut self, setting: &str, value: Option<String>, native: impl Into<String>) {
-        self.rows.push(Mapping {
-            setting: setting.to_owned(),
-            value: value.unwrap_or_else(|| "default".to_owned()),
-            native: native.into(),
-        });
-    }
-
-    pub fn refuse(&mut self, setting: &str, value: impl Into<String>, reason: impl Into<String>) {
-        self.refused.push(Unsupported {
-            setting: setting.to_owned(),
-            value: value.into(),
-            reason: reason.into(),
-        });
-    }
-}
-
-/// A setting's value as a study file spells it.
-fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
-    let value = serde_json::to_value(value.as_ref()?).ok()?;
-    Some(match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    })
-}
-
 impl Options {
     /// Resolves the settings for a system like `target`.
     pub fn resolve(
         settings: &Settings,
         target: &Target,
     ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
-        let mut table = Table {
-            rows: Vec::new(),
-            refused: Vec::new(),
-        };
+        let mut table = Resolution::default();
         let native = Native::parse(settings, &mut table);
         let version = native.version.unwrap_or_else(|| default_version(target));
         let mut options = Options {
@@ -127,15 +87,10 @@ impl Options {
         absent(settings, &mut table);
         options.connection(settings, &mut table);
         options.natives(settings, &mut table);
-        if !table.refused.is_empty() {
-            return Err(table.refused);
-        }
-        let order = |m: &Mapping| Settings::NAMES.iter().position(|n| *n == m.setting);
-        table.rows.sort_by_key(|m| order(m).unwrap_or(usize::MAX));
-        Ok((options, table.rows))
+        table.finish(options)
     }
 
-    fn delivery(&mut self, s: &Settings, target: &Target, native: &Native, t: &mut Table) {
+    fn delivery(&mut self, s: &Settings, target: &Target, native: &Native, t: &mut Resolution) {
         self.qos = match s.reliability {
             None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => QoS::AtMostOnce,
             Some(Reliability::AtLeastOnce) => QoS::AtLeastOnce,
@@ -211,7 +166,7 @@ impl Options {
         }
     }
 
-    fn session(&mut self, s: &Settings, t: &mut Table) {
+    fn session(&mut self, s: &Settings, t: &mut Resolution) {
         self.durable = s.session == Some(Session::Durable);
         let v5 = self.version == Version::V5;
         if self.durable {
@@ -258,7 +213,7 @@ impl Options {
         }
     }
 
-    fn message(&mut self, s: &Settings, t: &mut Table) {
+    fn message(&mut self, s: &Settings, t: &mut Resolution) {
         t.row(
             "last-value",
             spelt(&s.last_value),
@@ -325,7 +280,7 @@ impl Options {
         }
     }
 
-    fn flow(&mut self, s: &Settings, t: &mut Table) {
+    fn flow(&mut self, s: &Settings, t: &mut Resolution) {
         let value = spelt(&s.in_flight);
         let bound = match self.version {
             Version::V5 => ", or the server's Receive Maximum if that is less",
@@ -349,14 +304,12 @@ impl Options {
                 ),
             ),
         }
-        match s.queue_limit {
-            None => t.row("queue-limit", None, "64 KiB of packets per publisher, then back-pressure"),
-            Some(n) => t.refuse(
-                "queue-limit",
-                n.to_string(),
-                "the driver's queue is bounded in bytes, not messages; to bound messages under way use in-flight with QoS 1 or 2",
-            ),
-        }
+        t.absent(
+            "queue-limit",
+            &s.queue_limit,
+            "64 KiB of packets per publisher, then back-pressure",
+            "the driver's queue is bounded in bytes, not messages; to bound messages under way use in-flight with QoS 1 or 2",
+        );
         t.row(
             "on-full",
             spelt(&s.on_full),
@@ -396,7 +349,7 @@ impl Options {
         }
     }
 
-    fn connection(&mut self, s: &Settings, t: &mut Table) {
+    fn connection(&mut self, s: &Settings, t: &mut Resolution) {
         t.row(
             "keep-alive-s",
             spelt(&s.keep_alive_s),
@@ -408,7 +361,7 @@ impl Options {
     }
 
     /// Rows of the native settings that were given.
-    fn natives(&mut self, s: &Settings, t: &mut Table) {
+    fn natives(&mut self, s: &Settings, t: &mut Resolution) {
         let Some(given) = s.native.get(NAME) else {
             return;
         };
@@ -446,17 +399,13 @@ impl Options {
                 "no-local" => format!("No Local {} in SUBSCRIBE, except in shared subscriptions", u8::from(self.no_local)),
                 _ => continue,
             };
-            let value = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            t.row(&format!("native.mqtt.{name}"), Some(value), native);
+            t.row(&format!("native.mqtt.{name}"), spelt(&Some(value)), native);
         }
     }
 }
 
 /// Settings that MQTT over TCP has nothing for.
-fn absent(s: &Settings, t: &mut Table) {
+fn absent(s: &Settings, t: &mut Resolution) {
     match s.pattern {
         None | Some(Pattern::PublishSubscribe) => t.row(
             "pattern",
@@ -474,42 +423,30 @@ fn absent(s: &Settings, t: &mut Table) {
             "an MQTT server matches no answers to questions (MQTT 5's Response Topic is a note between clients); use a ping-pong workload, which asks and answers on two topics",
         ),
     }
-    match s.priority {
-        None => t.row("priority", None, "none: messages go out in their order"),
-        Some(n) => t.refuse(
-            "priority",
-            n.to_string(),
-            "MQTT messages have no priority; leave it out",
-        ),
-    }
-    match s.multicast {
-        Some(true) => t.refuse(
-            "multicast",
-            "true",
-            "MQTT runs over TCP: the server sends each subscriber its own copy; leave it out",
-        ),
-        value => t.row(
-            "multicast",
-            spelt(&value),
-            "off: one TCP copy for each subscriber",
-        ),
-    }
-    match s.rate_limit_bytes_per_s {
-        Some(n) => t.refuse(
-            "rate-limit-bytes-per-s",
-            n.to_string(),
-            "an MQTT client cannot tell the server to limit its rate; shape the link in the testbed or lower the workload's rate",
-        ),
-        None => t.row("rate-limit-bytes-per-s", None, "none"),
-    }
-    match s.conflate {
-        Some(true) => t.refuse(
-            "conflate",
-            "true",
-            "MQTT servers queue every message; last-value keeps the newest for late subscribers only",
-        ),
-        value => t.row("conflate", spelt(&value), "off"),
-    }
+    t.absent(
+        "priority",
+        &s.priority,
+        "none: messages go out in their order",
+        "MQTT messages have no priority; leave it out",
+    );
+    t.absent(
+        "multicast",
+        &s.multicast,
+        "off: one TCP copy for each subscriber",
+        "MQTT runs over TCP: the server sends each subscriber its own copy; leave it out",
+    );
+    t.absent(
+        "rate-limit-bytes-per-s",
+        &s.rate_limit_bytes_per_s,
+        "none",
+        "an MQTT client cannot tell the server to limit its rate; shape the link in the testbed or lower the workload's rate",
+    );
+    t.absent(
+        "conflate",
+        &s.conflate,
+        "off",
+        "MQTT servers queue every message; last-value keeps the newest for late subscribers only",
+    );
     match s.transport {
         None | Some(Transport::Tcp) => t.row(
             "transport",
@@ -534,7 +471,7 @@ fn default_version(target: &Target) -> Version {
     }
 }
 
-fn check_version(version: Version, target: &Target, t: &mut Table) {
+fn check_version(version: Version, target: &Target, t: &mut Resolution) {
     let (feature, value) = match version {
         Version::V311 => ("mqtt-3.1.1", "3.1.1"),
         Version::V5 => ("mqtt-5", "5"),

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
-    Payload, Publish, Refusal, Subscription, TopicId, WireBytes,
+    Payload, Publish, Refusal, Subscription, TopicId, TopicMatch, WireBytes, refusal,
 };
 use pubgauge_net::out::{OUT_CAP, OutPool};
 use pubgauge_net::pair;
@@ -13,16 +14,16 @@ use pubgauge_net::timers::Timers;
 use pubgauge_net::turns::{Driven, Reports, Turns};
 use rustc_hash::FxHashMap;
 
+use crate::broken::Broken;
 use crate::client::{Client, Request, State};
 use crate::element::Scratch;
 use crate::endpoint::{self, PROTOCOL};
 use crate::negotiate;
 use crate::options::Options;
-use crate::protocol::Broken;
 use crate::requests;
 use crate::shared::{Shared, Topic};
 use crate::tls;
-use crate::wildcard::{self, Wildcards};
+use crate::wildcard::Wildcards;
 use crate::write::{self, Template};
 
 /// The buffer that all connections are read into: as much as one system call can usefully bring.
@@ -51,17 +52,8 @@ pub(crate) struct XmppFleet {
 
 impl XmppFleet {
     pub fn open(config: FleetConfig) -> Result<XmppFleet, DriverError> {
-        let (options, _) =
-            Options::resolve(&config.settings, &config.target.features).map_err(|refused| {
-                let list: Vec<_> = refused
-                    .iter()
-                    .map(|u| format!("{}: {}", u.setting, u.reason))
-                    .collect();
-                DriverError::new(format!(
-                    "settings that XMPP cannot honour: {}",
-                    list.join("; ")
-                ))
-            })?;
+        let (options, _) = Options::resolve(&config.settings, &config.target.features)
+            .map_err(|refused| refusal("XMPP", refused))?;
         let target = &config.target;
         let user = target.username.as_deref();
         let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
@@ -251,13 +243,10 @@ pub(crate) fn check_subscription(
         ));
     }
     let filter = &subscription.filter;
-    if !wildcard::is_filter(filter) {
-        return Err(DriverError::with_hint(
-            format!("{filter:?} is not a topic filter"),
-            "levels are separated by /, + stands for one whole level, # for all the rest and only at the end",
-        ));
+    if let Some(fault) = filter_fault(filter) {
+        return Err(DriverError::new(format!("the filter {filter:?}: {fault}")));
     }
-    if options.direct && wildcard::is_wildcard(filter) {
+    if options.direct && filter.is_wild() {
         return Err(DriverError::with_hint(
             "under point-to-point a receiver has one address, and that is its topic: no wildcards",
             "give each receiver a topic, or use pattern = \"publish-subscribe\"",
@@ -305,7 +294,7 @@ impl Fleet for XmppFleet {
         let now_ms = shared.now_ms;
         if !shared.options.direct {
             let report = client.session.promise();
-            if wildcard::is_wildcard(filter) {
+            if filter.is_wild() {
                 let endpoint = client.endpoint;
                 shared.wildcards.add(id.0, endpoint, filter, report, now_ms);
             } else {

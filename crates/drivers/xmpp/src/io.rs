@@ -10,10 +10,10 @@ use pubgauge_net::turns::{Driven, Marks, Phase, Reports, Turns};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
+use crate::broken::Broken;
 use crate::client::{Request, State, Step};
 use crate::fleet::XmppFleet;
 use crate::negotiate;
-use crate::protocol::Broken;
 use crate::write;
 
 /// A client could not be written to. It has been failed already.

@@ -3,8 +3,8 @@
 //! The driver has its own epoll loop, because that is the message path: no allocation, lock or
 //! system call for a single message when publishing flat out. Stanzas are put together from a
 //! template made when the topic is advertised; they gather in the connection's buffer and go out
-//! with one write. All connections are read into one buffer, cut into stanzas there ([`frame`])
-//! and read where they lie by a pull parser ([`stanza`]).
+//! with one write. All connections are read into one buffer, cut into stanzas there (`frame`)
+//! and read where they lie by a pull parser (`stanza`).
 //!
 //! # Topics
 //!
@@ -28,6 +28,7 @@
 //! their way. These are answered by nobody. When a connection ends, what was not answered is
 //! forgotten and never acknowledged.
 
+mod broken;
 mod client;
 mod element;
 mod endpoint;
@@ -36,6 +37,7 @@ mod frame;
 mod io;
 mod native;
 mod negotiate;
+mod nodes;
 mod options;
 #[cfg(test)]
 mod options_tests;
@@ -50,7 +52,7 @@ mod wildcard;
 mod window;
 mod write;
 
-use pubgauge_driver::capability::{self, Answer, Capability, Filtering};
+use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Pattern, Scheme, Settings,
     Subscription, Target, Traits, Unsupported,
@@ -72,7 +74,7 @@ pub struct XmppDriver;
 
 impl Driver for XmppDriver {
     fn name(&self) -> &'static str {
-        options::NAME
+        native::NAME
     }
 
     fn schemes(&self) -> &'static [Scheme] {
@@ -118,7 +120,7 @@ impl Driver for XmppDriver {
                 "subscribers choose nodes; XEP-0060 leaves filters over content to the service, and ejabberd has none",
             ),
             Capability::BinaryPayload => Answer::emulated("as base64 text, a third longer"),
-            _ => capability::derived(self, capability, target),
+            _ => capability.derived(self, target),
         }
     }
 

@@ -1,11 +1,12 @@
 //! The settings that only this driver knows, `native.xmpp.*`.
 
-use std::collections::BTreeMap;
+use pubgauge_driver::{Resolution, Settings};
+use serde_json::Value;
 
-use pubgauge_driver::Settings;
-
-use crate::options::{NAME, Table};
 use crate::sasl::Choice;
+
+/// The driver's name in study files.
+pub(crate) const NAME: &str = "xmpp";
 
 /// The driver's own settings, each with what it takes.
 const NATIVE: [(&str, &str); 6] = [
@@ -36,69 +37,38 @@ pub(crate) struct Native {
 
 impl Native {
     /// Reads them; what is unknown or out of range is refused in `t`.
-    pub fn parse(settings: &Settings, t: &mut Table) -> Native {
+    pub fn parse(settings: &Settings, t: &mut Resolution) -> Native {
         let mut native = Native::default();
-        let none = BTreeMap::new();
-        for (name, value) in settings.native.get(NAME).unwrap_or(&none) {
-            let number = value.as_u64();
-            let understood = match name.as_str() {
-                "mechanism" => {
-                    native.mechanism = value.as_str().and_then(Choice::parse);
-                    native.mechanism.is_some()
-                }
-                "pubsub-service" => {
-                    native.service = value.as_str().filter(|s| is_service(s)).map(str::to_owned);
-                    native.service.is_some()
-                }
-                "discovery-interval-ms" => {
-                    native.discovery_interval_ms = number
-                        .filter(|n| *n == 0 || (10..=3_600_000).contains(n))
-                        .and_then(|n| u32::try_from(n).ok());
-                    native.discovery_interval_ms.is_some()
-                }
-                "no-delay" => {
-                    native.no_delay = value.as_bool();
-                    native.no_delay.is_some()
-                }
-                "send-buffer-bytes" => {
-                    native.send_buffer = buffer(number);
-                    native.send_buffer.is_some()
-                }
-                "receive-buffer-bytes" => {
-                    native.receive_buffer = buffer(number);
-                    native.receive_buffer.is_some()
-                }
-                unknown => {
-                    let near = |n: &str| strsim::jaro_winkler(unknown, n);
-                    let nearest = NATIVE
-                        .iter()
-                        .max_by(|a, b| near(a.0).total_cmp(&near(b.0)))
-                        .map_or("", |(name, _)| name);
-                    let all: Vec<_> = NATIVE.iter().map(|(name, _)| *name).collect();
-                    t.refuse(
-                        &format!("native.xmpp.{unknown}"),
-                        value.to_string(),
-                        format!(
-                            "unknown setting; did you mean `{nearest}`? Known are {}",
-                            all.join(", ")
-                        ),
-                    );
-                    continue;
-                }
-            };
-            if !understood {
-                let expected = NATIVE
-                    .iter()
-                    .find(|(n, _)| n == name)
-                    .map_or("", |(_, e)| e);
-                t.refuse(
-                    &format!("native.xmpp.{name}"),
-                    value.to_string(),
-                    format!("expected {expected}"),
-                );
-            }
-        }
+        t.natives(
+            settings,
+            NAME,
+            &NATIVE.map(|(name, _)| name),
+            |name, value| {
+                let taken = native.take(name, value);
+                taken.map(|()| None).ok_or_else(|| expected(name))
+            },
+        );
         native
+    }
+
+    /// Takes a known setting; `None` if it has no such value.
+    fn take(&mut self, name: &str, value: &Value) -> Option<()> {
+        let number = value.as_u64();
+        match name {
+            "mechanism" => self.mechanism = Some(Choice::parse(value.as_str()?)?),
+            "pubsub-service" => {
+                self.service = Some(value.as_str().filter(|s| is_service(s))?.to_owned());
+            }
+            "discovery-interval-ms" => {
+                let fits = |n: &u64| *n == 0 || (10..=3_600_000).contains(n);
+                self.discovery_interval_ms = Some(u32::try_from(number.filter(fits)?).ok()?);
+            }
+            "no-delay" => self.no_delay = Some(value.as_bool()?),
+            "send-buffer-bytes" => self.send_buffer = Some(buffer(number)?),
+            "receive-buffer-bytes" => self.receive_buffer = Some(buffer(number)?),
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -113,4 +83,11 @@ fn buffer(number: Option<u64>) -> Option<usize> {
     number
         .filter(|n| (1..=1 << 30).contains(n))
         .and_then(|n| usize::try_from(n).ok())
+}
+
+fn expected(name: &str) -> String {
+    let known = NATIVE.iter().find(|(known, _)| *known == name);
+    known.map_or(String::new(), |(_, expected)| {
+        format!("expected {expected}")
+    })
 }

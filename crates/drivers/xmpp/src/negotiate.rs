@@ -1,11 +1,11 @@
 //! The negotiation of a stream: STARTTLS, login, binding (RFC 6120 §4.3, §5, §6, §7).
 
-use pubgauge_driver::{Change, ClientId, Encryption};
+use pubgauge_driver::{ClientId, Encryption};
 use pubgauge_net::login;
 
-use crate::client::{Client, Request, State, Step};
-use crate::protocol::Broken;
-use crate::requests::make_sure;
+use crate::broken::Broken;
+use crate::client::{Client, Request, Step};
+use crate::requests::connected;
 use crate::sasl::{Account, Login};
 use crate::shared::Shared;
 use crate::stanza::{Features, Stanza};
@@ -164,23 +164,4 @@ pub(crate) fn bind(
     let out = client.out(&mut shared.out_pool);
     write::bind(&mut out.bytes, number, resource);
     shared.mark_dirty(client, id);
-}
-
-/// The stream is negotiated.
-pub(crate) fn connected(client: &mut Client, shared: &mut Shared, id: ClientId) {
-    client.session.step = Step::Done;
-    client.state = State::Connected;
-    client.due_ms = 0;
-    let keep_alive = shared.options.keep_alive_s;
-    if keep_alive > 0 {
-        shared.set_timer(client, id, u32::from(keep_alive) * 1000);
-    }
-    let change = Change::Connected {
-        session_present: false,
-        address: None,
-    };
-    shared.reports.owe(id, change);
-    for n in 0..client.topics.len() {
-        make_sure(client, shared, id, client.topics[n]);
-    }
 }

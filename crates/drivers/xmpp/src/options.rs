@@ -1,18 +1,14 @@
 //! What the neutral settings become in XMPP, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
-    Unsupported,
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
+    Transport, Unsupported, spelt,
 };
 use pubgauge_net::out::OUT_CAP;
 use pubgauge_net::socket::SocketOptions;
-use serde_json::Value;
 
-use crate::native::Native;
+use crate::native::{NAME, Native};
 use crate::sasl::Choice;
-
-/// The driver's name in study files.
-pub(crate) const NAME: &str = "xmpp";
 
 /// Bytes gathered before they are written, unless the settings say otherwise.
 const DEFAULT_BATCH: usize = 16 << 10;
@@ -42,61 +38,13 @@ pub(crate) struct Options {
     pub socket: SocketOptions,
 }
 
-/// Collects what each setting became.
-#[derive(Default)]
-pub(crate) struct Table {
-    rows: Vec<Mapping>,
-    refused: Vec<Unsupported>,
-}
-
-impl Table {
-    fn row(&mut self, setting: &str, value: Option<String>, native: impl Into<String>) {
-        self.rows.push(Mapping {
-            setting: setting.to_owned(),
-            value: value.unwrap_or_else(|| "default".to_owned()),
-            native: native.into(),
-        });
-    }
-
-    pub fn refuse(&mut self, setting: &str, value: impl Into<String>, reason: impl Into<String>) {
-        self.refused.push(Unsupported {
-            setting: setting.to_owned(),
-            value: value.into(),
-            reason: reason.into(),
-        });
-    }
-
-    /// A row, or a refusal if the setting was given.
-    fn absent<T: serde::Serialize>(
-        &mut self,
-        setting: &str,
-        given: &Option<T>,
-        otherwise: &str,
-        reason: &str,
-    ) {
-        match spelt(given) {
-            None => self.row(setting, None, otherwise),
-            Some(value) => self.refuse(setting, value, reason),
-        }
-    }
-}
-
-/// A setting's value as a study file spells it.
-fn spelt<T: serde::Serialize>(value: &Option<T>) -> Option<String> {
-    let value = serde_json::to_value(value.as_ref()?).ok()?;
-    Some(match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    })
-}
-
 impl Options {
     /// Resolves the settings for a system with these features.
     pub fn resolve(
         settings: &Settings,
         features: &[String],
     ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
-        let mut table = Table::default();
+        let mut table = Resolution::default();
         let native = Native::parse(settings, &mut table);
         let mut options = Options {
             direct: settings.pattern == Some(Pattern::PointToPoint),
@@ -123,15 +71,10 @@ impl Options {
         absent(settings, &mut table);
         options.connection(settings, &mut table);
         options.natives(settings, &mut table);
-        if !table.refused.is_empty() {
-            return Err(table.refused);
-        }
-        let order = |m: &Mapping| Settings::NAMES.iter().position(|n| *n == m.setting);
-        table.rows.sort_by_key(|m| order(m).unwrap_or(usize::MAX));
-        Ok((options, table.rows))
+        table.finish(options)
     }
 
-    fn pattern(&self, s: &Settings, t: &mut Table) {
+    fn pattern(&self, s: &Settings, t: &mut Resolution) {
         let value = spelt(&s.pattern);
         match s.pattern {
             None | Some(Pattern::PublishSubscribe) => t.row(
@@ -157,7 +100,7 @@ impl Options {
         }
     }
 
-    fn message(&self, s: &Settings, t: &mut Table) {
+    fn message(&self, s: &Settings, t: &mut Resolution) {
         let value = spelt(&s.last_value);
         match s.last_value {
             Some(true) if self.direct => t.refuse(
@@ -194,7 +137,7 @@ impl Options {
         );
     }
 
-    fn flow(&mut self, s: &Settings, t: &mut Table) {
+    fn flow(&mut self, s: &Settings, t: &mut Resolution) {
         let value = spelt(&s.in_flight);
         match s.in_flight {
             Some(n) if self.direct => t.refuse(
@@ -219,14 +162,12 @@ impl Options {
                 ),
             ),
         }
-        match s.queue_limit {
-            None => t.row("queue-limit", None, "64 KiB of stanzas per publisher, then back-pressure"),
-            Some(n) => t.refuse(
-                "queue-limit",
-                n.to_string(),
-                "the driver's queue is bounded in bytes, not messages; to bound messages under way use in-flight",
-            ),
-        }
+        t.absent(
+            "queue-limit",
+            &s.queue_limit,
+            "64 KiB of stanzas per publisher, then back-pressure",
+            "the driver's queue is bounded in bytes, not messages; to bound messages under way use in-flight",
+        );
         t.row(
             "on-full",
             spelt(&s.on_full),
@@ -266,7 +207,7 @@ impl Options {
         }
     }
 
-    fn connection(&self, s: &Settings, t: &mut Table) {
+    fn connection(&self, s: &Settings, t: &mut Resolution) {
         t.row(
             "keep-alive-s",
             spelt(&s.keep_alive_s),
@@ -290,7 +231,7 @@ impl Options {
     }
 
     /// Rows of the native settings that were given.
-    fn natives(&self, s: &Settings, t: &mut Table) {
+    fn natives(&self, s: &Settings, t: &mut Resolution) {
         for (name, value) in s.native.get(NAME).into_iter().flatten() {
             let native = match name.as_str() {
                 "mechanism" => self.mechanism.words().to_owned(),
@@ -314,7 +255,7 @@ impl Options {
 }
 
 /// How clients log in. What a system's file says of its server's mechanisms is believed.
-fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Table) -> Choice {
+fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Resolution) -> Choice {
     let asked = asked.unwrap_or_default();
     let offered: Vec<&str> = Choice::ALL
         .into_iter()
@@ -339,7 +280,7 @@ fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Table) -> Choic
 }
 
 /// Reliability, durability, sessions.
-fn delivery(s: &Settings, t: &mut Table) {
+fn delivery(s: &Settings, t: &mut Resolution) {
     let value = spelt(&s.reliability);
     match s.reliability {
         None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => t.row(
@@ -387,7 +328,7 @@ fn delivery(s: &Settings, t: &mut Table) {
 }
 
 /// Settings that XMPP has nothing for.
-fn absent(s: &Settings, t: &mut Table) {
+fn absent(s: &Settings, t: &mut Resolution) {
     t.absent(
         "priority",
         &s.priority,
@@ -396,7 +337,7 @@ fn absent(s: &Settings, t: &mut Table) {
     );
     t.absent(
         "multicast",
-        &s.multicast.filter(|m| *m),
+        &s.multicast,
         "off: one TCP copy for each subscriber",
         "XMPP runs over TCP: the server sends each subscriber its own copy; leave it out",
     );
@@ -408,16 +349,8 @@ fn absent(s: &Settings, t: &mut Table) {
     );
     t.absent(
         "conflate",
-        &s.conflate.filter(|c| *c),
+        &s.conflate,
         "off",
         "XMPP servers send every notification; last-value keeps the newest for late subscribers only",
     );
-    // What was refused above only for its value.
-    for (setting, given) in [("multicast", s.multicast), ("conflate", s.conflate)] {
-        if given == Some(false)
-            && let Some(row) = t.rows.iter_mut().find(|row| row.setting == setting)
-        {
-            row.value = "false".into();
-        }
-    }
 }

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use pubgauge_driver::{Acknowledgement, ClientId, Delivery, Events};
 use pubgauge_net::tls;
 
+use crate::broken::Broken;
 use crate::client::{Client, State, Step};
 use crate::element::{Body, Scratch, Walk};
 use crate::frame::Unit;
@@ -13,15 +14,6 @@ use crate::requests;
 use crate::shared::Shared;
 use crate::stanza::{self, Failure, Stanza};
 use crate::write;
-
-/// A connection cannot go on: why, and what to do.
-pub(crate) struct Broken(pub pubgauge_driver::Failure);
-
-impl Broken {
-    pub fn of(client: &Client, shared: &Shared, what: impl std::fmt::Display) -> Broken {
-        Broken(format!("{}: {what}", shared.shown(client)).into())
-    }
-}
 
 /// Reads what is whole in `bytes` and acts on it; returns how much that was.
 pub(crate) fn receive(

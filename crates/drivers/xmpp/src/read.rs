@@ -10,9 +10,10 @@ use pubgauge_net::tls::{self, TlsFailure, TlsRead};
 use pubgauge_net::turns::Driven;
 use rustix::io::Errno;
 
+use crate::broken::Broken;
 use crate::client::{READ_PAUSE, State};
 use crate::fleet::XmppFleet;
-use crate::protocol::{self, Broken};
+use crate::protocol;
 
 /// How much a large stanza's buffer grows at once.
 const GROWTH: usize = 1 << 20;

@@ -1,20 +1,12 @@
 //! Requests to the server, and what their answers mean: addresses, nodes, subscriptions.
 
-use pubgauge_driver::{Change, ClientId, Nanos};
-use pubgauge_net::turns::Driven;
+use pubgauge_driver::{Change, ClientId};
 
+use crate::broken::Broken;
 use crate::client::{Client, Request, State, Step};
-use crate::fleet::XmppFleet;
-use crate::negotiate::connected;
-use crate::protocol::Broken;
 use crate::shared::{Shared, Waiting};
 use crate::stanza::{Content, Failure};
 use crate::write;
-
-/// Requests that concern nodes and wait for their answers at once, over all clients of a fleet. Each
-/// is a transaction on the same tables of ejabberd, which block each other: of 500 at once it got
-/// 71 done within 20 s.
-const AT_ONCE: u32 = 4;
 
 /// How often more a request that concerns a node is made where the server says to try again. ejabberd
 /// does where several clients make nodes at once: its transactions may be each other's deadlock.
@@ -44,41 +36,14 @@ pub(crate) fn ask(
     });
 }
 
-impl XmppFleet {
-    /// Deletes the nodes that this fleet has made, by `until`.
-    pub fn delete_nodes(&mut self, until: Nanos) {
-        for (id, node) in self.shared.made.clone() {
-            let client = &mut self.clients[id.0 as usize];
-            if client.state == State::Connected {
-                ask(
-                    client,
-                    &mut self.shared,
-                    id,
-                    Request::Delete { node },
-                    TRIES,
-                );
-            }
-        }
-        self.run_unheard(until, |fleet| {
-            fleet.shared.waiting.is_empty() && fleet.shared.asked == 0
-        });
-    }
-
-    /// Sends requests whose turn it is.
-    pub fn send_waiting(&mut self) {
-        while self.shared.asked < AT_ONCE
-            && let Some(waiting) = self.shared.waiting.pop_front()
-        {
-            let client = &mut self.clients[waiting.client as usize];
-            if client.state == State::Connected && client.epoch == waiting.epoch {
-                let id = ClientId(waiting.client);
-                send(client, &mut self.shared, id, waiting.request, waiting.left);
-            }
-        }
-    }
-}
-
-fn send(client: &mut Client, shared: &mut Shared, id: ClientId, request: Request, left: u8) {
+/// Sends a request whose turn it is.
+pub(crate) fn send(
+    client: &mut Client,
+    shared: &mut Shared,
+    id: ClientId,
+    request: Request,
+    left: u8,
+) {
     shared.asked += 1;
     client.session.asked += 1;
     let service = shared.service(client);
@@ -318,6 +283,25 @@ fn bound(
         connected(client, shared, id);
     }
     Ok(())
+}
+
+/// The stream is negotiated.
+pub(crate) fn connected(client: &mut Client, shared: &mut Shared, id: ClientId) {
+    client.session.step = Step::Done;
+    client.state = State::Connected;
+    client.due_ms = 0;
+    let keep_alive = shared.options.keep_alive_s;
+    if keep_alive > 0 {
+        shared.set_timer(client, id, u32::from(keep_alive) * 1000);
+    }
+    let change = Change::Connected {
+        session_present: false,
+        address: None,
+    };
+    shared.reports.owe(id, change);
+    for n in 0..client.topics.len() {
+        make_sure(client, shared, id, client.topics[n]);
+    }
 }
 
 /// An outcome of a subscription.

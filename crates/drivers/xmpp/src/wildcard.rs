@@ -7,74 +7,38 @@
 
 use std::collections::HashSet;
 
-use pubgauge_driver::{Change, ClientId};
-
-use crate::client::{Request, State};
-use crate::fleet::XmppFleet;
-use crate::requests;
+use pubgauge_driver::Change;
 
 /// A subscription with wildcards.
 #[derive(Debug)]
 pub(crate) struct Wildcard {
-    client: u32,
-    filter: Box<str>,
+    pub client: u32,
+    pub filter: Box<str>,
     /// Nodes that were found, and subscribed to or about to be.
-    known: HashSet<Box<str>>,
+    pub known: HashSet<Box<str>>,
     /// Subscriptions that have no answer yet.
-    open: u32,
+    pub open: u32,
     /// The outcome that is still owed.
-    report: Option<u32>,
+    pub report: Option<u32>,
     /// Its client is connected and has it.
-    live: bool,
+    pub live: bool,
 }
 
 /// The search for nodes at one endpoint.
 #[derive(Clone, Debug, Default)]
-struct Search {
+pub(crate) struct Search {
     /// Who has asked and waits for the answer.
-    asking: Option<u32>,
-    due_ms: Option<u32>,
+    pub asking: Option<u32>,
+    pub due_ms: Option<u32>,
 }
 
 /// All of a fleet's.
 #[derive(Debug, Default)]
 pub(crate) struct Wildcards {
-    all: Vec<Wildcard>,
-    searches: Vec<Search>,
+    pub all: Vec<Wildcard>,
+    pub searches: Vec<Search>,
     /// Nodes found, by endpoint, that have not been gone through.
-    found: Vec<(u16, Vec<String>)>,
-}
-
-/// Whether the filter has wildcards.
-pub(crate) fn is_wildcard(filter: &str) -> bool {
-    filter.split('/').any(|level| level == "+" || level == "#")
-}
-
-/// Whether a filter is one: `+` and `#` stand for whole levels, `#` for the last only.
-pub(crate) fn is_filter(filter: &str) -> bool {
-    let mut levels = filter.split('/').peekable();
-    while let Some(level) = levels.next() {
-        if level.contains(['+', '#']) && level.len() > 1 || level == "#" && levels.peek().is_some()
-        {
-            return false;
-        }
-    }
-    !filter.is_empty()
-}
-
-/// Whether a node's name matches a filter.
-pub(crate) fn matches(filter: &str, node: &str) -> bool {
-    let mut node = node.split('/');
-    for level in filter.split('/') {
-        match (level, node.next()) {
-            // `a/#` is `a` too, as in MQTT.
-            ("#", _) => return true,
-            ("+", Some(_)) => {}
-            (level, Some(name)) if level == name => {}
-            _ => return false,
-        }
-    }
-    node.next().is_none()
+    pub found: Vec<(u16, Vec<String>)>,
 }
 
 impl Wildcards {
@@ -152,115 +116,5 @@ impl Wildcards {
     pub fn first_ms(&self) -> Option<u32> {
         let waiting = self.searches.iter().filter(|s| s.asking.is_none());
         waiting.filter_map(|s| s.due_ms).min()
-    }
-}
-
-impl XmppFleet {
-    /// Asks for nodes where that is due, and subscribes to those that were found.
-    pub fn search(&mut self) {
-        let now_ms = self.shared.now_ms;
-        if self
-            .shared
-            .wildcards
-            .first_ms()
-            .is_some_and(|due| due <= now_ms)
-        {
-            for endpoint in 0..self.shared.wildcards.searches.len() {
-                self.ask(endpoint as u16);
-            }
-        }
-        for (endpoint, nodes) in std::mem::take(&mut self.shared.wildcards.found) {
-            for wildcard in 0..self.shared.wildcards.all.len() {
-                self.subscribe_found(wildcard as u32, endpoint, &nodes);
-            }
-        }
-    }
-
-    fn ask(&mut self, endpoint: u16) {
-        let now_ms = self.shared.now_ms;
-        let wildcards = &mut self.shared.wildcards;
-        let search = &mut wildcards.searches[usize::from(endpoint)];
-        if search.asking.is_some() || search.due_ms.is_none_or(|due| due > now_ms) {
-            return;
-        }
-        search.due_ms = None;
-        let asker = wildcards.all.iter().filter(|w| w.live).map(|w| w.client);
-        let asker = asker.into_iter().find(|client| {
-            let client = &self.clients[*client as usize];
-            client.endpoint == endpoint && client.state == State::Connected
-        });
-        let Some(asker) = asker else {
-            return;
-        };
-        search.asking = Some(asker);
-        let client = &mut self.clients[asker as usize];
-        let id = ClientId(asker);
-        requests::ask(
-            client,
-            &mut self.shared,
-            id,
-            Request::Discover,
-            requests::TRIES,
-        );
-    }
-
-    fn subscribe_found(&mut self, index: u32, endpoint: u16, nodes: &[String]) {
-        let shared = &mut self.shared;
-        let wildcard = &mut shared.wildcards.all[index as usize];
-        let client = &mut self.clients[wildcard.client as usize];
-        if !wildcard.live || client.endpoint != endpoint || client.state != State::Connected {
-            return;
-        }
-        let id = ClientId(wildcard.client);
-        let mut new: Vec<Box<str>> = Vec::new();
-        for node in nodes {
-            if matches(&wildcard.filter, node) && !wildcard.known.contains(node.as_str()) {
-                wildcard.known.insert(node.as_str().into());
-                new.push(node.as_str().into());
-            }
-        }
-        wildcard.open += new.len() as u32;
-        if wildcard.open == 0
-            && let Some(report) = wildcard.report.take()
-        {
-            client.session.keep_promise(report, Change::Subscribed);
-            shared.settled.push(id.0);
-        }
-        for node in new {
-            let wildcard = index;
-            let request = Request::Match { wildcard, node };
-            requests::ask(client, shared, id, request, requests::TRIES);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_match_as_in_mqtt() {
-        for (filter, node, expected) in [
-            ("a/b", "a/b", true),
-            ("a/b", "a/bc", false),
-            ("a/#", "a/b/c", true),
-            ("a/#", "a", true),
-            ("a/#", "ab", false),
-            ("#", "a/b", true),
-            ("a/+/c", "a/b/c", true),
-            ("a/+/c", "a/b/d", false),
-            ("a/+", "a/b/c", false),
-            ("+/b", "a/b", true),
-            ("a/+", "a", false),
-        ] {
-            assert_eq!(matches(filter, node), expected, "{filter} {node}");
-        }
-    }
-
-    #[test]
-    fn what_is_a_filter() {
-        assert!(is_filter("a/+/#") && is_filter("#") && is_filter("a"));
-        assert!(!is_filter("") && !is_filter("a#") && !is_filter("#/a") && !is_filter("a/b+"));
-        assert!(is_wildcard("a/+") && is_wildcard("#") && !is_wildcard("a/b"));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use pubgauge_driver::{ClientId, Delivery, Events, WireBytes};
+use pubgauge_driver::{ClientId, Delivery, Events, TopicMatch, WireBytes};
 
-use crate::options::Framing;
+use crate::native::Framing;
 use crate::topic;
 use crate::zmq::{Message, Socket};
 
@@ -213,7 +213,7 @@ impl Inbox {
 #[inline]
 fn passes(checks: &[String], topic: Option<&str>) -> bool {
     checks.is_empty()
-        || topic.is_none_or(|topic| checks.iter().any(|filter| topic::matches(filter, topic)))
+        || topic.is_none_or(|topic| checks.iter().any(|filter| filter.matches_topic(topic)))
 }
 
 /// Counts a received frame with its ZMTP head: one byte of flags and a length of one byte, or

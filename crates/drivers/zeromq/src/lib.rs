@@ -30,7 +30,7 @@ mod zmq;
 
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
-    Subscription, Target, Traits, Unsupported,
+    Subscription, Target, Traits, Unsupported, refusal,
 };
 
 use options::Topology;
@@ -45,7 +45,7 @@ pub struct ZeromqDriver;
 
 impl Driver for ZeromqDriver {
     fn name(&self) -> &'static str {
-        options::NAME
+        native::NAME
     }
 
     fn schemes(&self) -> &'static [Scheme] {
@@ -88,8 +88,8 @@ impl Driver for ZeromqDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        let (options, _) =
-            options::resolve(settings, Topology::Direct).map_err(options::refusal)?;
+        let (options, _) = options::resolve(settings, Topology::Direct)
+            .map_err(|refused| refusal("ZeroMQ", refused))?;
         topic::accept(
             subscription,
             options.plus_at_receiver,
@@ -108,8 +108,8 @@ impl Driver for ZeromqDriver {
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         let topology = Topology::of(&config.target);
-        let (options, _) =
-            options::resolve(&config.settings, topology).map_err(options::refusal)?;
+        let (options, _) = options::resolve(&config.settings, topology)
+            .map_err(|refused| refusal("ZeroMQ", refused))?;
         let fleet = fleet::ZeromqFleet::open(&config, options)?;
         Ok(Box::new(fleet))
     }

@@ -1,9 +1,20 @@
 //! The settings that only this driver knows: `native.zeromq.*`.
 
-use pubgauge_driver::Settings;
+use pubgauge_driver::{Resolution, Settings, spelt};
 use serde_json::Value;
 
-use crate::options::{Answer, Framing, NAME, shown};
+/// Name of the driver, and of its table under `native`.
+pub(crate) const NAME: &str = "zeromq";
+
+/// How topic and payload share a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// One frame: topic, then payload.
+    SingleFrame,
+    /// Two frames: the topic as an envelope, then the payload (the guide's "pub-sub message
+    /// envelopes").
+    Multipart,
+}
 
 /// Their names, with what each means; shown where a name is not known.
 ///
@@ -51,7 +62,6 @@ pub(crate) struct Native {
     pub(crate) type_of_service: Option<i32>,
     pub(crate) framing: Framing,
     pub(crate) plus_at_receiver: bool,
-    rows: Vec<(String, String, String)>,
 }
 
 impl Default for Native {
@@ -69,35 +79,18 @@ impl Default for Native {
             type_of_service: None,
             framing: Framing::SingleFrame,
             plus_at_receiver: false,
-            rows: Vec::new(),
         }
-    }
-}
-
-/// Reads the native settings.
-pub(crate) struct Natives;
-
-impl Natives {
-    /// The native settings of `settings`; what is wrong with them goes into `answer`.
-    pub(crate) fn read(settings: &Settings, answer: &mut Answer) -> Native {
-        let mut native = Native::default();
-        for (name, value) in settings.native.get(NAME).into_iter().flatten() {
-            let full = format!("native.{NAME}.{name}");
-            match native.set(name, value) {
-                Ok(text) => native.rows.push((full, shown(Some(value)), text)),
-                Err(reason) => answer.unsupported(&full, &shown(Some(value)), &reason),
-            }
-        }
-        native
     }
 }
 
 impl Native {
-    /// One row for each native setting that was given.
-    pub(crate) fn show(&self, answer: &mut Answer) {
-        for (setting, value, native) in &self.rows {
-            answer.map(setting, value, native);
-        }
+    /// The native settings of `settings`; what is wrong with them goes into `answer`.
+    pub(crate) fn read(settings: &Settings, answer: &mut Resolution) -> Native {
+        let mut native = Native::default();
+        answer.natives(settings, NAME, &NAMES, |name, value| {
+            native.set(name, value).map(Some)
+        });
+        native
     }
 
     fn set(&mut self, name: &str, value: &Value) -> Result<String, String> {
@@ -159,9 +152,12 @@ impl Native {
                 };
                 "driver: filters with `+`:"
             }
-            unknown => return Err(unknown_name(unknown)),
+            unknown => unreachable!("{unknown} is not in NAMES"),
         };
-        Ok(format!("{option} {}", shown(Some(value))))
+        Ok(format!(
+            "{option} {}",
+            spelt(&Some(value)).unwrap_or_default()
+        ))
     }
 }
 
@@ -171,21 +167,6 @@ fn whole(value: &Value, min: i64, max: i64) -> Result<i32, String> {
         .filter(|v| (min..=max).contains(v))
         .and_then(|v| i32::try_from(v).ok())
         .ok_or_else(|| format!("expected a whole number from {min} to {max}"))
-}
-
-fn unknown_name(name: &str) -> String {
-    let nearest = NAMES
-        .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.75);
-    match nearest {
-        Some((_, known)) => format!("not a setting of this driver; did you mean {known}?"),
-        None => format!(
-            "not a setting of this driver, which are: {}",
-            NAMES.join(", ")
-        ),
-    }
 }
 
 #[cfg(test)]
@@ -224,8 +205,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
-        assert!(reason("io-thread", 1.into()).contains("did you mean io-threads?"));
-        assert!(reason("send_hwm", 1.into()).contains("did you mean send-hwm?"));
+        assert!(reason("io-thread", 1.into()).contains("did you mean `io-threads`?"));
+        assert!(reason("send_hwm", 1.into()).contains("did you mean `send-hwm`?"));
         assert!(reason("qqq", 1.into()).contains("linger-ms"));
     }
 

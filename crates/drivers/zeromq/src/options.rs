@@ -1,14 +1,11 @@
 //! What the neutral and native settings become in libzmq's terms.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
-    Target, Traits, Transport, Unsupported,
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
+    Target, Traits, Transport, Unsupported, spelt,
 };
 
-use crate::native::{Native, Natives};
-
-/// Name of the driver, and of its table under `native`.
-pub(crate) const NAME: &str = "zeromq";
+use crate::native::{Framing, Native};
 
 /// How publishers and subscribers find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +26,6 @@ impl Topology {
             Topology::Forwarder
         }
     }
-}
-
-/// How topic and payload share a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// One frame: topic, then payload.
-    SingleFrame,
-    /// Two frames: the topic as an envelope, then the payload (the guide's "pub-sub message
-    /// envelopes").
-    Multipart,
 }
 
 /// What becomes of a message that finds the queue full.
@@ -99,16 +86,16 @@ pub(crate) fn resolve(
     settings: &Settings,
     topology: Topology,
 ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
-    let mut answer = Answer::default();
-    let native = Natives::read(settings, &mut answer);
-    let queue = answer.queue(settings, &native);
+    let mut answer = Resolution::default();
+    let native = Native::read(settings, &mut answer);
+    let queue = queue(settings);
 
     let point_to_point = settings.pattern == Some(Pattern::PointToPoint);
     let sockets = match point_to_point {
         false => "PUB/SUB",
         true => "PUSH/PULL",
     };
-    answer.neutral("pattern", settings.pattern, |p| match (p, topology) {
+    answer.decide("pattern", settings.pattern, |p| match (p, topology) {
         (None | Some(Pattern::PublishSubscribe), _) => Ok("PUB/SUB sockets".into()),
         (Some(Pattern::PointToPoint), Topology::Direct) => Ok(
             "a PUSH socket for each topic of a publisher, whose receivers' PULL sockets share it \
@@ -126,7 +113,7 @@ pub(crate) fn resolve(
                                                  workload, which asks and answers on two topics"
             .into()),
     });
-    answer.neutral("reliability", settings.reliability, |r| match r {
+    answer.decide("reliability", settings.reliability, |r| match r {
         None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => Ok(format!(
             "no acknowledgement and no resending (all that ZeroMQ {sockets} has)"
         )),
@@ -135,46 +122,46 @@ pub(crate) fn resolve(
              if nothing may be lost while connections stay up"
         )),
     });
-    answer.neutral("durability", settings.durability, |d| match d {
+    answer.decide("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) => Ok("messages live in memory".into()),
         Some(_) => Err("ZeroMQ keeps messages in memory only; use memory".into()),
     });
-    answer.neutral("session", settings.session, |s| match s {
+    answer.decide("session", settings.session, |s| match s {
         None | Some(Session::Clean) => Ok("forgotten with its connection".into()),
         Some(_) => Err("ZeroMQ remembers no subscriber that has gone; use clean".into()),
     });
-    answer.refuse(
+    answer.absent(
         "session-expiry-s",
-        settings.session_expiry_s,
+        &settings.session_expiry_s,
         "no sessions",
         "ZeroMQ has no sessions; leave it out",
     );
-    answer.neutral("last-value", settings.last_value, |l| match l {
+    answer.decide("last-value", settings.last_value, |l| match l {
         None | Some(false) => Ok("none kept".into()),
         Some(true) => Err("ZeroMQ keeps no last value for late subscribers; leave it out".into()),
     });
-    answer.refuse(
+    answer.absent(
         "lifespan-ms",
-        settings.lifespan_ms,
+        &settings.lifespan_ms,
         "messages do not expire",
         "ZeroMQ messages do not expire; conflate = true keeps only the newest",
     );
-    answer.refuse(
+    answer.absent(
         "in-flight",
-        settings.in_flight,
+        &settings.in_flight,
         "nothing is acknowledged",
         &format!(
             "ZeroMQ {sockets} has no acknowledgements, hence no window; queue-limit bounds the \
              queues"
         ),
     );
-    let (send_hwm, receive_hwm) = answer.high_water_marks(settings, &native, queue);
+    let (send_hwm, receive_hwm) = high_water_marks(&mut answer, settings, &native, queue);
     if point_to_point {
-        answer.on_full_of_push(settings, send_hwm);
+        on_full_of_push(&mut answer, settings, send_hwm);
     } else {
-        answer.on_full(settings, queue, send_hwm);
+        on_full(&mut answer, settings, queue, send_hwm);
     }
-    answer.neutral("batching", settings.batching, |b| match b {
+    answer.decide("batching", settings.batching, |b| match b {
         None | Some(Batching::Adaptive) => {
             Ok("libzmq's own: what is waiting goes out together, up to 8192 bytes".into())
         }
@@ -188,8 +175,8 @@ pub(crate) fn resolve(
                                          use adaptive"
             .into()),
     });
-    let type_of_service = answer.priority(settings, &native);
-    answer.neutral("multicast", settings.multicast, |m| match m {
+    let type_of_service = priority(&mut answer, settings, &native);
+    answer.decide("multicast", settings.multicast, |m| match m {
         None | Some(false) if point_to_point => Ok("one transmission, to one receiver".into()),
         None | Some(false) => Ok("one transmission per subscriber".into()),
         Some(true) => Err(
@@ -198,15 +185,15 @@ pub(crate) fn resolve(
                 .into(),
         ),
     });
-    answer.refuse(
+    answer.absent(
         "rate-limit-bytes-per-s",
-        settings.rate_limit_bytes_per_s,
+        &settings.rate_limit_bytes_per_s,
         "no limit",
         "ZMQ_RATE works on multicast (pgm) only, which the bundled build does not contain; limit \
          the link in the testbed instead",
     );
-    answer.conflate(settings, &native, topology);
-    answer.neutral("transport", settings.transport, |t| match (t, topology) {
+    conflate(&mut answer, settings, &native, topology);
+    answer.decide("transport", settings.transport, |t| match (t, topology) {
         (None, Topology::Direct) => Ok("tcp://".into()),
         (None, Topology::Forwarder) => Ok("as the forwarder's address says".into()),
         (Some(Transport::Tcp), _) => Ok("tcp://".into()),
@@ -218,31 +205,25 @@ pub(crate) fn resolve(
                                                    not processes; use ipc"
             .into()),
     });
-    answer.neutral("keep-alive-s", settings.keep_alive_s, |k| match k {
+    answer.decide("keep-alive-s", settings.keep_alive_s, |k| match k {
         None | Some(0) => Ok("ZMQ_HEARTBEAT_IVL 0 (no heartbeats)".into()),
         Some(s) => Ok(format!("ZMQ_HEARTBEAT_IVL {} ms", u32::from(s) * 1000)),
     });
     let heartbeat_ms = i32::from(settings.keep_alive_s.unwrap_or(0)) * 1000;
-    match &settings.user_properties {
-        Some(properties) if !properties.is_empty() => answer.unsupported(
-            "user-properties",
-            &format!("{properties:?}"),
-            "a ZeroMQ message has no properties; leave them out",
-        ),
-        _ => answer.map("user-properties", "default", "none"),
-    }
+    answer.absent(
+        "user-properties",
+        &settings.user_properties.as_ref().filter(|p| !p.is_empty()),
+        "none",
+        "a ZeroMQ message has no properties; leave them out",
+    );
     if point_to_point && native.plus_at_receiver {
-        answer.unsupported(
+        answer.refuse(
             "native.zeromq.plus-wildcard",
             "filter-at-receiver",
             "under point-to-point a receiver names its topic; leave it out",
         );
     }
-    native.show(&mut answer);
 
-    if !answer.unsupported.is_empty() {
-        return Err(answer.unsupported);
-    }
     let options = Options {
         point_to_point,
         queue,
@@ -261,16 +242,7 @@ pub(crate) fn resolve(
         type_of_service,
         plus_at_receiver: native.plus_at_receiver,
     };
-    Ok((options, answer.mappings))
-}
-
-/// All that stands against the settings, as one error.
-pub(crate) fn refusal(unsupported: Vec<Unsupported>) -> DriverError {
-    let lines: Vec<String> = unsupported
-        .iter()
-        .map(|u| format!("{} = {}: {}", u.setting, u.value, u.reason))
-        .collect();
-    DriverError::new(format!("ZeroMQ cannot honour {}", lines.join("; ")))
+    answer.finish(options)
 }
 
 /// The mark in the IP header for a neutral priority (-10 to 10): a class selector of RFC 2474,
@@ -284,196 +256,135 @@ pub(crate) fn type_of_service(priority: i32) -> i32 {
     class << 5
 }
 
-/// The answer in the making.
-#[derive(Default)]
-pub(crate) struct Answer {
-    mappings: Vec<Mapping>,
-    unsupported: Vec<Unsupported>,
-}
-
-impl Answer {
-    pub(crate) fn map(&mut self, setting: &str, value: &str, native: &str) {
-        self.mappings.push(Mapping {
-            setting: setting.to_owned(),
-            value: value.to_owned(),
-            native: native.to_owned(),
-        });
-    }
-
-    pub(crate) fn unsupported(&mut self, setting: &str, value: &str, reason: &str) {
-        self.unsupported.push(Unsupported {
-            setting: setting.to_owned(),
-            value: value.to_owned(),
-            reason: reason.to_owned(),
-        });
-    }
-
-    fn neutral<T: serde::Serialize + Copy>(
-        &mut self,
-        setting: &str,
-        value: Option<T>,
-        native: impl FnOnce(Option<T>) -> Result<String, String>,
-    ) {
-        let shown = shown(value);
-        match native(value) {
-            Ok(native) => self.map(setting, &shown, &native),
-            Err(reason) => self.unsupported(setting, &shown, &reason),
-        }
-    }
-
-    fn refuse<T: serde::Serialize + Copy>(
-        &mut self,
-        setting: &str,
-        value: Option<T>,
-        default: &str,
-        reason: &str,
-    ) {
-        self.neutral(setting, value, |v| match v {
-            None => Ok(default.to_owned()),
-            Some(_) => Err(reason.to_owned()),
-        });
-    }
-
-    fn queue(&mut self, settings: &Settings, _native: &Native) -> Queue {
-        match (settings.conflate, settings.on_full) {
-            (Some(true), _) => Queue::Conflate,
-            (_, Some(OnFull::Drop)) => Queue::Drop,
-            _ => Queue::Block,
-        }
-    }
-
-    fn high_water_marks(
-        &mut self,
-        settings: &Settings,
-        native: &Native,
-        queue: Queue,
-    ) -> (i32, i32) {
-        let limit = settings.queue_limit;
-        let neutral = match limit.map(i32::try_from) {
-            None => DEFAULT_HWM,
-            Some(Ok(limit)) => limit,
-            Some(Err(_)) => {
-                self.unsupported(
-                    "queue-limit",
-                    &shown(limit),
-                    "libzmq counts to 2147483647; 0 means no limit",
-                );
-                return (DEFAULT_HWM, DEFAULT_HWM);
-            }
-        };
-        let send = native.send_hwm.unwrap_or(neutral);
-        let receive = native.receive_hwm.unwrap_or(neutral);
-        if queue == Queue::Conflate {
-            self.neutral("queue-limit", limit, |l| match l {
-                None => Ok("one message (ZMQ_CONFLATE)".into()),
-                Some(_) => Err(
-                    "with conflate = true each queue holds one message, whatever the \
-                                limit; leave one of them out"
-                        .into(),
-                ),
-            });
-        } else {
-            let text = format!(
-                "ZMQ_SNDHWM {send}, ZMQ_RCVHWM {receive} messages per connection{}",
-                if send == 0 || receive == 0 {
-                    " (0: no limit)"
-                } else {
-                    ""
-                }
-            );
-            self.map("queue-limit", &shown(limit), &text);
-        }
-        (send, receive)
-    }
-
-    fn on_full(&mut self, settings: &Settings, queue: Queue, send_hwm: i32) {
-        self.neutral("on-full", settings.on_full, |asked| match (queue, asked) {
-            (Queue::Conflate, Some(OnFull::Block)) => Err("with conflate = true a full queue \
-                gives up its message instead of blocking; leave one of them out"
-                .into()),
-            (Queue::Conflate, _) => Ok("the newest message stays (PUB, ZMQ_CONFLATE)".into()),
-            (Queue::Block, _) if send_hwm == 0 => {
-                Ok("XPUB; nothing blocks, as queues have no limit".into())
-            }
-            (Queue::Block, _) => Ok("XPUB with ZMQ_XPUB_NODROP: the publisher is held back".into()),
-            (Queue::Drop, _) => {
-                Ok("PUB: libzmq drops without a word what finds ZMQ_SNDHWM reached".into())
-            }
-        });
-    }
-
-    fn on_full_of_push(&mut self, settings: &Settings, send_hwm: i32) {
-        self.neutral("on-full", settings.on_full, |asked| match asked {
-            Some(OnFull::Drop) => Err("PUSH never drops; use block".into()),
-            _ if send_hwm == 0 => Ok("PUSH; blocks only while nobody receives".into()),
-            _ => Ok(
-                "PUSH: the publisher is held back by full queues, and while nobody receives".into(),
-            ),
-        });
-    }
-
-    fn priority(&mut self, settings: &Settings, native: &Native) -> i32 {
-        let ipc = settings.transport == Some(Transport::Ipc);
-        let asked = settings.priority;
-        self.neutral("priority", asked, |p| match (p, native.type_of_service) {
-            (None, _) => Ok("no mark".into()),
-            (Some(_), Some(_)) => Err("native.zeromq.tos says the same in other words; leave one \
-                                       of them out"
-                .into()),
-            (Some(_), _) if ipc => {
-                Err("ZMQ_TOS marks IP packets; local sockets have none. Use tcp".into())
-            }
-            (Some(p), _) if !(-10..=10).contains(&p) => {
-                Err("a priority lies between -10 and 10".into())
-            }
-            (Some(p), _) => Ok(format!(
-                "ZMQ_TOS {}: a mark on the packets, which queues on the way may honour; the \
-                 order within libzmq stays",
-                type_of_service(p)
-            )),
-        });
-        if ipc && native.type_of_service.is_some() {
-            self.unsupported(
-                "native.zeromq.tos",
-                &shown(native.type_of_service),
-                "ZMQ_TOS marks IP packets; local sockets have none. Use tcp",
-            );
-        }
-        native
-            .type_of_service
-            .unwrap_or_else(|| type_of_service(asked.unwrap_or(0)))
-    }
-
-    fn conflate(&mut self, settings: &Settings, native: &Native, topology: Topology) {
-        self.neutral("conflate", settings.conflate, |c| match (c, topology) {
-            (None | Some(false), _) => Ok("no".into()),
-            (Some(true), _) if settings.pattern == Some(Pattern::PointToPoint) => Err(
-                "a message for one receiver is not replaced by a newer one; leave it out".into(),
-            ),
-            (Some(true), _) if native.framing == Framing::Multipart => {
-                Err("ZMQ_CONFLATE works on messages of one frame only; use \
-                     native.zeromq.framing = \"single-frame\""
-                    .into())
-            }
-            (Some(true), Topology::Direct) => Ok("ZMQ_CONFLATE at publisher and subscriber: one \
-                message per connection, whatever its topic; what is in the sockets still arrives"
-                .into()),
-            (Some(true), Topology::Forwarder) => Ok("ZMQ_CONFLATE at publisher and subscriber: \
-                one message per connection, whatever its topic; the forwarder's own queues are \
-                not conflated (libzmq cannot, on XSUB and XPUB)"
-                .into()),
-        });
+fn queue(settings: &Settings) -> Queue {
+    match (settings.conflate, settings.on_full) {
+        (Some(true), _) => Queue::Conflate,
+        (_, Some(OnFull::Drop)) => Queue::Drop,
+        _ => Queue::Block,
     }
 }
 
-/// A value as it stands in a study file, or `default`.
-pub(crate) fn shown<T: serde::Serialize>(value: Option<T>) -> String {
-    match value.map(serde_json::to_value) {
-        None => "default".to_owned(),
-        Some(Ok(serde_json::Value::String(text))) => text,
-        Some(Ok(other)) => other.to_string(),
-        Some(Err(error)) => error.to_string(),
+fn high_water_marks(
+    answer: &mut Resolution,
+    settings: &Settings,
+    native: &Native,
+    queue: Queue,
+) -> (i32, i32) {
+    let limit = settings.queue_limit;
+    let neutral = match limit.map(i32::try_from) {
+        None => DEFAULT_HWM,
+        Some(Ok(limit)) => limit,
+        Some(Err(_)) => {
+            answer.refuse(
+                "queue-limit",
+                spelt(&limit).unwrap_or_default(),
+                "libzmq counts to 2147483647; 0 means no limit",
+            );
+            return (DEFAULT_HWM, DEFAULT_HWM);
+        }
+    };
+    let send = native.send_hwm.unwrap_or(neutral);
+    let receive = native.receive_hwm.unwrap_or(neutral);
+    if queue == Queue::Conflate {
+        answer.decide("queue-limit", limit, |l| match l {
+            None => Ok("one message (ZMQ_CONFLATE)".into()),
+            Some(_) => Err(
+                "with conflate = true each queue holds one message, whatever the \
+                            limit; leave one of them out"
+                    .into(),
+            ),
+        });
+    } else {
+        let text = format!(
+            "ZMQ_SNDHWM {send}, ZMQ_RCVHWM {receive} messages per connection{}",
+            if send == 0 || receive == 0 {
+                " (0: no limit)"
+            } else {
+                ""
+            }
+        );
+        answer.row("queue-limit", spelt(&limit), text);
     }
+    (send, receive)
+}
+
+fn on_full(answer: &mut Resolution, settings: &Settings, queue: Queue, send_hwm: i32) {
+    answer.decide("on-full", settings.on_full, |asked| match (queue, asked) {
+        (Queue::Conflate, Some(OnFull::Block)) => Err("with conflate = true a full queue \
+            gives up its message instead of blocking; leave one of them out"
+            .into()),
+        (Queue::Conflate, _) => Ok("the newest message stays (PUB, ZMQ_CONFLATE)".into()),
+        (Queue::Block, _) if send_hwm == 0 => {
+            Ok("XPUB; nothing blocks, as queues have no limit".into())
+        }
+        (Queue::Block, _) => Ok("XPUB with ZMQ_XPUB_NODROP: the publisher is held back".into()),
+        (Queue::Drop, _) => {
+            Ok("PUB: libzmq drops without a word what finds ZMQ_SNDHWM reached".into())
+        }
+    });
+}
+
+fn on_full_of_push(answer: &mut Resolution, settings: &Settings, send_hwm: i32) {
+    answer.decide("on-full", settings.on_full, |asked| match asked {
+        Some(OnFull::Drop) => Err("PUSH never drops; use block".into()),
+        _ if send_hwm == 0 => Ok("PUSH; blocks only while nobody receives".into()),
+        _ => {
+            Ok("PUSH: the publisher is held back by full queues, and while nobody receives".into())
+        }
+    });
+}
+
+fn priority(answer: &mut Resolution, settings: &Settings, native: &Native) -> i32 {
+    let ipc = settings.transport == Some(Transport::Ipc);
+    let asked = settings.priority;
+    answer.decide("priority", asked, |p| match (p, native.type_of_service) {
+        (None, _) => Ok("no mark".into()),
+        (Some(_), Some(_)) => Err("native.zeromq.tos says the same in other words; leave one \
+                                   of them out"
+            .into()),
+        (Some(_), _) if ipc => {
+            Err("ZMQ_TOS marks IP packets; local sockets have none. Use tcp".into())
+        }
+        (Some(p), _) if !(-10..=10).contains(&p) => {
+            Err("a priority lies between -10 and 10".into())
+        }
+        (Some(p), _) => Ok(format!(
+            "ZMQ_TOS {}: a mark on the packets, which queues on the way may honour; the \
+             order within libzmq stays",
+            type_of_service(p)
+        )),
+    });
+    if ipc && native.type_of_service.is_some() {
+        answer.refuse(
+            "native.zeromq.tos",
+            spelt(&native.type_of_service).unwrap_or_default(),
+            "ZMQ_TOS marks IP packets; local sockets have none. Use tcp",
+        );
+    }
+    native
+        .type_of_service
+        .unwrap_or_else(|| type_of_service(asked.unwrap_or(0)))
+}
+
+fn conflate(answer: &mut Resolution, settings: &Settings, native: &Native, topology: Topology) {
+    answer.decide("conflate", settings.conflate, |c| match (c, topology) {
+        (None | Some(false), _) => Ok("no".into()),
+        (Some(true), _) if settings.pattern == Some(Pattern::PointToPoint) => {
+            Err("a message for one receiver is not replaced by a newer one; leave it out".into())
+        }
+        (Some(true), _) if native.framing == Framing::Multipart => {
+            Err("ZMQ_CONFLATE works on messages of one frame only; use \
+                 native.zeromq.framing = \"single-frame\""
+                .into())
+        }
+        (Some(true), Topology::Direct) => Ok("ZMQ_CONFLATE at publisher and subscriber: one \
+            message per connection, whatever its topic; what is in the sockets still arrives"
+            .into()),
+        (Some(true), Topology::Forwarder) => Ok("ZMQ_CONFLATE at publisher and subscriber: \
+            one message per connection, whatever its topic; the forwarder's own queues are \
+            not conflated (libzmq cannot, on XSUB and XPUB)"
+            .into()),
+    });
 }
 
 #[cfg(test)]

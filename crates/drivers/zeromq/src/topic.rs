@@ -16,6 +16,7 @@
 //! `+` stands and the subscriber throws away what does not match, as a ZeroMQ application would
 //! have to; the excess messages cross the wire and cost CPU.
 
+use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{DriverError, Subscription};
 
 /// Ends a topic; can therefore not be part of one.
@@ -113,48 +114,34 @@ pub(crate) fn accept(
 /// # Errors
 /// A wildcard in the wrong place; `+` unless `plus_at_receiver`.
 pub(crate) fn translate(filter: &str, plus_at_receiver: bool) -> Result<Filter, DriverError> {
-    let wrong = |what: &str, hint: &str| {
-        Err(DriverError::with_hint(
-            format!("the filter {filter:?} {what}"),
-            hint,
-        ))
-    };
-    if filter.is_empty() || filter.as_bytes().contains(&END) {
-        return wrong("is empty or holds a zero byte", "`#` receives everything");
+    if let Some(fault) = filter_fault(filter) {
+        return Err(DriverError::new(format!("the filter {filter:?}: {fault}")));
     }
-    let mut levels = filter.split('/').peekable();
     let mut prefix = Vec::with_capacity(filter.len() + 2);
-    while let Some(level) = levels.next() {
+    for level in filter.split('/') {
         match level {
-            "#" if levels.peek().is_none() => {
+            "#" => {
                 return Ok(Filter {
                     prefix,
                     check: None,
                 });
             }
             "+" if plus_at_receiver => {
-                // Checks the levels after it as well.
-                if let Err(what) = check_wildcards(filter) {
-                    return wrong(what, "`+` is a whole level, `#` a whole last level");
-                }
                 return Ok(Filter {
                     prefix,
                     check: Some(filter.to_owned()),
                 });
             }
             "+" => {
-                return wrong(
-                    "has the wildcard `+`, which ZeroMQ does not have: it matches prefixes only",
+                return Err(DriverError::with_hint(
+                    format!(
+                        "the filter {filter:?} has the wildcard `+`, which ZeroMQ does not have: it \
+                         matches prefixes only"
+                    ),
                     "use `#` at the end or exact topics, or set native.zeromq.plus-wildcard = \
                      \"filter-at-receiver\" to receive the common prefix and let the subscriber \
                      throw away the rest",
-                );
-            }
-            level if level.contains(['+', '#']) => {
-                return wrong(
-                    "has a wildcard in the wrong place",
-                    "`+` is a whole level, `#` a whole last level",
-                );
+                ));
             }
             level => {
                 prefix.extend_from_slice(level.as_bytes());
@@ -169,35 +156,11 @@ pub(crate) fn translate(filter: &str, plus_at_receiver: bool) -> Result<Filter, 
     })
 }
 
-fn check_wildcards(filter: &str) -> Result<(), &'static str> {
-    let mut levels = filter.split('/').peekable();
-    while let Some(level) = levels.next() {
-        let last = levels.peek().is_none();
-        if level.contains(['+', '#']) && level != "+" && !(level == "#" && last) {
-            return Err("has a wildcard in the wrong place");
-        }
-    }
-    Ok(())
-}
-
-/// Whether `topic` matches `filter`, level by level.
-pub(crate) fn matches(filter: &str, topic: &str) -> bool {
-    let mut levels = topic.split('/');
-    for wanted in filter.split('/') {
-        match (wanted, levels.next()) {
-            ("#", _) => return true,
-            ("+", Some(_)) => {}
-            (wanted, Some(level)) if wanted == level => {}
-            _ => return false,
-        }
-    }
-    levels.next().is_none()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use pubgauge_driver::TopicMatch;
 
     #[test]
     fn exact_filters_match_nothing_else() {
@@ -280,8 +243,8 @@ mod tests {
             let translated = translate(&filter, true).unwrap();
             let wire = wire_topic(&topic).unwrap();
             let passes = wire.starts_with(&translated.prefix)
-                && translated.check.as_deref().is_none_or(|f| matches(f, &topic));
-            prop_assert_eq!(passes, matches(&filter, &topic));
+                && translated.check.as_deref().is_none_or(|f| f.matches_topic(&topic));
+            prop_assert_eq!(passes, filter.matches_topic(&topic));
         }
 
         #[test]

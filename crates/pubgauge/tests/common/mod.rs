@@ -107,6 +107,33 @@ impl Place {
         path
     }
 
+    /// Writes `mine/NAME.toml`: the file of the system `of` under this name, with each first text
+    /// replaced by the second. For `--systems mine`.
+    ///
+    /// # Panics
+    /// If a text to replace is not there.
+    #[track_caller]
+    pub fn system(&self, of: &str, name: &str, changes: &[(&str, &str)]) -> PathBuf {
+        let mut text = std::fs::read_to_string(repository(&format!("systems/{of}.toml"))).unwrap();
+        let renamed = (format!("name = \"{of}\""), format!("name = \"{name}\""));
+        let renamed = [(&*renamed.0, &*renamed.1)];
+        for (from, to) in renamed.iter().chain(changes) {
+            assert!(text.contains(from), "systems/{of}.toml has no {from:?}");
+            text = text.replacen(from, to, 1);
+        }
+        std::fs::create_dir_all(self.at("mine")).unwrap();
+        self.write(&format!("mine/{name}.toml"), text)
+    }
+
+    /// Writes `mine/stubborn.toml`: a mosquitto that does not end when it is asked to, and has `grace_s`
+    /// seconds until it is killed.
+    pub fn stubborn_system(&self, grace_s: &str) {
+        // SIGHUP makes it read its configuration again.
+        let asked = format!("signal = \"HUP\"\ngrace-s = {grace_s}");
+        let changes = [("signal = \"TERM\"\ngrace-s = 5", &*asked)];
+        self.system("mosquitto", "stubborn", &changes);
+    }
+
     /// Makes a command run here.
     pub fn here(&self, command: &mut Command) {
         let part = |name: &str| self.folder.path().join(name);

@@ -1,9 +1,11 @@
 //! The figures by which sides are compared, in the words of study files.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use pubgauge_results::Trial;
-use pubgauge_results::counted::figure;
+use pubgauge_results::counted::figure as count;
+use pubgauge_results::figure::{Better, Figure as Known, Unit};
 use pubgauge_results::group::extremes;
 use pubgauge_results::model::Distribution;
 use pubgauge_results::window::{self, WindowFigures, in_window};
@@ -11,55 +13,6 @@ use pubgauge_results::window::{self, WindowFigures, in_window};
 use super::Pair;
 use crate::units;
 use crate::wins::per_message;
-
-/// Which direction is the better one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Less is better.
-    Less,
-    /// More is better.
-    More,
-}
-
-/// What a figure is measured in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Messages per second.
-    PerSecond,
-    /// Microseconds of processor time for a message.
-    MicrosecondsPerMessage,
-    /// Bytes.
-    Bytes,
-    /// 0 to 1; a count over a count.
-    Share,
-    /// A number, as it is or for each message or byte.
-    Count,
-}
-
-impl Unit {
-    /// Whether such a figure is another where system calls are slowed because they are counted.
-    pub fn is_of_speed(self) -> bool {
-        matches!(
-            self,
-            Unit::Nanoseconds | Unit::PerSecond | Unit::MicrosecondsPerMessage
-        )
-    }
-}
-
-impl Unit {
-    /// Its symbol, for machines.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Unit::Nanoseconds => "ns",
-            Unit::PerSecond => "1/s",
-            Unit::MicrosecondsPerMessage => "us",
-            Unit::Bytes => "B",
-            Unit::Share | Unit::Count => "1",
-        }
-    }
-}
 
 /// A figure of a trial.
 #[derive(Clone, Debug)]
@@ -70,6 +23,8 @@ pub struct Figure {
     pub unit: Unit,
     /// Which direction is better.
     pub better: Better,
+    /// Whether a window of the measurement has it, too.
+    pub of_windows: bool,
     value: fn(&Trial) -> Option<f64>,
 }
 
@@ -87,7 +42,7 @@ impl Figure {
         match window {
             None => Some(known),
             // A quotient of two figures is none of these.
-            Some(window) if !OF_WINDOWS.contains(&base) || window.contains('/') => None,
+            Some(window) if !known.of_windows || window.contains('/') => None,
             Some(_) => Some(Figure {
                 name: name.to_owned().into(),
                 ..known
@@ -113,39 +68,20 @@ impl Figure {
             Unit::MicrosecondsPerMessage => format!("{} µs", units::digits(value)),
             Unit::Bytes => units::bytes(value.round() as u64),
             Unit::Share => format!("{} %", units::digits(100.0 * value)),
-            Unit::Count => units::digits(value),
+            Unit::Messages | Unit::Seconds | Unit::Count | Unit::Verdict => units::digits(value),
         }
     }
 }
 
-const fn less(name: &'static str, unit: Unit, value: fn(&Trial) -> Option<f64>) -> Figure {
+fn figure(name: &'static str, value: fn(&Trial) -> Option<f64>) -> Figure {
+    let known = Known::named(name).expect("results know all figures");
     Figure {
         name: Cow::Borrowed(name),
-        unit,
-        better: Better::Less,
+        unit: known.unit,
+        better: known.better,
+        of_windows: known.of_windows,
         value,
     }
-}
-
-const fn more(name: &'static str, unit: Unit, value: fn(&Trial) -> Option<f64>) -> Figure {
-    Figure {
-        name: Cow::Borrowed(name),
-        unit,
-        better: Better::More,
-        value,
-    }
-}
-
-const fn rate(name: &'static str, value: fn(&Trial) -> Option<f64>) -> Figure {
-    more(name, Unit::PerSecond, value)
-}
-
-const fn time(name: &'static str, value: fn(&Trial) -> Option<f64>) -> Figure {
-    less(name, Unit::Nanoseconds, value)
-}
-
-const fn counted(name: &'static str, value: fn(&Trial) -> Option<f64>) -> Figure {
-    less(name, Unit::Count, value)
 }
 
 fn quantile(of: Option<Distribution>, quantile: f64) -> Option<f64> {
@@ -170,107 +106,77 @@ fn all_cpu(t: &Trial) -> Option<f64> {
 }
 
 /// All figures that can be compared.
-pub static FIGURES: [Figure; 33] = [
-    time("latency.p50", |t| quantile(Some(t.latency_ns), 0.5)),
-    time("latency.p90", |t| quantile(Some(t.latency_ns), 0.9)),
-    time("latency.p99", |t| quantile(Some(t.latency_ns), 0.99)),
-    time("latency.p99.9", |t| quantile(Some(t.latency_ns), 0.999)),
-    time("latency.p99.99", |t| quantile(Some(t.latency_ns), 0.9999)),
-    time("latency.max", |t| quantile(Some(t.latency_ns), 1.0)),
-    time("latency-from-send.p50", |t| {
-        quantile(Some(t.latency_from_send_ns), 0.5)
-    }),
-    time("latency-from-send.p99", |t| {
-        quantile(Some(t.latency_from_send_ns), 0.99)
-    }),
-    time("acknowledgement.p50", |t| {
-        quantile(t.acknowledgement_ns, 0.5)
-    }),
-    time("acknowledgement.p99", |t| {
-        quantile(t.acknowledgement_ns, 0.99)
-    }),
-    time("round-trip.p50", |t| quantile(t.round_trip_ns, 0.5)),
-    time("round-trip.p99", |t| quantile(t.round_trip_ns, 0.99)),
-    rate("published-rate", |t| Some(t.published_msgs_per_s)),
-    rate("delivered-rate", |t| Some(t.delivered_msgs_per_s)),
-    less("loss-share", Unit::Share, |t| share(t.lost, t.expected)),
-    less("duplicated-share", Unit::Share, |t| {
-        share(t.duplicated, t.delivered)
-    }),
-    less("reordered-share", Unit::Share, |t| {
-        share(t.reordered, t.delivered)
-    }),
-    more("smallest-member-share", Unit::Share, |t| {
-        extremes(&t.groups).map(|(smallest, _)| smallest)
-    }),
-    less("largest-member-share", Unit::Share, |t| {
-        extremes(&t.groups).map(|(_, largest)| largest)
-    }),
-    less("cpu-per-message", Unit::MicrosecondsPerMessage, all_cpu),
-    less(
-        "client-cpu-per-message",
-        Unit::MicrosecondsPerMessage,
-        |t| per_message(client_cpu(t), t),
-    ),
-    less(
-        "system-cpu-per-message",
-        Unit::MicrosecondsPerMessage,
-        |t| per_message(t.system_cpu_s?, t),
-    ),
-    counted("client-syscalls-per-message", |t| {
-        figure(t, "client_syscalls_per_message")
-    }),
-    counted("system-syscalls-per-message", |t| {
-        figure(t, "system_syscalls_per_message")
-    }),
-    counted("client-send-calls-per-message", |t| {
-        figure(t, "client_send_calls_per_message")
-    }),
-    counted("client-receive-calls-per-message", |t| {
-        figure(t, "client_receive_calls_per_message")
-    }),
-    counted("system-sync-calls", |t| figure(t, "system_sync_calls")),
-    counted("system-sync-calls-per-message", |t| {
-        figure(t, "system_sync_calls_per_message")
-    }),
-    counted("interface-bytes-per-payload-byte", |t| {
-        figure(t, "interface_bytes_per_payload_byte")
-    }),
-    counted("interface-packets-per-message", |t| {
-        figure(t, "interface_packets_per_message")
-    }),
-    less("interface-overhead-per-message", Unit::Bytes, |t| {
-        figure(t, "interface_overhead_per_message")
-    }),
-    less("client-memory", Unit::Bytes, |t| {
-        Some(t.client_rss_bytes as f64)
-    }),
-    less("system-memory", Unit::Bytes, |t| {
-        t.system_rss_bytes.map(|bytes| bytes as f64)
-    }),
-];
+pub static FIGURES: LazyLock<[Figure; 33]> = LazyLock::new(|| {
+    [
+        figure("latency.p50", |t| quantile(Some(t.latency_ns), 0.5)),
+        figure("latency.p90", |t| quantile(Some(t.latency_ns), 0.9)),
+        figure("latency.p99", |t| quantile(Some(t.latency_ns), 0.99)),
+        figure("latency.p99.9", |t| quantile(Some(t.latency_ns), 0.999)),
+        figure("latency.p99.99", |t| quantile(Some(t.latency_ns), 0.9999)),
+        figure("latency.max", |t| quantile(Some(t.latency_ns), 1.0)),
+        figure("latency-from-send.p50", |t| {
+            quantile(Some(t.latency_from_send_ns), 0.5)
+        }),
+        figure("latency-from-send.p99", |t| {
+            quantile(Some(t.latency_from_send_ns), 0.99)
+        }),
+        figure("acknowledgement.p50", |t| {
+            quantile(t.acknowledgement_ns, 0.5)
+        }),
+        figure("acknowledgement.p99", |t| {
+            quantile(t.acknowledgement_ns, 0.99)
+        }),
+        figure("round-trip.p50", |t| quantile(t.round_trip_ns, 0.5)),
+        figure("round-trip.p99", |t| quantile(t.round_trip_ns, 0.99)),
+        figure("published-rate", |t| Some(t.published_msgs_per_s)),
+        figure("delivered-rate", |t| Some(t.delivered_msgs_per_s)),
+        figure("loss-share", |t| share(t.lost, t.expected)),
+        figure("duplicated-share", |t| share(t.duplicated, t.delivered)),
+        figure("reordered-share", |t| share(t.reordered, t.delivered)),
+        figure("smallest-member-share", |t| {
+            extremes(&t.groups).map(|(smallest, _)| smallest)
+        }),
+        figure("largest-member-share", |t| {
+            extremes(&t.groups).map(|(_, largest)| largest)
+        }),
+        figure("cpu-per-message", all_cpu),
+        figure("client-cpu-per-message", |t| per_message(client_cpu(t), t)),
+        figure("system-cpu-per-message", |t| {
+            per_message(t.system_cpu_s?, t)
+        }),
+        figure("client-syscalls-per-message", |t| {
+            count(t, "client_syscalls_per_message")
+        }),
+        figure("system-syscalls-per-message", |t| {
+            count(t, "system_syscalls_per_message")
+        }),
+        figure("client-send-calls-per-message", |t| {
+            count(t, "client_send_calls_per_message")
+        }),
+        figure("client-receive-calls-per-message", |t| {
+            count(t, "client_receive_calls_per_message")
+        }),
+        figure("system-sync-calls", |t| count(t, "system_sync_calls")),
+        figure("system-sync-calls-per-message", |t| {
+            count(t, "system_sync_calls_per_message")
+        }),
+        figure("interface-bytes-per-payload-byte", |t| {
+            count(t, "interface_bytes_per_payload_byte")
+        }),
+        figure("interface-packets-per-message", |t| {
+            count(t, "interface_packets_per_message")
+        }),
+        figure("interface-overhead-per-message", |t| {
+            count(t, "interface_overhead_per_message")
+        }),
+        figure("client-memory", |t| Some(t.client_rss_bytes as f64)),
+        figure("system-memory", |t| {
+            t.system_rss_bytes.map(|bytes| bytes as f64)
+        }),
+    ]
+});
 
-/// Those that a window has, too.
-pub const OF_WINDOWS: [&str; 16] = [
-    "latency.p50",
-    "latency.p90",
-    "latency.p99",
-    "latency.p99.9",
-    "latency.p99.99",
-    "latency.max",
-    "latency-from-send.p50",
-    "latency-from-send.p99",
-    "acknowledgement.p50",
-    "acknowledgement.p99",
-    "round-trip.p50",
-    "round-trip.p99",
-    "published-rate",
-    "delivered-rate",
-    "loss-share",
-    "duplicated-share",
-];
-
-/// A trial with the figures of a window, as far as [`OF_WINDOWS`] asks for them.
+/// A trial with the figures of a window, as far as those of [`FIGURES`] ask for them that windows have.
 fn of_window(window: &WindowFigures) -> Trial {
     Trial {
         latency_ns: window.latency_ns,

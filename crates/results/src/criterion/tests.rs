@@ -158,6 +158,7 @@ fn figures_by_name() {
     assert_eq!(figure(&t, None, "send_lag_ns.count"), Some(0.0));
     for name in DERIVED
         .iter()
+        .chain(&counted::FIGURES)
         .chain(&COUNTS)
         .chain(&["round_trip_ns.p50", "odd.corrupt"])
     {

@@ -1,44 +1,9 @@
 //! Figures of claims: their names, and their values with units.
 
-use crate::criterion::Figure;
+use pubgauge_results::figure::Figure;
+
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 use crate::window;
-
-/// Figures of claims beside those of criteria: those of comparisons, and a few that only rules ask for.
-pub const CLAIM_FIGURES: [&str; 32] = [
-    "cpu-per-message",
-    "client-cpu-per-message",
-    "system-cpu-per-message",
-    "duplicated-share",
-    "reordered-share",
-    "expected",
-    "delivered-bytes-rate",
-    "system-busiest-thread",
-    "publishers-cpu",
-    "publishers-cpu-per-message",
-    "publishers-load",
-    "subscribers-load",
-    "latency.p70",
-    "latency.p97",
-    "half-round-trip.mean",
-    "half-round-trip.p50",
-    "half-round-trip.p90",
-    "half-round-trip.p99",
-    "half-round-trip.max",
-    "smallest-member-share",
-    "largest-member-share",
-    "client-syscalls-per-message",
-    "system-syscalls-per-message",
-    "client-send-calls-per-message",
-    "client-receive-calls-per-message",
-    "system-sync-calls",
-    "system-sync-calls-per-message",
-    "system-written-bytes",
-    "interface-bytes-per-payload-byte",
-    "interface-packets-per-message",
-    "interface-overhead-per-message",
-    "limit",
-];
 
 /// Figures that every trial has second by second (or, in a measurement below 10 s, tenth by tenth).
 const SERIES: [&str; 5] = [
@@ -74,15 +39,14 @@ pub(super) fn check_figure(name: &str) -> Result<(), String> {
                 "`{series}` has no series; `.cv` and `.growth` are figures of {all}"
             ));
         }
-        window::check_figure(Figure::of(one), one)?;
-        let (one, _) = window::split(one);
-        if !Figure::is_name(one) && !CLAIM_FIGURES.contains(&one) {
-            let names = Figure::names();
-            let all = names.iter().map(String::as_str).chain(CLAIM_FIGURES);
-            return Err(format!(
-                "`{one}` is not a figure{}",
-                did_you_mean(nearest(one, all))
-            ));
+        let (name, _) = window::split(one);
+        let names = || Figure::all().iter().map(|figure| &*figure.name);
+        match Figure::all().iter().find(|figure| figure.name == name) {
+            Some(figure) => window::check_figure(figure, one)?,
+            None => {
+                let near = did_you_mean(nearest(name, names()));
+                return Err(format!("`{name}` is not a figure{near}"));
+            }
         }
     }
     Ok(())

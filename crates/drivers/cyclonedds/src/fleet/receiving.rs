@@ -4,12 +4,12 @@ use std::ffi::CString;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pubgauge_driver::{ClientId, Delivery, DriverError, Events, Nanos};
+use pubgauge_driver::{ClientId, Delivery, DriverError, Events, Nanos, TopicMatch};
 use rustc_hash::FxHashMap;
 
 use super::{CycloneFleet, closed, failed};
 use crate::ffi::Reader;
-use crate::topic::{Filter, matches};
+use crate::topic::Filter;
 
 /// Most messages taken from one reader before others, and the sender's schedule, get their turn.
 const TURN: usize = 256;
@@ -93,7 +93,7 @@ fn look_up(
     }
     let topic = reader.partition_of(publication)?;
     let found = Known {
-        passes: check.is_none_or(|filter| matches(filter, &topic)),
+        passes: check.is_none_or(|filter| filter.matches_topic(&topic)),
         topic: topic.into(),
     };
     if known.len() >= REMEMBERED {

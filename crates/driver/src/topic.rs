@@ -1,5 +1,5 @@
-//! Topics and filters, in the words of MQTT: levels parted by `/`, `+` for one level, `#` for
-//! all the rest.
+//! Topics and filters of the seam, which are those of MQTT (5.0, section 4.7): levels parted by `/`, `+`
+//! for one level, `#` for all the rest.
 
 /// Whether a filter matches a topic.
 pub trait TopicMatch {
@@ -104,6 +104,8 @@ pub fn topic_fault(topic: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -131,37 +133,76 @@ mod tests {
     }
 
     #[test]
-    fn matching() {
-        let yes = [
-            ("a/b", "a/b"),
-            ("a/+", "a/b"),
-            ("+/b", "a/b"),
-            ("+/+", "a/b"),
-            ("+/+", "/b"),
-            ("#", "a/b/c"),
-            ("a/#", "a/b/c"),
-            ("a/#", "a"),
-            ("a/+/c", "a/b/c"),
-            ("a/+/#", "a/b"),
-            ("/+", "/b"),
-        ];
-        let no = [
-            ("a/b", "a/bc"),
-            ("a/b", "a"),
-            ("a", "a/b"),
-            ("a/+", "a"),
-            ("a/+", "a/b/c"),
-            ("+", "/b"),
-            ("#", "$SYS/x"),
-            ("+/x", "$SYS/x"),
-            ("a/b/#", "a/bc"),
-            ("a/+/#", "a"),
-        ];
-        for (filter, topic) in yes {
-            assert!(filter.matches_topic(topic), "{filter} {topic}");
+    fn the_examples_of_section_4_7_hold() {
+        for (filter, topic, expected) in [
+            ("sport/tennis/player1/#", "sport/tennis/player1", true),
+            (
+                "sport/tennis/player1/#",
+                "sport/tennis/player1/ranking",
+                true,
+            ),
+            (
+                "sport/tennis/player1/#",
+                "sport/tennis/player1/score/wimbledon",
+                true,
+            ),
+            ("sport/#", "sport", true),
+            ("sport/#", "sports", false),
+            ("#", "a/b/c", true),
+            ("sport/tennis/+", "sport/tennis/player1", true),
+            ("sport/tennis/+", "sport/tennis/player1/ranking", false),
+            ("sport/+", "sport", false),
+            ("sport/+", "sport/", true),
+            ("+/+", "/finance", true),
+            ("/+", "/finance", true),
+            ("+", "/finance", false),
+            ("#", "$SYS/x", false),
+            ("+/monitor/Clients", "$SYS/monitor/Clients", false),
+            ("$SYS/#", "$SYS/x", true),
+            ("$SYS/monitor/+", "$SYS/monitor/Clients", true),
+            ("ACCOUNTS", "Accounts", false),
+            ("a/b", "a/b/c", false),
+            ("a/b/c", "a/b", false),
+            ("a/+/#", "a/b", true),
+            ("a/+/#", "a", false),
+        ] {
+            assert_eq!(filter.matches_topic(topic), expected, "{filter} {topic}");
         }
-        for (filter, topic) in no {
-            assert!(!filter.matches_topic(topic), "{filter} {topic}");
+    }
+
+    /// Section 4.7 to the letter. `#` is its parent and any number of levels below (4.7.1.2), so that
+    /// the filter is one of those with so many `+` in its place; `+` is any one level (4.7.1.3).
+    fn specified(filter: &str, topic: &str) -> bool {
+        let (filter, topic): (Vec<&str>, Vec<&str>) =
+            (filter.split('/').collect(), topic.split('/').collect());
+        if topic[0].starts_with('$') && ["+", "#"].contains(&filter[0]) {
+            return false;
+        }
+        let without_hash = filter.strip_suffix(&["#"]);
+        let longest = without_hash.map_or(0, |_| topic.len());
+        (0..=longest).any(|below| {
+            let mut levels = without_hash.unwrap_or(&filter).to_vec();
+            levels.extend(vec!["+"; below]);
+            levels.len() == topic.len()
+                && levels.iter().zip(&topic).all(|(f, t)| *f == "+" || f == t)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn matching_is_as_specified(
+            filter in "(\\$?[ab]?|\\+)(/([ab]?|\\+)){0,3}(/#)?|#", topic in "\\$?[ab]?(/[ab]?){0,4}",
+        ) {
+            prop_assert_eq!(filter.matches_topic(&topic), specified(&filter, &topic));
+        }
+
+        #[test]
+        fn a_filter_matches_what_one_that_it_covers_does(
+            wide in "(\\$?[ab]?|\\+)(/([ab]?|\\+)){0,2}(/#)?|#", narrow in "(\\$?[ab]?|\\+)(/([ab]?|\\+)){0,2}(/#)?|#",
+            topic in "\\$?[ab]?(/[ab]?){0,3}",
+        ) {
+            let through = wide.covers(&narrow) && narrow.matches_topic(&topic);
+            prop_assert!(!through || wide.matches_topic(&topic));
         }
     }
 

@@ -1,0 +1,204 @@
+//! What a kind of system is to the rest: [`Driver`], and what follows from its answers.
+
+use crate::address::Scheme;
+use crate::capability::{Answer, Capability, Topology};
+use crate::footprint::{Crowd, Footprint};
+use crate::header::Mark;
+use crate::seam::{DriverError, Fleet, FleetConfig, Shared, Subscription, Target, Traits};
+use crate::settings::{Mapping, Pattern, Settings, Unsupported};
+
+/// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
+pub trait Driver: Send + Sync {
+    /// Its name in study files, `systems/*.toml` and results, for example `mqtt`.
+    fn name(&self) -> &'static str;
+
+    /// The schemes of addresses that stand for such a system, for example `mqtt` and `mqtts`, the
+    /// usual one first. A driver without any, which is the default, is named by system files alone.
+    fn schemes(&self) -> &'static [Scheme] {
+        &[]
+    }
+
+    /// Name and version of the client library, for example `libzmq 4.3.4`, where the library is the
+    /// system itself. `None`, which is the default: the version is the server's, or no library is
+    /// linked.
+    fn library(&self) -> Option<String> {
+        None
+    }
+
+    /// What to do to get a program with the library that this driver was built without; `None`,
+    /// which is the default, where nothing is missing.
+    fn missing(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// A new system, for a driver whose system lives in the process of its clients and nowhere else:
+    /// what all fleets of one trial find in [`Target::shared`]. `None`, which is the default: fleets
+    /// share nothing, and may be in several processes.
+    ///
+    /// Settings that [`Driver::resolve`] refuses have the system of the default settings.
+    fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
+        let _ = (settings, mark);
+        None
+    }
+
+    /// Whether the system lives in the process of its clients ([`Driver::shared`]).
+    fn lives_here(&self) -> bool {
+        let mark = Mark::from_seed(0);
+        self.shared(&Settings::default(), mark).is_some()
+    }
+
+    /// What every setting of `settings` becomes on a system like `target`, in the order of
+    /// [`Settings::NAMES`]; or, for all those that it cannot honour, why not.
+    ///
+    /// Called before anything is started (the target then holds what is known from the system's
+    /// file: features, not yet a port). It must be pure.
+    ///
+    /// # Errors
+    /// One entry for each setting that cannot be honoured. Never falls back in silence.
+    fn resolve(
+        &self,
+        settings: &Settings,
+        target: &Target,
+    ) -> Result<Vec<Mapping>, Vec<Unsupported>>;
+
+    /// How the system behaves under `settings`, as far as the engine must know.
+    fn traits(&self, settings: &Settings) -> Traits;
+
+    /// Whether clients of a system like `target` can subscribe so under `settings`, as far as that
+    /// can be said before anything is started; pure, like [`Driver::resolve`].
+    ///
+    /// # Errors
+    /// Why not, and what would do instead.
+    fn check_subscription(
+        &self,
+        settings: &Settings,
+        target: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        let _ = (settings, target, subscription);
+        Ok(())
+    }
+
+    /// How clients of a system like `target` reach each other.
+    fn topology(&self, target: &Target) -> Topology {
+        let _ = target;
+        Topology::Brokered
+    }
+
+    /// What a capability is on a system like `target`, or why it cannot be had; pure, like
+    /// [`Driver::resolve`].
+    ///
+    /// The default asks [`Driver::resolve`], [`Driver::check_subscription`] and
+    /// [`Driver::topology`], see [`Capability::derived`]; a driver adds to it only what those
+    /// cannot say, for example that binary payloads travel as base64.
+    fn capability(&self, capability: Capability, target: &Target) -> Answer {
+        capability.derived(self, target)
+    }
+
+    /// What clients of a system like `target` take, at the least, of the process and the host
+    /// that they live in under `settings`; pure, like [`Driver::resolve`]. Settings that it
+    /// refuses take nothing. The default knows nothing.
+    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
+        let _ = (settings, target, crowd);
+        Footprint::default()
+    }
+
+    /// Opens a fleet on the calling thread, which will be the only one to use it.
+    ///
+    /// # Errors
+    /// When the driver cannot even begin: a library that does not load, an unreadable
+    /// certificate. A broker that is not there is no such error: it arrives as
+    /// [`crate::Change::Failed`].
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError>;
+}
+
+impl Capability {
+    /// The first of [`Capability::asks`] that a system like `target` honours.
+    pub fn settings<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Option<Settings> {
+        self.asks()
+            .into_iter()
+            .find(|ask| driver.resolve(ask, target).is_ok())
+    }
+
+    /// The answer as far as the rest of the driver gives it: its settings, subscriptions and topology.
+    pub fn derived<D: Driver + ?Sized>(self, driver: &D, target: &Target) -> Answer {
+        match self {
+            Capability::Filter(filter) => by_subscription(driver, target, filter.example(), None),
+            Capability::Group => by_subscription(driver, target, Some("a/b"), Some("g")),
+            Capability::Topology(topology) => {
+                let actual = driver.topology(target);
+                if actual == topology {
+                    Answer::native(actual.words())
+                } else {
+                    Answer::unsupported(actual.words())
+                }
+            }
+            Capability::PayloadAgnostic => Answer::native("the payload is not looked into"),
+            Capability::BinaryPayload => Answer::native("bytes as they are"),
+            _ => by_settings(driver, self, target),
+        }
+    }
+}
+
+fn by_subscription<D: Driver + ?Sized>(
+    driver: &D,
+    target: &Target,
+    filter: Option<&str>,
+    group: Option<&str>,
+) -> Answer {
+    let Some(filter) = filter else {
+        return Answer::unsupported("subscribers choose by topic, not by what a message holds");
+    };
+    let subscription = Subscription {
+        filter: filter.to_owned(),
+        group: group.map(str::to_owned),
+    };
+    match driver.check_subscription(&Settings::default(), target, &subscription) {
+        Ok(()) => Answer::native(match group {
+            None => format!("a subscription to {filter}"),
+            Some(_) => "a subscription that its members share".to_owned(),
+        }),
+        Err(error) => Answer::unsupported(error.what),
+    }
+}
+
+fn by_settings<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &Target) -> Answer {
+    let Some((name, plainest)) = capability.ask() else {
+        return Answer::unsupported("no driver answers for it");
+    };
+    for ask in capability.asks() {
+        let Ok(rows) = driver.resolve(&ask, target) else {
+            continue;
+        };
+        let words = rows.into_iter().find(|row| row.setting == name);
+        let needs = needs(&plainest, &ask);
+        return Answer::native(match words {
+            Some(row) => format!("{}{needs}", row.native),
+            None => format!("{name} is honoured{needs}"),
+        });
+    }
+    let refused = driver.resolve(&plainest, target).err().unwrap_or_default();
+    let reason = |u: &Unsupported| u.reason.clone();
+    let own = refused.iter().find(|u| u.setting == name);
+    let reason = own.or(refused.first()).map(reason).unwrap_or_default();
+    if capability == Capability::Pattern(Pattern::RequestReply) {
+        // Ping-pong workloads ask and answer on two topics, over every system.
+        return Answer::emulated(reason);
+    }
+    Answer::unsupported(reason)
+}
+
+/// What a study must ask for besides.
+fn needs(plainest: &Settings, ask: &Settings) -> String {
+    let mut needs = Vec::new();
+    if ask.reliability != plainest.reliability {
+        needs.push(format!("reliability = {}", ask.value_of("reliability")));
+    }
+    if ask.session != plainest.session {
+        needs.push(format!("session = {}", ask.value_of("session")));
+    }
+    if needs.is_empty() {
+        return String::new();
+    }
+    format!(" (with {})", needs.join(", "))
+}

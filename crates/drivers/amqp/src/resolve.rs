@@ -1,0 +1,552 @@
+//! What the neutral settings become in AMQP 0-9-1, and which of them it cannot honour.
+
+use pubgauge_amqp_codec::{FRAME_MIN, TableBuf, Value};
+use pubgauge_driver::{
+    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
+    Transport, Unsupported, spelt,
+};
+use pubgauge_net::out::OUT_CAP;
+
+use crate::native::Native;
+use crate::options::{Answers, DEFAULT_IN_FLIGHT, Exchange, FRAME_MAX, NAME, Options};
+
+const DEFAULT_PREFETCH: u16 = 1000;
+const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
+/// Priorities -10 to 10 become 0 to 20: a queue with fewer could not tell all of them apart.
+const DEFAULT_MAX_PRIORITY: u8 = 20;
+
+/// RabbitMQ's timers end at 2^32 - 1 ms.
+const MAX_TIMER_MS: u64 = u32::MAX as u64;
+
+/// How long a queue that should vanish with its consumer stays if it never had one, or outlived
+/// the server.
+const ORPHAN_MS: i64 = 60_000;
+
+/// Unconfirmed messages that the driver keeps account of for one publisher.
+const MAX_IN_FLIGHT: u32 = 1_000_000;
+
+impl Options {
+    /// Resolves the settings. AMQP 0-9-1 servers are taken to have RabbitMQ's extensions.
+    pub fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+        let mut table = Resolution::default();
+        let t = &mut table;
+        let native = Native::parse(settings, t);
+        let mut options = Options::plain();
+        options.connection(settings, &native, t);
+        options.pattern(settings, &native, t);
+        options.delivery(settings, &native, t);
+        options.durability(settings, t);
+        options.session(settings, &native, t);
+        options.message(settings, &native, t);
+        options.queues(settings, &native, t);
+        options.flow(settings, t);
+        absent(settings, t);
+        options.natives(settings, t);
+        table.finish(options)
+    }
+
+    fn pattern(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+        let value = spelt(&s.pattern);
+        self.exchange = match (s.pattern, native.exchange) {
+            (Some(Pattern::RequestReply), _) => {
+                return t.refuse(
+                    "pattern",
+                    "request-reply",
+                    "reply-to and correlation-id are notes between clients, the server matches no answers to questions; use a ping-pong workload, which asks and answers on two topics",
+                );
+            }
+            (Some(Pattern::PointToPoint), None | Some(Exchange::Queue)) => Exchange::Queue,
+            (Some(Pattern::PointToPoint), Some(_)) => {
+                return t.refuse(
+                    "native.amqp.exchange",
+                    self.exchange_kind(),
+                    "point-to-point messages go through the default exchange; leave this out",
+                );
+            }
+            (Some(Pattern::PublishSubscribe), Some(Exchange::Queue)) => {
+                return t.refuse(
+                    "native.amqp.exchange",
+                    "default",
+                    "the default exchange leads into one queue each; set pattern = \"point-to-point\"",
+                );
+            }
+            (_, exchange) => exchange.unwrap_or(Exchange::Topic),
+        };
+        self.own_exchange = native.exchange_name.clone();
+        if self.own_exchange.is_some() && self.exchange == Exchange::Queue {
+            t.refuse(
+                "native.amqp.exchange-name",
+                "given",
+                "the default exchange has no name; leave this out",
+            );
+        }
+        let native = match self.exchange {
+            Exchange::Queue => {
+                "default exchange: straight into the queue named as the topic, which its consumers share".to_owned()
+            }
+            Exchange::Topic => format!(
+                "topic exchange {}; a/b/c has the routing key a.b.c, + is *, # is #, and . * # % within a level are %2E %2A %23 %25",
+                self.exchange_name()
+            ),
+            Exchange::Direct => format!("direct exchange {}: exact topics", self.exchange_name()),
+            Exchange::Fanout => {
+                format!("fanout exchange {}: every queue gets every message", self.exchange_name())
+            }
+        };
+        t.row("pattern", value, native);
+    }
+
+    fn delivery(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+        let reliable = !s.may_lose();
+        let value = spelt(&s.reliability);
+        if s.reliability == Some(Reliability::ExactlyOnce) {
+            t.refuse(
+                "reliability",
+                "exactly-once",
+                "AMQP 0-9-1 has no such delivery: a message whose acknowledgement is lost is sent again (its transactions cover one channel to the server, not the way to the subscriber); use at-least-once",
+            );
+        }
+        self.acknowledge = native.acknowledge.unwrap_or(reliable);
+        self.prefetch = native.prefetch.unwrap_or(DEFAULT_PREFETCH);
+        self.answers = match (reliable, native.transactions) {
+            (false, None) => Answers::Nothing,
+            (true, None) => Answers::Confirms,
+            (true, Some(n)) => Answers::Commits(n),
+            (false, Some(n)) => {
+                t.refuse(
+                    "native.amqp.transactions",
+                    n.to_string(),
+                    "a commit answers for messages, which reliability at most once does not ask for; set reliability = \"at-least-once\"",
+                );
+                Answers::Nothing
+            }
+        };
+        self.mandatory = native.mandatory.unwrap_or(false);
+        if self.mandatory && !reliable {
+            t.refuse(
+                "native.amqp.mandatory",
+                "true",
+                "a returned message is reported with its acknowledgement; set reliability = \"at-least-once\"",
+            );
+        }
+        if native.prefetch.is_some() && !self.acknowledge {
+            t.refuse(
+                "native.amqp.prefetch",
+                self.prefetch.to_string(),
+                "the server ignores it where deliveries are not acknowledged; set native.amqp.acknowledge = \"manual\" or reliability = \"at-least-once\"",
+            );
+        }
+        let published = match self.answers {
+            Answers::Nothing => "no confirms".to_owned(),
+            Answers::Confirms => "publisher confirms".to_owned(),
+            Answers::Commits(n) => format!("tx.commit for up to {n} messages"),
+        };
+        let consumed = match (self.acknowledge, self.prefetch) {
+            (false, _) => "automatic acknowledgement (no-ack)".to_owned(),
+            (true, 0) => "manual acknowledgement, no prefetch limit".to_owned(),
+            (true, n) => format!("manual acknowledgement, prefetch {n}"),
+        };
+        t.row("reliability", value, format!("{published}, {consumed}"));
+    }
+
+    fn durability(&mut self, s: &Settings, t: &mut Resolution) {
+        let value = spelt(&s.durability);
+        self.persistent = matches!(
+            s.durability,
+            Some(Durability::Disk | Durability::DiskSynced)
+        );
+        match s.durability {
+            None | Some(Durability::Memory) => {
+                t.row("durability", value, "delivery-mode 1, transient queues");
+            }
+            Some(Durability::Disk) => {
+                t.row("durability", value, "delivery-mode 2, durable queues");
+            }
+            Some(Durability::DiskSynced) if s.may_lose() => t.refuse(
+                "durability",
+                "disk-synced",
+                "without publisher confirms nothing tells when a message is on disk; set reliability = \"at-least-once\"",
+            ),
+            Some(Durability::DiskSynced) => t.row(
+                "durability",
+                value,
+                "delivery-mode 2, durable queues; the confirm comes after fsync, or after all consumers acknowledged",
+            ),
+        }
+    }
+
+    fn session(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+        self.durable_session = s.session == Some(Session::Durable);
+        let value = spelt(&s.session);
+        let quorum = native.quorum == Some(true);
+        if quorum && !(self.durable_session && self.persistent) {
+            t.refuse(
+                "native.amqp.queue-type",
+                "quorum",
+                "quorum queues are durable and outlive their consumers; set session = \"durable\" and durability = \"disk-synced\"",
+            );
+        }
+        if self.durable_session && s.reliability == Some(Reliability::Reliable) {
+            t.refuse(
+                "session",
+                "durable",
+                "a subscriber that comes back may get a message again that it did not acknowledge, so not once; use reliability = \"at-least-once\"",
+            );
+        }
+        let native = match (self.durable_session, self.persistent) {
+            (true, false) => "a queue named after the client that stays when it goes; not durable",
+            (true, true) => "a durable queue named after the client that stays when it goes",
+            (false, false) => "an exclusive queue, deleted with the connection",
+            (false, true) => "a durable auto-delete queue, deleted with its consumer",
+        };
+        t.row("session", value, native);
+        let value = spelt(&s.session_expiry_s);
+        let expiry_s = s.session_expiry_s.unwrap_or(DEFAULT_SESSION_EXPIRY_S);
+        let expiry_ms = u64::from(expiry_s) * 1000;
+        match s.session_expiry_s {
+            Some(_) if !self.durable_session => t.refuse(
+                "session-expiry-s",
+                expiry_s.to_string(),
+                "a clean session ends with its connection; set session = \"durable\"",
+            ),
+            _ if !self.durable_session => {
+                t.row("session-expiry-s", value, "ends with the connection");
+            }
+            _ if expiry_ms == 0 || expiry_ms > MAX_TIMER_MS => t.refuse(
+                "session-expiry-s",
+                expiry_s.to_string(),
+                "x-expires allows 1 to 4294967 s; for a session that ends at once use session = \"clean\"",
+            ),
+            _ => t.row("session-expiry-s", value, format!("x-expires {expiry_ms} ms")),
+        }
+        // Arguments that queues have in common are added later.
+        let expires = |table: &mut TableBuf, ms| {
+            // A name and a number always fit.
+            let _ = table.push("x-expires", Value::Int(ms));
+        };
+        expires(&mut self.staying, expiry_ms.min(MAX_TIMER_MS) as i64);
+        if self.persistent {
+            expires(&mut self.passing, ORPHAN_MS);
+        }
+        if quorum {
+            let _ = self.staying.push("x-queue-type", Value::Long(b"quorum"));
+        }
+    }
+
+    fn message(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+        let value = spelt(&s.lifespan_ms);
+        match s.lifespan_ms {
+            None => t.row("lifespan-ms", value, "no expiration"),
+            Some(ms) if ms == 0 || ms > MAX_TIMER_MS => t.refuse(
+                "lifespan-ms",
+                ms.to_string(),
+                "the expiration property allows 1 to 4294967295 ms; leave it out for ever",
+            ),
+            Some(ms) => {
+                self.expiration = Some(ms.to_string());
+                t.row(
+                    "lifespan-ms",
+                    value,
+                    format!("expiration {ms} ms, counted while the message waits in its queue"),
+                );
+            }
+        }
+        let max = native.max_priority.unwrap_or(DEFAULT_MAX_PRIORITY);
+        let value = spelt(&s.priority);
+        match s.priority {
+            None => t.row("priority", value, "none: messages go out in their order"),
+            Some(n) if !(-10..=10).contains(&n) => {
+                t.refuse("priority", n.to_string(), "priorities are -10 to 10");
+            }
+            Some(n) if native.quorum == Some(true) => t.refuse(
+                "priority",
+                n.to_string(),
+                "quorum queues of this server have no priorities; use native.amqp.queue-type = \"classic\"",
+            ),
+            Some(n) => {
+                let level = ((n + 10) as u32 * u32::from(max) + 10) / 20;
+                self.priority = Some(level as u8);
+                t.row(
+                    "priority",
+                    value,
+                    format!(
+                        "priority {level} of 0 to {max} (-10 to 10 spread over them), queues with x-max-priority {max}; it orders what waits in a queue, not what is prefetched"
+                    ),
+                );
+            }
+        }
+        if native.max_priority.is_some() && s.priority.is_none() {
+            t.refuse(
+                "native.amqp.max-priority",
+                max.to_string(),
+                "only with priority",
+            );
+        }
+        let properties = s.user_properties.as_ref().filter(|p| !p.is_empty());
+        let value = spelt(&s.user_properties);
+        let Some(properties) = properties else {
+            return t.row("user-properties", value, "none");
+        };
+        for (name, text) in properties {
+            if self
+                .headers
+                .push(name, Value::Long(text.as_bytes()))
+                .is_err()
+            {
+                return t.refuse(
+                    "user-properties",
+                    format!("{name:?}"),
+                    "the name of a header has at most 255 bytes",
+                );
+            }
+        }
+        // Header frames cannot be split (§2.3.5.2); 1 KiB is room for the other properties.
+        if self.headers.as_table().as_bytes().len() > FRAME_MIN - 1024 {
+            return t.refuse(
+                "user-properties",
+                format!("{} pairs", properties.len()),
+                "together above 3 KiB, which no frame is sure to hold",
+            );
+        }
+        t.row(
+            "user-properties",
+            value,
+            format!("{} headers on every message", properties.len()),
+        );
+    }
+
+    /// Limits of the queues that subscribers are given.
+    fn queues(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+        let mut arguments: Vec<(&str, Value<'_>)> = Vec::new();
+        let overflow = native.overflow.unwrap_or("drop-head");
+        let value = spelt(&s.queue_limit);
+        let conflate = s.conflate == Some(true);
+        match s.queue_limit {
+            None => t.row(
+                "queue-limit",
+                value,
+                "64 KiB of frames per publisher, then back-pressure; none in the server's queues",
+            ),
+            Some(0) => t.refuse("queue-limit", "0", "a queue needs room for one message"),
+            Some(n) if conflate => t.refuse(
+                "queue-limit",
+                n.to_string(),
+                "conflate makes it 1; leave one of them out",
+            ),
+            Some(n) if s.on_full == Some(OnFull::Block) => t.refuse(
+                "queue-limit",
+                n.to_string(),
+                "the server does not hold a publisher back for a full queue; set on-full = \"drop\", or limit messages under way with in-flight",
+            ),
+            Some(n) => {
+                arguments.push(("x-max-length", Value::Int(i64::from(n))));
+                arguments.push(("x-overflow", Value::Long(overflow.as_bytes())));
+                t.row(
+                    "queue-limit",
+                    value,
+                    format!("x-max-length {n}, x-overflow {overflow} on each subscriber's queue; what is prefetched does not count"),
+                );
+            }
+        }
+        if native.overflow.is_some() && s.queue_limit.is_none() {
+            t.refuse("native.amqp.overflow", overflow, "only with queue-limit");
+        }
+        if overflow == "reject-publish" && self.answers == Answers::Nothing {
+            t.refuse(
+                "native.amqp.overflow",
+                overflow,
+                "a rejection is a negative confirm; set reliability = \"at-least-once\"",
+            );
+        }
+        let value = spelt(&s.conflate);
+        if conflate {
+            arguments.push(("x-max-length", Value::Int(1)));
+            arguments.push(("x-overflow", Value::Long(b"drop-head")));
+            t.row(
+                "conflate",
+                value,
+                "x-max-length 1, x-overflow drop-head: the newest of what waits in the queue, not of what is prefetched",
+            );
+        } else {
+            t.row("conflate", value, "off");
+        }
+        if self.priority.is_some() {
+            let max = native.max_priority.unwrap_or(DEFAULT_MAX_PRIORITY);
+            arguments.push(("x-max-priority", Value::Int(i64::from(max))));
+        }
+        for table in [&mut self.passing, &mut self.staying] {
+            for (name, value) in &arguments {
+                // Short names and values always fit.
+                let _ = table.push(name, *value);
+            }
+        }
+    }
+
+    fn flow(&mut self, s: &Settings, t: &mut Resolution) {
+        let value = spelt(&s.in_flight);
+        match s.in_flight {
+            Some(n) if n == 0 || n > MAX_IN_FLIGHT => t.refuse(
+                "in-flight",
+                n.to_string(),
+                format!("the driver keeps account of 1 to {MAX_IN_FLIGHT}"),
+            ),
+            Some(n) if self.answers == Answers::Nothing => t.refuse(
+                "in-flight",
+                n.to_string(),
+                "without publisher confirms nothing is known of what is under way; set reliability = \"at-least-once\"",
+            ),
+            None if self.answers == Answers::Nothing => {
+                t.row("in-flight", value, "no effect: nothing is confirmed");
+            }
+            n => {
+                let n = n.unwrap_or(DEFAULT_IN_FLIGHT);
+                self.in_flight = n as usize;
+                t.row("in-flight", value, format!("{n} unconfirmed messages per publisher"));
+            }
+        }
+        self.drop_when_full = s.on_full == Some(OnFull::Drop);
+        t.row(
+            "on-full",
+            spelt(&s.on_full),
+            if self.drop_when_full {
+                "refused as dropped while 64 KiB wait, the window is full or the server says connection.blocked"
+            } else {
+                "the publisher is held back by TCP, the window, connection.blocked and channel.flow"
+            },
+        );
+        let value = spelt(&s.batching);
+        match s.batching {
+            None | Some(Batching::Adaptive) => t.row(
+                "batching",
+                value,
+                "frames gather until 16 KiB or until the worker has nothing due, whichever is first",
+            ),
+            Some(Batching::Off) => {
+                self.batch = 0;
+                t.row("batching", value, "one write per message");
+            }
+            Some(Batching::Bytes(0)) => {
+                t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per message");
+            }
+            Some(Batching::Bytes(n)) if n as usize > OUT_CAP => t.refuse(
+                "batching",
+                format!("{n} bytes"),
+                format!("at most {OUT_CAP} bytes wait in the driver"),
+            ),
+            Some(Batching::Bytes(n)) => {
+                self.batch = n as usize;
+                t.row(
+                    "batching",
+                    value,
+                    format!("frames gather until {n} bytes or until the worker has nothing due, whichever is first"),
+                );
+            }
+        }
+    }
+
+    fn connection(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
+        self.heartbeat_s = s.keep_alive_s;
+        self.frame_max = native.frame_max.unwrap_or(FRAME_MAX);
+        self.sasl = native.sasl;
+        self.virtual_host = native.virtual_host.clone();
+        self.no_delay = native.no_delay.unwrap_or(true);
+        self.send_buffer = native.send_buffer;
+        self.receive_buffer = native.receive_buffer;
+        t.row(
+            "keep-alive-s",
+            spelt(&s.keep_alive_s),
+            match s.keep_alive_s {
+                None => "heartbeats as the server proposes".to_owned(),
+                Some(0) => "no heartbeats".to_owned(),
+                Some(n) => format!("heartbeat {n} s"),
+            },
+        );
+    }
+
+    /// Rows of the native settings that were given.
+    fn natives(&mut self, s: &Settings, t: &mut Resolution) {
+        for (name, value) in s.native.get(NAME).into_iter().flatten() {
+            let value = spelt(&Some(value)).unwrap_or_default();
+            let native = match name.as_str() {
+                "exchange" => match self.exchange {
+                    Exchange::Queue => "the default exchange".to_owned(),
+                    _ => format!("the exchange {}", self.exchange_name()),
+                },
+                "exchange-name" => format!(
+                    "exchange.declare of {value}, {}{}",
+                    self.exchange_kind(),
+                    if self.persistent { ", durable" } else { "" }
+                ),
+                "acknowledge" if self.acknowledge => {
+                    "basic.ack, one for all deliveries of a read".to_owned()
+                }
+                "acknowledge" => "no-ack in basic.consume".to_owned(),
+                "prefetch" => match self.prefetch {
+                    0 => "no basic.qos".to_owned(),
+                    n => format!("basic.qos {n} per consumer"),
+                },
+                "transactions" => {
+                    format!(
+                        "tx.commit after {value} messages, or when the worker has nothing due; the publisher is held back until its answer"
+                    )
+                }
+                "mandatory" if self.mandatory => {
+                    "mandatory, and a message-id of 16 digits, so that one that comes back is known"
+                        .to_owned()
+                }
+                "mandatory" => {
+                    "not mandatory: what no queue gets is confirmed all the same".to_owned()
+                }
+                "queue-type" => format!("x-queue-type {value}"),
+                "overflow" => format!("x-overflow {value}"),
+                "max-priority" => format!("x-max-priority {value}"),
+                "frame-max-bytes" => {
+                    format!(
+                        "frames of {value} bytes at most, or what the server allows if that is less"
+                    )
+                }
+                "sasl" => format!("SASL {}", value.to_uppercase()),
+                "virtual-host" => format!("connection.open of {value}"),
+                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
+                "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
+                "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
+                _ => continue,
+            };
+            t.row(&format!("native.amqp.{name}"), Some(value), native);
+        }
+    }
+}
+
+/// Settings that AMQP 0-9-1 over TCP has nothing for.
+fn absent(s: &Settings, t: &mut Resolution) {
+    t.absent(
+        "last-value",
+        &s.last_value,
+        "off: exchanges keep nothing",
+        "AMQP 0-9-1 exchanges keep no messages (RabbitMQ's recent-history plug-in keeps an exchange's last ones, not each topic's); use a system with last values, for example MQTT",
+    );
+    t.absent(
+        "multicast",
+        &s.multicast,
+        "off: one TCP copy for each subscriber",
+        "AMQP runs over TCP: the server sends each subscriber its own copy; leave it out",
+    );
+    t.absent(
+        "rate-limit-bytes-per-s",
+        &s.rate_limit_bytes_per_s,
+        "none",
+        "an AMQP client cannot tell the server to limit its rate; shape the link in the testbed or lower the workload's rate",
+    );
+    match s.transport {
+        None | Some(Transport::Tcp) => t.row(
+            "transport",
+            spelt(&s.transport),
+            "TCP; with TLS where the endpoint is amqps://",
+        ),
+        Some(_) => t.refuse(
+            "transport",
+            spelt(&s.transport).unwrap_or_default(),
+            "this driver speaks AMQP over TCP (amqp://) and TLS (amqps://) only",
+        ),
+    }
+}

@@ -1,0 +1,338 @@
+//! The figures of a trial by their names: what each is measured in, which direction is better, and where it can be
+//! asked for.
+
+use std::sync::LazyLock;
+
+use crate::criterion::recorded_name;
+use crate::window;
+
+/// What a figure is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of messages.
+    Messages,
+    /// Messages per second.
+    PerSecond,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Seconds of processor time.
+    Seconds,
+    /// Microseconds of processor time for a message.
+    MicrosecondsPerMessage,
+    /// Bytes.
+    Bytes,
+    /// 0 to 1; a count over a count.
+    Share,
+    /// A number, as it is or for each message or byte.
+    Count,
+    /// One of [`crate::model::Status::ALL`].
+    Verdict,
+}
+
+impl Unit {
+    /// Whether such a figure is another where system calls are slowed because they are counted.
+    pub fn is_of_speed(self) -> bool {
+        matches!(
+            self,
+            Unit::Nanoseconds | Unit::PerSecond | Unit::Seconds | Unit::MicrosecondsPerMessage
+        )
+    }
+
+    /// Its symbol, for machines.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::PerSecond => "1/s",
+            Unit::Seconds => "s",
+            Unit::MicrosecondsPerMessage => "us",
+            Unit::Bytes => "B",
+            Unit::Messages | Unit::Share | Unit::Count | Unit::Verdict => "1",
+        }
+    }
+}
+
+/// Which direction is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better.
+    Less,
+    /// More is better.
+    More,
+}
+
+/// Where a figure can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// In criteria and in claims.
+    InCriteria,
+    /// In claims alone.
+    InClaims,
+}
+
+/// A figure of a trial.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Its name in studies, for example `latency.p99.9`, `delivered-rate`.
+    pub name: String,
+    /// Its name in `results.json`, for example `latency_ns.p99_9`, `delivered_msgs_per_s`.
+    pub recorded: String,
+    /// What it is measured in.
+    pub unit: Unit,
+    /// Which direction is better.
+    pub better: Better,
+    /// Where it can be asked for.
+    pub asked: Asked,
+    /// Whether a window of the measurement has it, too.
+    pub of_windows: bool,
+}
+
+/// Figures but those of distributions: name, unit, better direction, where they can be asked for, and whether windows
+/// have them.
+const PLAIN: [(&str, Unit, Better, Asked, bool); 42] = {
+    use Asked::{InClaims, InCriteria};
+    use Better::{Less, More};
+    use Unit::{
+        Bytes, Count, Messages, MicrosecondsPerMessage, PerSecond, Seconds, Share, Verdict,
+    };
+    [
+        ("published", Messages, More, InCriteria, true),
+        ("refused", Messages, Less, InCriteria, true),
+        ("not-sent", Messages, Less, InCriteria, true),
+        ("under-way", Messages, Less, InCriteria, true),
+        ("delivered", Messages, More, InCriteria, true),
+        ("lost", Messages, Less, InCriteria, true),
+        ("duplicated", Messages, Less, InCriteria, true),
+        ("reordered", Messages, Less, InCriteria, true),
+        ("offered-rate", PerSecond, More, InCriteria, true),
+        ("published-rate", PerSecond, More, InCriteria, true),
+        ("delivered-rate", PerSecond, More, InCriteria, true),
+        ("loss-share", Share, Less, InCriteria, true),
+        ("client-cpu", Seconds, Less, InCriteria, false),
+        ("system-cpu", Seconds, Less, InCriteria, true),
+        ("client-memory", Bytes, Less, InCriteria, false),
+        ("system-memory", Bytes, Less, InCriteria, false),
+        ("verdict", Verdict, Less, InCriteria, false),
+        (
+            "cpu-per-message",
+            MicrosecondsPerMessage,
+            Less,
+            InClaims,
+            false,
+        ),
+        (
+            "client-cpu-per-message",
+            MicrosecondsPerMessage,
+            Less,
+            InClaims,
+            false,
+        ),
+        (
+            "system-cpu-per-message",
+            MicrosecondsPerMessage,
+            Less,
+            InClaims,
+            false,
+        ),
+        ("duplicated-share", Share, Less, InClaims, true),
+        ("reordered-share", Share, Less, InClaims, false),
+        ("expected", Messages, More, InClaims, true),
+        ("delivered-bytes-rate", Bytes, More, InClaims, true),
+        ("system-busiest-thread", Count, Less, InClaims, false),
+        ("publishers-cpu", Count, Less, InClaims, false),
+        (
+            "publishers-cpu-per-message",
+            MicrosecondsPerMessage,
+            Less,
+            InClaims,
+            false,
+        ),
+        ("publishers-load", Share, Less, InClaims, false),
+        ("subscribers-load", Share, Less, InClaims, false),
+        ("smallest-member-share", Share, More, InClaims, false),
+        ("largest-member-share", Share, Less, InClaims, false),
+        ("client-syscalls-per-message", Count, Less, InClaims, false),
+        ("system-syscalls-per-message", Count, Less, InClaims, false),
+        (
+            "client-send-calls-per-message",
+            Count,
+            Less,
+            InClaims,
+            false,
+        ),
+        (
+            "client-receive-calls-per-message",
+            Count,
+            Less,
+            InClaims,
+            false,
+        ),
+        ("system-sync-calls", Count, Less, InClaims, false),
+        (
+            "system-sync-calls-per-message",
+            Count,
+            Less,
+            InClaims,
+            false,
+        ),
+        ("system-written-bytes", Bytes, Less, InClaims, false),
+        (
+            "interface-bytes-per-payload-byte",
+            Count,
+            Less,
+            InClaims,
+            false,
+        ),
+        (
+            "interface-packets-per-message",
+            Count,
+            Less,
+            InClaims,
+            false,
+        ),
+        (
+            "interface-overhead-per-message",
+            Bytes,
+            Less,
+            InClaims,
+            false,
+        ),
+        ("limit", Count, More, InClaims, false),
+    ]
+};
+
+/// Distributions of times, each of which has the statistics below.
+const DISTRIBUTIONS: [&str; 5] = [
+    "latency",
+    "latency-from-send",
+    "send-lag",
+    "round-trip",
+    "acknowledgement",
+];
+
+const STATISTICS: [&str; 8] = ["min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
+
+/// Statistics of times that claims alone ask for, and whether windows have them.
+const TIMES_OF_CLAIMS: [(&str, bool); 7] = [
+    ("latency.p70", false),
+    ("latency.p97", false),
+    ("half-round-trip.mean", true),
+    ("half-round-trip.p50", true),
+    ("half-round-trip.p90", true),
+    ("half-round-trip.p99", true),
+    ("half-round-trip.max", true),
+];
+
+static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
+    let figure = |name: String, unit, better, asked, of_windows| Figure {
+        recorded: recorded_name(&name),
+        name,
+        unit,
+        better,
+        asked,
+        of_windows,
+    };
+    let time = |name, asked, windows| figure(name, Unit::Nanoseconds, Better::Less, asked, windows);
+    let plain = PLAIN.iter().map(|(name, unit, better, asked, windows)| {
+        figure((*name).to_owned(), *unit, *better, *asked, *windows)
+    });
+    let names = DISTRIBUTIONS
+        .iter()
+        .flat_map(|of| STATISTICS.map(|statistic| format!("{of}.{statistic}")));
+    let times = names.map(|name| time(name, Asked::InCriteria, true));
+    let of_claims = TIMES_OF_CLAIMS
+        .iter()
+        .map(|(name, windows)| time((*name).to_owned(), Asked::InClaims, *windows));
+    plain.chain(times).chain(of_claims).collect()
+});
+
+impl Figure {
+    /// All figures.
+    pub fn all() -> &'static [Figure] {
+        &FIGURES
+    }
+
+    /// The figure of this name, as in studies or as in `results.json`, without a window.
+    pub fn named(name: &str) -> Option<&'static Figure> {
+        let name = alike(name);
+        let is = |figure: &&Figure| {
+            [&figure.name, &figure.recorded]
+                .map(|n| alike(n))
+                .contains(&name)
+        };
+        Figure::all().iter().find(is)
+    }
+
+    /// Those that criteria can ask for.
+    pub fn of_criteria() -> impl Iterator<Item = &'static Figure> {
+        Figure::all()
+            .iter()
+            .filter(|figure| figure.asked == Asked::InCriteria)
+    }
+}
+
+/// A name in which `_` stands for the `-` and the `.` of studies.
+fn alike(name: &str) -> String {
+    match name.split_once('.') {
+        Some((of, statistic)) => {
+            format!("{}.{}", of.replace('_', "-"), statistic.replace('_', "."))
+        }
+        None => name.replace('_', "-"),
+    }
+}
+
+/// A figure's name in studies, also for the one that it has in `results.json`. What follows `@`, a window, is kept,
+/// as is a name that is none.
+pub fn study_name(name: &str) -> String {
+    let (base, window) = window::split(name);
+    let base = Figure::named(base).map_or(base, |figure| &figure.name);
+    match window {
+        Some(window) => format!("{base}@{window}"),
+        None => base.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::criterion::is_figure;
+
+    #[test]
+    fn names_are_unique_and_stand_for_one_another() {
+        for (n, figure) in Figure::all().iter().enumerate() {
+            assert_eq!(Figure::named(&figure.name), Some(figure));
+            assert_eq!(Figure::named(&figure.recorded), Some(figure));
+            assert_eq!(study_name(&figure.recorded), figure.name);
+            let before = &Figure::all()[..n];
+            assert!(
+                !before.iter().any(|other| other.name == figure.name),
+                "{}",
+                figure.name
+            );
+        }
+        for (recorded, name) in [
+            ("latency_ns.p99", "latency.p99"),
+            ("latency_ns.p99_9", "latency.p99.9"),
+            ("latency_from_send_ns.max", "latency-from-send.max"),
+            ("delivered_msgs_per_s", "delivered-rate"),
+            ("not_sent", "not-sent"),
+            ("lost_share", "loss-share"),
+            ("client_cpu_total_s", "client-cpu"),
+            ("system_rss_bytes@during", "system-memory@during"),
+            ("loss_share", "loss-share"),
+            ("latency.p99_9", "latency.p99.9"),
+        ] {
+            assert_eq!(study_name(recorded), name);
+        }
+        assert_eq!(Figure::named("latency"), None);
+        assert_eq!(Figure::named("latency_ns"), None);
+    }
+
+    #[test]
+    fn criteria_ask_for_what_trials_have_and_windows_for_what_they_have() {
+        for figure in Figure::of_criteria() {
+            assert!(is_figure(&figure.recorded), "{figure:?}");
+            let of_window = is_figure(&format!("{}@during", figure.recorded));
+            assert!(of_window || !figure.of_windows, "{figure:?}");
+        }
+    }
+}
