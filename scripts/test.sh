@@ -20,13 +20,13 @@ sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true},"features".*"e
 # What no package manager has, by the program that was built for the tests.
 "${CARGO_TARGET_DIR:-target}/debug/pubgauge" systems --install all --yes
 # What depends on nothing else that runs, and on no real time.
-third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload|search|claims) |lab .*/(pubgauge_lab|plan)-|testbed .*/counters-|runner .*/(search|pairs|bursts|claims)-|report .*/planted_pairs-)'
+third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload|search|claims|network) |lab .*/(pubgauge_lab|plan)-|testbed .*/counters-|runner .*/(search|pairs|bursts|claims)-|report .*/planted_pairs-)'
 # The program, the ring of all systems first, what shares its shared memory with that ring: DDS, and what makes network
 # namespaces, in which that ring looks for leftovers.
 ring='/crates/pubgauge .*/every_system-'
 # Searches for a limit take nothing from a machine that others keep busy; margins of 1 % are planted in real time,
 # and links carry their rate where processors are free.
-last='/crates/(pubgauge .*/(find|under_stress)|lab .*/(network|wires))-'
+last='/crates/(pubgauge .*/(find|under_stress|network)|lab .*/(network|wires))-'
 first='/crates/((pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) |testbed .*/interface-|lab .*/(network|wires|killed_owner)-)'
 grep -E "$ring" "$list.all" >"$list.1"
 grep -E "$first" "$list.all" | grep -Ev "$ring|$last" >>"$list.1"
