@@ -191,7 +191,7 @@ fn mistakes_are_placed() {
         "{none}"
     );
     let binary = folder.complaint(&plain(folder.file("b.csv", [0xff, 0xfe, 0, 1])));
-    assert!(binary.starts_with("b.csv:1: missing column"), "{binary}");
+    assert!(binary.starts_with("b.csv:1:1: missing column"), "{binary}");
 }
 
 #[test]
