@@ -241,6 +241,49 @@ fn a_slow_link_is_what_limits() {
     assert!(page.contains("<svg class=\"network\"") && page.contains("bare links, publisher-1"));
 }
 
+/// How far it goes over a link is planted: 10 Mbit/s of frames carry 1448 of 1514 bytes as MQTT, and a message of
+/// 1000 bytes on `a/b` is one of 1009 (QoS 0, MQTT 5: two bytes of type, three of length and topic length, three of
+/// topic, one of properties).
+#[test]
+fn a_search_finds_the_link_and_names_it() {
+    let place = Place::new();
+    study(
+        &place,
+        "limit",
+        "broker = {}\npublisher = { rate = \"10Mbit/s\" }\nsubscriber = {}",
+        "[search]\nwidth = \"10%\"\nbudget = \"60s\"\nconfirm = \"4s\"\n\
+         [[workload]]\nname = \"far\"\nflow = [{ pattern = \"1-1\", topic = \"a/b\", payload = \"1000B\", rate = \"find\" }]\n",
+    );
+    ran(
+        &place,
+        &[
+            "run",
+            "limit.toml",
+            "--on",
+            "mosquitto",
+            "--out",
+            "run",
+            "--quiet",
+        ],
+    );
+    let results = place.results("run");
+    let search = &results["searches"][0];
+    let truth = 10e6 / 8.0 * 1448.0 / 1514.0 / 1009.0;
+    let (low, high) = (number(&search["low"]), number(&search["high"]));
+    // A busy machine takes from the lower end, never adds to the upper one.
+    assert!(
+        low <= 1.02 * truth && low >= 0.7 * truth,
+        "{low} to {high}, planted {truth}"
+    );
+    assert!(high <= 1.25 * truth, "{low} to {high}, planted {truth}");
+    assert_eq!(search["gave_way"]["what"], "link", "{search}");
+    let words = search["gave_way"]["words"].as_str().unwrap();
+    assert!(
+        words.contains("the link of publisher-1") && words.contains("10 Mbit/s"),
+        "{words}"
+    );
+}
+
 /// 20 ms on the publisher's link, each way: 20 ms to a subscriber, 40 ms there and back.
 #[test]
 fn planted_delay_shows_one_way_and_there_and_back() {

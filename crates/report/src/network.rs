@@ -2,7 +2,7 @@
 
 use pubgauge_claims::rule::quantity;
 use pubgauge_network::{Baseline, Throughput};
-use pubgauge_results::network::{self, NetworkInfo, NetworkTraffic};
+use pubgauge_results::network::{self, NetworkInfo, NetworkTraffic, fullest_link};
 use pubgauge_results::{Results, Trial};
 
 use crate::summary::Cell;
@@ -85,6 +85,12 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
                 units::share(payload / bare)
             ),
         });
+    }
+    let fullest = on.iter().filter_map(|(trial, _)| fullest_link(trial));
+    let fullest = fullest.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    if let Some((host, share)) = fullest {
+        let share = units::share(share);
+        said.push_str(&format!("; the link of {} was {share} full", host.host));
     }
     Some(said)
 }

@@ -59,7 +59,7 @@ pub enum Bound {
 /// What gave way first, with its figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
-    /// `processor`, `thread`, `loss`, `latency`, `queue`, `connections`,
+    /// `processor`, `thread`, `link` (of a host of a network), `loss`, `latency`, `queue`, `connections`,
     /// `criterion`, `client`, `machine` (other programs on it).
     pub what: String,
     /// Its figure where it gave way, in `unit`.

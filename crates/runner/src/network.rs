@@ -60,6 +60,8 @@ impl TrialNetwork {
 pub(crate) struct LinkCounters {
     number: u32,
     hosts: Vec<(Host, InterfaceCounter)>,
+    /// Of each host's link, bits per second.
+    rates: Vec<Option<u64>>,
     before: Vec<Ways>,
     crossed: Vec<Ways>,
     /// Why there is nothing to tell.
@@ -75,8 +77,13 @@ impl LinkCounters {
             Ok(hosts) => (hosts, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
+        let plan = network.lab.network();
         LinkCounters {
             number: network.number,
+            rates: plan
+                .hosts()
+                .map(|host| plan.link(host).rate_bits_per_s)
+                .collect(),
             hosts,
             before: Vec::new(),
             crossed: Vec::new(),
@@ -111,12 +118,13 @@ impl LinkCounters {
 
     /// What was counted; `late` is why the readings are not those of the measurement.
     pub(crate) fn finish(self, late: Option<String>) -> NetworkTraffic {
-        let hosts = self.hosts.iter().zip(&self.crossed);
+        let hosts = self.hosts.iter().zip(&self.rates).zip(&self.crossed);
         NetworkTraffic {
             network: self.number,
             hosts: hosts
-                .map(|((host, _), ways)| HostTraffic {
+                .map(|(((host, _), rate), ways)| HostTraffic {
                     host: host.to_string(),
+                    rate_bits_per_s: *rate,
                     sent_bytes: ways.sent.bytes,
                     sent_packets: ways.sent.packets,
                     received_bytes: ways.received.bytes,

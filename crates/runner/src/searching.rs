@@ -6,6 +6,7 @@ mod bursts;
 use bursts::BURST;
 use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
+use pubgauge_results::network::{self, fullest_link};
 use pubgauge_results::search as stored;
 use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
 use pubgauge_results::verdict::crowded;
@@ -301,6 +302,24 @@ fn gave_way_in(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay
             ),
         ))
     };
+    let full = || {
+        let (link, share) = fullest_link(trial).filter(|(_, share)| *share >= network::FULL)?;
+        let rate = link
+            .rate_bits_per_s
+            .map(pubgauge_network::rate)
+            .unwrap_or_default();
+        let words = format!(
+            "the link of {}: {:.0} % of its {rate} was in use",
+            link.host,
+            100.0 * share
+        );
+        Some(say("link", share, "share", words))
+    };
+    // A full link makes queues, latency and loss wherever it is crossed.
+    let its_own = !matches!(status, Status::ClientBound | Status::Broken);
+    if let Some(link) = full().filter(|_| its_own) {
+        return link;
+    }
     match status {
         Status::Valid | Status::Unsteady => {
             let measured = as_measured(trial);
