@@ -28,11 +28,14 @@ ring='/crates/pubgauge .*/every_system-'
 # and links carry their rate where processors are free.
 last='/crates/(pubgauge .*/(find|under_stress|network)|lab .*/(network|wires))-'
 first='/crates/((pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) |testbed .*/interface-|lab .*/(network|wires|killed_owner)-)'
+# Of the program's own, what starts systems that share nothing with that ring.
+second='/crates/pubgauge .*/(hostile|scratch|terminal)-'
 grep -E "$ring" "$list.all" >"$list.1"
-grep -E "$first" "$list.all" | grep -Ev "$ring|$last" >>"$list.1"
+grep -E "$first" "$list.all" | grep -Ev "$ring|$last|$second" >>"$list.1"
 grep -E "$last" "$list.all" >>"$list.1"
 grep -E "$third" "$list.all" >"$list.3"
 grep -Ev "$first|$third" "$list.all" >"$list.2"
+grep -E "$second" "$list.all" >>"$list.2"
 
 # Simulated searches want every processor for minutes: they get what the real systems leave. These have sessions of
 # their own, and the kernel may share processors between sessions first.
