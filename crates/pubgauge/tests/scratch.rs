@@ -29,7 +29,11 @@ fn works_or_is_refused(system: &str) {
     let place = Place::new();
     run_in(&place, "é温$x", system);
     let trial = place.trial("run");
-    assert!(count(&trial, "delivered") > 0, "{system}: {}", reasons(&trial));
+    assert!(
+        count(&trial, "delivered") > 0,
+        "{system}: {}",
+        reasons(&trial)
+    );
     for name in ["a b", "a'b", "a\"b"] {
         let place = Place::new();
         let done = run_in(&place, name, system).exits(2);
