@@ -151,6 +151,8 @@ fn a_server_that_throws_out_is_quoted_plainly() {
     let server = throws_out(&format!("too many tonight {ORDERS}"));
     let address = format!("mqtt://127.0.0.1:{}", server.port);
     let mut args = vec!["run", "--on", &address, "--rate", "10/s", "--out", "run"];
+    // Subscribers alone: they have more to do once they are connected.
+    args.extend(["--publishers", "0", "--subscribers", "2"]);
     args.extend(["--set", "settings.native.mqtt.version=\"5\""]);
     let done = place.run(&args).exits(2);
     says_plainly("its reason", &done);
