@@ -18,8 +18,8 @@ fn publishers_and_subscribers_have_ports_of_their_own() {
             .replace("ports = [\"xmpp\"", "ports = [\"second\", \"xmpp\"")
             .replace("tcp = [\"xmpp\"]", "tcp = [\"xmpp\", \"second\"]")
             .replace(
-                "127.0.0.1:{xmpp}/localhost",
-                "127.0.0.1:{xmpp},{second}/localhost",
+                "{host}:{xmpp}/localhost",
+                "{host}:{xmpp},{second}/localhost",
             )
     });
     let target = server.target();

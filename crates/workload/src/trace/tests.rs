@@ -148,7 +148,7 @@ fn mistakes_are_placed() {
     assert_eq!(complaint(""), "x.csv:1:1: the file is empty");
     assert_eq!(
         complaint("time,device,size\n"),
-        "x.csv: there is no reading in the trace"
+        "x.csv:1:1: there is no reading in the trace"
     );
     let missing = complaint("time,unit,bytes\n1,2,3\n");
     assert!(
