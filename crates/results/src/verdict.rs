@@ -14,6 +14,7 @@ use pubgauge_driver::{OnFull, Reliability, Settings};
 
 pub use crate::model::Circumstances;
 use crate::model::{FlowFigures, Second, Status, Trial, Verdict};
+use crate::network::{FULL, fullest_link};
 
 mod broken;
 mod client;
@@ -45,6 +46,7 @@ fn findings(trial: &Trial) -> Findings {
         unsteady(trial, &client, &mut findings);
         client.judge(trial, growth.as_ref(), &mut findings);
         findings.others(trial);
+        findings.link(trial);
     }
     findings
 }
@@ -82,6 +84,7 @@ enum Rule {
     ClientLate,
     ClientStalled,
     OthersBusy,
+    LinkFull,
 }
 
 #[cfg(test)]
@@ -124,6 +127,27 @@ impl Findings {
         };
         if let Some(words) = crowded(trial).filter(|_| self.found.iter().any(blamed)) {
             self.add(Rule::OthersBusy, Status::Unsteady, words);
+        }
+    }
+
+    /// Beside what the system is blamed for: that a link of its network carried no more.
+    fn link(&mut self, trial: &Trial) {
+        let full = fullest_link(trial).filter(|(_, share)| *share >= FULL);
+        let blamed = |(_, status, _): &(Rule, Status, String)| {
+            matches!(
+                status,
+                Status::Overloaded | Status::Unsteady | Status::Lossy
+            )
+        };
+        if let Some((link, share)) = full
+            && self.found.iter().any(blamed)
+        {
+            let words = format!(
+                "the link of {} was {:.0} % full: what was short is the link, not the system",
+                link.host,
+                100.0 * share
+            );
+            self.add(Rule::LinkFull, Status::Unsteady, words);
         }
     }
 

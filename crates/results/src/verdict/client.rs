@@ -3,6 +3,7 @@
 use super::series::Growth;
 use super::{Findings, Rule, thresholds};
 use crate::model::{Status, Trial};
+use crate::network::{FULL, fullest_link};
 
 /// What the workers' load says.
 pub(super) struct Load {
@@ -18,8 +19,10 @@ pub(super) struct Load {
     /// Processors' worth of time that the kernel held each worker process to, where that is less than
     /// one.
     held: Option<f64>,
-    /// The system had a thread that never rested, in a flat-out trial.
+    /// The system had a thread that never rested, in a flat-out trial, or a link of the network was full.
     system_full: bool,
+    /// A link was full: a worker that stands still waits for the link, in a system call.
+    link_full: bool,
 }
 
 impl Load {
@@ -35,13 +38,15 @@ impl Load {
             };
         let load = &trial.worker_load;
         let (client_cores, system_cores) = cores_in_use(trial);
-        let system_full = trial.workload.flat_out
+        let link_full = fullest_link(trial).is_some_and(|(_, share)| share >= FULL);
+        let never_rested = trial.workload.flat_out
             && system_cores.is_some_and(|system_cores| {
                 let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
                 let held = limits.and_then(|l| Some(l.cores? * f64::from(l.instances.max(1))));
                 held.is_some_and(|held| system_cores >= thresholds::SYSTEM_BUSY_CORES * held)
                     || system_is_the_limit(system_cores, client_cores, circumstances.cores)
             });
+        let system_full = link_full || never_rested;
         // Time spent waiting for a processor is time the worker wanted to run; it does not count
         // where the system itself never rested.
         let full = |running: f64, waiting: f64| {
@@ -52,15 +57,16 @@ impl Load {
         Load {
             publishers_full: full(load.publishers_running, load.publishers_waiting),
             subscribers_full: full(load.subscribers_running, load.subscribers_waiting),
-            stalled: stood_still(trial)
+            stalled: stood_still(trial, link_full)
                 .filter(|still| still.share >= thresholds::STALLED)
                 .map(words),
-            spoils_tail: stood_still(trial)
+            spoils_tail: stood_still(trial, link_full)
                 .filter(|still| still.spoils_tail)
                 .map(words),
             running_limit,
             held,
             system_full,
+            link_full,
         }
     }
 
@@ -76,8 +82,8 @@ impl Load {
                 format!("{stalled}: what was sent and received late then was the client's doing"),
             );
         }
-        // What the system did not take in time left late for that reason.
-        if !trial.workload.flat_out && !findings.has(Rule::Unsent) {
+        // What the system, or a link, did not take in time left late for that reason.
+        if !trial.workload.flat_out && !findings.has(Rule::Unsent) && !self.link_full {
             self.late(trial, findings);
         }
     }
@@ -274,11 +280,13 @@ struct Still {
 }
 
 /// Who stood still longest.
-fn stood_still(trial: &Trial) -> Option<Still> {
+fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     let load = &trial.worker_load;
+    // A worker that waits for a full link does so in a system call, as one that is not let run.
+    let of_worker = |share: f64| if link_full { 0.0 } else { share };
     let (who, share) = [
-        ("a publishing worker", load.publishers_stalled),
-        ("a subscribing worker", load.subscribers_stalled),
+        ("a publishing worker", of_worker(load.publishers_stalled)),
+        ("a subscribing worker", of_worker(load.subscribers_stalled)),
         ("the machine", load.machine_stalled),
     ]
     .into_iter()

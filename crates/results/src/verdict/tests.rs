@@ -1136,3 +1136,59 @@ proptest! {
         prop_assert!(verdict.status != Status::Overloaded, "{:?}", verdict.reasons);
     }
 }
+
+/// On a network whose publisher's link carried this share of its rate.
+fn linked(trial: Trial, share: f64) -> Trial {
+    use crate::network::{HostTraffic, NetworkTraffic};
+    let bytes = share * trial.duration_s * 95e6 / 8.0;
+    let host = HostTraffic {
+        host: "publisher-1".into(),
+        rate_bits_per_s: Some(95_000_000),
+        sent_bytes: bytes as u64,
+        ..HostTraffic::default()
+    };
+    Trial {
+        network: Some(NetworkTraffic {
+            hosts: vec![host],
+            ..NetworkTraffic::default()
+        }),
+        ..trial
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_a_full_link_is_not_the_limit() {
+    let mut t = flat_out();
+    t.worker_load.publishers_stalled = 0.85;
+    t.worker_load.publishers_waiting = 0.26;
+    t.worker_load.longest_stall_ns = 150 * MS;
+    for (share, status) in [(0.99, Status::Valid), (0.90, Status::ClientBound)] {
+        let judged = judge(&linked(t.clone(), share), &here());
+        assert_eq!(judged.status, status, "{share}: {:?}", judged.reasons);
+    }
+    // A machine that stands still does so whatever links carry.
+    t.worker_load.machine_stalled = 0.5;
+    assert_eq!(judge(&linked(t, 0.99), &here()).status, Status::ClientBound);
+}
+
+#[test]
+fn a_full_link_is_named_where_the_system_is_blamed() {
+    let mut t = calm();
+    t.delivered = 90_000;
+    t.under_way = 10_000;
+    t.delivered_msgs_per_s = 9_000.0;
+    let of = |share: f64| judge(&linked(t.clone(), share), &here());
+    let named = |verdict: &Verdict| {
+        verdict
+            .reasons
+            .iter()
+            .any(|r| r.contains("the link of publisher-1 was 99 % full"))
+    };
+    assert_ne!(of(0.99).status, Status::Valid);
+    assert!(named(&of(0.99)), "{:?}", of(0.99).reasons);
+    assert!(!named(&of(0.90)));
+    assert!(
+        !named(&judge(&linked(calm(), 0.99), &here())),
+        "nothing is blamed"
+    );
+}
