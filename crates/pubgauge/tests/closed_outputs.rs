@@ -3,33 +3,10 @@
 mod common;
 
 use std::fs::File;
-use std::os::fd::FromRawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::*;
-
-/// The near end of a terminal whose far end is gone: each write to it fails.
-fn closed_terminal() -> File {
-    let (mut far, mut near) = (0, 0);
-    let nothing = std::ptr::null_mut();
-    // SAFETY: both numbers are valid places; names and sizes are not asked for.
-    let opened = unsafe {
-        libc::openpty(
-            &raw mut far,
-            &raw mut near,
-            nothing,
-            nothing.cast(),
-            nothing.cast(),
-        )
-    };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both are open and nobody else's.
-    unsafe {
-        drop(File::from_raw_fd(far));
-        File::from_raw_fd(near)
-    }
-}
 
 fn run_of(place: &Place, duration: &str) -> Command {
     let mut args = vec!["run", "--on", "reference-broker", "--rate", "100/s"];

@@ -7,8 +7,6 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::fd::FromRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -231,28 +229,6 @@ fn mutated_results(dice: &mut Dice) {
         &["export", "run", "--format", "csv", "--out", "out"],
     );
     reads(&place, &["run", "--resume", "run"]);
-}
-
-/// The near end of a terminal whose far end is gone.
-fn closed_terminal() -> File {
-    let (mut far, mut near) = (0, 0);
-    let nothing = std::ptr::null_mut();
-    // SAFETY: both numbers are valid places; names and sizes are not asked for.
-    let opened = unsafe {
-        libc::openpty(
-            &raw mut far,
-            &raw mut near,
-            nothing,
-            nothing.cast(),
-            nothing.cast(),
-        )
-    };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both are open and nobody else's.
-    unsafe {
-        drop(File::from_raw_fd(far));
-        File::from_raw_fd(near)
-    }
 }
 
 fn closed_terminals(dice: &mut Dice) {

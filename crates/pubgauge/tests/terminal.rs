@@ -2,9 +2,7 @@
 
 mod common;
 
-use std::fs::File;
 use std::io::Read;
-use std::os::fd::FromRawFd;
 use std::process::Command;
 
 use common::servers::Scripted;
@@ -164,21 +162,7 @@ fn a_server_that_throws_out_is_quoted_plainly() {
 fn the_live_lines_are_plain() {
     let place = Place::new();
     place.write("named.toml", study("\"simulated\"", ""));
-    let (mut far, mut near) = (0, 0);
-    let nothing = std::ptr::null_mut();
-    // SAFETY: both numbers are valid places; names and sizes are not asked for.
-    let opened = unsafe {
-        libc::openpty(
-            &raw mut far,
-            &raw mut near,
-            nothing,
-            nothing.cast(),
-            nothing.cast(),
-        )
-    };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both are open and nobody else's.
-    let (mut far, near) = unsafe { (File::from_raw_fd(far), File::from_raw_fd(near)) };
+    let [mut far, near] = terminal();
     let mut command: Command = place.command(&["run", "named.toml", "--out", "run"]);
     command.stdout(near.try_clone().unwrap()).stderr(near);
     let reads = std::thread::spawn(move || {

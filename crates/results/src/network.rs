@@ -65,7 +65,7 @@ impl NetworkTraffic {
 
 /// Share of its rate from which a link is full: the counters are read a moment before or after the measurement
 /// begins and ends.
-pub const FULL: f64 = 0.97;
+const FULL: f64 = 0.97;
 
 /// The link of a trial's network that was filled most, and the share of its rate that it carried in its busier
 /// direction; `None` where no link has a rate, or nothing was counted.
@@ -82,6 +82,11 @@ pub fn fullest_link(trial: &Trial) -> Option<(&HostTraffic, f64)> {
         .iter()
         .filter_map(|host| Some((host, share(host)?)));
     shares.max_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// The same, if that link was full (97 % of its rate or more): what crossed it waited for it, was late or was lost there.
+pub fn full_link(trial: &Trial) -> Option<(&HostTraffic, f64)> {
+    fullest_link(trial).filter(|(_, share)| *share >= FULL)
 }
 
 /// The network that a trial ran on.

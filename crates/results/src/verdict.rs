@@ -14,7 +14,7 @@ use pubgauge_driver::{OnFull, Reliability, Settings};
 
 pub use crate::model::Circumstances;
 use crate::model::{FlowFigures, Second, Status, Trial, Verdict};
-use crate::network::{FULL, fullest_link};
+use crate::network::full_link;
 
 mod broken;
 mod client;
@@ -132,14 +132,13 @@ impl Findings {
 
     /// Beside what the system is blamed for: that a link of its network carried no more.
     fn link(&mut self, trial: &Trial) {
-        let full = fullest_link(trial).filter(|(_, share)| *share >= FULL);
         let blamed = |(_, status, _): &(Rule, Status, String)| {
             matches!(
                 status,
                 Status::Overloaded | Status::Unsteady | Status::Lossy
             )
         };
-        if let Some((link, share)) = full
+        if let Some((link, share)) = full_link(trial)
             && self.found.iter().any(blamed)
         {
             let words = format!(

@@ -6,7 +6,7 @@ mod bursts;
 use bursts::BURST;
 use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
-use pubgauge_results::network::{self, fullest_link};
+use pubgauge_results::network::full_link;
 use pubgauge_results::search as stored;
 use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
 use pubgauge_results::verdict::crowded;
@@ -303,7 +303,7 @@ fn gave_way_in(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay
         ))
     };
     let full = || {
-        let (link, share) = fullest_link(trial).filter(|(_, share)| *share >= network::FULL)?;
+        let (link, share) = full_link(trial)?;
         let rate = link
             .rate_bits_per_s
             .map(pubgauge_network::rate)

@@ -3,8 +3,10 @@
 
 pub mod servers;
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::FromRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -583,4 +585,29 @@ pub fn brief(trial: &Value) -> String {
         .contains(&name.as_str())
     });
     trial.to_string()
+}
+
+/// A terminal: its far end, where what is written shows, and the near end, where a program writes.
+pub fn terminal() -> [File; 2] {
+    let (mut far, mut near) = (0, 0);
+    let nothing = std::ptr::null_mut();
+    // SAFETY: both numbers are valid places; names and sizes are not asked for.
+    let opened = unsafe {
+        libc::openpty(
+            &raw mut far,
+            &raw mut near,
+            nothing,
+            nothing.cast(),
+            nothing.cast(),
+        )
+    };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both are open and nobody else's.
+    unsafe { [far, near].map(|end| File::from_raw_fd(end)) }
+}
+
+/// The near end of a terminal whose far end is gone: each write to it fails.
+pub fn closed_terminal() -> File {
+    let [_, near] = terminal();
+    near
 }

@@ -3,7 +3,7 @@
 use super::series::Growth;
 use super::{Findings, Rule, thresholds};
 use crate::model::{Status, Trial};
-use crate::network::{FULL, fullest_link};
+use crate::network::full_link;
 
 /// What the workers' load says.
 pub(super) struct Load {
@@ -38,7 +38,7 @@ impl Load {
             };
         let load = &trial.worker_load;
         let (client_cores, system_cores) = cores_in_use(trial);
-        let link_full = fullest_link(trial).is_some_and(|(_, share)| share >= FULL);
+        let link_full = full_link(trial).is_some();
         let never_rested = trial.workload.flat_out
             && system_cores.is_some_and(|system_cores| {
                 let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
