@@ -105,7 +105,8 @@ impl Link {
             let message = format!(
                 "{jitter} is more than the delay, {delay}: a packet would come before it was sent"
             );
-            at.add("jitter", message, None);
+            let hint = "lower `jitter`, or give a longer `delay`";
+            at.add("jitter", message, Some(hint.into()));
         }
         match self.reordering {
             Some(Reordering::Jitter) if self.jitter_ns == 0 => {

@@ -54,7 +54,7 @@ impl Link {
     fn words(&self) -> Vec<String> {
         let mut words = vec![match self.rate_bits_per_s {
             Some(bits) => format!("{}, queue {}", rate(bits), span(self.queue_ns)),
-            None => "no rate".into(),
+            None => "rate not limited".into(),
         }];
         match (self.delay_ns, self.jitter_ns) {
             (0, _) => {}
@@ -97,7 +97,7 @@ fn path(from: &Link, to: &Link) -> Vec<String> {
     let rates = [from.rate_bits_per_s, to.rate_bits_per_s];
     let mut words = vec![match rates.into_iter().flatten().min() {
         Some(bits) => rate(bits),
-        None => "no rate".into(),
+        None => "rate not limited".into(),
     }];
     match from.delay_ns + to.delay_ns {
         0 => {}

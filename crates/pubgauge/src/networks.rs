@@ -39,7 +39,7 @@ fn of_system(network: &Network, trial: &PlannedTrial, chosen: &Chosen) -> Option
     };
     match chosen.file.kind {
         _ if chosen.driver.lives_here() => {
-            Some("it lives in pubgauge's own process, and no link is between".into())
+            Some("it runs in pubgauge's own process, where no link is crossed".into())
         }
         Kind::External => Some("it runs already, and is on no emulated network".into()),
         Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
@@ -50,7 +50,7 @@ fn of_system(network: &Network, trial: &PlannedTrial, chosen: &Chosen) -> Option
             Some("it has a broker, and the network has no broker host".into())
         }
         _ if trial.all_settings().any(|settings| local(settings.transport)) => {
-            Some("what does not leave a host crosses no network".into())
+            Some("`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp".into())
         }
         _ => None,
     }

@@ -477,7 +477,7 @@ pub fn to_json(results: &Results) -> String {
     fn part(value: &impl serde::Serialize) -> String {
         serde_json::to_string(value).expect("results are plain data")
     }
-    // All of them: a field more does not compile without a line here.
+    // Taken apart by name: a new field of `Results` does not compile without a line here.
     let Results {
         format,
         machine,

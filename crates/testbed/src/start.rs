@@ -218,7 +218,7 @@ impl Testbed {
         })
     }
 
-    /// On the thread of the host, if there is one: what it starts stays there.
+    /// Runs on a thread that has entered the host's network namespace, if there is a host: what it starts stays there.
     fn try_process(
         &self,
         host: Option<&NetworkHost>,

@@ -282,7 +282,7 @@ struct Still {
 /// Who stood still longest.
 fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     let load = &trial.worker_load;
-    // A worker that waits for a full link does so in a system call, as one that is not let run.
+    // A worker that waits for a full link waits in a system call, which looks as if the kernel did not let it run.
     let of_worker = |share: f64| if link_full { 0.0 } else { share };
     let (who, share) = [
         ("a publishing worker", of_worker(load.publishers_stalled)),
