@@ -1,7 +1,7 @@
 #!/bin/sh
 # All tests of the workspace, in three groups side by side: real systems spend most of their time starting,
-# waiting and stopping. What measures in real time is at the end of the first group, when the others are
-# over; the third, with what the others leave of the processors, has what does not depend on real time.
+# waiting and stopping. The third, with what the others leave of the processors, has what does not depend on
+# real time. What measures in real time comes when the others are over.
 #   usage: scripts/test.sh CARGO FEATURES
 set -eu
 cargo="$1"
@@ -32,7 +32,7 @@ first='/crates/((pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) |testbed .*/in
 second='/crates/pubgauge .*/(hostile|scratch|terminal)-'
 grep -E "$ring" "$list.all" >"$list.1"
 grep -E "$first" "$list.all" | grep -Ev "$ring|$last|$second" >>"$list.1"
-grep -E "$last" "$list.all" >>"$list.1"
+grep -E "$last" "$list.all" >"$list.4"
 grep -E "$third" "$list.all" >"$list.3"
 grep -Ev "$first|$third" "$list.all" >"$list.2"
 grep -E "$second" "$list.all" >>"$list.2"
@@ -47,11 +47,12 @@ leftover() {
 one='cd "$1" && program="$2" && export CARGO_MANIFEST_DIR="$1" && shift 2 && exec "$program" "$@"'
 export CARGO="$cargo"
 
+begun=$(date +%s)
 run() { # GROUP COMMAND...
     group="$1"
     shift
     while read -r folder program; do
-        echo "     Running ${program##*/}"
+        echo "     Running ${program##*/} ($(($(date +%s) - begun)) s)"
         { "$@" sh -c "$one" one "$folder" "$program" </dev/null ||
             echo "$folder $program" >"$list.failing.$group"; } 2>&1 | tee "$list.said.$group"
         [ -e "$list.failing.$group" ] || continue
@@ -73,6 +74,7 @@ run 3 leftover >"$list.out.3" 2>&1 &
 run 1 env 2>&1
 wait
 cat "$list.out.3" "$list.out.2"
+run 4 env 2>&1
 # What depends on real time may have failed for want of a processor: it is asked once more, alone.
 while read -r folder program test; do
     echo "     Once more, alone: ${program##*/} $test"
