@@ -7,7 +7,7 @@ FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint bench hostile deps deb package-test clean
+.PHONY: run build demo-all test systems test-fast lint bench hostile fuzz deps deb package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -40,6 +40,7 @@ lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked --features $(TEST_FEATURES) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
 # Costs per message, as ratios against a peer in the same run. RabbitMQ's PerfTest comes with Maven.
 bench: deps
@@ -54,6 +55,12 @@ SEED =
 hostile:
 	PUBGAUGE_HOSTILE_SECONDS=$(SECONDS) PUBGAUGE_HOSTILE_SEED=$(SEED) \
 		$(CARGO) test --locked -p pubgauge --test hostile -- --nocapture
+
+# Everything that is parsed, by libFuzzer: so many inputs for each target, or for TARGETS alone.
+INPUTS = 200000
+TARGETS =
+fuzz:
+	scripts/fuzz.sh "$(CARGO)" $(INPUTS) $(TARGETS)
 
 # The Debian package, with all drivers: target/debian/pubgauge_*.deb.
 deb:

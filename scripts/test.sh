@@ -24,18 +24,21 @@ third='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|resul
 # The program, the ring of all systems first, what shares its shared memory with that ring: DDS, and what makes network
 # namespaces, in which that ring looks for leftovers.
 ring='/crates/pubgauge .*/every_system-'
+# Ten minutes of strangers, kills and mutated files, beside the others once that ring, which counts datagrams, is over.
+hostile='/crates/pubgauge .*/hostile-'
 # Searches for a limit take nothing from a machine that others keep busy; margins of 1 % are planted in real time,
 # and links carry their rate where processors are free.
 last='/crates/(pubgauge .*/(find|under_stress|network)|lab .*/(network|wires))-'
-first='/crates/((pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) |testbed .*/interface-|lab .*/(network|wires|killed_owner)-)'
+first='/crates/((pubgauge|drivers/(cyclonedds|fastdds|dds-mixed)) |testbed .*/interface-|lab .*/killed_owner-)'
 # Of the program's own, what starts systems that share nothing with that ring.
-second='/crates/pubgauge .*/(hostile|scratch|terminal)-'
-grep -E "$ring" "$list.all" >"$list.1"
-grep -E "$first" "$list.all" | grep -Ev "$ring|$last|$second" >>"$list.1"
-grep -E "$last" "$list.all" >"$list.4"
-grep -E "$third" "$list.all" >"$list.3"
-grep -Ev "$first|$third" "$list.all" >"$list.2"
+second='/crates/pubgauge .*/(scratch|terminal)-'
+grep -E "$ring" "$list.all" >"$list.ring"
+grep -E "$first" "$list.all" | grep -Ev "$ring|$hostile|$last|$second" >"$list.1"
+grep -Ev "$first|$third|$last" "$list.all" >"$list.2"
 grep -E "$second" "$list.all" >>"$list.2"
+grep -E "$third" "$list.all" >"$list.3"
+grep -E "$hostile" "$list.all" >"$list.hostile"
+grep -E "$last" "$list.all" >"$list.last"
 
 # Simulated searches want every processor for minutes: they get what the real systems leave. These have sessions of
 # their own, and the kernel may share processors between sessions first.
@@ -71,10 +74,12 @@ run() { # GROUP COMMAND...
 : >"$list.again"
 run 2 env >"$list.out.2" 2>&1 &
 run 3 leftover >"$list.out.3" 2>&1 &
+run ring env 2>&1
+run hostile env PUBGAUGE_HOSTILE_SECONDS="${PUBGAUGE_HOSTILE_SECONDS:-600}" >"$list.out.hostile" 2>&1 &
 run 1 env 2>&1
 wait
-cat "$list.out.3" "$list.out.2"
-run 4 env 2>&1
+cat "$list.out.3" "$list.out.2" "$list.out.hostile"
+run last env 2>&1
 # What depends on real time may have failed for want of a processor: it is asked once more, alone.
 while read -r folder program test; do
     echo "     Once more, alone: ${program##*/} $test"

@@ -14,6 +14,7 @@ fuzz_target!(|text: &str| {
         found_variants: systems.clone(),
         first_look: systems.clone(),
         found: systems,
+        ..Known::default()
     };
     // Refusals are what is wanted of most inputs; their text must be made without panic too.
     if let Err(error) = study.plan(&PlanOptions { known, ..PlanOptions::default() }) {

@@ -40,23 +40,6 @@ fn open_to_others(folder: &Path, found: &mut Vec<String>) -> usize {
     files
 }
 
-/// Local addresses of the sockets of these processes that listen or have no peer, TCP and UDP, as
-/// `ss` tells them: with the interface where the socket is bound to one (`0.0.0.0%lo:7410`).
-fn sockets(pids: &[i32]) -> Vec<String> {
-    let of = |flags: &str| {
-        let output = Command::new("ss").args(["-Hnp", flags]).output();
-        let output = output.expect("this test needs ss (apt install iproute2)");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let text = of("-lt") + &of("-au");
-    let ours = |line: &&str| {
-        let owned = |pid: &i32| line.contains(&format!("pid={pid},"));
-        pids.iter().any(owned)
-    };
-    let local = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
-    text.lines().filter(ours).filter_map(local).collect()
-}
-
 /// Whether a socket of this address hears the machine itself alone.
 fn is_loopback(local: &str) -> bool {
     let address = local.rsplit_once(':').map_or(local, |(address, _)| address);
@@ -81,7 +64,9 @@ fn shows_nothing(system: &str) {
     let mut look = || {
         let pids: Vec<i32> = place.processes().into_iter().map(|(pid, _)| pid).collect();
         for socket in sockets(&pids) {
-            let (first, lasted) = all.entry(socket).or_insert((Instant::now(), Duration::ZERO));
+            let (first, lasted) = all
+                .entry(socket)
+                .or_insert((Instant::now(), Duration::ZERO));
             *lasted = first.elapsed();
         }
     };

@@ -9,6 +9,10 @@ name = "sizes"
 systems = ["simulated"]
 repeats = 3
 
+# On a busy machine, too.
+[client]
+pacing-within = "1s"
+
 [phases]
 warm-up = "10ms"
 measure = "200ms"

@@ -301,10 +301,12 @@ fn cyclone_takes_every_native_setting() {
         json!({"multicast-mode": "spdp"}),
     ] {
         let mut pair = Pair::open(&native(table.clone()));
-        // All of it fits a socket's buffer, should the reader's thread wait for a processor: best effort.
-        pair.send(0..20, 5000);
-        let came = pair.into.poll_until(5 * SECOND, |s| s.seen.len() >= 20);
-        assert!(came, "{table}");
+        // Best effort: what comes while the reader's thread waits for a processor may find no room.
+        let came = (0..10).any(|n| {
+            pair.send(20 * n..20 * (n + 1), 5000);
+            pair.into.poll_until(SECOND, |s| s.seen.len() >= 20)
+        });
+        assert!(came, "{table}: {}", pair.into.seen.seen.len());
     }
     let mut pair = Pair::open(&settings(json!({"keep-alive-s": 1})));
     pair.both(4 * SECOND);

@@ -461,6 +461,23 @@ pub fn kill(pid: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "process {pid}");
 }
 
+/// Local addresses of the sockets of these processes that listen or have no peer, TCP and UDP, as
+/// `ss` tells them: with the interface where the socket is bound to one (`0.0.0.0%lo:7410`).
+pub fn sockets(pids: &[i32]) -> Vec<String> {
+    let of = |flags: &str| {
+        let output = Command::new("ss").args(["-Hnp", flags]).output();
+        let output = output.expect("this test needs ss (apt install iproute2)");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = of("-lt") + &of("-au");
+    let ours = |line: &&str| {
+        let owned = |pid: &i32| line.contains(&format!("pid={pid},"));
+        pids.iter().any(owned)
+    };
+    let local = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
+    text.lines().filter(ours).filter_map(local).collect()
+}
+
 /// Waits until a process has been on a processor a hundred times more, and half a second: a
 /// system that serves traffic then has carried some of it, also on a crowded machine.
 #[track_caller]

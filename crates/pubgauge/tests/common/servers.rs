@@ -226,6 +226,40 @@ impl Scripted {
         })
     }
 
+    /// Stands between clients and a server. What the server sends goes through `pass`, of which there is one
+    /// for each connection.
+    pub fn meddling<P>(port: u16, passes: impl Fn() -> P + Send + Sync + 'static) -> Scripted
+    where
+        P: FnMut(&[u8], &mut TcpStream, &AtomicBool) -> std::io::Result<()> + Send,
+    {
+        Scripted::start(move |mut client, stop| {
+            let Ok(mut server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
+                return;
+            };
+            let quiet = Some(Duration::from_millis(50));
+            server.set_read_timeout(quiet).unwrap();
+            client.set_write_timeout(quiet).unwrap();
+            let (mut asks, mut asked) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    while let Some(bytes) = hears(&mut asks, stop) {
+                        if asked.write_all(&bytes).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = asked.shutdown(Shutdown::Both);
+                });
+                let mut pass = passes();
+                while let Some(bytes) = hears(&mut server, stop) {
+                    if pass(&bytes, &mut client, stop).is_err() {
+                        break;
+                    }
+                }
+                let _ = client.shutdown(Shutdown::Both);
+            });
+        })
+    }
+
     pub fn address(&self) -> String {
         format!("mqtt://127.0.0.1:{}", self.port)
     }

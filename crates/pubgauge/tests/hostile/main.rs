@@ -1,10 +1,15 @@
-//! A hostile day, in short: for a given time, with a given seed, pubgauge is killed, told to end, given mutated files,
-//! closed terminals and low limits. `make hostile SECONDS=3600 SEED=7` does so for an hour.
+//! A hostile day: for a given time, with a given seed, pubgauge is killed, told to end, given mutated files, servers that
+//! misbehave, strangers at its sockets, closed terminals and low limits. `make hostile SECONDS=3600 SEED=7` does so for
+//! an hour.
 //!
 //! What must hold each time: it ends within its time with one of its own exit codes, does not panic, prints nothing that
-//! a terminal obeys, and leaves no process and no folder behind; a run that was killed goes on and is whole.
+//! a terminal obeys, and leaves no process and no folder behind; a run that was killed goes on and is whole; its memory
+//! stays below [`MOST_MEMORY`].
 
+#[path = "../common/mod.rs"]
 mod common;
+mod fsyncs;
+mod peers;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +21,8 @@ use common::*;
 
 /// Time for all, where `PUBGAUGE_HOSTILE_SECONDS` names none.
 const SECONDS: u64 = 60;
+/// Largest resident memory of pubgauge and of what it starts, bytes. RabbitMQ takes some 150 MB.
+const MOST_MEMORY: u64 = 1 << 30;
 /// How long reading a file of some kilobytes may take, on a machine that is busy with other things.
 const READING: Duration = Duration::from_secs(30);
 
@@ -265,11 +272,14 @@ fn limited(dice: &mut Dice) {
 type Trial = fn(&mut Dice);
 
 /// The kinds in their turns: those that take milliseconds come more often.
-const TURNS: [(&str, Trial); 24] = [
-    KILLED, STUDIES, TRACES, SYSTEMS, RESULTS, STUDIES, TRACES, SYSTEMS, TOLD, STUDIES, TRACES,
-    SYSTEMS, RESULTS, STUDIES, TRACES, SYSTEMS, TERMINALS, STUDIES, TRACES, SYSTEMS, LIMITS,
-    STUDIES, TRACES, SYSTEMS,
+const TURNS: [(&str, Trial); 27] = [
+    KILLED, STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, STRANGERS, SYSTEMS, TOLD,
+    STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, FSYNCS, SYSTEMS, TERMINALS,
+    STUDIES, TRACES, SERVERS, SYSTEMS, LIMITS, STRANGERS,
 ];
+const SERVERS: (&str, Trial) = ("servers", peers::server_misbehaves);
+const STRANGERS: (&str, Trial) = ("strangers", peers::strangers);
+const FSYNCS: (&str, Trial) = ("killed at an fsync", fsyncs::killed_at_some);
 const KILLED: (&str, Trial) = ("killed", killed);
 const TOLD: (&str, Trial) = ("told to end", told_to_end);
 const STUDIES: (&str, Trial) = ("studies", mutated_study);
@@ -285,6 +295,17 @@ fn of_environment(name: &str) -> Option<u64> {
         text.parse()
             .unwrap_or_else(|_| panic!("{name}={text} is no number")),
     )
+}
+
+/// The largest resident memory of any child that has ended, bytes.
+fn most_memory() -> u64 {
+    // SAFETY: the call writes to a valid local structure.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    usage.ru_maxrss as u64 * 1024
 }
 
 #[test]
@@ -304,7 +325,12 @@ fn a_hostile_day() {
     for case in only.unwrap_or(0).. {
         let (kind, once) = TURNS[(case % TURNS.len() as u64) as usize];
         let mut dice = Dice(seed.wrapping_mul(1_000_003).wrapping_add(case));
-        let survived = catch_unwind(AssertUnwindSafe(|| once(&mut dice))).is_ok();
+        let survived = catch_unwind(AssertUnwindSafe(|| {
+            once(&mut dice);
+            let most = most_memory();
+            assert!(most < MOST_MEMORY, "{most} bytes of memory");
+        }))
+        .is_ok();
         let [tried, survivals] = counts.entry(kind).or_default();
         *tried += 1;
         *survivals += u64::from(survived);
@@ -319,6 +345,7 @@ fn a_hostile_day() {
             break;
         }
     }
+    peers::end_servers();
     eprintln!("seed {seed}\n{:<18}{:>8}{:>10}", "", "tried", "survived");
     for (kind, [tried, survived]) in counts {
         eprintln!("{kind:<18}{tried:>8}{survived:>10}");
