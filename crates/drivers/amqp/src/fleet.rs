@@ -9,7 +9,7 @@ use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
     Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes, refusal,
 };
-use pubgauge_net::endpoint::{Endpoint, Protocol};
+use pubgauge_net::endpoint::{Addressing, Endpoint};
 use pubgauge_net::out::{OUT_CAP, OutPool};
 use pubgauge_net::pair::{self, Pair};
 use pubgauge_net::socket::SocketOptions;
@@ -34,7 +34,7 @@ const CONNECT_TIMEOUT_MS: u32 = 30_000;
 const CLOSE_TIMEOUT_MS: u32 = 5_000;
 
 /// How AMQP endpoints are written.
-pub(crate) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Addressing = Addressing {
     name: "AMQP",
     schemes: &[
         PLAIN,

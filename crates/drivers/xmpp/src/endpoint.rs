@@ -2,11 +2,11 @@
 //! places for publishers and subscribers, `xmpp://host:port,port/domain`.
 
 use pubgauge_driver::{DriverError, Encryption, Scheme};
-use pubgauge_net::endpoint::{Endpoint as Net, Protocol};
+use pubgauge_net::endpoint::{Addressing, Endpoint as Net};
 use pubgauge_net::pair::Pair;
 
 /// How XMPP endpoints are written.
-pub(crate) const PROTOCOL: Protocol = Protocol {
+pub(crate) const PROTOCOL: Addressing = Addressing {
     name: "XMPP",
     schemes: &[
         PLAIN,
