@@ -168,20 +168,6 @@ impl Setup {
     }
 }
 
-/// The name that the server's certificate must be for.
-///
-/// # Errors
-/// Neither a host name nor an IP address.
-pub fn server_name(
-    endpoint: &Endpoint,
-    tls: Option<&Tls>,
-) -> Result<ServerName<'static>, DriverError> {
-    let name = tls
-        .and_then(|t| t.server_name.as_deref())
-        .unwrap_or(&endpoint.host);
-    checked_name(name)
-}
-
 /// A name that a certificate can be checked against.
 fn checked_name(name: &str) -> Result<ServerName<'static>, DriverError> {
     ServerName::try_from(name.to_owned()).map_err(|_| {
