@@ -62,8 +62,9 @@ impl Lifecycle for Server {
         running.restart().map(drop).map_err(|e| e.to_string())
     }
 
-    fn pause(&mut self, paused: bool) {
+    fn pause(&mut self, paused: bool) -> bool {
         self.running.as_ref().unwrap().pause(paused);
+        true
     }
 }
 
@@ -85,7 +86,6 @@ fn core_nats_conforms() {
     let target = server.target.clone();
     let batched = |batching| Settings {
         batching,
-        user_properties: batching.map(|_| [("Site".to_owned(), "north".to_owned())].into()),
         ..Settings::default()
     };
     for settings in [batched(None), batched(Some(Batching::Off))] {
