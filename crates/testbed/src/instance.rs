@@ -1,7 +1,7 @@
 //! A started system, and the registry of all of them: stopped on every path.
 
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,6 @@ use crate::shares::{self, Group, Held, Holding, Share};
 
 /// How long SIGKILL may take; beyond it something is wrong with the machine.
 const KILL_TIME: Duration = Duration::from_secs(10);
-
-/// Time for processes to stand still that were stopped in their tracks.
-const PAUSE_TIME: Duration = Duration::from_secs(1);
 
 /// How a system ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -370,15 +367,10 @@ impl Instance {
         self.guard.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the processes in their tracks, or lets them go on. It is the guard who signals: waits until
-    /// they stand still, [`PAUSE_TIME`] at the most.
+    /// Stops the processes in their tracks, or lets them go on.
     pub fn pause(&self, paused: bool) {
         let signal = if paused { libc::SIGSTOP } else { libc::SIGCONT };
         self.tell(|guard| guard.signal(signal));
-        let deadline = Instant::now() + PAUSE_TIME;
-        while paused && !stand_still(self.guard_pid) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 
     fn tell(&self, what: impl FnOnce(&Guard)) {
@@ -429,23 +421,6 @@ pub(crate) fn run_hooks(plan: &Plan, when: When, again: bool) -> Result<(), Stri
         }
     }
     Ok(())
-}
-
-/// Whether all children of a process are stopped or over (proc(5), the state in `stat`). A kernel without
-/// `/proc/*/children` shows none.
-fn stand_still(parent: i32) -> bool {
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    children
-        .unwrap_or_default()
-        .split_whitespace()
-        .all(|child| {
-            let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-            let state = stat
-                .rsplit(") ")
-                .next()
-                .and_then(|rest| rest.chars().next());
-            matches!(state, None | Some('T' | 't' | 'Z' | 'X'))
-        })
 }
 
 /// Makes the private folder of a system, for this user only, below `scratch`.
