@@ -4,19 +4,9 @@
 mod common;
 
 use common::*;
-use pubgauge_conformance::{self as conformance, Exception};
+use pubgauge_conformance as conformance;
 use pubgauge_driver::{Batching, Driver, Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
-
-/// A server may keep a QoS 2 message back until its PUBREL (5.0 §4.3.3), which the sender owes a PUBREC.
-fn unreleased() -> [Exception<'static>; 2] {
-    ["disconnect-takes-nothing-back", "close-takes-nothing-back"].map(|check| {
-        Exception::sometimes(
-            check,
-            "DISCONNECT goes out at once: QoS 2 messages whose PUBREC had not come are not released (mosquitto: 0 of 20 came)",
-        )
-    })
-}
 
 fn conforms(version: &str) {
     on_both(|port| {
@@ -32,11 +22,7 @@ fn conforms(version: &str) {
                 ..common::version(version)
             };
             assert_eq!(MqttDriver.name(), "mqtt");
-            let cut_off: &[Exception<'_>] = match reliability {
-                Reliability::ExactlyOnce => &unreleased(),
-                _ => &[],
-            };
-            let outcomes = conformance::check(&MqttDriver, &target(port), &settings, cut_off);
+            let outcomes = conformance::check(&MqttDriver, &target(port), &settings, &[]);
             let failures = conformance::failures(&outcomes);
             assert!(
                 failures.is_empty(),
