@@ -227,6 +227,54 @@ fn each_rank_joins_once() {
 }
 
 #[test]
+fn a_rank_joins_again_when_its_connection_is_in_use_or_gone() {
+    let identity = Identity::generate().unwrap();
+    let credentials = identity.credentials(2).unwrap();
+    let options = Options {
+        again: true,
+        ..Options::default()
+    };
+    let listener = Listener::start(&identity, &credentials, options).unwrap();
+    let run = Run {
+        credentials,
+        listener,
+    };
+    let first = run.join(0);
+    let waiting = run.listener.next(PATIENCE).unwrap();
+    assert_eq!(run.listener.missing(), [1]);
+    // Nothing was asked of it yet: a second one is one too many.
+    let why = refused(join(&run.dial(0)));
+    assert!(why.contains("joined already"), "{why}");
+    // In use, and the rank waits with another.
+    run.listener.release(0);
+    assert_eq!(run.listener.missing(), [0, 1]);
+    let second = run.join(0);
+    refused(join(&run.dial(0)));
+    assert_eq!(run.listener.missing(), [1]);
+    // One that is gone keeps nobody out.
+    second.connection.kill();
+    let until = Instant::now() + PATIENCE;
+    while run.listener.missing() != [0, 1] {
+        assert!(Instant::now() < until, "{:?}", run.listener.missing());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    run.still_lets_in(0);
+    run.counts(Counts {
+        joined: 3,
+        replayed: 2,
+        ..Counts::default()
+    });
+    // The first is not disturbed.
+    let (mut writer, mut reader) = (waiting.writer, first.reader);
+    frames::write(&mut writer, &"still here").unwrap();
+    let heard = frames::read::<String>(&mut reader).unwrap();
+    assert_eq!(heard.as_deref(), Some("still here"));
+    drop(writer);
+    assert_eq!(frames::read::<String>(&mut reader).unwrap(), None);
+    assert!(first.connection.was_closed() && !second.connection.was_closed());
+}
+
+#[test]
 fn of_many_with_one_token_one_is_in() {
     let run = Run::of(1);
     let joined = std::thread::scope(|scope| {

@@ -1,0 +1,307 @@
+//! Workers on other hosts: what of a plan they can carry, and the agents of a run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::{Transport, Unsupported};
+use pubgauge_engine::assignment::Workers;
+use pubgauge_hosts::{DEFAULT_PORT, FILE_VARIABLE};
+use pubgauge_network::{Hosts, Link, Network, Role};
+use pubgauge_results::shell::quoted;
+use pubgauge_runner::agents::{Agents, AgentsError, Gathering};
+use pubgauge_study::{PlannedTrial, Span};
+use pubgauge_testbed::{Confinement, Kind, Piped};
+use pubgauge_testbed::template::{HOST, names};
+
+use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
+use crate::exit::Ending;
+use crate::prepare::Chosen;
+
+/// How long agents are waited for if nothing is said.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a host that was lost may take to join again before the next trial.
+const REJOIN: Duration = Duration::from_secs(30);
+/// How long agents may take to end that were told that the run is over.
+const ENDING: Duration = Duration::from_secs(10);
+/// The file for the credentials if none is named.
+const FILE: &str = "pubgauge-join";
+
+/// Why a trial cannot have its workers on other hosts.
+pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let reason = of_system(trial, chosen).or_else(|| of_network(trial.network.as_deref()?));
+    let reason = reason.or_else(|| of_counts(trial))?;
+    Some(Unsupported {
+        setting: "--workers-from".into(),
+        value: "other hosts".into(),
+        reason,
+    })
+}
+
+fn of_system(trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
+    let own = chosen.file.variant(chosen.variant.as_deref()).ok();
+    let endpoints = own.map(|file| file.endpoints).unwrap_or_default();
+    let placed = |endpoint: &String| names(endpoint).any(|name| name == HOST);
+    let local = |transport: Option<Transport>| {
+        matches!(transport, Some(Transport::Ipc | Transport::SharedMemory))
+    };
+    match chosen.file.kind {
+        _ if chosen.driver.lives_here() => {
+            Some("it runs in pubgauge's own process, which no other host reaches".into())
+        }
+        Kind::Library => Some(
+            "it has no broker, and workers of other hosts are not told yet how to find each other".into(),
+        ),
+        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
+            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens"
+                .into(),
+        ),
+        _ if trial.all_settings().any(|settings| local(settings.transport)) => {
+            Some("`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp".into())
+        }
+        _ => None,
+    }
+}
+
+/// What a study says of a network holds for hosts that are there as far as it says how many there are.
+fn of_network(network: &Network) -> Option<String> {
+    let plain = |role: &Role| network.of(*role).link == Link::default();
+    if !Role::ALL.iter().all(plain) {
+        return Some(
+            "[testbed.network] says what links do, which only a network that pubgauge makes can be told: leave all but `hosts` out"
+                .into(),
+        );
+    }
+    if network.broker.hosts > 1 {
+        return Some(format!(
+            "[testbed.network] has {} broker hosts, and systems are started on the host of the run: one is possible",
+            network.broker.hosts
+        ));
+    }
+    let lacking = |role: &&Role| network.of(**role).hosts == 0;
+    let role = [Role::Publisher, Role::Subscriber].iter().find(lacking)?;
+    Some(format!("[testbed.network] has no {} host", role.name()))
+}
+
+fn of_counts(trial: &PlannedTrial) -> Option<String> {
+    if trial.count_system_calls || trial.count_interface.is_some() {
+        return Some("system calls and interfaces are counted on the host of the run alone".into());
+    }
+    let limited = !trial.client_limits.is_empty();
+    limited.then(|| "[client.limits] hold on the host of the run alone".into())
+}
+
+/// How many hosts a run has, where its workers are on others; `None`: they are here.
+///
+/// # Errors
+/// Bad input: a number of hosts that a trial does not fit, or none; flags that mean this host.
+pub fn count<'a>(
+    args: &HostsArgs,
+    client: &ClientArgs,
+    trials: impl IntoIterator<Item = &'a PlannedTrial>,
+) -> Result<Option<u32>, Ending> {
+    if args.workers_from.is_none() {
+        return Ok(None);
+    }
+    if !client.pin.is_empty() {
+        return Err(Ending::bad_input(
+            "--pin names processors of this host, and the workers run on others\n  hint: leave it out",
+        ));
+    }
+    let mut hosts = args.hosts;
+    for trial in trials {
+        let Some(network) = trial.network.as_deref() else {
+            continue;
+        };
+        let (publishers, subscribers) = (network.publisher.hosts, network.subscriber.hosts);
+        let both = publishers + subscribers;
+        let there = *hosts.get_or_insert(both);
+        if there != both && (there, there) != (publishers, subscribers) {
+            return Err(Ending::bad_input(format!(
+                "{}: [testbed.network] has {publishers} publisher and {subscribers} subscriber hosts, and the run has {there}\n  hint: --hosts {both}; where both are as many, so many hosts can have both",
+                trial.workload.name
+            )));
+        }
+    }
+    hosts.map(Some).ok_or_else(|| {
+        Ending::bad_input(
+            "how many hosts there are is not said\n  hint: --hosts N, or `hosts` of the publisher and subscriber of [testbed.network]",
+        )
+    })
+}
+
+/// The workers of a trial on so many hosts: as its network says, else half of them publish; one has both.
+pub fn placed(workers: Workers, trial: &PlannedTrial, hosts: u32) -> Workers {
+    let of = |hosts: &Hosts| hosts.hosts.max(1);
+    let (publishers, subscribers) = match trial.network.as_deref() {
+        Some(network) => (of(&network.publisher), of(&network.subscriber)),
+        None => (hosts - hosts / 2, (hosts / 2).max(1)),
+    };
+    Workers {
+        publisher_hosts: publishers,
+        subscriber_hosts: subscribers,
+        ..workers
+    }
+}
+
+/// The agents of a run, and what has started them. Dropped, it tells the agents that the run is over and lets
+/// what has started them end.
+pub struct Gathered {
+    /// The agents.
+    pub agents: Arc<Agents>,
+    /// What has started them, if this run did; dropped last.
+    starter: Option<Starter>,
+}
+
+impl Gathered {
+    /// Lets the agents of a run in, and has them started if the run is to.
+    ///
+    /// # Errors
+    /// Bad input: a time that is none, an address or a file that cannot be had.
+    pub fn listen(args: &HostsArgs, hosts: u32) -> Result<Gathered, Ending> {
+        patience(args)?;
+        let is_slurm = args.workers_from == Some(WorkersFrom::Slurm);
+        if is_slurm && args.join_at.is_none() {
+            return Err(Ending::bad_input(
+                "--workers-from slurm: where the nodes reach this host is not said\n  hint: --join-at ADDRESS:PORT with an address of this host",
+            ));
+        }
+        let loopback = (std::net::Ipv4Addr::LOCALHOST, DEFAULT_PORT).into();
+        let file = args.join_file.clone().unwrap_or_else(|| PathBuf::from(FILE));
+        let gathering = Gathering {
+            hosts,
+            address: args.join_at.unwrap_or(loopback),
+            file: std::path::absolute(file).map_err(Ending::bad_input)?,
+        };
+        let agents = Agents::listen(&gathering).map_err(Ending::bad_input)?;
+        let starter = is_slurm.then(|| Starter::srun(&agents)).transpose()?;
+        Ok(Gathered {
+            agents: Arc::new(agents),
+            starter,
+        })
+    }
+
+    /// Waits for all agents of a run that begins.
+    ///
+    /// # Errors
+    /// Who has not come in time; what was to start them has ended.
+    pub fn wait(
+        &self,
+        args: &HostsArgs,
+        stop: &AtomicBool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), Ending> {
+        let (patience, agents) = (patience(args)?, &self.agents);
+        let (address, file) = (agents.address(), quoted(agents.file()));
+        let seconds = patience.as_secs();
+        let waiting = format!("waiting up to {seconds} s for {} hosts at {address}", agents.hosts());
+        say(&match &self.starter {
+            Some(_) => format!("{waiting}, started by srun"),
+            None => format!(
+                "{waiting}; on each, with its own rank from 0:\n  {FILE_VARIABLE}={file} pubgauge worker --join {address} --rank 0"
+            ),
+        });
+        let over = || self.starter.as_ref().is_some_and(Starter::is_over);
+        let gathered = agents.gather(patience, &|| stop.load(Relaxed) || over(), say);
+        gathered.map_err(|error| match (&self.starter, error) {
+            (Some(starter), AgentsError::Stopped) if !stop.load(Relaxed) => Ending::not_valid(
+                format!("srun {} before all hosts had joined", starter.process.ending()),
+            ),
+            (_, error) => Ending::not_valid(error),
+        })
+    }
+}
+
+/// A program that starts agents, and lives as long as they do.
+struct Starter {
+    process: Piped,
+    over: Arc<AtomicBool>,
+}
+
+impl Starter {
+    /// `srun` with one agent on each of as many nodes as there are hosts. It waits for nodes that do not answer; the
+    /// run does not for ever.
+    fn srun(agents: &Agents) -> Result<Starter, Ending> {
+        let failed = |error| Ending::not_valid(format!("cannot start srun: {error}"));
+        let program = std::env::current_exe().map_err(failed)?;
+        let hosts = agents.hosts();
+        let arguments = [
+            format!("{FILE_VARIABLE}={}", agents.file().display()),
+            "srun".into(),
+            format!("--nodes={hosts}"),
+            format!("--ntasks={hosts}"),
+            "--ntasks-per-node=1".into(),
+            "--input=none".into(),
+            // A task that is lost does not end the others: they hear of the end from the run.
+            "--kill-on-bad-exit=0".into(),
+            program.display().to_string(),
+            "worker".into(),
+            "--quiet".into(),
+            "--join".into(),
+            agents.address().to_string(),
+        ];
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let env = Path::new("/usr/bin/env");
+        let started = Piped::start(env, &arguments, &Confinement::default());
+        let (process, streams) = started.map_err(failed)?;
+        let over = Arc::<AtomicBool>::default();
+        let (mut output, is_over) = (streams.output, over.clone());
+        std::thread::spawn(move || {
+            // Agents say nothing there: its end is what is waited for.
+            let _ = std::io::copy(&mut output, &mut std::io::sink());
+            is_over.store(true, Relaxed);
+        });
+        Ok(Starter { process, over })
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Relaxed)
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        let end = Instant::now() + ENDING;
+        while !self.is_over() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn patience(args: &HostsArgs) -> Result<Duration, Ending> {
+    let Some(text) = &args.join_within else {
+        return Ok(PATIENCE);
+    };
+    let span = text
+        .parse::<Span>()
+        .map_err(|e| Ending::bad_input(format!("--join-within {text}: {e}")))?;
+    Ok(Duration::from_nanos(span.0))
+}
+
+/// Waits for all agents before the next trial; whether they are there: not if the user wants to end.
+///
+/// # Errors
+/// A host that is lost.
+pub fn gather_again(
+    agents: &Agents,
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) -> Result<bool, Ending> {
+    match agents.gather(REJOIN, &|| stop.load(Relaxed), say) {
+        Ok(()) => Ok(true),
+        Err(AgentsError::Stopped) => Ok(false),
+        Err(AgentsError::Missing(missing)) => {
+            let lost = missing.missing.iter().map(|rank| match agents.name(*rank) {
+                Some(host) => format!("host {host}, rank {rank}"),
+                None => format!("rank {rank}"),
+            });
+            Err(Ending::not_valid(format!(
+                "lost: {}; it has not joined again within {} s\n  hint: start its agent again and go on with --resume",
+                lost.collect::<Vec<_>>().join("; "),
+                REJOIN.as_secs()
+            )))
+        }
+        Err(error) => Err(Ending::not_valid(error)),
+    }
+}

@@ -1,0 +1,505 @@
+//! Workers on other hosts: agents that join from network namespaces with names of their own. They count as one
+//! process does; what happens to one of them breaks its trial and is told by name; who has no business here is
+//! refused. Needs root and `ip`.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use common::servers::free_port;
+use common::*;
+use serde_json::Value;
+
+/// Until a lost host is given up, and some time more on a busy machine.
+const GIVEN_UP: Duration = Duration::from_secs(100);
+
+/// `ip` with these arguments.
+fn ip(line: &str) {
+    let output = Command::new("ip").args(line.split(' ')).output();
+    let output = output.expect("this test needs ip (apt install iproute2)");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {line} (needs root): {said}");
+}
+
+/// Hosts that are network namespaces, each joined to this host by a pair of interfaces; all are removed when
+/// this is dropped.
+struct Hosts {
+    names: Vec<String>,
+    /// This host's end of the first pair, which all of them reach.
+    own: Ipv4Addr,
+}
+
+impl Hosts {
+    /// With names and addresses that `of`, a number below 8, of this process alone uses.
+    fn make(count: u32, of: u32) -> Hosts {
+        let pid = std::process::id();
+        // 198.18.0.0/15 is set apart for measurements of networks (RFC 2544, appendix C.2.2).
+        let net = u32::from(Ipv4Addr::new(198, 19, 0, 0)) + (pid % (1 << 8) * 8 + of) * 32;
+        let mut hosts = Hosts {
+            names: Vec::new(),
+            own: Ipv4Addr::from(net + 1),
+        };
+        for number in 0..count {
+            let name = format!("pgj{of}{number}-{pid}");
+            hosts.names.push(name.clone());
+            let (outer, inner) = (
+                format!("o{of}{number}-{pid}"),
+                format!("i{of}{number}-{pid}"),
+            );
+            let own = Ipv4Addr::from(net + 4 * number + 1);
+            let theirs = Ipv4Addr::from(net + 4 * number + 2);
+            for line in [
+                format!("netns add {name}"),
+                format!("link add {outer} type veth peer name {inner} netns {name}"),
+                format!("addr add {own}/30 dev {outer}"),
+                format!("link set {outer} up"),
+                format!("-n {name} link set lo up"),
+                format!("-n {name} addr add {theirs}/30 dev {inner}"),
+                format!("-n {name} link set {inner} up"),
+                format!("-n {name} route add default via {own}"),
+            ] {
+                ip(&line);
+            }
+        }
+        hosts
+    }
+
+    /// What is started as `program ARGUMENTS` on a host, which calls itself `node-RANK`. No other process
+    /// stands between: its id is that of the program.
+    fn command(&self, rank: usize, arguments: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        let line = format!("hostname node-{rank} && exec \"$0\" {arguments}");
+        command
+            .arg(format!("--net=/run/netns/{}", self.names[rank]))
+            .args(["unshare", "--uts", "sh", "-c", &line])
+            .arg(program());
+        command
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // The interface first: a namespace lives on for a moment, and would keep it.
+            let outer = name.replacen("pgj", "o", 1);
+            for line in [format!("link del {outer}"), format!("netns del {name}")] {
+                let _ = Command::new("ip").args(line.split(' ')).output();
+            }
+        }
+    }
+}
+
+/// An agent; killed if the test gives up.
+struct Agent(std::process::Child);
+
+impl Agent {
+    fn start(place: &Place, mut command: Command, credentials: &str) -> Agent {
+        place.here(&mut command);
+        command.env("PUBGAUGE_JOIN_FILE", place.at(credentials));
+        Agent(command.spawn().unwrap())
+    }
+
+    fn on(place: &Place, hosts: &Hosts, rank: usize, port: u16) -> Agent {
+        let line = format!("worker --join {}:{port} --rank {rank} --quiet", hosts.own);
+        Agent::start(place, hosts.command(rank, &line), "pubgauge-join")
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// Its end by itself, which must come; the exit code.
+    #[track_caller]
+    fn ends(mut self) -> Option<i32> {
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(std::time::Instant::now() < end, "an agent goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const WORKLOAD: [&str; 12] = [
+    "--publishers",
+    "12",
+    "--subscribers",
+    "6",
+    "--topics",
+    "4",
+    "--rate",
+    "20/s-each",
+    "--qos",
+    "1",
+    "--set",
+    "seed=7",
+];
+
+/// A paced run on mosquitto, with these flags more.
+fn paced<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["run", "--on", "mosquitto", "--out", out];
+    args.extend(WORKLOAD);
+    args.extend(["--set", "phases.ready-within=60s"]);
+    args.extend(["--set", "phases.drain-quiet=1s"]);
+    args.extend(["--set", "phases.drain-within=60s"]);
+    args.extend(more);
+    args
+}
+
+/// Waits until agents can join.
+fn listens(run: &mut Started<'_>, place: &Place) {
+    let whole = |text: String| text.contains("token 0") && text.ends_with('\n');
+    run.until("somebody to join", || {
+        std::fs::read_to_string(place.at("pubgauge-join")).is_ok_and(whole)
+    });
+}
+
+/// Nothing is left: no process, no credentials, and a token nowhere.
+#[track_caller]
+fn nothing_is_left(place: &Place, token: &str) {
+    place.has_no_process_soon();
+    place.is_clean();
+    assert!(!place.at("pubgauge-join").exists());
+    assert_eq!(place.mentions(token), None);
+}
+
+/// The token of rank 0.
+fn token(place: &Place) -> String {
+    let text = std::fs::read_to_string(place.at("pubgauge-join")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("token 0 "));
+    line.unwrap().to_owned()
+}
+
+/// What does not depend on time: how many messages there were, flow by flow.
+fn counts(trial: &Value) -> Vec<u64> {
+    let names = [
+        "offered",
+        "published",
+        "expected",
+        "delivered",
+        "lost",
+        "duplicated",
+        "reordered",
+    ];
+    let flows = trial["flows"].as_array().unwrap();
+    let all = std::iter::once(trial).chain(flows);
+    let counts = all.flat_map(|of| names.map(|name| count(of, name)));
+    counts.chain([count(trial, "latency_ns.count")]).collect()
+}
+
+#[test]
+fn three_hosts_count_as_one_process_does() {
+    let place = Place::new();
+    let length = ["--duration", "2s", "--warm-up", "500ms"];
+    let done = place.run(&paced("alone", &length));
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    let alone = place.trial("alone");
+
+    let hosts = Hosts::make(3, 0);
+    let port = free_port();
+    let at = format!("{}:{port}", hosts.own);
+    let mut more = length.to_vec();
+    more.extend(["--workers-from", "join", "--hosts", "3", "--join-at", &at]);
+    let mut run = place.start(&paced("hosts", &more));
+    listens(&mut run, &place);
+    let token = token(&place);
+    let agents: Vec<Agent> = (0..3)
+        .map(|rank| Agent::on(&place, &hosts, rank, port))
+        .collect();
+    let done = run.ends();
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    let said = done.says("waiting up to 300 s for 3 hosts");
+    for agent in agents {
+        assert_eq!(agent.ends(), Some(0), "told that the run is over");
+    }
+    nothing_is_left(&place, &token);
+    let several = place.trial("hosts");
+    adds_up(&alone);
+    adds_up(&several);
+    assert!(count(&alone, "published") >= 12 * 20 * 2 - 12, "{said:?}");
+    assert_eq!(counts(&several), counts(&alone), "{}", brief(&several));
+    let names: Vec<&str> = several["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| host["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["node-0", "node-1", "node-2"]);
+    // What the workers cost was told by them; the run's own processes are those of its host.
+    for side in ["publishers", "subscribers"] {
+        assert!(several["client_cpu_s"][side].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(count(&several, "client_processes"), 1);
+    let checks = several["checks"].as_array().unwrap();
+    assert!(checks.iter().any(|check| {
+        let what = check["counts"].to_string();
+        what.contains("mosquitto") && check["not_compared"].is_null()
+    }));
+}
+
+#[test]
+fn a_lost_host_breaks_its_trial_and_may_come_again() {
+    let place = Place::new();
+    let hosts = Hosts::make(2, 1);
+    let port = free_port();
+    let at = format!("{}:{port}", hosts.own);
+    let mut run = place.start(&paced(
+        "run",
+        &[
+            "--workers-from",
+            "join",
+            "--hosts",
+            "2",
+            "--join-at",
+            &at,
+            "--repeats",
+            "3",
+            "--duration",
+            "2s",
+            "--warm-up",
+            "200ms",
+        ],
+    ));
+    listens(&mut run, &place);
+    let token = token(&place);
+    let first = Agent::on(&place, &hosts, 0, port);
+    let second = Agent::on(&place, &hosts, 1, port);
+    run.measures();
+    kill(second.pid(), libc::SIGKILL);
+    drop(second);
+    run.until_said("broken");
+    // It comes again for the next trial, and is lost for good in it.
+    let second = Agent::on(&place, &hosts, 1, port);
+    run.measures();
+    kill(second.pid(), libc::SIGKILL);
+    drop(second);
+    let done = run.ends_within(GIVEN_UP).exits(2);
+    let done = done.says("lost: host node-1, rank 1");
+    done.says("has not joined again within 30 s");
+    assert_eq!(first.ends(), Some(0));
+    nothing_is_left(&place, &token);
+    let results = place.results("run");
+    let trials = results["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2, "the third was not begun");
+    for trial in trials {
+        is_broken(trial, &["host node-1, rank 1"]);
+    }
+}
+
+/// A clock that is 1000 s ahead is converted to that of the run, to within a bound that is told.
+#[test]
+fn another_clock_is_converted() {
+    let place = Place::new();
+    let port = free_port();
+    let at = format!("127.0.0.1:{port}");
+    let more = [
+        "--workers-from",
+        "join",
+        "--hosts",
+        "2",
+        "--join-at",
+        &at,
+        "--duration",
+        "2s",
+        "--warm-up",
+        "200ms",
+    ];
+    let mut run = place.start(&paced("run", &more));
+    listens(&mut run, &place);
+    let token = token(&place);
+    let own = ["worker", "--join", &at, "--rank", "0", "--quiet"];
+    let own = Agent::start(&place, place.command(&own), "pubgauge-join");
+    let mut ahead = Command::new("unshare");
+    ahead.args(["--time", "--monotonic", "1000", "--fork", "--kill-child"]);
+    ahead.arg(program());
+    ahead.args(["worker", "--join", &at, "--rank", "1", "--quiet"]);
+    let ahead = Agent::start(&place, ahead, "pubgauge-join");
+    let done = run.ends();
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    assert_eq!((own.ends(), ahead.ends()), (Some(0), Some(0)));
+    nothing_is_left(&place, &token);
+
+    let trial = place.trial("run");
+    adds_up(&trial);
+    let clock = |rank: usize| &trial["hosts"][rank]["clock"];
+    assert_eq!(clock(0)["shared"], true);
+    assert_eq!(clock(1)["shared"], false);
+    let bound = count(clock(1), "bound_ns");
+    let offset = clock(1)["offset_ns"].as_i64().unwrap();
+    // The true offset is known. The bound is that of the worker's time, which began a moment later.
+    let wrong = (offset + 1_000_000_000_000).unsigned_abs();
+    assert!(wrong <= bound + 1_000, "{wrong} ns, bound {bound} ns");
+    // Exchanges over loopback take less than 20 ms also where processors are busy.
+    assert!((1..20_000_000).contains(&bound), "{bound} ns");
+    assert_eq!(count(&trial, "one_way.bound_ns"), bound);
+    // What is quoted is known to within a tenth.
+    for figure in ["min", "mean", "p50", "p90", "p99", "max"] {
+        if let Some(quoted) = trial["latency_ns"][figure].as_f64() {
+            assert!(quoted >= 10.0 * bound as f64, "{figure}: {quoted}");
+        }
+    }
+    // Before the sending came at most what the bound explains.
+    let largest = trial["latency_ecdf"].as_array().unwrap().last().unwrap()[0].as_u64();
+    assert!(largest.unwrap() < 10_000_000_000, "{}", brief(&trial));
+    let table = place.run(&["report", "run"]);
+    let words: Vec<&str> = table.out.split_whitespace().collect();
+    let said = words.join(" ").contains("one-way times are known to");
+    assert!(said, "{}", table.out);
+}
+
+#[test]
+fn strangers_are_refused_and_counted() {
+    let place = Place::new();
+    let port = free_port();
+    let at = format!("127.0.0.1:{port}");
+    let more = [
+        "--workers-from",
+        "join",
+        "--hosts",
+        "2",
+        "--join-at",
+        &at,
+        "--duration",
+        "1s",
+        "--warm-up",
+        "200ms",
+    ];
+    let mut run = place.start(&paced("run", &more));
+    listens(&mut run, &place);
+    let credentials = std::fs::read_to_string(place.at("pubgauge-join")).unwrap();
+    let token = token(&place);
+    let agent = |file: &str, rank: &str| {
+        let args = ["worker", "--join", &at, "--rank", rank, "--quiet"];
+        Agent::start(&place, place.command(&args), file)
+    };
+    let private = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = place.write(name, text);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
+    };
+    // The token of another rank.
+    let swapped = credentials.replace("token 0 ", "token 2 ");
+    private("swapped", &swapped.replace("token 1 ", "token 0 "));
+    assert_eq!(agent("swapped", "0").ends(), Some(2));
+    // Another run's certificate.
+    let digits = credentials.split_whitespace().nth(3).unwrap();
+    private("other", &credentials.replace(digits, &"0".repeat(64)));
+    assert_eq!(agent("other", "0").ends(), Some(2));
+    // Credentials that others may read are not taken.
+    place.write("open", &credentials);
+    assert_eq!(agent("open", "0").ends(), Some(3));
+    for name in ["swapped", "other", "open"] {
+        std::fs::remove_file(place.at(name)).unwrap();
+    }
+    let mut stranger = TcpStream::connect(&at).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let _ = stranger.read_to_end(&mut Vec::new());
+
+    let first = agent("pubgauge-join", "0");
+    run.until_said("1 of 2");
+    // A second host of a rank that is here.
+    assert_eq!(agent("pubgauge-join", "0").ends(), Some(2));
+    let agents = [first, agent("pubgauge-join", "1")];
+    let done = run.ends();
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    let done = done.says("1 had a wrong token");
+    let done = done.says("1 had a rank that had joined");
+    done.says("2 left without a word");
+    for agent in agents {
+        assert_eq!(agent.ends(), Some(0));
+    }
+    nothing_is_left(&place, &token);
+    adds_up(&place.trial("run"));
+}
+
+#[test]
+fn hosts_that_do_not_come_are_told_by_rank() {
+    let place = Place::new();
+    let at = format!("127.0.0.1:{}", free_port());
+    let more = ["--workers-from", "join", "--hosts", "3", "--join-at", &at];
+    let mut args = paced("run", &more);
+    args.extend(["--join-within", "1s"]);
+    let done = place.run(&args).exits(2);
+    let done = done.says("3 of 3 workers have not joined within 1 s: rank 0, 1, 2");
+    done.says("hint:");
+    assert!(!place.at("run").exists(), "nothing was begun");
+    assert!(!place.at("pubgauge-join").exists());
+    place.is_clean();
+}
+
+#[test]
+fn what_other_hosts_cannot_do_is_told_before_they_are_waited_for() {
+    let place = Place::new();
+    for (args, says) in [
+        (
+            vec!["run", "--on", "zeromq-direct", "--hosts", "2"],
+            "it has no broker",
+        ),
+        (vec!["run", "--on", "mosquitto"], "--hosts N"),
+        (
+            vec!["run", "--on", "mosquitto", "--hosts", "2", "--pin", "0"],
+            "--pin names processors of this host",
+        ),
+        (
+            vec![
+                "run",
+                "--on",
+                "mosquitto",
+                "--hosts",
+                "2",
+                "--count-interface",
+                "lo",
+            ],
+            "counted on the host of the run alone",
+        ),
+        (
+            vec![
+                "run",
+                "--on",
+                "mosquitto",
+                "--set",
+                "testbed.network.publisher.hosts=2",
+                "--set",
+                "testbed.network.subscriber.hosts=3",
+                "--hosts",
+                "4",
+            ],
+            "2 publisher and 3 subscriber hosts, and the run has 4",
+        ),
+        (
+            vec![
+                "run",
+                "--on",
+                "mosquitto",
+                "--set",
+                "testbed.network.publisher.rate=95Mbit/s",
+                "--set",
+                "testbed.network.subscriber.hosts=1",
+                "--hosts",
+                "2",
+            ],
+            "leave all but `hosts` out",
+        ),
+    ] {
+        let mut args = args;
+        args.extend(["--workers-from", "join", "--out", "run"]);
+        place.run(&args).exits(3).says(says);
+        assert!(!place.at("run").exists());
+    }
+    // An agent that lacks what it needs.
+    let nobody = place.run(&["worker", "--join", "127.0.0.1:1"]);
+    nobody.exits(3).says("PUBGAUGE_JOIN_FILE=FILE");
+    place.is_clean();
+}
