@@ -243,7 +243,7 @@ impl Several {
             }
             let own = match one
                 .ready
-                .carry_out(&inner, endpoint.as_ref(), agents.as_ref(), &stop)
+                .carry_out(&inner, endpoint.as_ref(), agents, &stop)
             {
                 Ok(done) => {
                     worst = worst.max(gate::exit_code(&done.checks));
