@@ -7,7 +7,7 @@ FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint bench hostile fuzz deps deb package-test clean
+.PHONY: run build demo-all test systems test-fast lint lint-code check-docs check-fuzz bench hostile fuzz deps deb package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -24,8 +24,8 @@ demo-all: build
 	./target/release/pubgauge run studies/first-look-all.toml
 
 # Everything: formatting, lints, unit and property tests, command-line snapshots, and the
-# end-to-end ring against real systems. Installs what the tests need.
-test: deps lint
+# end-to-end ring against real systems. Installs what the tests need. The lints run beside the tests.
+test: deps
 	./scripts/test.sh "$(CARGO)" $(TEST_FEATURES)
 
 # Downloads the systems that no package manager has.
@@ -36,10 +36,16 @@ systems:
 test-fast:
 	$(CARGO) test --workspace --locked --lib --bins
 
-lint:
+lint: lint-code check-docs check-fuzz
+
+lint-code:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked --features $(TEST_FEATURES) -- -D warnings
+
+check-docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+check-fuzz:
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
 # Costs per message, as ratios against a peer in the same run. RabbitMQ's PerfTest comes with Maven.

@@ -2,8 +2,9 @@
 # Coverage-guided fuzzing of everything that reads bytes from outside, with the stable compiler: libFuzzer wants
 # LLVM's coverage counters in the code, which a compiler pass of rustc puts there.
 #   usage: scripts/fuzz.sh CARGO INPUTS [TARGET...]
-# Each target begins with fuzz/seeds/TARGET and, if they are text, the project's own files; what is found on the way goes
-# to target/fuzz/corpus/TARGET, what breaks a target to target/fuzz/broken/. Ends with 1 if anything broke.
+# Each target begins with what earlier runs have found (fuzz/seeds/TARGET.tar.gz) or with the project's own files; what
+# is found on the way goes to target/fuzz/corpus/TARGET, what breaks a target to target/fuzz/broken/. Ends with 1 if
+# anything broke.
 set -eu
 cargo="$1"
 inputs="$2"
@@ -24,15 +25,14 @@ for target in "$@"; do
     mkdir -p "$out/corpus/$target"
     own=""
     case "$target" in
-        study_file) own="studies studies/papers" ;;
+        study_file) own="studies" ;;
         system_file) own="systems" ;;
     esac
-    seeds=""
-    [ ! -d "fuzz/seeds/$target" ] || seeds="fuzz/seeds/$target"
+    [ ! -f "fuzz/seeds/$target.tar.gz" ] || tar -xzf "fuzz/seeds/$target.tar.gz" -C "$out/corpus/$target"
     # A target that stands still for 25 s or takes 2 GB is broken, too.
-    # shellcheck disable=SC2086 # the lists are meant to be split
+    # shellcheck disable=SC2086 # the list is meant to be split
     "$out/$triple/release/$target" -runs="$inputs" -timeout=25 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 \
-        -artifact_prefix="$out/broken/$target-" "$out/corpus/$target" $seeds $own >"$out/$target.log" 2>&1 ||
+        -artifact_prefix="$out/broken/$target-" "$out/corpus/$target" $own >"$out/$target.log" 2>&1 ||
         failed="$failed $target"
     tried=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$target.log")
     total=$((total + ${tried:-0}))

@@ -65,8 +65,15 @@ pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<Proof, String> {
 }
 
 /// Messages to three subscribers far from each other, transmitted once for all; and, as control,
-/// once for each without the setting.
+/// once for each without the setting. Signs of life, of which more go out the longer the messages take on a busy
+/// machine, come on top: shown by one of three attempts.
 pub(super) fn multicast(bed: &mut Bed<'_>) -> Result<Proof, String> {
+    (0..2)
+        .find_map(|_| multicast_once(bed).ok())
+        .map_or_else(|| multicast_once(bed), Ok)
+}
+
+fn multicast_once(bed: &mut Bed<'_>) -> Result<Proof, String> {
     const COUNT: u64 = 100;
     let mut writes = [0; 2];
     for (asked, writes) in [true, false].into_iter().zip(&mut writes) {
@@ -115,7 +122,6 @@ pub(super) fn multicast(bed: &mut Bed<'_>) -> Result<Proof, String> {
         pair.close()?;
     }
     let [once, each] = writes;
-    // Signs of life come on top of either, to each subscriber or once for all.
     if each < 5 * COUNT / 2 || 8 * once > 5 * each {
         return Err(format!(
             "{COUNT} messages to 3 subscribers went out in {once} datagrams, and in {each} without multicast"

@@ -22,6 +22,13 @@ const BASELINE: Duration = Duration::from_secs(1);
 /// Why a trial cannot run on the network that it asks for.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let network = trial.network.as_deref()?;
+    if let Some(interface) = &trial.count_interface {
+        return Some(Unsupported {
+            setting: "testbed.count-interface".into(),
+            value: interface.clone(),
+            reason: "nothing of an emulated network crosses an interface of this host; leave it out: the links of the network's hosts are counted anyway".into(),
+        });
+    }
     let reason = of_system(network, trial, chosen).or_else(|| of_roles(network, trial))?;
     Some(Unsupported {
         setting: "testbed.network".into(),

@@ -336,7 +336,7 @@ warm-up = "1s"
 measure = "2s"
 [search]
 confirm = "4s"
-budget = "90s"
+budget = "60s"
 [[workload]]
 name = "one"
 flow = [{{ payload = "64B", rate = "find" }}]

@@ -343,8 +343,19 @@ fn what_cannot_be_on_a_network_is_refused() {
         workload,
     );
     study(&place, "deaf", "broker = {}\npublisher = {}", workload);
+    study(
+        &place,
+        "counted",
+        "broker = {}\npublisher = {}\nsubscriber = {}\n[testbed]\ncount-interface = \"lo\"",
+        workload,
+    );
     let files = place.files();
     for (study, on, why) in [
+        (
+            "counted.toml",
+            "mosquitto",
+            "the links of the network's hosts are counted anyway",
+        ),
         (
             "brokerless.toml",
             "mosquitto",
