@@ -11,7 +11,7 @@ repeats = 3
 
 # On a busy machine, too.
 [client]
-pacing-within = "1s"
+pacing-within = "100ms"
 
 [phases]
 warm-up = "10ms"

@@ -215,7 +215,7 @@ const PATIENT: [&str; 16] = [
     "--warm-up",
     "100ms",
     "--duration",
-    "700ms",
+    "1500ms",
     "--set",
     "phases.ready-within=3s",
     "--set",
@@ -249,6 +249,9 @@ pub fn server_misbehaves(dice: &mut Dice) {
     place.is_clean();
 }
 
+/// How often a socket took something from a stranger.
+pub static THROWN: AtomicU64 = AtomicU64::new(0);
+
 /// What runs without a server, whose sockets are pubgauge's own.
 const PEERS: [&str; 3] = ["zeromq-direct", "cyclonedds", "fastdds"];
 
@@ -270,7 +273,7 @@ pub fn strangers(dice: &mut Dice) {
     });
     ended_well(&done.unwrap_or_else(|panic| resume_unwind(panic)));
     place.is_clean();
-    assert!(sent > 0, "{system}: nothing was sent");
+    THROWN.fetch_add(sent, Ordering::Relaxed);
 }
 
 /// Sends to each socket of a process, over and over; gives how often something was taken.
