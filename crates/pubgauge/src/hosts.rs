@@ -12,8 +12,8 @@ use pubgauge_network::{Hosts, Link, Network, Role};
 use pubgauge_results::shell::quoted;
 use pubgauge_runner::agents::{Agents, AgentsError, Gathering};
 use pubgauge_study::{PlannedTrial, Span};
-use pubgauge_testbed::{Confinement, Kind, Piped};
 use pubgauge_testbed::template::{HOST, names};
+use pubgauge_testbed::{Confinement, Kind, Piped};
 
 use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
 use crate::exit::Ending;
@@ -168,7 +168,10 @@ impl Gathered {
             ));
         }
         let loopback = (std::net::Ipv4Addr::LOCALHOST, DEFAULT_PORT).into();
-        let file = args.join_file.clone().unwrap_or_else(|| PathBuf::from(FILE));
+        let file = args
+            .join_file
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(FILE));
         let gathering = Gathering {
             hosts,
             address: args.join_at.unwrap_or(loopback),
@@ -195,7 +198,10 @@ impl Gathered {
         let (patience, agents) = (patience(args)?, &self.agents);
         let (address, file) = (agents.address(), quoted(agents.file()));
         let seconds = patience.as_secs();
-        let waiting = format!("waiting up to {seconds} s for {} hosts at {address}", agents.hosts());
+        let waiting = format!(
+            "waiting up to {seconds} s for {} hosts at {address}",
+            agents.hosts()
+        );
         say(&match &self.starter {
             Some(_) => format!("{waiting}, started by srun"),
             None => format!(
@@ -205,9 +211,12 @@ impl Gathered {
         let over = || self.starter.as_ref().is_some_and(Starter::is_over);
         let gathered = agents.gather(patience, &|| stop.load(Relaxed) || over(), say);
         gathered.map_err(|error| match (&self.starter, error) {
-            (Some(starter), AgentsError::Stopped) if !stop.load(Relaxed) => Ending::not_valid(
-                format!("srun {} before all hosts had joined", starter.process.ending()),
-            ),
+            (Some(starter), AgentsError::Stopped) if !stop.load(Relaxed) => {
+                Ending::not_valid(format!(
+                    "srun {} before all hosts had joined",
+                    starter.process.ending()
+                ))
+            }
             (_, error) => Ending::not_valid(error),
         })
     }

@@ -147,15 +147,8 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
-    let elsewhere = selection.elsewhere;
-    planned(
-        study,
-        given,
-        folder,
-        options,
-        (&catalog, testbed),
-        elsewhere,
-    )
+    let on = (&catalog, testbed, selection.elsewhere);
+    planned(study, given, folder, options, on)
 }
 
 /// The same for a run that goes on: its study, and the systems that there were when it began.
@@ -177,15 +170,8 @@ pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, 
         repeats: begun.repeats,
     };
     let (given, folder) = (begun.study.clone(), begun.folder.clone());
-    let elsewhere = begun.hosts.is_some();
-    planned(
-        study,
-        given,
-        folder,
-        options,
-        (&catalog, testbed),
-        elsewhere,
-    )
+    let on = (&catalog, testbed, begun.hosts.is_some());
+    planned(study, given, folder, options, on)
 }
 
 /// `elsewhere`: the workers are on other hosts.
@@ -194,8 +180,7 @@ fn planned(
     given: String,
     folder: PathBuf,
     options: PlanOptions,
-    (catalog, testbed): (&Catalog, &Testbed),
-    elsewhere: bool,
+    (catalog, testbed, elsewhere): (&Catalog, &Testbed, bool),
 ) -> Result<Prepared, Ending> {
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
     let mut systems = BTreeMap::new();
@@ -217,10 +202,10 @@ fn planned(
     plan.split_unsupported(resolve);
     split(&mut plan, &systems, brokers_refused);
     split(&mut plan, &systems, refused);
-    match elsewhere {
-        true => split(&mut plan, &systems, hosts::refused),
-        false => split(&mut plan, &systems, networks::refused),
-    }
+    split(&mut plan, &systems, |trial, chosen| match elsewhere {
+        true => hosts::refused(trial, chosen),
+        false => networks::refused(trial, chosen),
+    });
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");
         for cell in &plan.unsupported {

@@ -129,8 +129,8 @@ mod tests {
             ..Distribution::default()
         };
         let mut trial = Trial {
-            latency_ns: times.clone(),
-            round_trip_ns: Some(times.clone()),
+            latency_ns: times,
+            round_trip_ns: Some(times),
             ..Trial::default()
         };
         trial.one_way_within(Some(50_000));
