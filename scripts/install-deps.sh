@@ -33,6 +33,10 @@ if [ "$what" = test ]; then
     want_command mvn maven
     want_command ip iproute2
     want_command nft nftables
+    want_command munged munge
+    want_command slurmctld slurmctld
+    want_command slurmd slurmd
+    want_command srun slurm-client
     want_command vde_switch vde2
     want_command wirefilter vde2
     want_command chromium chromium

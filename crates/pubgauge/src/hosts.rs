@@ -18,6 +18,7 @@ use pubgauge_testbed::{Confinement, Kind, Piped};
 use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
 use crate::exit::Ending;
 use crate::prepare::Chosen;
+use crate::progress::so_many;
 
 /// How long agents are waited for if nothing is said.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -50,9 +51,6 @@ fn of_system(trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
         _ if chosen.driver.lives_here() => {
             Some("it runs in pubgauge's own process, which no other host reaches".into())
         }
-        Kind::Library => Some(
-            "it has no broker, and workers of other hosts are not told yet how to find each other".into(),
-        ),
         Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
             "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens"
                 .into(),
@@ -198,10 +196,8 @@ impl Gathered {
         let (patience, agents) = (patience(args)?, &self.agents);
         let (address, file) = (agents.address(), quoted(agents.file()));
         let seconds = patience.as_secs();
-        let waiting = format!(
-            "waiting up to {seconds} s for {} hosts at {address}",
-            agents.hosts()
-        );
+        let hosts = so_many(agents.hosts().into(), "host");
+        let waiting = format!("waiting up to {seconds} s for {hosts} at {address}");
         say(&match &self.starter {
             Some(_) => format!("{waiting}, started by srun"),
             None => format!(
@@ -213,7 +209,7 @@ impl Gathered {
         gathered.map_err(|error| match (&self.starter, error) {
             (Some(starter), AgentsError::Stopped) if !stop.load(Relaxed) => {
                 Ending::not_valid(format!(
-                    "srun {} before all hosts had joined",
+                    "hosts are missing, and srun, which was to start them, {}",
                     starter.process.ending()
                 ))
             }

@@ -5,92 +5,16 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
+use common::hosts::{Hosts, counts, paced, paced_on};
 use common::servers::free_port;
 use common::*;
-use serde_json::Value;
 
 /// Until a lost host is given up, and some time more on a busy machine.
 const GIVEN_UP: Duration = Duration::from_secs(100);
-
-/// `ip` with these arguments.
-fn ip(line: &str) {
-    let output = Command::new("ip").args(line.split(' ')).output();
-    let output = output.expect("this test needs ip (apt install iproute2)");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {line} (needs root): {said}");
-}
-
-/// Hosts that are network namespaces, each joined to this host by a pair of interfaces; all are removed when
-/// this is dropped.
-struct Hosts {
-    names: Vec<String>,
-    /// This host's end of the first pair, which all of them reach.
-    own: Ipv4Addr,
-}
-
-impl Hosts {
-    /// With names and addresses that `of`, a number below 8, of this process alone uses.
-    fn make(count: u32, of: u32) -> Hosts {
-        let pid = std::process::id();
-        // 198.18.0.0/15 is set apart for measurements of networks (RFC 2544, appendix C.2.2).
-        let net = u32::from(Ipv4Addr::new(198, 19, 0, 0)) + (pid % (1 << 8) * 8 + of) * 32;
-        let mut hosts = Hosts {
-            names: Vec::new(),
-            own: Ipv4Addr::from(net + 1),
-        };
-        for number in 0..count {
-            let name = format!("pgj{of}{number}-{pid}");
-            hosts.names.push(name.clone());
-            let (outer, inner) = (
-                format!("o{of}{number}-{pid}"),
-                format!("i{of}{number}-{pid}"),
-            );
-            let own = Ipv4Addr::from(net + 4 * number + 1);
-            let theirs = Ipv4Addr::from(net + 4 * number + 2);
-            for line in [
-                format!("netns add {name}"),
-                format!("link add {outer} type veth peer name {inner} netns {name}"),
-                format!("addr add {own}/30 dev {outer}"),
-                format!("link set {outer} up"),
-                format!("-n {name} link set lo up"),
-                format!("-n {name} addr add {theirs}/30 dev {inner}"),
-                format!("-n {name} link set {inner} up"),
-                format!("-n {name} route add default via {own}"),
-            ] {
-                ip(&line);
-            }
-        }
-        hosts
-    }
-
-    /// What is started as `program ARGUMENTS` on a host, which calls itself `node-RANK`. No other process
-    /// stands between: its id is that of the program.
-    fn command(&self, rank: usize, arguments: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        let line = format!("hostname node-{rank} && exec \"$0\" {arguments}");
-        command
-            .arg(format!("--net=/run/netns/{}", self.names[rank]))
-            .args(["unshare", "--uts", "sh", "-c", &line])
-            .arg(program());
-        command
-    }
-}
-
-impl Drop for Hosts {
-    fn drop(&mut self) {
-        for name in &self.names {
-            // The interface first: a namespace lives on for a moment, and would keep it.
-            let outer = name.replacen("pgj", "o", 1);
-            for line in [format!("link del {outer}"), format!("netns del {name}")] {
-                let _ = Command::new("ip").args(line.split(' ')).output();
-            }
-        }
-    }
-}
 
 /// An agent; killed if the test gives up.
 struct Agent(std::process::Child);
@@ -132,32 +56,6 @@ impl Drop for Agent {
     }
 }
 
-const WORKLOAD: [&str; 12] = [
-    "--publishers",
-    "12",
-    "--subscribers",
-    "6",
-    "--topics",
-    "4",
-    "--rate",
-    "20/s-each",
-    "--qos",
-    "1",
-    "--set",
-    "seed=7",
-];
-
-/// A paced run on mosquitto, with these flags more.
-fn paced<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut args = vec!["run", "--on", "mosquitto", "--out", out];
-    args.extend(WORKLOAD);
-    args.extend(["--set", "phases.ready-within=60s"]);
-    args.extend(["--set", "phases.drain-quiet=1s"]);
-    args.extend(["--set", "phases.drain-within=60s"]);
-    args.extend(more);
-    args
-}
-
 /// Waits until agents can join.
 fn listens(run: &mut Started<'_>, place: &Place) {
     let whole = |text: String| text.contains("token 0") && text.ends_with('\n');
@@ -180,23 +78,6 @@ fn token(place: &Place) -> String {
     let text = std::fs::read_to_string(place.at("pubgauge-join")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("token 0 "));
     line.unwrap().to_owned()
-}
-
-/// What does not depend on time: how many messages there were, flow by flow.
-fn counts(trial: &Value) -> Vec<u64> {
-    let names = [
-        "offered",
-        "published",
-        "expected",
-        "delivered",
-        "lost",
-        "duplicated",
-        "reordered",
-    ];
-    let flows = trial["flows"].as_array().unwrap();
-    let all = std::iter::once(trial).chain(flows);
-    let counts = all.flat_map(|of| names.map(|name| count(of, name)));
-    counts.chain([count(trial, "latency_ns.count")]).collect()
 }
 
 #[test]
@@ -247,6 +128,35 @@ fn three_hosts_count_as_one_process_does() {
         let what = check["counts"].to_string();
         what.contains("mosquitto") && check["not_compared"].is_null()
     }));
+}
+
+/// Publishers of one host are found by subscribers of the others, with nothing between.
+#[test]
+fn without_a_broker_they_count_as_one_process_does() {
+    let place = Place::new();
+    let length = ["--duration", "2s", "--warm-up", "500ms"];
+    let done = place.run(&paced_on("zeromq-direct", "alone", &length));
+    assert!([0, 2].contains(&done.code), "{done:?}");
+
+    let hosts = Hosts::make(3, 2);
+    let port = free_port();
+    let at = format!("{}:{port}", hosts.own);
+    let mut more = length.to_vec();
+    more.extend(["--workers-from", "join", "--hosts", "3", "--join-at", &at]);
+    let mut run = place.start(&paced_on("zeromq-direct", "hosts", &more));
+    listens(&mut run, &place);
+    let token = token(&place);
+    let agents = [0, 1, 2].map(|rank| Agent::on(&place, &hosts, rank, port));
+    let done = run.ends();
+    assert!([0, 2].contains(&done.code), "{done:?}");
+    for agent in agents {
+        assert_eq!(agent.ends(), Some(0));
+    }
+    nothing_is_left(&place, &token);
+    let several = place.trial("hosts");
+    adds_up(&several);
+    let alone = counts(&place.trial("alone"));
+    assert_eq!(counts(&several), alone, "{}", brief(&several));
 }
 
 #[test]
@@ -444,8 +354,16 @@ fn what_other_hosts_cannot_do_is_told_before_they_are_waited_for() {
     let place = Place::new();
     for (args, says) in [
         (
-            vec!["run", "--on", "zeromq-direct", "--hosts", "2"],
-            "it has no broker",
+            vec![
+                "run",
+                "--on",
+                "zeromq-direct",
+                "--hosts",
+                "2",
+                "--set",
+                "settings.transport=ipc",
+            ],
+            "stay on one host",
         ),
         (vec!["run", "--on", "mosquitto"], "--hosts N"),
         (

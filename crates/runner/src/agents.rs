@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pubgauge_clock::udp::{Key, Server, monotonic};
-use pubgauge_driver::{DriverError, Nanos};
+use pubgauge_driver::{DriverError, Nanos, OnNetwork};
 use pubgauge_engine::assignment::{Assignment, Role, Workers};
 use pubgauge_engine::link::stream::link;
 use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
@@ -69,8 +69,8 @@ pub struct Agents {
     listener: Listener,
     /// Connections that nothing was asked of yet, by rank.
     spares: Mutex<BTreeMap<u32, Joined>>,
-    /// What each rank was last called.
-    names: Mutex<BTreeMap<u32, String>>,
+    /// Each rank as it was when it came last.
+    known: Mutex<BTreeMap<u32, Known>>,
     /// The first address of this host that an agent has reached.
     reached: Mutex<Option<IpAddr>>,
     hosts: u32,
@@ -108,7 +108,7 @@ impl Agents {
         Ok(Agents {
             listener,
             spares: Mutex::default(),
-            names: Mutex::default(),
+            known: Mutex::default(),
             reached: Mutex::default(),
             hosts: gathering.hosts,
             machine: Machine::here(),
@@ -139,7 +139,8 @@ impl Agents {
 
     /// What the host of a rank is called; `None` if it never came.
     pub fn name(&self, rank: u32) -> Option<String> {
-        lock(&self.names).get(&rank).cloned()
+        let known = lock(&self.known);
+        known.get(&rank).map(|known| known.name.clone())
     }
 
     /// Waits until a connection of each rank is there, `longest` at the most; `say` is told of each host that
@@ -195,9 +196,14 @@ impl Agents {
                 host => host.to_owned(),
             };
             lock(&self.reached).get_or_insert(joined.reached.ip());
-            let known = lock(&self.names).insert(rank, host.clone());
+            let now = Known {
+                name: host.clone(),
+                address: joined.address.ip(),
+                interface: joined.hello.interface.clone(),
+            };
+            let known = lock(&self.known).insert(rank, now);
             let was_there = lock(&self.spares).insert(rank, joined).is_some();
-            if known.as_ref() != Some(&host) || was_there {
+            if known.is_none_or(|known| known.name != host) || was_there {
                 came.push((rank, host));
             }
         }
@@ -239,6 +245,33 @@ impl Agents {
         }
     }
 
+    /// What the clients on the host of a rank have to know of it to find those of the other hosts by themselves.
+    ///
+    /// # Errors
+    /// In words, if a host has no IPv4 address, or what it is on is not known.
+    fn on_network(&self, rank: u32) -> Result<OnNetwork, String> {
+        let known = lock(&self.known);
+        let of = |known: &Known| match known.address.to_canonical() {
+            IpAddr::V4(address) => Ok(address),
+            IpAddr::V6(address) => Err(format!(
+                "host {} joined from {address}, and systems without a broker have IPv4 addresses only\n  hint: let the hosts join at an IPv4 address",
+                known.name
+            )),
+        };
+        let own = known.get(&rank).filter(|own| !own.interface.is_empty());
+        let own = own.ok_or_else(|| {
+            format!("rank {rank} does not say at which network interface it joined")
+        })?;
+        let mut hosts = known.values().map(of).collect::<Result<Vec<_>, _>>()?;
+        hosts.sort_unstable();
+        hosts.dedup();
+        Ok(OnNetwork {
+            address: of(own)?,
+            interface: own.interface.clone(),
+            hosts,
+        })
+    }
+
     /// The address at which systems listen that are started on this host, as the agents reach it.
     ///
     /// # Errors
@@ -256,6 +289,17 @@ impl Agents {
             )),
         }
     }
+}
+
+/// A host that has joined.
+#[derive(Clone, Debug)]
+struct Known {
+    /// What it is called.
+    name: String,
+    /// Where it came from.
+    address: IpAddr,
+    /// Its interface there; empty if it does not know.
+    interface: String,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -290,16 +334,20 @@ pub fn rank_of(assignment: &Assignment, workers: &Workers, hosts: u32) -> u32 {
 pub struct AgentPlace {
     agents: Arc<Agents>,
     workers: Workers,
+    /// The clients find each other by themselves: the system has no broker.
+    brokerless: bool,
     /// The host of each worker, by the worker's number.
     used: Mutex<BTreeMap<u32, WorkerHost>>,
 }
 
 impl AgentPlace {
-    /// The place of one trial, whose workers are so many on so many hosts.
-    pub fn new(agents: Arc<Agents>, workers: Workers) -> AgentPlace {
+    /// The place of one trial, whose workers are so many on so many hosts; `brokerless`: its clients have to
+    /// find each other.
+    pub fn new(agents: Arc<Agents>, workers: Workers, brokerless: bool) -> AgentPlace {
         AgentPlace {
             agents,
             workers,
+            brokerless,
             used: Mutex::default(),
         }
     }
@@ -370,12 +418,16 @@ pub enum OneWay {
 impl Place for AgentPlace {
     fn start(
         &self,
-        order: Order,
+        mut order: Order,
         secrets: Secrets,
         outbox: Outbox,
     ) -> Result<Box<dyn Link>, DriverError> {
         let rank = rank_of(&order.assignment, &self.workers, self.agents.hosts());
         let joined = self.agents.take(rank).map_err(DriverError::new)?;
+        if self.brokerless {
+            let on = self.agents.on_network(rank).map_err(DriverError::new)?;
+            order.target.network = Some(on);
+        }
         let host = WorkerHost {
             rank,
             name: self.agents.name(rank).unwrap_or_default(),

@@ -159,7 +159,11 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let processes =
         processes.map(|processes| Arc::new(ProcessPlace::new(processes).on(job.network.clone())));
     let agents = bench.client.agents.as_ref();
-    let agents = agents.map(|all| Arc::new(AgentPlace::new(all.clone(), bench.client.workers)));
+    let brokerless = job.system.kind == Kind::Library;
+    let agents = agents.map(|all| {
+        let all = all.clone();
+        Arc::new(AgentPlace::new(all, bench.client.workers, brokerless))
+    });
     let place: Arc<dyn Place> = match (&agents, &processes) {
         (Some(agents), _) => agents.clone(),
         (None, Some(processes)) => processes.clone(),
@@ -178,8 +182,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         place,
         ..here
     };
-    let in_client = job.system.kind == Kind::Library;
-    let mut counter = Counter::new(&job.counts, job.network.as_ref(), in_client);
+    let mut counter = Counter::new(&job.counts, job.network.as_ref(), brokerless);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
@@ -190,7 +193,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
             interval: interval_of(job.workload.phases.measure.latest()),
             bounds: bounds(&job.workload.phases),
         },
-        in_client,
+        brokerless,
         &mut counter,
     );
     let counting = running.begin_counting(&spec.settings);
@@ -227,7 +230,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         not_run: not_run(&record, &observed.died),
         exhausted: exhausted(&record),
         system_died: observed.died,
-        system_in_client: in_client,
+        system_in_client: brokerless,
         cores: bench.cores,
         pacing_within_ns: job.pacing_within,
         ..circumstances(job.workload)
