@@ -1,9 +1,12 @@
 //! Workers on other hosts: what of a plan they can carry, and the agents of a run.
 
-use std::path::{Path, PathBuf};
+pub mod kubernetes;
+mod starter;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pubgauge_driver::{Transport, Unsupported};
 use pubgauge_engine::assignment::Workers;
@@ -12,20 +15,19 @@ use pubgauge_network::{Hosts, Link, Network, Role};
 use pubgauge_results::shell::quoted;
 use pubgauge_runner::agents::{Agents, AgentsError, Gathering};
 use pubgauge_study::{PlannedTrial, Span};
+use pubgauge_testbed::Kind;
 use pubgauge_testbed::template::{HOST, names};
-use pubgauge_testbed::{Confinement, Kind, Piped};
 
 use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
 use crate::exit::Ending;
 use crate::prepare::Chosen;
 use crate::progress::so_many;
+use starter::{Objects, Srun, Starter};
 
 /// How long agents are waited for if nothing is said.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How long a host that was lost may take to join again before the next trial.
 const REJOIN: Duration = Duration::from_secs(30);
-/// How long agents may take to end that were told that the run is over.
-const ENDING: Duration = Duration::from_secs(10);
 /// The file for the credentials if none is named.
 const FILE: &str = "pubgauge-join";
 
@@ -159,11 +161,12 @@ impl Gathered {
     /// Bad input: a time that is none, an address or a file that cannot be had.
     pub fn listen(args: &HostsArgs, hosts: u32) -> Result<Gathered, Ending> {
         patience(args)?;
-        let is_slurm = args.workers_from == Some(WorkersFrom::Slurm);
-        if is_slurm && args.join_at.is_none() {
-            return Err(Ending::bad_input(
-                "--workers-from slurm: where the nodes reach this host is not said\n  hint: --join-at ADDRESS:PORT with an address of this host",
-            ));
+        let how = args.workers_from.unwrap_or(WorkersFrom::Join);
+        let at = args.join_at.filter(|at| !at.ip().is_unspecified());
+        if how != WorkersFrom::Join && at.is_none() {
+            return Err(Ending::bad_input(format!(
+                "--workers-from {how}: where the agents reach this host is not said\n  hint: --join-at ADDRESS:PORT with an address of this host"
+            )));
         }
         let loopback = (std::net::Ipv4Addr::LOCALHOST, DEFAULT_PORT).into();
         let file = args
@@ -176,7 +179,14 @@ impl Gathered {
             file: std::path::absolute(file).map_err(Ending::bad_input)?,
         };
         let agents = Agents::listen(&gathering).map_err(Ending::bad_input)?;
-        let starter = is_slurm.then(|| Starter::srun(&agents)).transpose()?;
+        let starter = match how {
+            WorkersFrom::Join => None,
+            WorkersFrom::Slurm => Some(Starter::Srun(Srun::start(&agents)?)),
+            WorkersFrom::Kubernetes => {
+                let image = args.image.as_deref().unwrap_or_default();
+                Some(Starter::Kubernetes(Objects::apply(&agents, image)?))
+            }
+        };
         Ok(Gathered {
             agents: Arc::new(agents),
             starter,
@@ -199,7 +209,7 @@ impl Gathered {
         let hosts = so_many(agents.hosts().into(), "host");
         let waiting = format!("waiting up to {seconds} s for {hosts} at {address}");
         say(&match &self.starter {
-            Some(_) => format!("{waiting}, started by srun"),
+            Some(starter) => format!("{waiting}, started by {}", starter.name()),
             None => format!(
                 "{waiting}; on each, with its own rank from 0:\n  {FILE_VARIABLE}={file} pubgauge worker --join {address} --rank 0"
             ),
@@ -209,68 +219,13 @@ impl Gathered {
         gathered.map_err(|error| match (&self.starter, error) {
             (Some(starter), AgentsError::Stopped) if !stop.load(Relaxed) => {
                 Ending::not_valid(format!(
-                    "hosts are missing, and srun, which was to start them, {}",
-                    starter.process.ending()
+                    "hosts are missing, and {}, which was to start them, {}",
+                    starter.name(),
+                    starter.ending()
                 ))
             }
             (_, error) => Ending::not_valid(error),
         })
-    }
-}
-
-/// A program that starts agents, and lives as long as they do.
-struct Starter {
-    process: Piped,
-    over: Arc<AtomicBool>,
-}
-
-impl Starter {
-    /// `srun` with one agent on each of as many nodes as there are hosts. It waits for nodes that do not answer; the
-    /// run does not for ever.
-    fn srun(agents: &Agents) -> Result<Starter, Ending> {
-        let failed = |error| Ending::not_valid(format!("cannot start srun: {error}"));
-        let program = std::env::current_exe().map_err(failed)?;
-        let hosts = agents.hosts();
-        let arguments = [
-            format!("{FILE_VARIABLE}={}", agents.file().display()),
-            "srun".into(),
-            format!("--nodes={hosts}"),
-            format!("--ntasks={hosts}"),
-            "--ntasks-per-node=1".into(),
-            "--input=none".into(),
-            // A task that is lost does not end the others: they hear of the end from the run.
-            "--kill-on-bad-exit=0".into(),
-            program.display().to_string(),
-            "worker".into(),
-            "--quiet".into(),
-            "--join".into(),
-            agents.address().to_string(),
-        ];
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let env = Path::new("/usr/bin/env");
-        let started = Piped::start(env, &arguments, &Confinement::default());
-        let (process, streams) = started.map_err(failed)?;
-        let over = Arc::<AtomicBool>::default();
-        let (mut output, is_over) = (streams.output, over.clone());
-        std::thread::spawn(move || {
-            // Agents say nothing there: its end is what is waited for.
-            let _ = std::io::copy(&mut output, &mut std::io::sink());
-            is_over.store(true, Relaxed);
-        });
-        Ok(Starter { process, over })
-    }
-
-    fn is_over(&self) -> bool {
-        self.over.load(Relaxed)
-    }
-}
-
-impl Drop for Starter {
-    fn drop(&mut self) {
-        let end = Instant::now() + ENDING;
-        while !self.is_over() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 }
 

@@ -9,76 +9,12 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use common::hosts::{Hosts, counts, paced, paced_on};
+use common::hosts::{Agent, Hosts, counts, listens, nothing_is_left, paced, paced_on, token};
 use common::servers::free_port;
 use common::*;
 
 /// Until a lost host is given up, and some time more on a busy machine.
 const GIVEN_UP: Duration = Duration::from_secs(100);
-
-/// An agent; killed if the test gives up.
-struct Agent(std::process::Child);
-
-impl Agent {
-    fn start(place: &Place, mut command: Command, credentials: &str) -> Agent {
-        place.here(&mut command);
-        command.env("PUBGAUGE_JOIN_FILE", place.at(credentials));
-        Agent(command.spawn().unwrap())
-    }
-
-    fn on(place: &Place, hosts: &Hosts, rank: usize, port: u16) -> Agent {
-        let line = format!("worker --join {}:{port} --rank {rank} --quiet", hosts.own);
-        Agent::start(place, hosts.command(rank, &line), "pubgauge-join")
-    }
-
-    fn pid(&self) -> i32 {
-        self.0.id() as i32
-    }
-
-    /// Its end by itself, which must come; the exit code.
-    #[track_caller]
-    fn ends(mut self) -> Option<i32> {
-        let end = std::time::Instant::now() + Duration::from_secs(60);
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(std::time::Instant::now() < end, "an agent goes on");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Waits until agents can join.
-fn listens(run: &mut Started<'_>, place: &Place) {
-    let whole = |text: String| text.contains("token 0") && text.ends_with('\n');
-    run.until("somebody to join", || {
-        std::fs::read_to_string(place.at("pubgauge-join")).is_ok_and(whole)
-    });
-}
-
-/// Nothing is left: no process, no credentials, and a token nowhere.
-#[track_caller]
-fn nothing_is_left(place: &Place, token: &str) {
-    place.has_no_process_soon();
-    place.is_clean();
-    assert!(!place.at("pubgauge-join").exists());
-    assert_eq!(place.mentions(token), None);
-}
-
-/// The token of rank 0.
-fn token(place: &Place) -> String {
-    let text = std::fs::read_to_string(place.at("pubgauge-join")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("token 0 "));
-    line.unwrap().to_owned()
-}
 
 #[test]
 fn three_hosts_count_as_one_process_does() {

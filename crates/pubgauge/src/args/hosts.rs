@@ -1,17 +1,18 @@
 //! Workers on other hosts, as they are typed.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use pubgauge_driver::Course;
 
 /// Where the workers of a run are.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Workers on other hosts (docs/hosts.md)")]
 pub struct HostsArgs {
-    /// Run the workers on other hosts, whose agents join this run: started by anything (join), or by
-    /// srun, one on each node (slurm).
+    /// Run the workers on other hosts, whose agents join this run: started by anything (join), by
+    /// srun, one on each node (slurm), or as pods of a cluster by kubectl (kubernetes).
     #[arg(long, value_name = "HOW", value_enum)]
     pub workers_from: Option<WorkersFrom>,
     /// How many hosts: those of the publishing devices come first. Default: as many as the study's
@@ -27,6 +28,13 @@ pub struct HostsArgs {
     /// Default: pubgauge-join in the current folder.
     #[arg(long, value_name = "FILE", requires = "workers_from")]
     pub join_file: Option<PathBuf>,
+    /// The image of the pods, whose program is pubgauge (kubernetes).
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        required_if_eq("workers_from", "kubernetes")
+    )]
+    pub image: Option<String>,
     /// How long to wait for the agents, for example 10min. Default: 5min.
     #[arg(long, value_name = "TIME", requires = "workers_from")]
     pub join_within: Option<String>,
@@ -39,6 +47,43 @@ pub enum WorkersFrom {
     Join,
     /// `srun`, which this run calls.
     Slurm,
+    /// `kubectl`, which this run calls.
+    Kubernetes,
+}
+
+impl fmt::Display for WorkersFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WorkersFrom::Join => "join",
+            WorkersFrom::Slurm => "slurm",
+            WorkersFrom::Kubernetes => "kubernetes",
+        })
+    }
+}
+
+/// `pubgauge hosts`.
+#[derive(Debug, Subcommand)]
+pub enum HostsVerb {
+    /// Print what a Kubernetes cluster needs to run the agents of a run that waits for hosts: a Secret with
+    /// the credentials, a headless Service, an Indexed Job. For `kubectl apply -f -`.
+    Render(RenderArgs),
+}
+
+/// `pubgauge hosts render`.
+#[derive(Clone, Debug, Args)]
+pub struct RenderArgs {
+    /// Where the run listens (its --join-at), as pods reach it.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub join: String,
+    /// The image of the pods, whose program is pubgauge.
+    #[arg(long, value_name = "IMAGE")]
+    pub image: String,
+    /// The credentials that the run has written: there is a pod for each of its ranks.
+    #[arg(long, value_name = "FILE", default_value = "pubgauge-join")]
+    pub join_file: PathBuf,
+    /// The name of all that is made. Default: pubgauge- and eight digits of the run's certificate.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
 }
 
 /// `pubgauge worker`.

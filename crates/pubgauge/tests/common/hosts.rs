@@ -5,10 +5,11 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{count, program};
+use super::{Place, Started, count, program};
 
 /// `ip` with these arguments.
 fn ip(line: &str) {
@@ -157,4 +158,68 @@ pub fn counts(trial: &Value) -> Vec<u64> {
     let all = std::iter::once(trial).chain(flows);
     let counts = all.flat_map(|of| names.map(|name| count(of, name)));
     counts.chain([count(trial, "latency_ns.count")]).collect()
+}
+
+/// An agent; killed if the test gives up.
+pub struct Agent(std::process::Child);
+
+impl Agent {
+    pub fn start(place: &Place, mut command: Command, credentials: &str) -> Agent {
+        place.here(&mut command);
+        command.env("PUBGAUGE_JOIN_FILE", place.at(credentials));
+        Agent(command.spawn().unwrap())
+    }
+
+    pub fn on(place: &Place, hosts: &Hosts, rank: usize, port: u16) -> Agent {
+        let line = format!("worker --join {}:{port} --rank {rank} --quiet", hosts.own);
+        Agent::start(place, hosts.command(rank, &line), "pubgauge-join")
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// Its end by itself, which must come; the exit code.
+    #[track_caller]
+    pub fn ends(mut self) -> Option<i32> {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < end, "an agent goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until agents can join.
+pub fn listens(run: &mut Started<'_>, place: &Place) {
+    let whole = |text: String| text.contains("token 0") && text.ends_with('\n');
+    run.until("somebody to join", || {
+        std::fs::read_to_string(place.at("pubgauge-join")).is_ok_and(whole)
+    });
+}
+
+/// Nothing is left: no process, no credentials, and a token nowhere.
+#[track_caller]
+pub fn nothing_is_left(place: &Place, token: &str) {
+    place.has_no_process_soon();
+    place.is_clean();
+    assert!(!place.at("pubgauge-join").exists());
+    assert_eq!(place.mentions(token), None);
+}
+
+/// The token of rank 0.
+pub fn token(place: &Place) -> String {
+    let text = std::fs::read_to_string(place.at("pubgauge-join")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("token 0 "));
+    line.unwrap().to_owned()
 }
