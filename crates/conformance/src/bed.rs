@@ -1,6 +1,6 @@
 //! What checks stand on: fleets with what they reported, and pairs of publishers and subscribers.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Lifecycle;
@@ -66,6 +66,8 @@ pub(super) struct Seen {
     /// Which subscriber had a sentinel of which stream, once for each.
     pub sentinels: Vec<(ClientId, u32)>,
     pub damaged: Vec<String>,
+    /// Topics that deliveries named, by stream.
+    named: BTreeMap<u32, BTreeSet<String>>,
     /// Without those of sentinels, as above.
     pub acknowledged: Vec<(ClientId, u64, Acknowledgement)>,
     reads: u64,
@@ -100,6 +102,12 @@ impl Events for Seen {
         if header.kind == Kind::Sentinel {
             self.sentinels.push((client, header.stream));
             return;
+        }
+        if let Some(topic) = delivery.topic {
+            let named = self.named.entry(header.stream).or_default();
+            if !named.contains(topic) {
+                named.insert(topic.to_owned());
+            }
         }
         self.delivered.push(Heard {
             client,
@@ -381,6 +389,41 @@ impl Pair {
         Ok(())
     }
 
+    /// Checks that deliveries, as far as they name a topic, name that of their stream: streams 0, 1 and so on stand
+    /// on `t0`, `t1` and so on.
+    pub fn are_named(&self, bed: &Bed<'_>) -> Result<(), String> {
+        for (stream, topics) in &self.into.seen.named {
+            let expected = bed.topic(&format!("t{stream}"));
+            if let Some(other) = topics.iter().find(|topic| **topic != expected) {
+                return Err(format!(
+                    "a message on {expected} was delivered as one on {other}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends until the subscriber hears something, whole.
+    pub fn hears_again(&mut self) -> Result<(), String> {
+        let (client, topic) = self.senders[0];
+        let start = self.out.clock.now();
+        while self.into.seen.delivered.is_empty() {
+            if let Some(damage) = self.into.seen.damaged.first() {
+                return Err(damage.clone());
+            }
+            if self.out.clock.now() - start > PATIENCE {
+                return Err("nothing came to a subscriber that had come back".into());
+            }
+            self.out.send(client, topic, 0, 64, Kind::Measured)?;
+            self.out.poll(5_000_000)?;
+            self.into.poll(20_000_000)?;
+        }
+        match self.into.seen.damaged.first() {
+            Some(damage) => Err(damage.clone()),
+            None => Ok(()),
+        }
+    }
+
     pub fn close(mut self) -> Result<(), String> {
         for rig in [&mut self.out, &mut self.into] {
             let until = rig.clock.now() + 2_000_000_000;
@@ -499,15 +542,24 @@ impl Rig {
         filter: &str,
         group: Option<&str>,
     ) -> Result<(), String> {
+        self.ask(client, filter, group)?;
+        self.await_change(client, "subscribe", |c| matches!(c, Change::Subscribed))
+            .map(|_| ())
+    }
+
+    /// Begins to subscribe.
+    pub fn ask(
+        &mut self,
+        client: ClientId,
+        filter: &str,
+        group: Option<&str>,
+    ) -> Result<(), String> {
         let subscription = Subscription {
             filter: filter.into(),
             group: group.map(str::to_owned),
         };
-        self.fleet
-            .subscribe(client, &subscription)
-            .map_err(|e| e.to_string())?;
-        self.await_change(client, "subscribe", |c| matches!(c, Change::Subscribed))
-            .map(|_| ())
+        let asked = self.fleet.subscribe(client, &subscription);
+        asked.map_err(|e| e.to_string())
     }
 
     pub fn send(

@@ -8,7 +8,7 @@ use super::{Lifecycle, kept, limits};
 use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
 use pubgauge_driver::header::Kind;
-use pubgauge_driver::seam::{ClientId, ClientSpec, Target};
+use pubgauge_driver::seam::{ClientId, ClientSpec, Publish, Target};
 use pubgauge_driver::settings::{OnFull, Pattern, Reliability, Settings};
 
 /// What came of trying a capability.
@@ -272,6 +272,10 @@ fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
     if let Some(session) = session {
         bed.settings = session;
     }
+    if reliability == Reliability::Reliable {
+        unread(bed)?;
+        bed.next();
+    }
     let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
     let promised = bed.driver.traits(&bed.settings).acknowledges;
     let mut sent = 0;
@@ -298,6 +302,28 @@ fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
     if repeated > 0 && reliability != Reliability::AtLeastOnce {
         return Err(format!("{repeated} of {sent} messages came twice"));
     }
+    pair.close()
+}
+
+/// While both ends live each message arrives, also at a subscriber that does not read for a while: more than the
+/// 64 MB after which servers give up on one that is slow.
+fn unread(bed: &mut Bed<'_>) -> Result<(), String> {
+    const LEN: usize = 100_000;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, topic) = pair.senders[0];
+    let start = pair.out.clock.now();
+    let mut sent = 0;
+    while sent < 1000 && pair.out.clock.now() - start < 2_000_000_000 {
+        match pair.out.send(client, topic, 0, LEN, Kind::Measured)? {
+            Publish::Accepted => sent += 1,
+            Publish::Blocked => pair.out.poll(5_000_000)?,
+            Publish::Refused(why) => return Err(format!("refused: {why:?}")),
+        }
+        pair.out.poll(0)?;
+    }
+    pair.until("every message to a subscriber that was slow", |p| {
+        p.into.seen.delivered.len() >= sent
+    })?;
     pair.close()
 }
 

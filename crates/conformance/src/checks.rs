@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::bed::{Bed, LARGEST, PATIENCE, Pair};
-use super::{Check, Ending};
+use super::{Check, Ending, promises};
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
@@ -11,7 +11,7 @@ use pubgauge_driver::settings::Settings;
 
 /// The checks that every running system must stand, by name; see
 /// [`check_names`](super::check_names).
-pub(super) const ALL: [(&str, Check); 13] = [
+pub(super) const ALL: [(&str, Check); 19] = [
     ("resolve-answers-for-every-setting", resolve_answers),
     ("refuses-before-connected", refuses_before_connected),
     ("delivers-in-order", delivers_in_order),
@@ -25,10 +25,22 @@ pub(super) const ALL: [(&str, Check); 13] = [
     ("crashed-publisher-comes-back", publisher_crash),
     ("crashed-subscriber-comes-back", subscriber_crash),
     ("closes-in-time", closes),
+    ("disconnect-takes-nothing-back", promises::disconnect),
+    ("close-takes-nothing-back", promises::close),
+    ("counts-the-bytes-of-the-wire", promises::bytes),
+    ("user-properties-go-out", promises::user_properties),
+    (
+        "a-new-connection-brings-nothing-of-the-old",
+        promises::clean_start,
+    ),
+    ("idle-clients-stay-connected", promises::idle),
 ];
 
-/// The check that kills the system's server.
-pub(super) const KILLED: (&str, Check) = ("clients-come-back-after-a-kill", killed);
+/// The checks that stop and kill the system's server.
+pub(super) const OF_A_SERVER: [(&str, Check); 2] = [
+    ("subscriptions-are-answered", promises::subscribed),
+    ("clients-come-back-after-a-kill", killed),
+];
 
 fn resolve_answers(bed: &mut Bed<'_>) -> Result<(), String> {
     let answers = bed
@@ -83,6 +95,7 @@ fn delivers_in_order(bed: &mut Bed<'_>) -> Result<(), String> {
             return Err(format!("message {} came in place of {n}", heard.sequence));
         }
     }
+    pair.are_named(bed)?;
     pair.close()
 }
 
@@ -147,6 +160,7 @@ fn many(bed: &mut Bed<'_>) -> Result<(), String> {
             next.values().collect::<Vec<_>>()
         ));
     }
+    pair.are_named(bed)?;
     pair.close()
 }
 
@@ -320,7 +334,7 @@ fn subscriber_crash(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.into.seen.changes.clear();
     resubscribe(bed, &mut pair)?;
     pair.into.seen.delivered.clear();
-    hears_again(&mut pair)?;
+    pair.hears_again()?;
     pair.close()
 }
 
@@ -347,7 +361,7 @@ fn killed(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.out.reconnect(client)?;
     resubscribe(bed, &mut pair)?;
     pair.into.seen.delivered.clear();
-    hears_again(&mut pair)?;
+    pair.hears_again()?;
     pair.close()
 }
 
@@ -356,20 +370,6 @@ fn resubscribe(bed: &Bed<'_>, pair: &mut Pair) -> Result<(), String> {
     let client = ClientId(0);
     pair.into.reconnect(client)?;
     pair.into.subscribe(client, &bed.topic("t0"))
-}
-
-fn hears_again(pair: &mut Pair) -> Result<(), String> {
-    let (client, topic) = pair.senders[0];
-    let start = pair.out.clock.now();
-    while pair.into.seen.delivered.is_empty() {
-        if pair.out.clock.now() - start > PATIENCE {
-            return Err("nothing came to a subscriber that had come back".into());
-        }
-        pair.out.send(client, topic, 0, 64, Kind::Measured)?;
-        pair.out.poll(5_000_000)?;
-        pair.into.poll(20_000_000)?;
-    }
-    Ok(())
 }
 
 fn closes(bed: &mut Bed<'_>) -> Result<(), String> {

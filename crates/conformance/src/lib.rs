@@ -9,6 +9,7 @@ mod capabilities;
 mod checks;
 mod kept;
 mod limits;
+mod promises;
 
 pub use capabilities::{Proof, prove};
 
@@ -77,19 +78,19 @@ pub trait Lifecycle {
     fn restart(&mut self, how: Ending) -> Result<(), String>;
 
     /// Stops the server's processes in their tracks, or lets them go on (SIGSTOP, SIGCONT):
-    /// whatever is sent meanwhile stays where it is. By default nothing is stopped, and what a
-    /// server takes in then depends on how fast it is.
-    fn pause(&mut self, _paused: bool) {}
+    /// whatever is sent meanwhile stays where it is. Tells whether that was done. By default nothing
+    /// is stopped, and what a server takes in then depends on how fast it is.
+    fn pause(&mut self, _paused: bool) -> bool {
+        false
+    }
 }
 
 type Check = fn(&mut Bed<'_>) -> Result<(), String>;
 
-/// The names of all checks; the last needs a server that may be killed.
+/// The names of all checks; the last ones need a server that may be stopped and killed.
 pub fn check_names() -> impl Iterator<Item = &'static str> {
-    checks::ALL
-        .iter()
-        .map(|(name, _)| *name)
-        .chain([checks::KILLED.0])
+    let checks = checks::ALL.iter().chain(&checks::OF_A_SERVER);
+    checks.map(|(name, _)| *name)
 }
 
 /// Runs all checks that need no [`Lifecycle`]. `target` gives the running system's address;
@@ -143,7 +144,9 @@ fn run<'a>(
     }
     if let Some(server) = server {
         bed.server = Some(server);
-        outcomes.push(judge(&mut bed, checks::KILLED));
+        for check in checks::OF_A_SERVER {
+            outcomes.push(judge(&mut bed, check));
+        }
     }
     outcomes
 }

@@ -212,7 +212,7 @@ pub(super) fn queue(bed: &mut Bed<'_>, what: Option<OnFull>) -> Result<(), Strin
     let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
     let mut pause = |paused| {
         if let Some(server) = bed.server.as_mut() {
-            server.pause(paused);
+            let _ = server.pause(paused);
         }
     };
     pause(true);

@@ -398,10 +398,16 @@ pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
 
 /// Length of the intervals of a series over a measurement of `length`: 1 s, or a tenth of a
 /// measurement below 10 s (but no less than 100 ms), so that a short one shows its course too: a
-/// verdict knows a queue that grows little by eight records or more.
+/// verdict knows a queue that grows little by eight records or more. A measurement beyond half an
+/// hour has as many whole seconds as leave it 1,800 records at the most: each takes about 350 bytes
+/// of memory, and a day would have 86,400 of them.
 pub fn interval_of(length: Nanos) -> Nanos {
     const SECOND: Nanos = 1_000_000_000;
-    (length / 10).clamp(SECOND / 10, SECOND)
+    const RECORDS: Nanos = 1_800;
+    match length.div_ceil(RECORDS * SECOND) {
+        0 | 1 => (length / 10).clamp(SECOND / 10, SECOND),
+        seconds => seconds * SECOND,
+    }
 }
 
 /// The largest payload of a flow in bytes, and whether it sends recorded contents.
@@ -422,4 +428,30 @@ fn payloads(flow: &Flow) -> Result<(u32, bool), String> {
             .unwrap_or(0),
     };
     Ok((largest, trace.is_some_and(|t| t.has_payloads())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_has_eight_records_and_1800_at_the_most() {
+        const MS: Nanos = 1_000_000;
+        for (length_s, step_ms) in [
+            (1, 100),
+            (5, 500),
+            (10, 1_000),
+            (1_800, 1_000),
+            (1_801, 2_000),
+            (3_600, 2_000),
+            (86_400, 48_000),
+        ] {
+            assert_eq!(
+                interval_of(length_s * 1_000 * MS),
+                step_ms * MS,
+                "{length_s} s"
+            );
+        }
+        assert_eq!(interval_of(0), 100 * MS);
+    }
 }

@@ -97,10 +97,11 @@ impl Lifecycle for Server {
         running.restart().map(|_| ()).map_err(|e| e.to_string())
     }
 
-    fn pause(&mut self, paused: bool) {
+    fn pause(&mut self, paused: bool) -> bool {
         if let Some(running) = &self.0 {
             running.pause(paused);
         }
+        self.0.is_some()
     }
 }
 

@@ -92,7 +92,7 @@ fn behind_a_link() -> Option<Value> {
     let done = place
         .start(&short(&address, "run"))
         .ends_within(Duration::from_secs(300));
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     let search = is_whole(&place, "run");
     let end = |name: &str| search[name].as_f64();
     // Whatever the machine does, more than the link takes is never promised.
@@ -147,7 +147,7 @@ fn a_search_that_was_cut_off_goes_on() {
     let before = place.results("run")["trials"].clone();
     let resumed = place.start(&["run", "--resume", "run"]);
     let done = resumed.ends_within(Duration::from_secs(300));
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     let search = is_whole(&place, "run");
     let after = place.results("run")["trials"].clone();
     for (nth, trial) in before.as_array().unwrap().iter().enumerate() {
@@ -281,7 +281,7 @@ burst-every = "50ms"
     let done = place
         .start(&["find", "burst.toml", "--out", "run"])
         .ends_within(Duration::from_secs(300));
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     let search = search(&place, "run");
     assert_eq!(search["axis"], "burst");
     let results = place.results("run");
@@ -346,7 +346,7 @@ flow = [{{ payload = "64B", rate = "find" }}]
         let done = place
             .start(&["find", "held.toml", "--out", &out])
             .ends_within(Duration::from_secs(300));
-        assert!([0, 2].contains(&done.code), "{done:?}");
+        done.ran_to_its_end();
         let search = search(&place, &out);
         println!("{cores} of a core: {}", limit_words(&search));
         for trial in place.results(&out)["trials"].as_array().unwrap() {

@@ -39,13 +39,6 @@ fn link(trial: &Value, host: &str, figure: &str) -> f64 {
     number(&own[figure])
 }
 
-/// Runs a study to its end. A machine that is busy with other tests may make a trial invalid (2), and no more.
-#[track_caller]
-fn ran<S: AsRef<std::ffi::OsStr>>(place: &Place, args: &[S]) {
-    let done = place.run(args);
-    assert!([0, 2].contains(&done.code), "{}: {}", done.code, done.err);
-}
-
 /// What the machine's own network is: interfaces, addresses and rules.
 fn machine() -> String {
     let said = |line: &str| {
@@ -79,9 +72,8 @@ fn systems_of_every_kind_run_on_hosts() {
         "[[workload]]\nname = \"paced\"\nflow = [{ pattern = \"1-n\", subscribers = 3, payload = \"1000B\", rate = \"200/s\" }]\n",
     );
     let systems = "mosquitto,nats,rabbitmq,ejabberd,reference-broker,zeromq-direct,zeromq-forwarder,cyclonedds,fastdds";
-    ran(
-        &place,
-        &[
+    place
+        .run(&[
             "run",
             "kinds.toml",
             "--on",
@@ -89,8 +81,8 @@ fn systems_of_every_kind_run_on_hosts() {
             "--out",
             "run",
             "--quiet",
-        ],
-    );
+        ])
+        .ran_to_its_end();
     assert_eq!(machine(), before);
     place.is_clean();
     let results = place.results("run");
@@ -154,9 +146,8 @@ fn multicast_crosses_the_publishers_link_once() {
          [[settings]]\nname = \"multicast\"\nreliability = \"reliable\"\nmulticast = true\n\
          [[workload]]\nname = \"paced\"\nflow = [{ pattern = \"1-n\", subscribers = 5, payload = \"1000B\", rate = \"500/s\" }]\n",
     );
-    ran(
-        &place,
-        &[
+    place
+        .run(&[
             "run",
             "multicast.toml",
             "--on",
@@ -164,8 +155,8 @@ fn multicast_crosses_the_publishers_link_once() {
             "--out",
             "run",
             "--quiet",
-        ],
-    );
+        ])
+        .ran_to_its_end();
     let results = place.results("run");
     for name in ["cyclonedds", "fastdds"] {
         let of = |settings: &str| {
@@ -198,9 +189,8 @@ fn a_slow_link_is_what_limits() {
         "broker = { rate = \"10Mbit/s\" }\npublisher = { rate = \"10Mbit/s\" }\nsubscriber = { rate = \"10Mbit/s\" }",
         "[[workload]]\nname = \"flood\"\nflow = [{ pattern = \"1-1\", payload = \"2kB\", rate = \"max\", window = 200 }]\n",
     );
-    ran(
-        &place,
-        &[
+    place
+        .run(&[
             "run",
             "slow.toml",
             "--on",
@@ -210,8 +200,8 @@ fn a_slow_link_is_what_limits() {
             "--quiet",
             "--set",
             "phases.measure=4s",
-        ],
-    );
+        ])
+        .ran_to_its_end();
     let results = place.results("run");
     let bare = &results["networks"][0]["baseline"]["tcp"];
     let bytes: f64 = bare["received_bytes"]
@@ -254,9 +244,8 @@ fn a_search_finds_the_link_and_names_it() {
         "[search]\nwidth = 0.10\nbudget = \"60s\"\nconfirm = \"4s\"\n\
          [[workload]]\nname = \"far\"\nflow = [{ pattern = \"1-1\", topic = \"a/b\", payload = \"1000B\", rate = \"find\" }]\n",
     );
-    ran(
-        &place,
-        &[
+    place
+        .run(&[
             "run",
             "limit.toml",
             "--on",
@@ -264,8 +253,8 @@ fn a_search_finds_the_link_and_names_it() {
             "--out",
             "run",
             "--quiet",
-        ],
-    );
+        ])
+        .ran_to_its_end();
     let results = place.results("run");
     let search = &results["searches"][0];
     let truth = 10e6 / 8.0 * 1448.0 / 1514.0 / 1009.0;
@@ -295,33 +284,38 @@ fn planted_delay_shows_one_way_and_there_and_back() {
         "[[workload]]\nname = \"one-way\"\nflow = [{ pattern = \"1-1\", payload = \"64B\", rate = \"50/s\" }]\n\
          [[workload]]\nname = \"there-and-back\"\nflow = [{ pattern = \"1-1\", payload = \"64B\", exchange = \"ping-pong\", rate = \"10/s\" }]\n",
     );
-    ran(
-        &place,
-        &[
+    place
+        .run(&[
             "run",
             "delay.toml",
+            "--repeats",
+            "3",
             "--on",
             "zeromq-direct",
             "--out",
             "run",
             "--quiet",
-        ],
-    );
+        ])
+        .ran_to_its_end();
     place.is_clean();
     let results = place.results("run");
+    // A busy machine adds to it, and takes nothing off: the least of three.
     let of = |workload: &str| {
-        let one = trials(&results)
+        let own = trials(&results)
             .iter()
-            .find(|t| t["workload"]["name"] == workload);
-        let one = one.unwrap_or_else(|| panic!("{workload}"));
-        let latency = if one["round_trip_ns"].is_null() {
-            &one["latency_from_send_ns"]
-        } else {
-            &one["round_trip_ns"]
-        };
-        number(&latency["p50"]) / 1e6
+            .filter(|t| t["workload"]["name"] == workload);
+        let medians = own.map(|one| {
+            let latency = if one["round_trip_ns"].is_null() {
+                &one["latency_from_send_ns"]
+            } else {
+                &one["round_trip_ns"]
+            };
+            number(&latency["p50"]) / 1e6
+        });
+        medians
+            .min_by(f64::total_cmp)
+            .unwrap_or_else(|| panic!("{workload}"))
     };
-    // A busy machine adds to it, and takes nothing off.
     let (one_way, back) = (of("one-way"), of("there-and-back"));
     assert!((20.0..30.0).contains(&one_way), "{one_way} ms");
     assert!((40.0..60.0).contains(&back), "{back} ms");
@@ -416,6 +410,6 @@ fn nothing_is_left_of_a_killed_run() {
         "phases.measure=1s",
         "--quiet",
     ];
-    ran(&place, &again);
+    place.run(&again).ran_to_its_end();
     place.is_clean();
 }

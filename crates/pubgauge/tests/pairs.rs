@@ -79,13 +79,13 @@ fn rounds_that_were_cut_off_go_on() {
     });
     run.signal(libc::SIGINT);
     let cut = run.ends();
-    assert!([0, 2].contains(&cut.code), "{cut:?}");
+    cut.ran_to_its_end();
     let before = place.results("run");
     // On a machine that is busy with other things a trial is overloaded now and then, which ends it by itself.
     let ended = &before["comparisons"][0]["ended"];
     assert!(*ended == "cut" || *ended == "system", "{ended}");
     let done = place.start(&["run", "--resume", "run"]).ends_within(LONG);
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     let after = place.results("run");
     is_whole(&after, 9);
     for (nth, trial) in list(&before, "trials").iter().enumerate() {
@@ -102,7 +102,7 @@ fn rounds_that_were_cut_off_go_on() {
     assert!(done.out.contains("compared with one"), "{}", done.out);
     // Nothing is left to do: the same once more measures nothing.
     let again = place.start(&["run", "--resume", "run"]).ends_within(LONG);
-    assert!([0, 2].contains(&again.code), "{again:?}");
+    again.ran_to_its_end();
     assert_eq!(place.results("run")["comparisons"], after["comparisons"]);
     assert_eq!(
         list(&place.results("run"), "trials").len(),
@@ -128,7 +128,7 @@ fn the_ablation_that_comes_with_pubgauge_runs() {
         args.extend(["--set", set]);
     }
     let done = place.start(&args).ends_within(LONG);
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     let results = place.results("run");
     is_whole(&results, 6);
     let found = list(&results, "comparisons");

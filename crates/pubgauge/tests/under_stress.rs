@@ -84,7 +84,7 @@ impl Bench {
             meanwhile(&self.proxy);
             run.join().unwrap()
         });
-        assert!([0, 2].contains(&done.code), "{done:?}");
+        done.ran_to_its_end();
         let trial = self.place.trial("run");
         accounted(&trial);
         trial
@@ -426,7 +426,7 @@ fn what_other_programs_take_is_told() {
         (done, took)
     });
     // What they take may make sends late, which makes the client the limit.
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     let trial = place.trial("run");
     let others = trial["worker_load"]["machine_others"].as_f64().unwrap();
     let client = trial["client_cpu_s"]["publishers"].as_f64().unwrap();

@@ -27,6 +27,8 @@ pub(super) struct SimulatedFleet {
     blocked: Vec<ClientId>,
     unsettled: u64,
     wire: WireBytes,
+    /// Bytes of the user properties that go with each message.
+    property_bytes: u64,
 }
 
 struct Client {
@@ -52,6 +54,9 @@ impl SimulatedFleet {
             blocked: Vec::new(),
             unsettled: 0,
             wire: WireBytes::default(),
+            property_bytes: (config.settings.user_properties.iter().flatten())
+                .map(|(key, value)| (key.len() + value.len()) as u64)
+                .sum(),
         }
     }
 
@@ -132,7 +137,7 @@ impl SimulatedFleet {
                     redelivered,
                     ..
                 } => {
-                    self.wire.received += payload.len() as u64;
+                    self.wire.received += payload.len() as u64 + self.property_bytes;
                     events.delivered(
                         client,
                         Delivery {
@@ -235,7 +240,7 @@ impl Fleet for SimulatedFleet {
             self.unsettled += 1;
             tag
         });
-        self.wire.sent += bytes.len() as u64;
+        self.wire.sent += bytes.len() as u64 + self.property_bytes;
         self.bus.publish(
             self.mine,
             client.0,

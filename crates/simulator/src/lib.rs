@@ -198,6 +198,7 @@ impl Driver for SimulatedDriver {
             "reliability" if settings.may_lose() => "unacknowledged",
             "reliability" => "acknowledged after one delay",
             "in-flight" => "a limit on unacknowledged messages",
+            "user-properties" => "their bytes are counted with each message",
             _ => "no effect: the simulated system does as native.simulated says",
         };
         let answer = |setting: &&str| Mapping {

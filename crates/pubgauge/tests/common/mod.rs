@@ -74,6 +74,20 @@ impl Done {
         self
     }
 
+    /// Asserts that it ran to its end. A machine that is busy with other tests may make a trial invalid (2), and no
+    /// more.
+    #[track_caller]
+    pub fn ran_to_its_end(&self) -> &Done {
+        assert!(
+            [0, 2].contains(&self.code),
+            "exit code {}\n--- stdout\n{}\n--- stderr\n{}",
+            self.code,
+            self.out,
+            self.err
+        );
+        self
+    }
+
     /// Asserts that standard error holds a text.
     #[track_caller]
     pub fn says(self, text: &str) -> Done {

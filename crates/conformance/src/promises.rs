@@ -1,0 +1,205 @@
+//! Checks of what happens to messages between a call and the wire, and of what a driver says of itself.
+
+use std::collections::BTreeMap;
+
+use super::bed::{Bed, PATIENCE, Pair, Rig};
+use pubgauge_driver::Nanos;
+use pubgauge_driver::header::Kind;
+use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
+use pubgauge_driver::settings::Settings;
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// An accepted message is on its way without being asked for again ([`Publish::Accepted`]): an orderly end of its
+/// client takes nothing back.
+pub(super) fn disconnect(bed: &mut Bed<'_>) -> Result<(), String> {
+    ends(bed, "disconnect", |out, client| {
+        out.fleet.disconnect(client);
+        let closed = |c: &Change| *c == Change::Closed;
+        out.await_change(client, "disconnect", closed).map(|_| ())
+    })
+}
+
+/// The same of the end of the whole fleet.
+pub(super) fn close(bed: &mut Bed<'_>) -> Result<(), String> {
+    ends(bed, "close", |out, _| {
+        out.fleet.close(out.clock.now() + 2 * SECOND);
+        Ok(())
+    })
+}
+
+fn ends(
+    bed: &mut Bed<'_>,
+    how: &str,
+    end: impl FnOnce(&mut Rig, ClientId) -> Result<(), String>,
+) -> Result<(), String> {
+    let Pair {
+        mut out,
+        mut into,
+        senders,
+    } = bed.pair(1, 1, &bed.topic("t0"))?;
+    let (client, topic) = senders[0];
+    // As many as are taken without a poll, that they are still to be written.
+    let mut accepted = 0;
+    while accepted < 50 && out.send(client, topic, 0, 64, Kind::Measured)? == Publish::Accepted {
+        accepted += 1;
+    }
+    end(&mut out, client)?;
+    let start = into.clock.now();
+    while into.seen.delivered.len() < accepted {
+        if into.clock.now() - start > PATIENCE {
+            return Err(format!(
+                "{} of {accepted} messages came that were accepted before {how}",
+                into.seen.delivered.len()
+            ));
+        }
+        into.poll(20_000_000)?;
+    }
+    for rig in [&mut out, &mut into] {
+        rig.fleet.close(rig.clock.now() + 2 * SECOND);
+    }
+    Ok(())
+}
+
+/// Bytes of the wire are those of the messages at the least.
+pub(super) fn bytes(bed: &mut Bed<'_>) -> Result<(), String> {
+    let (sent, received) = carried(bed)?;
+    for (what, bytes) in [("sent", sent), ("received", received)] {
+        if bytes < MESSAGES * LEN as u64 {
+            return Err(format!(
+                "{MESSAGES} messages of {LEN} B, and {bytes} B were counted as {what}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Properties that are asked for go out with every message.
+pub(super) fn user_properties(bed: &mut Bed<'_>) -> Result<(), String> {
+    const PROPERTY: usize = 500;
+    let with = Settings {
+        user_properties: Some(BTreeMap::from([("site".to_owned(), "x".repeat(PROPERTY))])),
+        ..bed.settings.clone()
+    };
+    if bed.driver.resolve(&with, bed.target).is_err() {
+        return Ok(());
+    }
+    let (without, _) = carried(bed)?;
+    bed.settings = with;
+    bed.next();
+    let (sent, _) = carried(bed)?;
+    if sent < without + MESSAGES * PROPERTY as u64 {
+        return Err(format!(
+            "{MESSAGES} messages took {sent} B with a property of {PROPERTY} B, and {without} B without"
+        ));
+    }
+    Ok(())
+}
+
+/// What [`carried`] sends.
+const MESSAGES: u64 = 100;
+const LEN: usize = 1000;
+
+/// Bytes that the publisher sent and the subscriber received for [`MESSAGES`] messages.
+fn carried(bed: &mut Bed<'_>) -> Result<(u64, u64), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let wire = |p: &Pair| (p.out.fleet.wire_bytes(), p.into.fleet.wire_bytes());
+    let before = wire(&pair);
+    pair.send_all(0, MESSAGES as u32, LEN)?;
+    pair.until("the messages", |p| {
+        p.into.seen.delivered.len() as u64 >= MESSAGES
+    })?;
+    let after = wire(&pair);
+    pair.close()?;
+    Ok((
+        after.0.sent - before.0.sent,
+        after.1.received - before.1.received,
+    ))
+}
+
+/// A message that a lost connection cut off is no part of what the next connection brings.
+pub(super) fn clean_start(bed: &mut Bed<'_>) -> Result<(), String> {
+    const LONG: usize = 400_000;
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    for _ in 0..4 {
+        pair.send_all(0, 4, LONG)?;
+        // Some have come, and one in part, most of the times.
+        pair.out.poll(2_000_000)?;
+        pair.into.poll(0)?;
+        pair.into.fleet.abort(ClientId(0));
+        pair.into.seen.changes.clear();
+        pair.into.reconnect(ClientId(0))?;
+        pair.into.subscribe(ClientId(0), &bed.topic("t0"))?;
+        pair.into.seen.delivered.clear();
+        pair.hears_again()?;
+    }
+    pair.close()
+}
+
+/// Clients that have nothing to do keep their connections for three times the time after which the other side may
+/// take them for dead.
+pub(super) fn idle(bed: &mut Bed<'_>) -> Result<(), String> {
+    bed.settings.keep_alive_s = Some(1);
+    if bed.driver.resolve(&bed.settings, bed.target).is_err() {
+        bed.settings.keep_alive_s = None;
+    }
+    // A machine that stands still for half a second is rightly taken for dead.
+    let mut last = Ok(());
+    for _ in 0..3 {
+        last = idles(bed);
+        if last.is_ok() {
+            break;
+        }
+        bed.next();
+    }
+    bed.settings.keep_alive_s = None;
+    last
+}
+
+fn idles(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let until = pair.out.clock.now() + 3 * SECOND;
+    while pair.out.clock.now() < until {
+        pair.out.poll(100_000_000)?;
+        pair.into.poll(100_000_000)?;
+    }
+    for rig in [&pair.out, &pair.into] {
+        for (_, change) in &rig.seen.changes {
+            if let Change::Failed(failure) = change {
+                return Err(format!("an idle client lost its connection: {failure}"));
+            }
+        }
+    }
+    pair.hears_again()?;
+    pair.close()
+}
+
+/// [`Change::Subscribed`] is the system's answer: while the server's processes are stopped none can come.
+pub(super) fn subscribed(bed: &mut Bed<'_>) -> Result<(), String> {
+    let mut rig = bed.open(1)?;
+    let (client, _) = rig.connect(ClientSpec {
+        name: bed.name("asks"),
+        subscribes: true,
+        ..ClientSpec::default()
+    })?;
+    let server = bed.server.as_mut().ok_or("there is no server to stop")?;
+    if !server.pause(true) {
+        return Ok(());
+    }
+    let asked = rig.ask(client, "conform-answer", None);
+    let until = rig.clock.now() + SECOND / 2;
+    while asked.is_ok() && rig.clock.now() < until {
+        rig.poll(50_000_000)?;
+    }
+    let told = (rig.seen.changes.iter()).any(|(_, change)| *change == Change::Subscribed);
+    if let Some(server) = bed.server.as_mut() {
+        server.pause(false);
+    }
+    asked?;
+    if told {
+        return Err("a subscription was reported as taken while the server was stopped".into());
+    }
+    rig.await_change(client, "subscribe", |c| *c == Change::Subscribed)?;
+    rig.fleet.close(rig.clock.now() + 2 * SECOND);
+    Ok(())
+}
