@@ -141,10 +141,8 @@ impl Hello {
 /// The name of the interface that has this address; empty if there is none with a plain name.
 pub(crate) fn interface(address: IpAddr) -> String {
     let all = if_addrs::get_if_addrs().unwrap_or_default().into_iter();
-    let own = all.filter(|one| one.ip() == address).map(|one| one.name);
-    own.filter(|name| is_interface(name))
-        .next()
-        .unwrap_or_default()
+    let mut own = all.filter(|one| one.ip() == address).map(|one| one.name);
+    own.find(|name| is_interface(name)).unwrap_or_default()
 }
 
 /// Whether an interface can be called so, and nothing that reads the name takes it for more than a name.
