@@ -181,7 +181,7 @@ impl Gathered {
         let agents = Agents::listen(&gathering).map_err(Ending::bad_input)?;
         let starter = match how {
             WorkersFrom::Join => None,
-            WorkersFrom::Slurm => Some(Starter::Srun(Srun::start(&agents)?)),
+            WorkersFrom::Slurm => Some(Starter::Srun(Box::new(Srun::start(&agents)?))),
             WorkersFrom::Kubernetes => {
                 let image = args.image.as_deref().unwrap_or_default();
                 Some(Starter::Kubernetes(Objects::apply(&agents, image)?))

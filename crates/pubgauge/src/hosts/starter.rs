@@ -22,7 +22,7 @@ const ANSWER: &str = "--request-timeout=30s";
 /// What has started agents. Dropped, it waits for their end, and removes what it has made.
 pub enum Starter {
     /// A program that lives as long as they do.
-    Srun(Srun),
+    Srun(Box<Srun>),
     /// Objects of a cluster's.
     Kubernetes(Objects),
 }
