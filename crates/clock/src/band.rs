@@ -128,7 +128,7 @@ impl Fit {
     }
 
     /// The straight course on from `near` (near clock, ns) that suits this fit best: through the offset then, with
-    /// the mean drift of the fit's span if that is known to within [`KNOWN_DRIFT`], else without drift.
+    /// the mean drift of the fit's span if that is known to within 5 ppm, else without drift.
     pub fn line(&self, near: u64) -> Line {
         let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
         let span = last.at - first.at;
