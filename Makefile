@@ -7,7 +7,7 @@ FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint lint-code check-docs check-fuzz bench hostile fuzz deps deb package-test clean
+.PHONY: run build demo-all test systems test-fast lint lint-code check-docs check-fuzz check-dependencies bench hostile fuzz deps deb package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -36,7 +36,7 @@ systems:
 test-fast:
 	$(CARGO) test --workspace --locked --lib --bins
 
-lint: lint-code check-docs check-fuzz
+lint: lint-code check-docs check-fuzz check-dependencies
 
 lint-code:
 	$(CARGO) fmt --all -- --check
@@ -44,6 +44,14 @@ lint-code:
 
 check-docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+# Dependencies that nothing uses.
+MACHETE = 0.9.2
+check-dependencies: target/tools/bin/cargo-machete
+	target/tools/bin/cargo-machete
+
+target/tools/bin/cargo-machete:
+	$(CARGO) install --quiet --locked --root target/tools cargo-machete@$(MACHETE)
 
 check-fuzz:
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz

@@ -63,11 +63,13 @@ impl Driver for Planted {
         SimulatedDriver.traits(settings)
     }
 
-    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+    fn open(&self, mut config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         let nth = self.fleets.fetch_add(1, Relaxed);
         // In the fleets of the first checks alone: the suite waits for 10 s in each.
         let planted = self.fault != Some(Fault::NeverSettles) || nth < 3;
-        let properties = config.settings.user_properties.iter().flatten();
+        // Counted here, or not: the simulated system would count them otherwise.
+        let properties = config.settings.user_properties.take();
+        let properties = properties.iter().flatten();
         Ok(Box::new(Connections {
             fault: self.fault.filter(|_| planted),
             stopped: Arc::clone(&self.stopped),

@@ -188,7 +188,9 @@ pub struct Will {
 }
 
 /// What a client wants to receive. Filters use `/` between levels, `+` for one level and `#` for
-/// all that follow, whatever the system; a driver translates or refuses.
+/// all that follow, whatever the system; a driver translates or refuses. Left to the system: whether `a/#` matches
+/// `a` itself (MQTT: yes, NATS: no), and how often a message comes that two subscriptions of one client match (MQTT
+/// servers: once or twice). The engine asks for neither.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subscription {
     /// The filter.
@@ -236,7 +238,7 @@ pub enum Acknowledgement {
 pub struct Delivery<'a> {
     /// The payload as the publisher gave it.
     pub payload: &'a [u8],
-    /// The topic, where the protocol carries it.
+    /// The topic, where the protocol carries it: the counters of servers that publish them (`$SYS`) are read by it.
     pub topic: Option<&'a str>,
     /// A last value kept by the system, not a message published just now.
     pub retained: bool,
@@ -385,7 +387,8 @@ pub trait Fleet {
     /// Only what ends the whole fleet. Trouble of one client is [`Change::Failed`].
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError>;
 
-    /// Begins an orderly end of one client ([`Change::Closed`] follows).
+    /// Begins an orderly end of one client ([`Change::Closed`] follows). What was accepted is written first; a
+    /// handshake that delivers (exactly once) is cut off where it stands, which [`Fleet::unsettled`] tells before.
     fn disconnect(&mut self, client: ClientId);
 
     /// Drops one client's connection without a word, as a crash would. No change is reported.
