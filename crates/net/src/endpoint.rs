@@ -6,7 +6,7 @@ use pubgauge_driver::{Attempt, DriverError, Encryption, Scheme};
 
 /// How a protocol's endpoints are written.
 #[derive(Clone, Copy, Debug)]
-pub struct Protocol {
+pub struct Addressing {
     /// The protocol, in error messages.
     pub name: &'static str,
     /// Its schemes, the usual one first.
@@ -35,7 +35,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// A URL of another form, one with a password, a host that is not found.
-    pub fn parse(url: &str, protocol: &Protocol) -> Result<Endpoint, DriverError> {
+    pub fn parse(url: &str, protocol: &Addressing) -> Result<Endpoint, DriverError> {
         let bad = |what: &str| {
             // Never shows what stands before a @, which may hold a password.
             let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
@@ -164,7 +164,7 @@ mod tests {
         usual_port: Some(1883),
         path: None,
     };
-    const MQTT: Protocol = Protocol {
+    const MQTT: Addressing = Addressing {
         name: "MQTT",
         schemes: &[
             PLAIN,
@@ -177,7 +177,7 @@ mod tests {
             },
         ],
     };
-    const AMQP: Protocol = Protocol {
+    const AMQP: Addressing = Addressing {
         name: "AMQP",
         schemes: &[Scheme {
             name: "amqps",

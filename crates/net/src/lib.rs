@@ -1,12 +1,16 @@
-//! What drivers with an epoll loop over TCP have in common: endpoints, non-blocking sockets, TLS,
-//! output buffers, timers, and the loop itself ([`turns`]). No protocol is known here: what is
-//! written and read between two system calls is the driver's.
+//! What drivers over TCP have in common: a whole fleet but for the protocol ([`fleet`]), and its
+//! parts: endpoints, non-blocking sockets, TLS, output buffers, timers, advertised topics, and the loop
+//! ([`turns`]). No protocol is known here: what is written and read between two system calls is the
+//! driver's.
 
 pub mod endpoint;
+pub mod fleet;
 pub mod login;
 pub mod out;
 pub mod pair;
 pub mod socket;
 pub mod timers;
 pub mod tls;
+pub mod topics;
 pub mod turns;
+pub mod words;

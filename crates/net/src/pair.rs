@@ -6,7 +6,7 @@
 
 use pubgauge_driver::{ClientSpec, DriverError};
 
-use crate::endpoint::{Endpoint, Protocol};
+use crate::endpoint::{Addressing, Endpoint};
 
 /// Where the publishers and where the subscribers of one endpoint connect to; the same place
 /// unless its URL names two.
@@ -24,7 +24,7 @@ impl Pair {
     ///
     /// # Errors
     /// As [`Endpoint::parse`], for either place.
-    pub fn parse(url: &str, protocol: &Protocol) -> Result<Pair, DriverError> {
+    pub fn parse(url: &str, protocol: &Addressing) -> Result<Pair, DriverError> {
         Pair::parse_with(url, |url| Endpoint::parse(url, protocol))
     }
 }
@@ -63,7 +63,7 @@ impl<E: Clone> Pair<E> {
 /// Those of `parse`; none, or more than a client's 16 bits can tell apart.
 pub fn places<E: Clone>(
     urls: &[String],
-    protocol: &Protocol,
+    protocol: &Addressing,
     parse: impl Fn(&str) -> Result<Pair<E>, DriverError>,
 ) -> Result<Vec<E>, DriverError> {
     if urls.is_empty() || urls.len() > usize::from(u16::MAX / 2) {
@@ -77,6 +77,14 @@ pub fn places<E: Clone>(
     }
     let pairs = urls.iter().map(|url| parse(url).map(Pair::both));
     Ok(pairs.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// [`places`], where nothing but [`Pair::parse`] has to be known of an endpoint.
+///
+/// # Errors
+/// The same.
+pub fn plain_places(urls: &[String], protocol: &Addressing) -> Result<Vec<Endpoint>, DriverError> {
+    places(urls, protocol, |url| Pair::parse(url, protocol))
 }
 
 /// Which of so many [`places`] a client connects to.
@@ -185,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_endpoint_has_two_places() {
-        let protocol = Protocol {
+        let protocol = Addressing {
             name: "MQTT",
             schemes: &[Scheme {
                 name: "mqtt",

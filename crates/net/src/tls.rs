@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use pubgauge_driver::{Attempt, DriverError, Tls};
+use pubgauge_driver::{Attempt, DriverError, Encryption, Tls};
 use rustix::io::Errno;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
@@ -120,17 +120,56 @@ fn unreadable(path: &Path, what: &str, error: pem::Error) -> DriverError {
     .or_hint("expected a PEM file that this user may read")
 }
 
-/// The name that the server's certificate must be for.
-///
-/// # Errors
-/// Neither a host name nor an IP address.
-pub fn server_name(
-    endpoint: &Endpoint,
-    tls: Option<&Tls>,
-) -> Result<ServerName<'static>, DriverError> {
-    let name = tls
-        .and_then(|t| t.server_name.as_deref())
-        .unwrap_or(&endpoint.host);
+/// What the connections of a fleet need for TLS.
+pub struct Setup {
+    /// For each of the fleet's endpoints; none for those without TLS.
+    places: Vec<Option<(Arc<ClientConfig>, ServerName<'static>)>>,
+}
+
+impl Setup {
+    /// Reads the certificates. `name` gives the host name that the certificate at each place must be
+    /// for, unless `tls` names one; `alpn` is named where TLS begins with the connection.
+    ///
+    /// # Errors
+    /// As [`configure`]; names that are neither a host's nor an IP address.
+    pub fn new<'a>(
+        tls: &Tls,
+        endpoints: &[Endpoint],
+        name: impl Fn(usize) -> &'a str,
+        alpn: &[&[u8]],
+    ) -> Result<Setup, DriverError> {
+        let config = configure(tls)?;
+        let mut direct = (*config).clone();
+        direct.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        let direct = Arc::new(direct);
+        let places = endpoints.iter().enumerate().map(|(place, endpoint)| {
+            let config = match endpoint.encryption {
+                Encryption::None => return Ok(None),
+                Encryption::StartTls => &config,
+                Encryption::Tls => &direct,
+            };
+            let name = tls.server_name.as_deref().unwrap_or_else(|| name(place));
+            Ok(Some((Arc::clone(config), checked_name(name)?)))
+        });
+        Ok(Setup {
+            places: places.collect::<Result<_, DriverError>>()?,
+        })
+    }
+
+    /// A connection's TLS state.
+    ///
+    /// # Errors
+    /// Why it cannot begin.
+    pub fn begin(&self, place: usize) -> Result<Box<ClientConnection>, String> {
+        let Some(Some((config, name))) = self.places.get(place) else {
+            return Err("TLS is not set up".to_owned());
+        };
+        connect(config, name.clone()).map_err(|error| format!("TLS cannot begin: {error}"))
+    }
+}
+
+/// A name that a certificate can be checked against.
+fn checked_name(name: &str) -> Result<ServerName<'static>, DriverError> {
     ServerName::try_from(name.to_owned()).map_err(|_| {
         DriverError::with_hint(
             format!("{name:?} is not a name that a certificate can be checked against"),

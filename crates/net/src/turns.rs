@@ -134,6 +134,13 @@ impl Reports {
         events.changed(id, change);
     }
 
+    /// Delivers a message.
+    #[inline]
+    pub fn deliver(&mut self, events: &mut dyn Events, id: ClientId, delivery: Delivery<'_>) {
+        self.reported = true;
+        events.delivered(id, delivery);
+    }
+
     /// Tells it at the next opportunity: now there is nobody who listens.
     pub fn owe(&mut self, id: ClientId, change: Change) {
         self.owed.push((id, change));

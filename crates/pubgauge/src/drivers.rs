@@ -8,6 +8,7 @@ use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_dds_mixed::Mixed;
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_simulator::SimulatedDriver;
@@ -20,6 +21,7 @@ static ALL: LazyLock<Drivers> = LazyLock::new(|| {
         Arc::new(Mixed::FAST_TO_CYCLONE),
         Arc::new(FastddsDriver),
         Arc::new(MqttDriver),
+        Arc::new(NatsDriver),
         Arc::new(XmppDriver),
         Arc::new(ZeromqDriver),
         Arc::new(SimulatedDriver),

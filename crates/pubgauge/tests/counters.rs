@@ -138,14 +138,15 @@ fn with_the_system<'a>(trial: &'a Value, system: &str) -> Vec<&'a Value> {
 /// Every trial compares on its own, and the numbers are those of the figures.
 #[test]
 fn started_systems_are_asked_for_their_counts() {
-    for (system, both) in [
-        ("mosquitto", true),
-        ("reference-broker", true),
-        ("nats", false),
+    for (system, both, qos) in [
+        ("mosquitto", true, "1"),
+        ("reference-broker", true, "1"),
+        ("nats", false, "1"),
+        ("nats-core", true, "0"),
     ] {
         let place = Place::new();
         let mut args = vec!["run", "--on", system, "--out", "run", "--rate", "2000/s"];
-        args.extend(["--publishers", "3", "--subscribers", "2", "--qos", "1"]);
+        args.extend(["--publishers", "3", "--subscribers", "2", "--qos", qos]);
         args.extend(SHORT);
         place.run(&args);
         place.is_clean();

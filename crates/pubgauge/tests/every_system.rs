@@ -116,6 +116,7 @@ systems! {
     hivemq_in_memory: "hivemq:memory",
     hivemq_on_disk: "hivemq:persistent",
     nats: "nats",
+    nats_core: "nats-core",
     rabbitmq_amqp: "rabbitmq:amqp",
     rabbitmq_mqtt: "rabbitmq:mqtt",
     ejabberd_xmpp: "ejabberd:xmpp",

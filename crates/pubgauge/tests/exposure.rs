@@ -107,6 +107,7 @@ fn mosquitto_shows_nothing_to_others() {
 #[test]
 fn nats_shows_nothing_to_others() {
     shows_nothing("nats");
+    shows_nothing("nats-core");
 }
 
 #[test]

@@ -253,6 +253,7 @@ mod tests {
     };
     use pubgauge_driver_amqp::AmqpDriver;
     use pubgauge_driver_mqtt::MqttDriver;
+    use pubgauge_driver_nats::NatsDriver;
     use pubgauge_driver_xmpp::XmppDriver;
     use pubgauge_driver_zeromq::ZeromqDriver;
     use pubgauge_simulator::SimulatedDriver;
@@ -263,6 +264,7 @@ mod tests {
         let drivers = Drivers::new(vec![
             Arc::new(AmqpDriver),
             Arc::new(MqttDriver),
+            Arc::new(NatsDriver),
             Arc::new(XmppDriver),
             Arc::new(ZeromqDriver),
         ]);
@@ -353,6 +355,7 @@ mod tests {
                 Some("u@d.org"),
             ),
             ("mqtt://h,1884", "mqtt", "mqtt://h:1883,h:1884", None),
+            ("nats+tls://u@h", "nats", "nats+tls://h:4222", Some("u")),
             ("mqtt://u@a:1,b", "mqtt", "mqtt://a:1,b:1883", Some("u")),
             ("mqtt://[::1]:1,2", "mqtt", "mqtt://[::1]:1,[::1]:2", None),
             (

@@ -1,18 +1,12 @@
 //! One client: a connection with up to two channels, one to publish and one to consume.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 
+use pubgauge_amqp_codec::Method;
 use pubgauge_driver::ClientSpec;
-use pubgauge_net::out::{OUT_CAP, Out, OutPool};
-use pubgauge_net::turns::{Marks, Phase};
+use pubgauge_net::fleet::Link;
 
 use crate::window::Window;
-
-/// Bytes of answers that may wait before a client is not read from any more: a server that sends
-/// but does not read must not fill our memory.
-pub(crate) const READ_PAUSE: usize = 4 * OUT_CAP;
 
 /// The channel that a client publishes on.
 pub(crate) const PUBLISHING: u16 = 1;
@@ -21,13 +15,9 @@ pub(crate) const PUBLISHING: u16 = 1;
 /// of the one does not touch the other.
 pub(crate) const CONSUMING: u16 = 2;
 
-/// How far a client has got.
+/// How far a login has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// No connection.
-    Down,
-    /// TCP is connecting.
-    Connecting,
+pub(crate) enum Step {
     /// The protocol header was sent; connection.start has not come.
     Greeting,
     /// connection.start-ok was sent; connection.tune has not come.
@@ -36,27 +26,8 @@ pub(crate) enum State {
     Entering,
     /// Channels are being opened.
     Opening,
-    /// In use.
-    Connected,
-    /// connection.close was sent; connection.close-ok has not come.
-    Closing,
-}
-
-impl State {
-    /// What the loop must know of it.
-    #[inline]
-    pub fn phase(self) -> Phase {
-        match self {
-            State::Down => Phase::Down,
-            State::Connecting => Phase::Connecting,
-            State::Greeting
-            | State::LoggingIn
-            | State::Entering
-            | State::Opening
-            | State::Connected
-            | State::Closing => Phase::Up,
-        }
-    }
+    /// All is done.
+    Done,
 }
 
 /// An answer that a channel waits for.
@@ -137,18 +108,9 @@ pub(crate) enum Content {
     Return(Option<u64>),
 }
 
-/// A client.
-pub(crate) struct Client {
-    pub fd: Option<OwnedFd>,
-    pub state: State,
-    /// Stands in the list of clients with bytes to write.
-    pub dirty: bool,
-    /// What the loop notes of it.
-    pub marks: Marks,
-    /// Reading is paused until the answers are written.
-    pub paused: bool,
-    /// A publish was blocked and [`pubgauge_driver::Change::Writable`] is owed.
-    pub owes_writable: bool,
+/// What is kept of a client besides its connection.
+pub(crate) struct AmqpClient {
+    pub step: Step,
     /// connection.blocked came and connection.unblocked did not.
     pub blocked: bool,
     /// channel.flow stopped the publishing channel.
@@ -159,73 +121,31 @@ pub(crate) struct Client {
     pub subscribes: bool,
     /// Seconds between signs of life as agreed with the server; 0 for none.
     pub heartbeat_s: u16,
-    /// Counts connections.
-    pub epoch: u32,
     /// Longest frame as agreed with the server, in bytes.
     pub frame_max: u32,
-    /// When the timer is due that counts, in milliseconds since the fleet was opened; entries of
-    /// the timer queue with another time are stale.
-    pub due_ms: u32,
-    /// When bytes were last written, on the same clock.
-    pub last_sent_ms: u32,
-    /// When bytes were last read, on the same clock.
-    pub last_received_ms: u32,
-    /// Bytes to be written.
-    pub out: Option<Box<Out>>,
-    /// The beginning of a frame whose rest has not come.
-    #[allow(clippy::box_collection)] // An idle client must be small: 8 bytes, not 24.
-    pub inbox: Option<Box<Vec<u8>>>,
     pub partial: Option<Box<Partial>>,
     pub publisher: Option<Box<Publisher>>,
     pub consumer: Option<Box<Consumer>>,
-    pub tls: Option<Box<rustls::ClientConnection>>,
-    pub endpoint: u16,
-    pub source: Option<IpAddr>,
-    pub name: Box<str>,
 }
 
-impl Client {
-    pub fn new(spec: &ClientSpec, endpoint: u16) -> Self {
-        Client {
-            fd: None,
-            state: State::Down,
-            dirty: false,
-            marks: Marks::default(),
-            paused: false,
-            owes_writable: false,
+/// A client and its connection.
+pub(crate) type L<'a> = Link<'a, AmqpClient>;
+
+impl AmqpClient {
+    pub fn new(spec: &ClientSpec) -> Self {
+        AmqpClient {
+            step: Step::Greeting,
             blocked: false,
             stopped: false,
             session_present: false,
             publishes: spec.publishes,
             subscribes: spec.subscribes,
             heartbeat_s: 0,
-            epoch: 0,
             frame_max: pubgauge_amqp_codec::FRAME_MIN as u32,
-            due_ms: 0,
-            last_sent_ms: 0,
-            last_received_ms: 0,
-            out: None,
-            inbox: None,
             partial: None,
             publisher: None,
             consumer: None,
-            tls: None,
-            endpoint,
-            source: spec.source,
-            name: spec.name.as_str().into(),
         }
-    }
-
-    /// Bytes waiting to be written.
-    #[inline]
-    pub fn pending(&self) -> usize {
-        self.out.as_ref().map_or(0, |out| out.pending().len())
-    }
-
-    /// The output buffer, from the pool if there is none yet.
-    #[inline]
-    pub fn out(&mut self, pool: &mut OutPool) -> &mut Out {
-        self.out.get_or_insert_with(|| pool.get())
     }
 
     /// Whether the server or the window hold publishing back.
@@ -239,27 +159,15 @@ impl Client {
                 .is_some_and(|p| p.window.len() >= in_flight || p.committing.is_some())
     }
 
-    /// Whether TLS has yet to be agreed upon.
-    pub fn in_handshake(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
-    }
-
     /// Forgets the connection, and what was published on it: whether the server has it will
-    /// never be known. Returns how many messages that was. Which queues a durable session
-    /// consumes from stays.
-    pub fn drop_connection(&mut self, pool: &mut OutPool) -> u64 {
-        self.fd = None; // Closes it, which also takes it out of the epoll set.
-        self.state = State::Down;
-        self.marks.hung_up = false;
-        self.paused = false;
-        self.owes_writable = false;
+    /// never be known. Returns how many messages wait for an answer. Which queues a durable
+    /// session consumes from stays.
+    pub fn forget_connection(&mut self) -> u64 {
+        self.step = Step::Greeting;
         self.blocked = false;
         self.stopped = false;
         self.session_present = false;
-        self.due_ms = 0;
-        self.inbox = None;
         self.partial = None;
-        self.tls = None;
         if let Some(consumer) = &mut self.consumer {
             consumer.open = false;
             consumer.awaits.clear();
@@ -267,17 +175,16 @@ impl Client {
             consumer.acknowledged = 0;
             consumer.established = 0;
         }
-        let unconfirmed = self.publisher.take().map_or(0, |p| p.window.len() as u64);
-        let unwritten = match self.out.take() {
-            Some(out) => {
-                let messages = u64::from(out.messages);
-                pool.put(out);
-                messages
-            }
-            None => 0,
-        };
-        unconfirmed + unwritten
+        self.publisher.take().map_or(0, |p| p.window.len() as u64)
     }
+}
+
+/// Appends a method to what a client has to write.
+///
+/// All names in it were checked to fit.
+pub(crate) fn send(link: &mut L<'_>, channel: u16, method: Method<'_>) {
+    let encoded = method.encode(channel, &mut link.out().bytes);
+    debug_assert_eq!(encoded, Ok(()), "{}", method.name());
 }
 
 #[cfg(test)]
@@ -286,6 +193,7 @@ mod tests {
 
     #[test]
     fn an_idle_client_is_small() {
-        assert!(size_of::<Client>() <= 168, "{}", size_of::<Client>());
+        let size = size_of::<pubgauge_net::fleet::Client<AmqpClient>>();
+        assert!(size <= 168, "{size}");
     }
 }

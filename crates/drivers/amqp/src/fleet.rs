@@ -1,40 +1,27 @@
-//! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
+//! AMQP for a fleet over TCP: what all clients of a fleet keep, and the calls that come from the
+//! fleet. What the frames mean is in [`crate::protocol`], [`crate::login`] and [`crate::subscribe`].
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
 
-use pubgauge_amqp_codec::Method;
 use pubgauge_amqp_codec::method::{ConnectionClose, TxCommit};
+use pubgauge_amqp_codec::{HEARTBEAT, Method, PROTOCOL_HEADER};
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
-    Payload, Publish, Refusal, Scheme, Subscription, TopicId, WireBytes, refusal,
+    ClientSpec, DriverError, Encryption, Events, Failure, FleetConfig, Nanos, Payload, Refusal,
+    Scheme, Subscription, TopicId, refusal,
 };
-use pubgauge_net::endpoint::{Endpoint, Protocol};
-use pubgauge_net::out::{OUT_CAP, OutPool};
-use pubgauge_net::pair::{self, Pair};
-use pubgauge_net::socket::SocketOptions;
-use pubgauge_net::timers::Timers;
-use pubgauge_net::turns::{Driven, Reports, Turns};
-use pubgauge_net::{socket, tls};
-use rustls::pki_types::ServerName;
+use pubgauge_net::endpoint::{Addressing, Endpoint};
+use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
+use pubgauge_net::pair;
+use pubgauge_net::topics::Topics;
 
-use crate::broken::Broken;
-use crate::client::{Client, PUBLISHING, State};
+use crate::client::{AmqpClient, L, PUBLISHING, Partial, Step, send};
 use crate::options::{Answers, Exchange, Options};
-use crate::shared::Shared;
-use crate::topics::{SESSION_PREFIX, Topics};
-
-/// The buffer that all connections are read into: two frames of the longest.
-const READ_BUF: usize = 256 << 10;
-
-/// Time for TCP, TLS and login together.
-const CONNECT_TIMEOUT_MS: u32 = 30_000;
-
-/// Time for the server to answer our connection.close.
-const CLOSE_TIMEOUT_MS: u32 = 5_000;
+use crate::topics::{SESSION_PREFIX, Topic};
+use crate::{login, protocol};
 
 /// How AMQP endpoints are written.
-pub(crate) const PROTOCOL: Protocol = Protocol {
+pub(crate) const ADDRESSING: Addressing = Addressing {
     name: "AMQP",
     schemes: &[
         PLAIN,
@@ -55,393 +42,284 @@ const PLAIN: Scheme = Scheme {
     path: Some("VIRTUAL-HOST"),
 };
 
-/// One worker's share of the clients.
-pub(crate) struct AmqpFleet {
-    pub clients: Vec<Client>,
-    pub shared: Shared,
-    pub turns: Turns,
-    /// Every connection is read into this and decoded in place.
-    pub buf: Box<[u8]>,
-    tls: Option<TlsSetup>,
+/// What all clients of a fleet share.
+pub(crate) struct Amqp {
+    pub options: Options,
+    /// The fleet is being closed: durable sessions end too.
+    leaving: bool,
+    /// A client certificate was given.
+    pub has_certificate: bool,
+    /// Random, for names that must not collide.
+    pub nonce: u64,
+    pub topics: Topics<Topic>,
+    /// For messages that come in pieces.
+    #[allow(clippy::vec_box)] // They move in and out of clients, which hold 8 bytes each.
+    pub partials: Vec<Box<Partial>>,
+    /// The topic of the message that is being delivered.
+    pub topic: String,
+    /// Longest message that is taken from a server, in bytes.
+    pub max_in: usize,
     /// Durable sessions that the end did not remove.
     left: usize,
 }
 
-struct TlsSetup {
-    config: Arc<rustls::ClientConfig>,
-    /// For each of the shared endpoints; none for those without TLS.
-    names: Vec<Option<ServerName<'static>>>,
+/// A fleet without clients.
+pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Amqp>, DriverError> {
+    let (options, _) =
+        Options::resolve(&config.settings).map_err(|refused| refusal("AMQP", refused))?;
+    let target = &config.target;
+    let endpoints = pair::plain_places(&target.endpoints, &ADDRESSING)?;
+    let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);
+    if endpoints.iter().any(|e| path(e) > 255) {
+        return Err(DriverError::new(
+            "the name of a virtual host has at most 255 bytes",
+        ));
+    }
+    let tuning = options.tuning;
+    let amqp = Amqp {
+        options,
+        leaving: false,
+        has_certificate: target.tls.as_ref().is_some_and(|t| t.cert_file.is_some()),
+        nonce: RandomState::new().build_hasher().finish(),
+        topics: Topics::default(),
+        partials: Vec::new(),
+        topic: String::new(),
+        max_in: config.max_payload,
+        left: 0,
+    };
+    TcpFleet::open(config, endpoints, tuning, amqp)
 }
 
-impl AmqpFleet {
-    pub fn open(config: FleetConfig) -> Result<AmqpFleet, DriverError> {
-        let (options, _) =
-            Options::resolve(&config.settings).map_err(|refused| refusal("AMQP", refused))?;
-        let target = &config.target;
-        let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
-            Pair::parse(url, &PROTOCOL)
-        })?;
-        let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);
-        if endpoints.iter().any(|e| path(e) > 255) {
-            return Err(DriverError::new(
-                "the name of a virtual host has at most 255 bytes",
-            ));
-        }
-        let given = target.tls.clone().unwrap_or_default();
-        let tls = if endpoints.iter().any(|e| e.encryption.is_on()) {
-            let names = endpoints
-                .iter()
-                .map(|e| {
-                    e.encryption
-                        .is_on()
-                        .then(|| tls::server_name(e, Some(&given)))
-                        .transpose()
-                })
-                .collect::<Result<Vec<_>, _>>()?;
-            Some(TlsSetup {
-                config: tls::configure(&given)?,
-                names,
-            })
-        } else {
-            None
-        };
-        Ok(AmqpFleet {
-            clients: Vec::with_capacity(config.clients),
-            shared: Shared {
-                options,
-                endpoints,
-                username: target.username.clone(),
-                password: target.password.clone(),
-                leaving: false,
-                has_certificate: given.cert_file.is_some(),
-                nonce: RandomState::new().build_hasher().finish(),
-                topics: Topics::default(),
-                out_pool: OutPool::default(),
-                partials: Vec::new(),
-                topic: String::new(),
-                timers: Timers::default(),
-                dirty: Vec::new(),
-                reports: Reports::default(),
-                unsettled: 0,
-                wire: WireBytes::default(),
-                writes: 0,
-                max_in: config.max_payload,
-                now_ms: 0,
-            },
-            turns: Turns::new(config.clock)?,
-            buf: vec![0; READ_BUF].into_boxed_slice(),
-            tls,
-            left: 0,
-        })
+impl Amqp {
+    /// The virtual host that a client enters.
+    pub fn virtual_host<'a>(&'a self, link: &'a L<'_>) -> &'a str {
+        let path = link.endpoint().path.as_deref();
+        path.filter(|path| !path.is_empty())
+            .or(self.options.virtual_host.as_deref())
+            .unwrap_or("/")
     }
 
-    fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
-        self.clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| DriverError::new(format!("no client {} in this fleet", id.0)))
-    }
-
-    /// Begins to connect a client that is down.
-    fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
-        self.look_at_clock();
-        let client = &mut self.clients[id.0 as usize];
-        let index = usize::from(client.endpoint);
-        let endpoint = &self.shared.endpoints[index];
-        let address = endpoint.address_for(client.source)?;
-        let secure = match self.tls.as_ref().map(|t| (&t.config, &t.names[index])) {
-            Some((config, Some(name))) => {
-                Some(tls::connect(config, name.clone()).map_err(|error| {
-                    DriverError::new(format!("{}: TLS cannot begin: {error}", endpoint.shown))
-                })?)
-            }
-            _ => None,
-        };
-        let options = SocketOptions {
-            no_delay: self.shared.options.no_delay,
-            send_buffer: self.shared.options.send_buffer,
-            receive_buffer: self.shared.options.receive_buffer,
-        };
-        let (fd, begun) = socket::begin_connect(address, client.source, &options, &endpoint.shown)?;
-        if let Err(failure) = begun {
-            self.shared.reports.owe(id, Change::Failed(failure));
-            return Ok(());
-        }
-        self.turns.watch(&fd, id)?;
-        client.fd = Some(fd);
-        client.tls = secure;
-        client.state = State::Connecting;
-        client.epoch += 1;
-        self.shared.set_timer(client, id, CONNECT_TIMEOUT_MS);
-        Ok(())
-    }
-
-    /// Ends a client's connection without a word.
-    pub fn drop_connection(&mut self, id: ClientId) {
-        let client = &mut self.clients[id.0 as usize];
-        let shared = &mut self.shared;
-        shared.unsettled -= client.drop_connection(&mut shared.out_pool);
-    }
-
-    /// Ends a connection that cannot go on. The change is reported at the next opportunity.
-    pub fn fail(&mut self, id: ClientId, broken: Broken) {
-        let client = &self.clients[id.0 as usize];
-        if client.state == State::Down {
-            return;
-        }
-        let closing = client.state == State::Closing;
-        if client.out.as_ref().is_some_and(|out| !out.stuck) && !client.marks.hung_up {
-            // The server is told that its close was heard, if nothing stands in the way.
-            self.write(id);
-        }
-        self.drop_connection(id);
-        // After our own connection.close any end will do.
-        let change = match closing {
-            true => Change::Closed,
-            false => Change::Failed(broken.failure),
-        };
-        self.shared.reports.owe(id, change);
-    }
-
-    /// The answer to a publish for which there is no room.
-    fn no_room(&mut self, id: ClientId) -> Publish {
-        if self.shared.options.drop_when_full {
-            return Publish::Refused(Refusal::Dropped);
-        }
-        self.clients[id.0 as usize].owes_writable = true;
-        Publish::Blocked
-    }
-
-    /// Ends the transaction that has messages in it.
-    pub fn commit(&mut self, id: ClientId) {
-        let client = &mut self.clients[id.0 as usize];
-        let Some(publisher) = client.publisher.as_mut().filter(|p| p.uncommitted > 0) else {
-            return;
-        };
-        publisher.uncommitted = 0;
-        publisher.committing = Some(publisher.window.last());
-        let commit = Method::TxCommit(TxCommit::default());
-        self.shared.send(client, id, PUBLISHING, commit);
+    fn has_transactions(&self) -> bool {
+        matches!(self.options.answers, Answers::Commits(_))
     }
 }
 
-impl Fleet for AmqpFleet {
-    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
+/// Ends the transaction that has messages in it.
+fn commit(link: &mut L<'_>) {
+    let publisher = link.client.own.publisher.as_mut();
+    let Some(publisher) = publisher.filter(|p| p.uncommitted > 0) else {
+        return;
+    };
+    publisher.uncommitted = 0;
+    publisher.committing = Some(publisher.window.last());
+    send(link, PUBLISHING, Method::TxCommit(TxCommit::default()));
+}
+
+impl Protocol for Amqp {
+    type Client = AmqpClient;
+    // connection.close is answered.
+    const HALF_CLOSES: bool = false;
+    const NO_WILLS: Option<[&'static str; 2]> = Some(["AMQP 0-9-1", "leave it out"]);
+    const TURNED_AWAY: [&'static str; 2] = ["without a greeting", "AMQP 0-9-1"];
+
+    fn client(&mut self, spec: &ClientSpec) -> Result<AmqpClient, DriverError> {
         if spec.name.len() > 255 - SESSION_PREFIX.len() {
             return Err(DriverError::new(format!(
                 "a client's name has at most {} bytes, since its queue is named after it",
                 255 - SESSION_PREFIX.len()
             )));
         }
-        if spec.will.is_some() {
-            return Err(DriverError::with_hint(
-                format!(
-                    "client {:?} has a will, which AMQP 0-9-1 does not know",
-                    spec.name
-                ),
-                "leave it out",
-            ));
+        Ok(AmqpClient::new(spec))
+    }
+
+    fn greet(&mut self, link: &mut L<'_>) -> Result<(), Broken> {
+        link.out().bytes.extend_from_slice(&PROTOCOL_HEADER);
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        link: &mut L<'_>,
+        bytes: &[u8],
+        events: &mut dyn Events,
+    ) -> Result<usize, Broken> {
+        protocol::receive(self, link, bytes, events)
+    }
+
+    fn subscribe(
+        &mut self,
+        link: &mut L<'_>,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        self.ask_for(link, subscription)
+    }
+
+    fn advertise(&mut self, link: &mut L<'_>, name: &str) -> Result<TopicId, DriverError> {
+        let known = self.topics.find(link.id.0, name);
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let topic = Topic::new(name, &self.options)?;
+                self.topics.insert(link.id.0, name, topic)
+            }
+        };
+        link.client.own.publishes = true;
+        if !link.is_connected() {
+            return Ok(id); // The channel is opened with the connection.
         }
-        let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, endpoint));
-        self.begin(id).inspect_err(|_| {
-            self.clients.pop();
-        })?;
+        if link.client.own.publisher.is_none() {
+            self.open_publisher(link);
+        } else if known.is_none() && self.options.exchange == Exchange::Queue {
+            let queue = self.topics.get(id).map(|t| t.key.clone());
+            self.declare_for_publishing(link, &queue.unwrap_or_default());
+        }
         Ok(id)
-    }
-
-    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
-        let client = self.client(id)?;
-        if client.state != State::Connected {
-            return Err(DriverError::new("a client subscribes once it is connected"));
-        }
-        let client = &mut self.clients[id.0 as usize];
-        self.shared.subscribe(client, id, subscription)
-    }
-
-    fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
-        self.client(id)?;
-        let client = &mut self.clients[id.0 as usize];
-        let shared = &mut self.shared;
-        let (topic, new) = shared.topics.advertise(id.0, topic, &shared.options)?;
-        client.publishes = true;
-        if client.state != State::Connected {
-            return Ok(topic); // The channel is opened with the connection.
-        }
-        if client.publisher.is_none() {
-            shared.open_publisher(client, id);
-        } else if new && shared.options.exchange == Exchange::Queue {
-            let queue = shared.topics.get(topic).map(|t| t.key.clone());
-            shared.declare_for_publishing(client, id, &queue.unwrap_or_default());
-        }
-        Ok(topic)
     }
 
     #[inline]
     fn publish(
         &mut self,
-        id: ClientId,
-        topic_id: TopicId,
+        link: &mut L<'_>,
+        topic: TopicId,
         payload: Payload<'_>,
         tag: u64,
-    ) -> Publish {
-        let Some(client) = self.clients.get_mut(id.0 as usize) else {
-            return Publish::Refused(Refusal::NotConnected);
-        };
-        if client.state != State::Connected {
-            return Publish::Refused(Refusal::NotConnected);
+    ) -> Taken {
+        let own = &mut link.client.own;
+        if own.is_held(self.options.in_flight) {
+            return Taken::Full;
         }
-        let Some(topic) = self.shared.topics.get(topic_id) else {
-            return Publish::Refused(Refusal::NotConnected);
+        let (Some(topic), Some(publisher)) = (self.topics.get(topic), &mut own.publisher) else {
+            return Taken::Refused(Refusal::NotConnected);
         };
-        debug_assert_eq!(
-            topic.client, id.0,
-            "a topic is published to by who advertised it"
-        );
-        if client.is_held(self.shared.options.in_flight) {
-            return self.no_room(id);
-        }
-        if client.pending() >= OUT_CAP {
-            let stuck = client.out.as_ref().is_some_and(|out| out.stuck);
-            if stuck || self.flush(id).is_err() || self.clients[id.0 as usize].pending() >= OUT_CAP
-            {
-                return self.no_room(id);
-            }
-        }
-        let client = &mut self.clients[id.0 as usize];
-        let shared = &mut self.shared;
-        let (Some(topic), Some(publisher)) = (shared.topics.get(topic_id), &mut client.publisher)
-        else {
-            return Publish::Refused(Refusal::NotConnected);
-        };
-        let answered = shared.options.answers != Answers::Nothing;
-        let number = if answered {
-            publisher.window.push(tag)
-        } else {
-            0
+        let answered = self.options.answers != Answers::Nothing;
+        let number = match answered {
+            true => publisher.window.push(tag),
+            false => 0,
         };
         let mut full = false;
-        if let Answers::Commits(n) = shared.options.answers {
+        if let Answers::Commits(n) = self.options.answers {
             publisher.uncommitted += 1;
             full = publisher.uncommitted >= u32::from(n);
         }
-        let out = client.out.get_or_insert_with(|| shared.out_pool.get());
-        if out.start != 0 {
-            out.compact();
-        }
-        topic.template.append(
-            &mut out.bytes,
-            client.frame_max as usize,
-            number,
-            payload.head,
-            payload.body,
-        );
+        let frame_max = own.frame_max as usize;
+        let out = link.out();
+        let bytes = &mut out.bytes;
+        topic
+            .template
+            .append(bytes, frame_max, number, payload.head, payload.body);
         out.messages += u32::from(!answered);
-        shared.unsettled += 1;
-        shared.mark_dirty(client, id);
         if full {
-            self.commit(id);
+            commit(link);
         }
-        let stuck = |out: &pubgauge_net::out::Out| {
-            out.stuck || out.pending().len() < self.shared.options.batch
+        Taken::Accepted
+    }
+
+    #[inline]
+    fn may_publish(&self, client: &AmqpClient) -> bool {
+        !client.is_held(self.options.in_flight)
+    }
+
+    #[inline]
+    fn before_write(&mut self, link: &mut L<'_>) {
+        if self.has_transactions() && link.is_connected() {
+            commit(link);
+        }
+    }
+
+    fn ping(&mut self, link: &mut L<'_>) {
+        link.out().bytes.extend_from_slice(&HEARTBEAT);
+    }
+
+    /// Looks after a connection twice in each interval (§4.2.7): a sign of life goes out if
+    /// nothing else did, and after two intervals without any from the server it is given up.
+    fn keep_alive(&mut self, link: &mut L<'_>) -> Result<(), Broken> {
+        let heartbeat_s = u32::from(link.client.own.heartbeat_s);
+        let half_ms = heartbeat_s * 500;
+        let since = |then: u32| link.shared.now_ms.saturating_sub(then);
+        // A client that is not read from, because its answers wait, cannot judge.
+        if since(link.client.last_received_ms) >= 4 * half_ms && !link.client.paused {
+            return Err(link.broken(format_args!(
+                "no sign of life from the server for {} s, twice the heartbeat\n  hint: it hangs, or the connection is dead",
+                2 * heartbeat_s
+            )));
+        }
+        // Where bytes have been waiting all that time another sign would only wait behind them.
+        let due = link.client.out.is_none() && since(link.client.last_sent_ms) + 50 >= half_ms;
+        link.set_timer(half_ms);
+        if due {
+            self.ping(link);
+        }
+        Ok(())
+    }
+
+    fn goodbye(&mut self, link: &mut L<'_>) {
+        if self.has_transactions() {
+            commit(link);
+        }
+        if self.leaving && self.options.durable_session {
+            self.remove_queues(link);
+        }
+        let close = Method::ConnectionClose(ConnectionClose {
+            reply_code: 200,
+            reply_text: b"done",
+            ..ConnectionClose::default()
+        });
+        send(link, 0, close);
+    }
+
+    /// The server is told that its close was heard, if nothing stands in the way.
+    fn failing(&mut self, link: &mut L<'_>, _: Option<u8>) -> bool {
+        link.client.out.is_some() && link.client.is_writable()
+    }
+
+    fn dropped(&mut self, link: &mut L<'_>, _: bool) {
+        let unanswered = link.client.own.forget_connection();
+        link.settled(unanswered);
+    }
+
+    fn waits_for(&self, client: &AmqpClient) -> Cow<'static, str> {
+        let what = match client.step {
+            Step::Greeting => "no connection.start",
+            Step::LoggingIn => "no answer to the login",
+            Step::Entering => "no connection.open-ok",
+            Step::Opening | Step::Done => "not all channels and queues were answered for",
         };
-        let client = &self.clients[id.0 as usize];
-        if !client.out.as_deref().is_none_or(stuck) {
-            // A failure is reported by the next poll.
-            let _ = self.flush(id);
-        }
-        Publish::Accepted
+        what.into()
     }
 
-    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
-        self.run(until, events)
-    }
-
-    fn disconnect(&mut self, id: ClientId) {
-        let Ok(client) = self.client(id) else {
-            return;
+    fn turned_away(&self, link: &L<'_>, reset: bool) -> Option<Failure> {
+        let why = match link.client.own.step {
+            Step::Greeting => return Some(link.turned_away(Self::TURNED_AWAY)),
+            _ if reset => return None,
+            Step::LoggingIn => {
+                login::refused(link, "the server closed the connection during the login")
+            }
+            Step::Entering => format!(
+                "{}: the server closed the connection in place of opening the virtual host\n  hint: check the virtual host and the user's permissions there; its log may say why",
+                link.shown()
+            ),
+            Step::Opening | Step::Done => return None,
         };
-        match client.state {
-            State::Closing => {}
-            State::Connected => {
-                self.look_at_clock();
-                if matches!(self.shared.options.answers, Answers::Commits(_)) {
-                    self.commit(id);
-                }
-                let client = &mut self.clients[id.0 as usize];
-                if self.shared.leaving && self.shared.options.durable_session {
-                    self.shared.remove_queues(client, id);
-                }
-                let client = &mut self.clients[id.0 as usize];
-                client.state = State::Closing;
-                let close = Method::ConnectionClose(ConnectionClose {
-                    reply_code: 200,
-                    reply_text: b"done",
-                    ..ConnectionClose::default()
-                });
-                self.shared.send(client, id, 0, close);
-                self.shared.set_timer(client, id, CLOSE_TIMEOUT_MS);
-            }
-            _ => {
-                self.drop_connection(id);
-                self.shared.reports.forget(id);
-                self.shared.reports.owe(id, Change::Closed);
-            }
-        }
+        Some(why.into())
     }
 
-    fn abort(&mut self, id: ClientId) {
-        if self.client(id).is_ok() {
-            self.drop_connection(id);
-            self.shared.reports.forget(id);
-        }
-    }
-
-    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
-        if self.client(id)?.state != State::Down {
-            return Err(DriverError::new("the client is still connected"));
-        }
-        self.begin(id)
-    }
-
-    fn unsettled(&self) -> u64 {
-        self.shared.unsettled
-    }
-
-    fn wire_bytes(&self) -> WireBytes {
-        self.shared.wire
+    fn close(fleet: &mut TcpFleet<Amqp>, until: Nanos) {
+        fleet.protocol.leaving = true;
+        let of = |fleet: &TcpFleet<Amqp>, gone: fn(State) -> bool| {
+            let sessions = fleet.clients.iter().filter(|c| c.own.subscribes);
+            sessions.filter(|c| gone(c.state)).count()
+        };
+        let before = of(fleet, |state| state != State::Connected);
+        fleet.leave(until);
+        fleet.protocol.left = before + of(fleet, |state| state != State::Down);
     }
 
     fn left_behind(&self) -> Option<String> {
-        let shown = &self.shared.endpoints.first()?.shown;
-        (self.left > 0 && self.shared.options.durable_session).then(|| {
+        (self.left > 0 && self.options.durable_session).then(|| {
             format!(
-                "{shown}: queues of this trial's durable sessions may still be on the server, for {} of its clients were not connected at the end\n  hint: they expire by themselves (session-expiry-s); their names carry the trial's mark",
+                "queues of this trial's durable sessions may still be on the server, for {} of its clients were not connected at the end\n  hint: they expire by themselves (session-expiry-s); their names carry the trial's mark",
                 self.left
             )
         })
-    }
-
-    fn writes(&self) -> Option<u64> {
-        Some(self.shared.writes)
-    }
-
-    fn close(&mut self, until: Nanos) {
-        self.shared.leaving = true;
-        let of = |fleet: &Self, gone: fn(State) -> bool| {
-            let sessions = fleet.clients.iter().filter(|c| c.subscribes);
-            sessions.filter(|c| gone(c.state)).count()
-        };
-        self.left = of(self, |state| state != State::Connected);
-        for id in 0..self.clients.len() as u32 {
-            self.disconnect(ClientId(id));
-        }
-        self.run_unheard(until, |fleet| {
-            fleet.clients.iter().all(|c| c.state == State::Down)
-        });
-        self.left += of(self, |state| state != State::Down);
-        for id in 0..self.clients.len() as u32 {
-            self.drop_connection(ClientId(id));
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! AMQP 0-9-1, over TCP and TLS; its server is RabbitMQ.
 //!
-//! The driver has its own codec and its own epoll loop, because that is the message path: no
-//! allocation, lock or system call for a single message when publishing flat out. `basic.publish`
+//! The driver has its own codec, over the fleet of [`pubgauge_net::fleet`], because that is the
+//! message path: no allocation, lock or system call for a single message when publishing flat out. `basic.publish`
 //! with its header is put together from a template made when the topic is advertised; messages
 //! gather in the connection's buffer and go out with one write. All connections are read into one
 //! buffer and decoded there; deliveries are acknowledged with one `basic.ack` for all that came
@@ -24,19 +24,15 @@
 //! expiry. A subscriber that connects asks for it (`queue.declare`, passive): if it is there, its
 //! subscriptions are too, and consuming begins at once.
 
-mod broken;
 mod client;
 mod fleet;
-mod io;
 mod login;
 mod native;
 mod options;
 #[cfg(test)]
 mod options_tests;
 mod protocol;
-mod read;
 mod resolve;
-mod shared;
 mod subscribe;
 mod topics;
 mod window;
@@ -77,7 +73,7 @@ impl Driver for AmqpDriver {
     }
 
     fn schemes(&self) -> &'static [Scheme] {
-        fleet::PROTOCOL.schemes
+        fleet::ADDRESSING.schemes
     }
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
@@ -134,6 +130,6 @@ impl Driver for AmqpDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        Ok(Box::new(fleet::AmqpFleet::open(config)?))
+        Ok(Box::new(fleet::open(config)?))
     }
 }

@@ -5,12 +5,13 @@ use pubgauge_amqp_codec::method::{
     ConnectionTuneOk, Long,
 };
 use pubgauge_amqp_codec::{FRAME_MIN, Method, TableBuf, Value};
-use pubgauge_driver::{Change, ClientId, Events};
+use pubgauge_driver::Events;
+use pubgauge_net::fleet::{Broken, State};
 
-use crate::broken::{Broken, unexpected};
-use crate::client::{Client, State};
+use crate::client::{L, Step, send};
+use crate::fleet::Amqp;
 use crate::options::Sasl;
-use crate::shared::Shared;
+use crate::protocol::{breach, unexpected};
 
 /// A RabbitMQ that nobody has configured lets this user in, from its own host.
 const DEFAULT_LOGIN: &str = "guest";
@@ -20,31 +21,27 @@ const CHANNELS: u16 = 2;
 
 /// A method on channel 0.
 pub(crate) fn connection(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    amqp: &mut Amqp,
+    link: &mut L<'_>,
     method: Method<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    match (client.state, method) {
-        (State::Greeting, Method::ConnectionStart(start)) => greet(client, shared, id, &start),
-        (State::LoggingIn, Method::ConnectionTune(tune)) => enter(client, shared, id, &tune),
-        (State::LoggingIn, Method::ConnectionSecure(_)) => Err(Broken::told(format!(
-            "{}: the server asks for more than one step of SASL\n  hint: this driver has PLAIN and EXTERNAL, see native.amqp.sasl",
-            shared.endpoint(client)
-        ))),
-        (State::Entering, Method::ConnectionOpenOk(_)) => {
-            client.state = State::Opening;
-            shared.open_channels(client, id);
-            finish(client, shared, id, events);
+    match (link.client.own.step, method) {
+        (Step::Greeting, Method::ConnectionStart(start)) => greet(amqp, link, &start),
+        (Step::LoggingIn, Method::ConnectionTune(tune)) => enter(amqp, link, &tune),
+        (Step::LoggingIn, Method::ConnectionSecure(_)) => Err(link.broken(
+            "the server asks for more than one step of SASL\n  hint: this driver has PLAIN and EXTERNAL, see native.amqp.sasl",
+        )),
+        (Step::Entering, Method::ConnectionOpenOk(_)) => {
+            link.client.own.step = Step::Opening;
+            amqp.open_channels(link);
+            finish(amqp, link, events);
             Ok(())
         }
         (_, Method::ConnectionClose(close)) => {
             let ok = Method::ConnectionCloseOk(ConnectionCloseOk::default());
-            shared.send(client, id, 0, ok);
-            Err(closed(
-                client,
-                shared,
+            send(link, 0, ok);
+            Err(closed(link,
                 "connection",
                 close.reply_code,
                 close.reply_text,
@@ -52,32 +49,28 @@ pub(crate) fn connection(
             ))
         }
         // The end that was asked for; the fleet knows by the state.
-        (State::Closing, Method::ConnectionCloseOk(_)) => Err(Broken::told(String::new())),
+        (_, Method::ConnectionCloseOk(_)) if link.client.state == State::Closing => {
+            Err(Broken::told(String::new()))
+        }
         (_, Method::ConnectionBlocked(_)) => {
-            client.blocked = true;
+            link.client.own.blocked = true;
             Ok(())
         }
         // Whoever waits for it is told after the read.
         (_, Method::ConnectionUnblocked(_)) => {
-            client.blocked = false;
+            link.client.own.blocked = false;
             Ok(())
         }
-        (_, method) => Err(unexpected(client, shared, &method)),
+        (_, method) => Err(unexpected(link, &method)),
     }
 }
 
 /// connection.start: chooses a SASL mechanism and logs in.
-fn greet(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
-    start: &ConnectionStart<'_>,
-) -> Result<(), Broken> {
-    let endpoint = &shared.endpoints[usize::from(client.endpoint)];
-    let username = endpoint.username.as_ref().or(shared.username.as_ref());
-    let sasl = shared.options.sasl.unwrap_or({
+fn greet(amqp: &mut Amqp, link: &mut L<'_>, start: &ConnectionStart<'_>) -> Result<(), Broken> {
+    let username = link.username();
+    let sasl = amqp.options.sasl.unwrap_or({
         let by_certificate =
-            endpoint.encryption.is_on() && shared.has_certificate && username.is_none();
+            link.endpoint().encryption.is_on() && amqp.has_certificate && username.is_none();
         if by_certificate {
             Sasl::External
         } else {
@@ -87,8 +80,8 @@ fn greet(
     let (mechanism, response) = match sasl {
         Sasl::External => ("EXTERNAL", Vec::new()),
         Sasl::Plain => {
-            let user = username.map_or(DEFAULT_LOGIN, String::as_str);
-            let password = match (&shared.password, username) {
+            let user = username.unwrap_or(DEFAULT_LOGIN);
+            let password = match (&link.shared.password, username) {
                 (Some(password), _) => password.reveal(),
                 (None, None) => DEFAULT_LOGIN,
                 (None, Some(_)) => "",
@@ -100,9 +93,8 @@ fn greet(
     };
     let offered = String::from_utf8_lossy(start.mechanisms.0);
     if !offered.split_ascii_whitespace().any(|m| m == mechanism) {
-        return Err(Broken::told(format!(
-            "{}: the server does not take SASL {mechanism}, only {offered}\n  hint: {}",
-            shared.endpoint(client),
+        return Err(link.broken(format_args!(
+            "the server does not take SASL {mechanism}, only {offered}\n  hint: {}",
             match sasl {
                 Sasl::External =>
                     "EXTERNAL needs TLS with a client certificate and, on RabbitMQ, the plug-in rabbitmq_auth_mechanism_ssl with auth_mechanisms.1 = EXTERNAL; or set native.amqp.sasl = \"plain\"",
@@ -125,7 +117,7 @@ fn greet(
         properties
             .push("product", Value::Long(b"pubgauge"))?
             .push("version", Value::Long(env!("CARGO_PKG_VERSION").as_bytes()))?
-            .push("connection_name", Value::Long(client.name.as_bytes()))?
+            .push("connection_name", Value::Long(link.client.name.as_bytes()))?
             .push("capabilities", Value::Table(capabilities.as_table()))?;
         Ok(())
     };
@@ -138,120 +130,104 @@ fn greet(
         locale: b"en_US",
         ..ConnectionStartOk::default()
     });
-    client.state = State::LoggingIn;
-    shared.send(client, id, 0, start_ok);
+    link.client.own.step = Step::LoggingIn;
+    send(link, 0, start_ok);
     Ok(())
 }
 
 /// connection.tune: settles the limits and enters the virtual host.
-fn enter(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
-    tune: &ConnectionTune<'_>,
-) -> Result<(), Broken> {
+fn enter(amqp: &mut Amqp, link: &mut L<'_>, tune: &ConnectionTune<'_>) -> Result<(), Broken> {
     if tune.channel_max != 0 && tune.channel_max < CHANNELS {
-        return Err(Broken::told(format!(
-            "{}: the server allows {} channel for each connection, and a client may need {CHANNELS}\n  hint: raise the server's channel_max",
-            shared.endpoint(client),
+        return Err(link.broken(format_args!(
+            "the server allows {} channel for each connection, and a client may need {CHANNELS}\n  hint: raise the server's channel_max",
             tune.channel_max
         )));
     }
-    client.frame_max = match tune.frame_max {
-        0 => shared.options.frame_max,
+    link.client.own.frame_max = match tune.frame_max {
+        0 => amqp.options.frame_max,
         n if n < FRAME_MIN as u32 => {
-            return Err(Broken::protocol(
-                shared.endpoint(client),
+            return Err(breach(
+                link,
                 format!("frames of {n} bytes at most, below the least of {FRAME_MIN} (§4.2.3)"),
             ));
         }
-        n => n.min(shared.options.frame_max),
+        n => n.min(amqp.options.frame_max),
     };
-    client.heartbeat_s = shared.options.heartbeat_s.unwrap_or(tune.heartbeat);
+    link.client.own.heartbeat_s = amqp.options.heartbeat_s.unwrap_or(tune.heartbeat);
     let tune_ok = Method::ConnectionTuneOk(ConnectionTuneOk {
         channel_max: CHANNELS,
-        frame_max: client.frame_max,
-        heartbeat: client.heartbeat_s,
+        frame_max: link.client.own.frame_max,
+        heartbeat: link.client.own.heartbeat_s,
         ..ConnectionTuneOk::default()
     });
-    shared.send(client, id, 0, tune_ok);
-    let host = shared.virtual_host(client).to_owned();
+    send(link, 0, tune_ok);
+    let host = amqp.virtual_host(link).to_owned();
     let open = Method::ConnectionOpen(ConnectionOpen {
         virtual_host: host.as_bytes(),
         ..ConnectionOpen::default()
     });
-    client.state = State::Entering;
-    shared.send(client, id, 0, open);
+    link.client.own.step = Step::Entering;
+    send(link, 0, open);
     Ok(())
 }
 
 /// Reports the client as connected once nothing is awaited any more.
-pub(crate) fn finish(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
-    events: &mut dyn Events,
-) {
-    if client.state != State::Opening
-        || client
+pub(crate) fn finish(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) {
+    if link.client.own.step != Step::Opening
+        || link
+            .client
+            .own
             .publisher
             .as_ref()
             .is_some_and(|p| !p.awaits.is_empty())
-        || client
+        || link
+            .client
+            .own
             .consumer
             .as_ref()
             .is_some_and(|c| !c.awaits.is_empty())
     {
         return;
     }
-    client.state = State::Connected;
-    match client.heartbeat_s {
-        0 => client.due_ms = 0,
-        s => shared.set_timer(client, id, u32::from(s) * 500),
+    link.client.own.step = Step::Done;
+    link.connected();
+    let heartbeat_s = link.client.own.heartbeat_s;
+    if heartbeat_s > 0 {
+        link.set_timer(u32::from(heartbeat_s) * 500);
     }
-    client.last_received_ms = shared.now_ms;
-    let session_present = client.session_present;
-    shared.reports.report(
-        events,
-        id,
-        Change::Connected {
-            session_present,
-            address: None,
-        },
-    );
+    let session_present = link.client.own.session_present;
+    link.report_connected(events, session_present);
     if session_present {
-        shared.resume(client, id);
+        amqp.resume(link);
     }
 }
 
 /// Why the server let nobody in, after `what` it did, and what to do.
-pub(crate) fn refused(client: &Client, shared: &Shared, what: &str) -> String {
-    let endpoint = &shared.endpoints[usize::from(client.endpoint)];
-    let username = endpoint.username.is_some() || shared.username.is_some();
-    let password = shared.password.is_some();
-    let (why, hint) = pubgauge_net::login::refused(&endpoint.shown, username, password);
+pub(crate) fn refused(link: &L<'_>, what: &str) -> String {
+    let username = link.username().is_some();
+    let password = link.shared.password.is_some();
+    let (why, hint) = link.login_refused();
     let guest = match (username, password) {
         (false, false) => {
             ", so that guest was tried, whom RabbitMQ lets in from its own host only (loopback_users)"
         }
         _ => "",
     };
-    format!("{}: {what}: {why}{guest}\n  hint: {hint}", endpoint.shown)
+    format!("{}: {what}: {why}{guest}\n  hint: {hint}", link.shown())
 }
 
 /// Why the server closed a channel or the connection, in its own words, and what to do.
 pub(crate) fn closed(
-    client: &Client,
-    shared: &Shared,
+    link: &L<'_>,
     what: &str,
     code: u16,
     text: &[u8],
     (class, method): (u16, u16),
 ) -> Broken {
     let text = String::from_utf8_lossy(text);
-    if code == 403 && client.state == State::LoggingIn {
+    if code == 403 && link.client.own.step == Step::LoggingIn {
         let what = format!("the server closed the {what}: {text} ({code})");
-        return Broken::told(refused(client, shared, &what));
+        return Broken::told(refused(link, &what));
     }
     let about = match (class, method) {
         (0, 0) => String::new(),
@@ -276,8 +252,7 @@ pub(crate) fn closed(
         541 => "the server failed inside: its log says how",
         _ => "the server's log may say more",
     };
-    Broken::told(format!(
-        "{}: the server closed the {what}: {text} ({code}{about})\n  hint: {hint}",
-        shared.endpoint(client)
+    link.broken(format_args!(
+        "the server closed the {what}: {text} ({code}{about})\n  hint: {hint}"
     ))
 }

@@ -1,6 +1,7 @@
 //! The settings that only this driver knows, `native.amqp.*`.
 
 use pubgauge_driver::{Resolution, Settings};
+use pubgauge_net::socket::SocketOptions;
 use serde_json::Value;
 
 use crate::options::{Exchange, FRAME_MAX, NAME, Sasl};
@@ -28,9 +29,9 @@ const NATIVE: [(&str, &str); 15] = [
     ("frame-max-bytes", "a number from 4096 to 131072"),
     ("sasl", "\"plain\" or \"external\""),
     ("virtual-host", "a name of at most 255 bytes"),
-    ("no-delay", "true or false"),
-    ("send-buffer-bytes", "a number from 1 to 1073741824"),
-    ("receive-buffer-bytes", "a number from 1 to 1073741824"),
+    SocketOptions::NATIVE[0],
+    SocketOptions::NATIVE[1],
+    SocketOptions::NATIVE[2],
 ];
 
 /// `native.amqp.*` as given.
@@ -48,9 +49,7 @@ pub(crate) struct Native {
     pub frame_max: Option<u32>,
     pub sasl: Option<Sasl>,
     pub virtual_host: Option<String>,
-    pub no_delay: Option<bool>,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
+    pub socket: SocketOptions,
 }
 
 impl Native {
@@ -131,18 +130,10 @@ impl Native {
             "virtual-host" => {
                 self.virtual_host = Some(text.filter(|n| n.len() <= 255)?.to_owned());
             }
-            "no-delay" => self.no_delay = Some(value.as_bool()?),
-            "send-buffer-bytes" => self.send_buffer = Some(buffer(number)?),
-            "receive-buffer-bytes" => self.receive_buffer = Some(buffer(number)?),
-            _ => return None,
+            name => drop(self.socket.take(name, value)?),
         }
         Some(())
     }
-}
-
-fn buffer(number: Option<u64>) -> Option<usize> {
-    let bytes = usize::try_from(number?).ok()?;
-    (1..=1 << 30).contains(&bytes).then_some(bytes)
 }
 
 fn expected(name: &str) -> String {

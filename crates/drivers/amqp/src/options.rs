@@ -1,13 +1,10 @@
 //! The settings as the fleet uses them.
 
 use pubgauge_amqp_codec::{Properties, TableBuf};
+use pubgauge_net::fleet::Tuning;
 
 /// The driver's name in study files.
 pub(crate) const NAME: &str = "amqp";
-
-/// Bytes gathered before they are written, unless the settings say otherwise. Beyond 16 KiB a
-/// larger write saves next to nothing.
-pub(crate) const DEFAULT_BATCH: usize = 16 << 10;
 
 /// Longest frame that is taken, RabbitMQ's default: half of the fleet's read buffer, so that a
 /// frame that was cut off always has room in it.
@@ -64,17 +61,12 @@ pub(crate) struct Options {
     pub expiration: Option<String>,
     pub priority: Option<u8>,
     pub in_flight: usize,
-    pub drop_when_full: bool,
-    /// Bytes gathered before they are written; 0 means a write for every message.
-    pub batch: usize,
+    pub tuning: Tuning,
     /// Seconds; the server's choice if absent.
     pub heartbeat_s: Option<u16>,
     pub frame_max: u32,
     pub sasl: Option<Sasl>,
     pub virtual_host: Option<String>,
-    pub no_delay: bool,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
 }
 
 impl Options {
@@ -95,15 +87,11 @@ impl Options {
             expiration: None,
             priority: None,
             in_flight: DEFAULT_IN_FLIGHT as usize,
-            drop_when_full: false,
-            batch: DEFAULT_BATCH,
+            tuning: Tuning::default(),
             heartbeat_s: None,
             frame_max: FRAME_MAX,
             sasl: None,
             virtual_host: None,
-            no_delay: true,
-            send_buffer: None,
-            receive_buffer: None,
         }
     }
 

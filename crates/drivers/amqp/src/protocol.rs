@@ -21,75 +21,87 @@ use pubgauge_amqp_codec::{
     ContentHeader, DecodeError, Frame, FrameKind, Method, PublishTemplate, decode_delivery,
     decode_frame,
 };
-use pubgauge_driver::{Change, ClientId, Delivery, Events};
+use pubgauge_driver::{Change, Delivery, Events};
+use pubgauge_net::fleet::{Broken, State};
 use pubgauge_net::tls;
 
-use crate::broken::{Broken, unexpected};
-use crate::client::{Answer, Awaits, CONSUMING, Client, Content, PUBLISHING, Partial, State};
+use crate::client::{Answer, Awaits, CONSUMING, Content, L, PUBLISHING, Partial, Step, send};
+use crate::fleet::Amqp;
 use crate::login;
 use crate::options::FRAME_MAX;
-use crate::shared::Shared;
 use crate::subscribe::consumer_number;
 use crate::topics::topic_of;
 
 /// Buffers of messages above this are not kept for reuse, in bytes.
 const KEEP_BODY: usize = 4 << 20;
 
+/// The server broke the protocol.
+pub(crate) fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
+    link.protocol_broken(what, "is it an AMQP 0-9-1 server?")
+}
+
+/// A method that the server may send, but not now.
+pub(crate) fn unexpected(link: &L<'_>, method: &Method<'_>) -> Broken {
+    let when = match link.client.own.step {
+        Step::Greeting => "before connection.start",
+        Step::LoggingIn => "during the login",
+        Step::Entering => "before connection.open-ok",
+        Step::Opening | Step::Done => "out of turn",
+    };
+    breach(link, format!("a {} {when}", method.name()))
+}
+
 /// Takes in `bytes`, as many whole frames as they hold, and returns how many bytes that was.
 pub(crate) fn receive(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    amqp: &mut Amqp,
+    link: &mut L<'_>,
     bytes: &[u8],
     events: &mut dyn Events,
 ) -> Result<usize, Broken> {
     let mut at = 0;
     loop {
         let rest = &bytes[at..];
-        if client.partial.is_none()
-            && client.state == State::Connected
+        if link.client.own.partial.is_none()
+            && link.client.state == State::Connected
             && let Some((delivered, len)) = decode_delivery(rest, FRAME_MAX as usize)
         {
             at += len;
-            if delivered.body.len() > shared.max_in {
-                return Err(too_large(client, shared, delivered.body.len() as u64));
+            if delivered.body.len() > amqp.max_in {
+                return Err(too_large(amqp, link, delivered.body.len() as u64));
             }
-            arrived(client, shared, delivered.channel, delivered.delivery_tag)?;
-            shared.reports.reported = true;
-            let exchange = shared.options.exchange;
-            events.delivered(
-                id,
-                Delivery {
-                    payload: delivered.body,
-                    topic: Some(topic_of(delivered.routing_key, exchange, &mut shared.topic)),
-                    retained: false,
-                    redelivered: delivered.redelivered,
-                },
-            );
+            arrived(link, delivered.channel, delivered.delivery_tag)?;
+            let exchange = amqp.options.exchange;
+            let delivery = Delivery {
+                payload: delivered.body,
+                topic: Some(topic_of(delivered.routing_key, exchange, &mut amqp.topic)),
+                retained: false,
+                redelivered: delivered.redelivered,
+            };
+            link.deliver(events, delivery);
             continue;
         }
         match decode_frame(rest, FRAME_MAX as usize) {
             Ok(Some((frame, len))) => {
                 at += len;
-                take(client, shared, id, frame, events)?;
+                take(amqp, link, frame, events)?;
             }
             Ok(None) => break,
-            Err(_) if client.state == State::Greeting && tls::looks_like_tls(rest) => {
-                return Err(Broken::told(tls::unexpected(shared.endpoint(client))));
+            Err(_) if link.client.own.step == Step::Greeting && tls::looks_like_tls(rest) => {
+                return Err(Broken::told(tls::unexpected(link.shown())));
             }
-            Err(error) => return Err(undecodable(client, shared, error)),
+            Err(error) => return Err(undecodable(link, error)),
         }
     }
-    acknowledge(client, shared, id);
+    acknowledge(amqp, link);
     Ok(at)
 }
 
 /// Acknowledges what came, all at once.
-fn acknowledge(client: &mut Client, shared: &mut Shared, id: ClientId) {
-    if !shared.options.acknowledge || client.state != State::Connected {
+fn acknowledge(amqp: &mut Amqp, link: &mut L<'_>) {
+    if !amqp.options.acknowledge || link.client.state != State::Connected {
         return;
     }
-    let Some(consumer) = &mut client.consumer else {
+    let Some(consumer) = &mut link.client.own.consumer else {
         return;
     };
     if consumer.came > consumer.acknowledged {
@@ -99,79 +111,70 @@ fn acknowledge(client: &mut Client, shared: &mut Shared, id: ClientId) {
             bits: MULTIPLE,
             ..BasicAck::default()
         });
-        shared.send(client, id, CONSUMING, ack);
+        send(link, CONSUMING, ack);
     }
 }
 
 /// A delivery came in full.
 #[inline]
-fn arrived(
-    client: &mut Client,
-    shared: &Shared,
-    channel: u16,
-    delivery_tag: u64,
-) -> Result<(), Broken> {
-    match &mut client.consumer {
+fn arrived(link: &mut L<'_>, channel: u16, delivery_tag: u64) -> Result<(), Broken> {
+    match &mut link.client.own.consumer {
         Some(consumer) if channel == CONSUMING && consumer.open => {
             consumer.came = delivery_tag;
             Ok(())
         }
-        _ => Err(Broken::protocol(
-            shared.endpoint(client),
-            "a basic.deliver where nothing is consumed",
-        )),
+        _ => Err(breach(link, "a basic.deliver where nothing is consumed")),
     }
 }
 
 #[cold]
-fn undecodable(client: &Client, shared: &Shared, error: DecodeError) -> Broken {
+fn undecodable(link: &L<'_>, error: DecodeError) -> Broken {
     match error {
-        DecodeError::OtherVersion(..) => Broken::told(format!(
-            "{}: {error}\n  hint: this driver speaks AMQP 0-9-1; is it an AMQP 1.0 server?",
-            shared.endpoint(client)
+        DecodeError::OtherVersion(..) => link.broken(format_args!(
+            "{error}\n  hint: this driver speaks AMQP 0-9-1; is it an AMQP 1.0 server?"
         )),
-        _ => Broken::protocol(shared.endpoint(client), error),
+        _ => breach(link, error),
     }
 }
 
 #[cold]
-fn too_large(client: &Client, shared: &Shared, len: u64) -> Broken {
-    Broken::told(format!(
-        "{}: a message of {len} bytes came\n  hint: this trial takes up to {} bytes; something else publishes to the same topics?",
-        shared.endpoint(client),
-        shared.max_in
+fn too_large(amqp: &Amqp, link: &L<'_>, len: u64) -> Broken {
+    link.broken(format_args!(
+        "a message of {len} bytes came\n  hint: this trial takes up to {} bytes; something else publishes to the same topics?",
+        amqp.max_in
     ))
 }
 
 /// Takes in one frame.
 fn take(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    amqp: &mut Amqp,
+    link: &mut L<'_>,
     frame: Frame<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
     match frame.kind {
         FrameKind::Heartbeat => Ok(()), // Any byte from the server was already taken as a sign.
-        FrameKind::Header => header(client, shared, id, frame, events),
-        FrameKind::Body => body(client, shared, id, frame, events),
+        FrameKind::Header => header(amqp, link, frame, events),
+        FrameKind::Body => body(amqp, link, frame, events),
         FrameKind::Method => {
             let method = match Method::decode(frame.payload) {
                 Ok(method) => method,
-                Err(error) => return Err(undecodable(client, shared, error)),
+                Err(error) => return Err(undecodable(link, error)),
             };
-            if client
+            if link
+                .client
+                .own
                 .partial
                 .as_ref()
                 .is_some_and(|p| p.channel == frame.channel)
             {
-                return Err(unexpected(client, shared, &method));
+                return Err(unexpected(link, &method));
             }
             match frame.channel {
-                0 => login::connection(client, shared, id, method, events),
-                PUBLISHING => publishing(client, shared, id, method, events),
-                CONSUMING => consuming(client, shared, id, method, events),
-                _ => Err(unexpected(client, shared, &method)),
+                0 => login::connection(amqp, link, method, events),
+                PUBLISHING => publishing(amqp, link, method, events),
+                CONSUMING => consuming(amqp, link, method, events),
+                _ => Err(unexpected(link, &method)),
             }
         }
     }
@@ -179,26 +182,22 @@ fn take(
 
 /// A content header.
 fn header(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    amqp: &mut Amqp,
+    link: &mut L<'_>,
     frame: Frame<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
     let content = match ContentHeader::decode(frame.payload) {
         Ok(header) => header,
-        Err(error) => return Err(undecodable(client, shared, error)),
+        Err(error) => return Err(undecodable(link, error)),
     };
     let waits = |p: &&mut Box<Partial>| p.channel == frame.channel && p.size.is_none();
-    let Some(partial) = client.partial.as_mut().filter(waits) else {
-        return Err(Broken::protocol(
-            shared.endpoint(client),
-            "a content header out of turn (§4.2.6)",
-        ));
+    let Some(partial) = link.client.own.partial.as_mut().filter(waits) else {
+        return Err(breach(link, "a content header out of turn (§4.2.6)"));
     };
     let size = usize::try_from(content.body_size).unwrap_or(usize::MAX);
-    if size > shared.max_in {
-        return Err(too_large(client, shared, content.body_size));
+    if size > amqp.max_in {
+        return Err(too_large(amqp, link, content.body_size));
     }
     partial.size = Some(size);
     if let Content::Return(number) = &mut partial.kind {
@@ -208,98 +207,83 @@ fn header(
             .and_then(PublishTemplate::read_id);
     }
     if size == 0 {
-        complete(client, shared, id, events)?;
+        complete(amqp, link, events)?;
     }
     Ok(())
 }
 
 /// A piece of a body.
 fn body(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    amqp: &mut Amqp,
+    link: &mut L<'_>,
     frame: Frame<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let partial = client
+    let partial = link
+        .client
+        .own
         .partial
         .as_mut()
         .filter(|p| p.channel == frame.channel);
     let Some((partial, size)) = partial.and_then(|p| p.size.map(|size| (p, size))) else {
-        return Err(Broken::protocol(
-            shared.endpoint(client),
-            "a body frame out of turn (§4.2.6)",
-        ));
+        return Err(breach(link, "a body frame out of turn (§4.2.6)"));
     };
     if frame.payload.len() > size - partial.body.len() {
-        return Err(Broken::protocol(
-            shared.endpoint(client),
+        return Err(breach(
+            link,
             "a body that is longer than its header says (§4.2.6.2)",
         ));
     }
     // Memory is given only as bytes come in: the size is the server's claim.
     partial.body.extend_from_slice(frame.payload);
     if partial.body.len() == size {
-        complete(client, shared, id, events)?;
+        complete(amqp, link, events)?;
     }
     Ok(())
 }
 
 /// Content is complete that came in pieces.
-fn complete(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
-    events: &mut dyn Events,
-) -> Result<(), Broken> {
-    let Some(partial) = client.partial.take() else {
+fn complete(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) -> Result<(), Broken> {
+    let Some(partial) = link.client.own.partial.take() else {
         return Ok(());
     };
     match partial.kind {
         Content::Return(number) => {
-            if let (Some(number), Some(publisher)) = (number, &mut client.publisher) {
+            if let (Some(number), Some(publisher)) = (number, &mut link.client.own.publisher) {
                 publisher.window.returned(number);
             }
         }
         Content::Delivery => {
-            arrived(client, shared, partial.channel, partial.delivery_tag)?;
+            arrived(link, partial.channel, partial.delivery_tag)?;
             // After our connection.close nothing is reported, nor acknowledged.
-            if client.state == State::Connected {
-                shared.reports.reported = true;
-                let exchange = shared.options.exchange;
-                let topic = topic_of(&partial.routing_key, exchange, &mut shared.topic);
-                events.delivered(
-                    id,
-                    Delivery {
-                        payload: &partial.body,
-                        topic: Some(topic),
-                        retained: false,
-                        redelivered: partial.redelivered,
-                    },
-                );
+            if link.client.state == State::Connected {
+                let exchange = amqp.options.exchange;
+                let topic = topic_of(&partial.routing_key, exchange, &mut amqp.topic);
+                let delivery = Delivery {
+                    payload: &partial.body,
+                    topic: Some(topic),
+                    retained: false,
+                    redelivered: partial.redelivered,
+                };
+                link.deliver(events, delivery);
             }
         }
     }
-    if shared.partials.len() < 16 && partial.body.capacity() <= KEEP_BODY {
-        shared.partials.push(partial);
+    if amqp.partials.len() < 16 && partial.body.capacity() <= KEEP_BODY {
+        amqp.partials.push(partial);
     }
     Ok(())
 }
 
 /// Content begins.
-fn begin<'a>(
-    client: &'a mut Client,
-    shared: &mut Shared,
-    channel: u16,
-    kind: Content,
-) -> &'a mut Partial {
-    let mut partial = shared.partials.pop().unwrap_or_default();
+fn begin<'a>(amqp: &mut Amqp, link: &'a mut L<'_>, channel: u16, kind: Content) -> &'a mut Partial {
+    let mut partial = amqp.partials.pop().unwrap_or_default();
     partial.kind = kind;
     partial.channel = channel;
     partial.size = None;
     partial.body.clear();
     partial.routing_key.clear();
-    client.partial.insert(partial)
+    link.client.own.partial.insert(partial)
 }
 
 /// The answer to what was asked.
@@ -319,49 +303,43 @@ fn answer_of(method: &Method<'_>) -> Option<Answer> {
 
 /// A method on the publishing channel.
 fn publishing(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    amqp: &mut Amqp,
+    link: &mut L<'_>,
     method: Method<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let Some(publisher) = &mut client.publisher else {
-        return Err(unexpected(client, shared, &method));
+    let Some(publisher) = &mut link.client.own.publisher else {
+        return Err(unexpected(link, &method));
     };
     match method {
         Method::BasicAck(ack) => settle(
-            client,
-            shared,
-            id,
+            link,
             (ack.delivery_tag, ack.bits & MULTIPLE != 0, true),
             events,
         ),
         Method::BasicNack(nack) => settle(
-            client,
-            shared,
-            id,
+            link,
             (nack.delivery_tag, nack.bits & MULTIPLE != 0, false),
             events,
         ),
         Method::TxCommitOk(_) => match publisher.committing.take() {
-            Some(last) => settle(client, shared, id, (last, true, true), events),
-            None => Err(unexpected(client, shared, &method)),
+            Some(last) => settle(link, (last, true, true), events),
+            None => Err(unexpected(link, &method)),
         },
         Method::BasicReturn(_) => {
-            begin(client, shared, PUBLISHING, Content::Return(None));
+            begin(amqp, link, PUBLISHING, Content::Return(None));
             Ok(())
         }
         Method::ChannelFlow(flow) => {
-            client.stopped = flow.active & 1 == 0;
-            flow_ok(client, shared, id, PUBLISHING, flow.active);
+            link.client.own.stopped = flow.active & 1 == 0;
+            flow_ok(link, PUBLISHING, flow.active);
             Ok(())
         }
         Method::ChannelClose(close) => {
             let ok = Method::ChannelCloseOk(ChannelCloseOk::default());
-            shared.send(client, id, PUBLISHING, ok);
+            send(link, PUBLISHING, ok);
             Err(login::closed(
-                client,
-                shared,
+                link,
                 "publishing channel",
                 close.reply_code,
                 close.reply_text,
@@ -370,12 +348,12 @@ fn publishing(
         }
         other => {
             let Some(answer) = answer_of(&other) else {
-                return Err(unexpected(client, shared, &other));
+                return Err(unexpected(link, &other));
             };
             if answered(&mut publisher.awaits, answer).is_none() {
-                return Err(unexpected(client, shared, &other));
+                return Err(unexpected(link, &other));
             }
-            login::finish(client, shared, id, events);
+            login::finish(amqp, link, events);
             Ok(())
         }
     }
@@ -390,38 +368,36 @@ fn answered(awaits: &mut VecDeque<Awaits>, answer: Answer) -> Option<Awaits> {
     awaits.remove(at)
 }
 
-fn flow_ok(client: &mut Client, shared: &mut Shared, id: ClientId, channel: u16, active: u8) {
+fn flow_ok(link: &mut L<'_>, channel: u16, active: u8) {
     let ok = Method::ChannelFlowOk(ChannelFlowOk {
         active,
         ..ChannelFlowOk::default()
     });
-    shared.send(client, id, channel, ok);
+    send(link, channel, ok);
 }
 
 /// The server answers for published messages.
 fn settle(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    link: &mut L<'_>,
     (number, multiple, taken): (u64, bool, bool),
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let Some(publisher) = &mut client.publisher else {
+    let Some(publisher) = &mut link.client.own.publisher else {
         return Ok(());
     };
     let settled = publisher
         .window
         .settle(number, multiple, taken, |tag, answer| {
-            events.acknowledged(id, tag, answer);
+            events.acknowledged(link.id, tag, answer);
         });
     match settled {
         Ok(n) => {
-            shared.unsettled -= n;
-            shared.reports.reported = true;
+            link.settled(n);
+            link.shared.reports.reported = true;
             Ok(())
         }
-        Err(_) => Err(Broken::protocol(
-            shared.endpoint(client),
+        Err(_) => Err(breach(
+            link,
             format!("a confirm of message {number}, which does not wait for one"),
         )),
     }
@@ -429,30 +405,28 @@ fn settle(
 
 /// A method on the consuming channel.
 fn consuming(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    amqp: &mut Amqp,
+    link: &mut L<'_>,
     method: Method<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let Some(consumer) = client.consumer.as_mut().filter(|c| c.open) else {
-        return Err(unexpected(client, shared, &method));
+    let Some(consumer) = link.client.own.consumer.as_mut().filter(|c| c.open) else {
+        return Err(unexpected(link, &method));
     };
     match method {
         Method::BasicDeliver(deliver) => {
-            let partial = begin(client, shared, CONSUMING, Content::Delivery);
+            let partial = begin(amqp, link, CONSUMING, Content::Delivery);
             partial.delivery_tag = deliver.delivery_tag;
             partial.redelivered = deliver.redelivered & 1 != 0;
             partial.routing_key.extend_from_slice(deliver.routing_key);
             Ok(())
         }
-        Method::BasicCancel(_) => Err(Broken::told(format!(
-            "{}: the server ended the subscription of {:?}: its queue is gone\n  hint: it was deleted, expired, or its node went down",
-            shared.endpoint(client),
-            client.name
+        Method::BasicCancel(_) => Err(link.broken(format_args!(
+            "the server ended the subscription of {:?}: its queue is gone\n  hint: it was deleted, expired, or its node went down",
+            link.client.name
         ))),
         Method::ChannelFlow(flow) => {
-            flow_ok(client, shared, id, CONSUMING, flow.active);
+            flow_ok(link, CONSUMING, flow.active);
             Ok(())
         }
         Method::ChannelClose(close) => {
@@ -463,52 +437,50 @@ fn consuming(
                 && awaited.is_some_and(|a| a.answer == Answer::Session);
             let pending = consumer.awaits.iter().filter(|a| a.subscribed).count();
             let established = consumer.established;
-            shared.send(client, id, CONSUMING, ok);
-            if client.state == State::Closing {
+            send(link, CONSUMING, ok);
+            if link.client.state == State::Closing {
                 // A queue that others still use could not be removed; the last of them does it.
                 return Ok(());
             }
             if no_session {
-                client.consumer = None;
-                login::finish(client, shared, id, events);
+                link.client.own.consumer = None;
+                login::finish(amqp, link, events);
                 return Ok(());
             }
-            let broken = login::closed(
-                client,
-                shared,
+            let broken = login::closed(link,
                 "consuming channel",
                 close.reply_code,
                 close.reply_text,
                 (close.class_id, close.method_id),
             );
-            if pending == 0 || established > 0 || client.state != State::Connected {
+            if pending == 0 || established > 0 || link.client.state != State::Connected {
                 return Err(broken);
             }
             // Nothing was consumed yet: the client goes on without.
-            client.consumer = None;
+            link.client.own.consumer = None;
             for _ in 0..pending {
                 let refused = Change::SubscriptionRefused(broken.failure.why.clone());
-                shared.reports.report(events, id, refused);
+                link.report(events, refused);
             }
             Ok(())
         }
         other => {
             let Some(answer) = answer_of(&other) else {
-                return Err(unexpected(client, shared, &other));
+                return Err(unexpected(link, &other));
             };
             let Some(awaits) = answered(&mut consumer.awaits, answer) else {
-                return Err(unexpected(client, shared, &other));
+                return Err(unexpected(link, &other));
             };
             if awaits.answer == Answer::Session {
-                client.session_present = true;
+                link.client.own.session_present = true;
             }
             if matches!(answer, Answer::Consume(_)) || awaits.subscribed {
                 consumer.established += 1;
             }
             if awaits.subscribed {
-                shared.reports.report(events, id, Change::Subscribed);
+                link.report(events, Change::Subscribed);
             }
-            login::finish(client, shared, id, events);
+            login::finish(amqp, link, events);
             Ok(())
         }
     }

@@ -2,10 +2,11 @@
 
 use pubgauge_amqp_codec::{FRAME_MIN, TableBuf, Value};
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
-    Transport, Unsupported, spelt,
+    Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings, Unsupported,
+    spelt,
 };
-use pubgauge_net::out::OUT_CAP;
+use pubgauge_net::fleet::{Terms, Tuning};
+use pubgauge_net::socket::SocketOptions;
 
 use crate::native::Native;
 use crate::options::{Answers, DEFAULT_IN_FLIGHT, Exchange, FRAME_MAX, NAME, Options};
@@ -24,6 +25,14 @@ const ORPHAN_MS: i64 = 60_000;
 
 /// Unconfirmed messages that the driver keeps account of for one publisher.
 const MAX_IN_FLIGHT: u32 = 1_000_000;
+
+const TERMS: Terms = Terms {
+    protocol: "AMQP",
+    units: "frames",
+    unit: "message",
+    tcp: "TCP; with TLS where the endpoint is amqps://",
+    not_tcp: "this driver speaks AMQP over TCP (amqp://) and TLS (amqps://) only",
+};
 
 impl Options {
     /// Resolves the settings. AMQP 0-9-1 servers are taken to have RabbitMQ's extensions.
@@ -404,44 +413,15 @@ impl Options {
                 t.row("in-flight", value, format!("{n} unconfirmed messages per publisher"));
             }
         }
-        self.drop_when_full = s.on_full == Some(OnFull::Drop);
         t.row(
             "on-full",
             spelt(&s.on_full),
-            if self.drop_when_full {
+            if self.tuning.drop_when_full {
                 "refused as dropped while 64 KiB wait, the window is full or the server says connection.blocked"
             } else {
                 "the publisher is held back by TCP, the window, connection.blocked and channel.flow"
             },
         );
-        let value = spelt(&s.batching);
-        match s.batching {
-            None | Some(Batching::Adaptive) => t.row(
-                "batching",
-                value,
-                "frames gather until 16 KiB or until the worker has nothing due, whichever is first",
-            ),
-            Some(Batching::Off) => {
-                self.batch = 0;
-                t.row("batching", value, "one write per message");
-            }
-            Some(Batching::Bytes(0)) => {
-                t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per message");
-            }
-            Some(Batching::Bytes(n)) if n as usize > OUT_CAP => t.refuse(
-                "batching",
-                format!("{n} bytes"),
-                format!("at most {OUT_CAP} bytes wait in the driver"),
-            ),
-            Some(Batching::Bytes(n)) => {
-                self.batch = n as usize;
-                t.row(
-                    "batching",
-                    value,
-                    format!("frames gather until {n} bytes or until the worker has nothing due, whichever is first"),
-                );
-            }
-        }
     }
 
     fn connection(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
@@ -449,9 +429,7 @@ impl Options {
         self.frame_max = native.frame_max.unwrap_or(FRAME_MAX);
         self.sasl = native.sasl;
         self.virtual_host = native.virtual_host.clone();
-        self.no_delay = native.no_delay.unwrap_or(true);
-        self.send_buffer = native.send_buffer;
-        self.receive_buffer = native.receive_buffer;
+        self.tuning = Tuning::resolve(s, native.socket, TERMS, t);
         t.row(
             "keep-alive-s",
             spelt(&s.keep_alive_s),
@@ -465,8 +443,8 @@ impl Options {
 
     /// Rows of the native settings that were given.
     fn natives(&mut self, s: &Settings, t: &mut Resolution) {
-        for (name, value) in s.native.get(NAME).into_iter().flatten() {
-            let value = spelt(&Some(value)).unwrap_or_default();
+        for (name, given) in s.native.get(NAME).into_iter().flatten() {
+            let value = spelt(&Some(given)).unwrap_or_default();
             let native = match name.as_str() {
                 "exchange" => match self.exchange {
                     Exchange::Queue => "the default exchange".to_owned(),
@@ -507,10 +485,10 @@ impl Options {
                 }
                 "sasl" => format!("SASL {}", value.to_uppercase()),
                 "virtual-host" => format!("connection.open of {value}"),
-                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
-                "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
-                "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
-                _ => continue,
+                name => match SocketOptions::default().take(name, given) {
+                    Some(native) => native,
+                    None => continue,
+                },
             };
             t.row(&format!("native.amqp.{name}"), Some(value), native);
         }
@@ -526,27 +504,9 @@ fn absent(s: &Settings, t: &mut Resolution) {
         "AMQP 0-9-1 exchanges keep no messages (RabbitMQ's recent-history plug-in keeps an exchange's last ones, not each topic's); use a system with last values, for example MQTT",
     );
     t.absent(
-        "multicast",
-        &s.multicast,
-        "off: one TCP copy for each subscriber",
-        "AMQP runs over TCP: the server sends each subscriber its own copy; leave it out",
-    );
-    t.absent(
         "rate-limit-bytes-per-s",
         &s.rate_limit_bytes_per_s,
         "none",
         "an AMQP client cannot tell the server to limit its rate; shape the link in the testbed or lower the workload's rate",
     );
-    match s.transport {
-        None | Some(Transport::Tcp) => t.row(
-            "transport",
-            spelt(&s.transport),
-            "TCP; with TLS where the endpoint is amqps://",
-        ),
-        Some(_) => t.refuse(
-            "transport",
-            spelt(&s.transport).unwrap_or_default(),
-            "this driver speaks AMQP over TCP (amqp://) and TLS (amqps://) only",
-        ),
-    }
 }

@@ -5,11 +5,11 @@ use pubgauge_amqp_codec::method::{
     QueueDeclare, QueueDelete, TxSelect, consume, declare, delete,
 };
 use pubgauge_amqp_codec::{Method, Table};
-use pubgauge_driver::{ClientId, DriverError, Subscription};
+use pubgauge_driver::{DriverError, Subscription};
 
-use crate::client::{Answer, Awaits, CONSUMING, Client, PUBLISHING};
+use crate::client::{Answer, Awaits, CONSUMING, L, PUBLISHING, send};
+use crate::fleet::Amqp;
 use crate::options::{Answers, Exchange};
-use crate::shared::Shared;
 use crate::topics::{SESSION_PREFIX, binding_key, group_queue};
 
 /// Number of the consumer of a client's own queue.
@@ -43,59 +43,55 @@ enum Use {
     Shared,
 }
 
-impl Shared {
+impl Amqp {
     /// The name of a client's own queue on its present connection.
-    fn own_queue(&self, client: &Client, id: ClientId) -> String {
+    fn own_queue(&self, link: &L<'_>) -> String {
         if self.options.durable_session {
-            return format!("{}{}", SESSION_PREFIX, client.name);
+            return format!("{}{}", SESSION_PREFIX, link.client.name);
         }
         // Never the same for two connections, since the server may still hold the former's.
-        format!("pubgauge.{:016x}.{}.{}", self.nonce, id.0, client.epoch)
+        format!(
+            "pubgauge.{:016x}.{}.{}",
+            self.nonce, link.id.0, link.client.epoch
+        )
     }
 
     /// Asks something of the consuming channel.
-    fn ask(
-        &mut self,
-        client: &mut Client,
-        id: ClientId,
-        answer: Answer,
-        subscribed: bool,
-        method: Method<'_>,
-    ) {
-        let consumer = client.consumer.get_or_insert_default();
+    fn ask(&mut self, link: &mut L<'_>, answer: Answer, subscribed: bool, method: Method<'_>) {
+        let consumer = link.client.own.consumer.get_or_insert_default();
         consumer.awaits.push_back(Awaits { answer, subscribed });
-        self.send(client, id, CONSUMING, method);
+        send(link, CONSUMING, method);
     }
 
     /// Opens what a client needs before it counts as connected.
-    pub fn open_channels(&mut self, client: &mut Client, id: ClientId) {
-        if client.publishes {
-            self.open_publisher(client, id);
+    pub fn open_channels(&mut self, link: &mut L<'_>) {
+        if link.client.own.publishes {
+            self.open_publisher(link);
         }
-        if !self.options.durable_session || !client.subscribes {
-            client.consumer = None;
+        if !self.options.durable_session || !link.client.own.subscribes {
+            link.client.own.consumer = None;
             return;
         }
         // Is the session still there?
-        let consumer = client.consumer.get_or_insert_default();
+        let consumer = link.client.own.consumer.get_or_insert_default();
         let own = consumer.own || consumer.shared.is_empty();
         let probed = match (own, self.options.exchange) {
             (false, _) => consumer.shared[0].to_string(),
             (true, Exchange::Queue) => return, // The topics' queues are the only ones.
-            (true, _) => self.own_queue(client, id),
+            (true, _) => self.own_queue(link),
         };
-        self.open_consumer(client, id);
+        self.open_consumer(link);
         let probe = Method::QueueDeclare(QueueDeclare {
             queue: probed.as_bytes(),
             bits: declare::PASSIVE,
             ..QueueDeclare::default()
         });
-        self.ask(client, id, Answer::Session, false, probe);
+        self.ask(link, Answer::Session, false, probe);
     }
 
     /// Opens the publishing channel.
-    pub fn open_publisher(&mut self, client: &mut Client, id: ClientId) {
-        let publisher = client.publisher.get_or_insert_default();
+    pub fn open_publisher(&mut self, link: &mut L<'_>) {
+        let publisher = link.client.own.publisher.get_or_insert_default();
         let mut ask = |answer| {
             publisher.awaits.push_back(Awaits {
                 answer,
@@ -108,41 +104,46 @@ impl Shared {
             Answers::Confirms => ask(Answer::Confirm),
             Answers::Commits(_) => ask(Answer::Tx),
         }
-        self.send(client, id, PUBLISHING, channel_open());
+        send(link, PUBLISHING, channel_open());
         match self.options.answers {
             Answers::Nothing => {}
             Answers::Confirms => {
                 let select = Method::ConfirmSelect(ConfirmSelect::default());
-                self.send(client, id, PUBLISHING, select);
+                send(link, PUBLISHING, select);
             }
             Answers::Commits(_) => {
                 let select = Method::TxSelect(TxSelect::default());
-                self.send(client, id, PUBLISHING, select);
+                send(link, PUBLISHING, select);
             }
         }
         if self.options.own_exchange.is_some() {
-            self.declare_exchange(client, id, PUBLISHING);
+            self.declare_exchange(link, PUBLISHING);
         }
         if self.options.exchange == Exchange::Queue {
-            let queues: Vec<Box<str>> = self.topics.of(id.0).map(|t| t.key.clone()).collect();
+            let queues: Vec<Box<str>> = self
+                .topics
+                .iter()
+                .filter(|(client, ..)| *client == link.id.0)
+                .map(|(.., topic)| topic.key.clone())
+                .collect();
             for queue in queues {
-                self.declare_for_publishing(client, id, &queue);
+                self.declare_for_publishing(link, &queue);
             }
         }
     }
 
     /// A queue that point-to-point messages wait in must be there before the first of them.
-    pub fn declare_for_publishing(&mut self, client: &mut Client, id: ClientId, queue: &str) {
-        if let Some(publisher) = &mut client.publisher {
+    pub fn declare_for_publishing(&mut self, link: &mut L<'_>, queue: &str) {
+        if let Some(publisher) = &mut link.client.own.publisher {
             publisher.awaits.push_back(Awaits {
                 answer: Answer::Queue,
                 subscribed: false,
             });
-            self.declare_queue(client, id, PUBLISHING, queue, Use::Shared);
+            self.declare_queue(link, PUBLISHING, queue, Use::Shared);
         }
     }
 
-    fn declare_exchange(&mut self, client: &mut Client, id: ClientId, channel: u16) {
+    fn declare_exchange(&mut self, link: &mut L<'_>, channel: u16) {
         let Some(name) = self.options.own_exchange.clone() else {
             return;
         };
@@ -152,11 +153,13 @@ impl Shared {
         };
         match channel {
             PUBLISHING => {
-                if let Some(publisher) = &mut client.publisher {
+                if let Some(publisher) = &mut link.client.own.publisher {
                     publisher.awaits.push_back(awaits);
                 }
             }
-            _ => client
+            _ => link
+                .client
+                .own
                 .consumer
                 .get_or_insert_default()
                 .awaits
@@ -172,37 +175,30 @@ impl Shared {
             },
             ..ExchangeDeclare::default()
         });
-        self.send(client, id, channel, method);
+        send(link, channel, method);
     }
 
     /// Opens the consuming channel if it is not open.
-    fn open_consumer(&mut self, client: &mut Client, id: ClientId) {
-        let consumer = client.consumer.get_or_insert_default();
+    fn open_consumer(&mut self, link: &mut L<'_>) {
+        let consumer = link.client.own.consumer.get_or_insert_default();
         if consumer.open {
             return;
         }
         consumer.open = true;
-        self.ask(client, id, Answer::ChannelOpen, false, channel_open());
+        self.ask(link, Answer::ChannelOpen, false, channel_open());
         if self.options.acknowledge && self.options.prefetch > 0 {
             let qos = Method::BasicQos(BasicQos {
                 prefetch_count: self.options.prefetch,
                 ..BasicQos::default()
             });
-            self.ask(client, id, Answer::Qos, false, qos);
+            self.ask(link, Answer::Qos, false, qos);
         }
         if self.options.own_exchange.is_some() {
-            self.declare_exchange(client, id, CONSUMING);
+            self.declare_exchange(link, CONSUMING);
         }
     }
 
-    fn declare_queue(
-        &mut self,
-        client: &mut Client,
-        id: ClientId,
-        channel: u16,
-        queue: &str,
-        purpose: Use,
-    ) {
+    fn declare_queue(&mut self, link: &mut L<'_>, channel: u16, queue: &str, purpose: Use) {
         let options = &self.options;
         let durable = if options.persistent {
             declare::DURABLE
@@ -222,14 +218,13 @@ impl Shared {
             arguments: arguments.as_table(),
             ..QueueDeclare::default()
         });
-        self.send(client, id, channel, method);
+        send(link, channel, method);
     }
 
     /// Asks for all that a subscription needs.
-    pub fn subscribe(
+    pub fn ask_for(
         &mut self,
-        client: &mut Client,
-        id: ClientId,
+        link: &mut L<'_>,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         let key = binding_key(&subscription.filter, &self.options)?;
@@ -237,11 +232,11 @@ impl Shared {
         let (queue, purpose) = match &subscription.group {
             _ if point_to_point => (key.clone(), Use::Shared),
             Some(group) => (group_queue(group, &key)?, Use::Shared),
-            None => (self.own_queue(client, id), Use::Own),
+            None => (self.own_queue(link), Use::Own),
         };
-        client.subscribes = true;
-        self.open_consumer(client, id);
-        let consumer = client.consumer.get_or_insert_default();
+        link.client.own.subscribes = true;
+        self.open_consumer(link);
+        let consumer = link.client.own.consumer.get_or_insert_default();
         let number = match purpose {
             Use::Own if consumer.own => None,
             Use::Own => {
@@ -259,7 +254,7 @@ impl Shared {
                 answer: Answer::Queue,
                 subscribed: false,
             });
-            self.declare_queue(client, id, CONSUMING, &queue, purpose);
+            self.declare_queue(link, CONSUMING, &queue, purpose);
         }
         if !point_to_point {
             let exchange = self.options.exchange_name().to_owned();
@@ -270,10 +265,10 @@ impl Shared {
                 arguments: Table::default(),
                 ..QueueBind::default()
             });
-            self.ask(client, id, Answer::Bind, number.is_none(), bind);
+            self.ask(link, Answer::Bind, number.is_none(), bind);
         }
         match number {
-            Some(number) => self.consume(client, id, &queue, number, true),
+            Some(number) => self.consume(link, &queue, number, true),
             // Asked for again: there is nothing left to ask the server but whether it is there.
             None if point_to_point => {
                 let passive = Method::QueueDeclare(QueueDeclare {
@@ -281,21 +276,14 @@ impl Shared {
                     bits: declare::PASSIVE,
                     ..QueueDeclare::default()
                 });
-                self.ask(client, id, Answer::Queue, true, passive);
+                self.ask(link, Answer::Queue, true, passive);
             }
             None => {}
         }
         Ok(())
     }
 
-    fn consume(
-        &mut self,
-        client: &mut Client,
-        id: ClientId,
-        queue: &str,
-        number: u32,
-        subscribed: bool,
-    ) {
+    fn consume(&mut self, link: &mut L<'_>, queue: &str, number: u32, subscribed: bool) {
         let tag = consumer_tag(number);
         let method = Method::BasicConsume(BasicConsume {
             queue: queue.as_bytes(),
@@ -307,19 +295,19 @@ impl Shared {
             },
             ..BasicConsume::default()
         });
-        self.ask(client, id, Answer::Consume(number), subscribed, method);
+        self.ask(link, Answer::Consume(number), subscribed, method);
     }
 
     /// Removes the queues of a client's durable session, which would stay until they expire. A queue
     /// that it shares goes with the last of those who consume from it.
-    pub fn remove_queues(&mut self, client: &mut Client, id: ClientId) {
-        let Some(consumer) = client.consumer.as_ref().filter(|c| c.open) else {
+    pub fn remove_queues(&mut self, link: &mut L<'_>) {
+        let Some(consumer) = link.client.own.consumer.as_ref().filter(|c| c.open) else {
             return;
         };
         let (own, shared) = (consumer.own, consumer.shared.clone());
         if own {
-            let queue = self.own_queue(client, id);
-            self.send(client, id, CONSUMING, removal(&queue, 0));
+            let queue = self.own_queue(link);
+            send(link, CONSUMING, removal(&queue, 0));
         }
         for (index, queue) in shared.iter().enumerate() {
             let tag = consumer_tag(shared_number(index));
@@ -328,25 +316,25 @@ impl Shared {
                 no_wait: 1,
                 ..BasicCancel::default()
             });
-            self.send(client, id, CONSUMING, cancel);
-            self.send(client, id, CONSUMING, removal(queue, delete::IF_UNUSED));
+            send(link, CONSUMING, cancel);
+            send(link, CONSUMING, removal(queue, delete::IF_UNUSED));
         }
     }
 
     /// Consumes again from all queues of a session that is still there.
-    pub fn resume(&mut self, client: &mut Client, id: ClientId) {
-        let Some(consumer) = &mut client.consumer else {
+    pub fn resume(&mut self, link: &mut L<'_>) {
+        let Some(consumer) = &mut link.client.own.consumer else {
             return;
         };
         let shared = consumer.shared.clone();
         // A session that a former run left behind has a queue of its own.
         consumer.own |= shared.is_empty();
         if consumer.own {
-            let own = self.own_queue(client, id);
-            self.consume(client, id, &own, OWN, false);
+            let own = self.own_queue(link);
+            self.consume(link, &own, OWN, false);
         }
         for (index, queue) in shared.iter().enumerate() {
-            self.consume(client, id, queue, shared_number(index), false);
+            self.consume(link, queue, shared_number(index), false);
         }
     }
 }

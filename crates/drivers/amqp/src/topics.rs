@@ -5,11 +5,9 @@
 //! characters `.` `*` `#` `%` within a level would mean something else in a routing key, and are
 //! written `%2E` `%2A` `%23` `%25`; the way back restores them.
 
-use std::hash::{BuildHasher, Hasher};
-
 use pubgauge_amqp_codec::PublishTemplate;
-use pubgauge_driver::{DriverError, TopicId};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use pubgauge_driver::DriverError;
+use pubgauge_net::words::{escape, restore};
 
 use crate::client::PUBLISHING;
 use crate::options::{Exchange, Options};
@@ -19,8 +17,6 @@ pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
 
 /// Longest routing key and longest queue name in bytes (short strings, §4.2.5.3).
 const LONGEST: usize = 255;
-
-const NONE: u32 = u32::MAX;
 
 /// The routing key that `topic` is published with.
 pub(crate) fn routing_key(topic: &str, options: &Options) -> Result<String, DriverError> {
@@ -41,7 +37,7 @@ pub(crate) fn routing_key(topic: &str, options: &Options) -> Result<String, Driv
     }
     let key = match options.exchange {
         Exchange::Queue => topic.to_owned(),
-        _ => to_words(topic, escape),
+        _ => to_words(topic, |level, key| escape(level, is_special, key)),
     };
     if options.exchange == Exchange::Queue && key.starts_with("amq.") {
         return Err(bad(
@@ -110,7 +106,7 @@ pub(crate) fn binding_key(filter: &str, options: &Options) -> Result<String, Dri
     let key = to_words(filter, |level, key| match level {
         "+" => key.push('*'),
         "#" => key.push('#'),
-        level => escape(level, key),
+        level => escape(level, is_special, key),
     });
     if key.len() > LONGEST {
         return Err(bad(
@@ -144,101 +140,30 @@ fn to_words(topic: &str, word: impl Fn(&str, &mut String)) -> String {
     key
 }
 
-fn escape(level: &str, key: &mut String) {
-    for character in level.chars() {
-        match character {
-            '.' => key.push_str("%2E"),
-            '*' => key.push_str("%2A"),
-            '#' => key.push_str("%23"),
-            '%' => key.push_str("%25"),
-            other => key.push(other),
-        }
-    }
+/// Characters that mean something in a key.
+fn is_special(c: char) -> bool {
+    ".*#%".contains(c)
 }
 
-/// Writes the topic of a routing key into `topic`. A key that no topic becomes (a foreign
-/// publisher's) is given as it is, as far as it is text.
+/// The topic of a routing key, written into `topic` where it differs.
 #[inline]
 pub(crate) fn topic_of<'a>(key: &'a [u8], exchange: Exchange, topic: &'a mut String) -> &'a str {
-    let Ok(key) = std::str::from_utf8(key) else {
-        return "";
-    };
     if exchange == Exchange::Queue {
-        return key;
+        return std::str::from_utf8(key).unwrap_or_default();
     }
-    topic.clear();
-    let mut rest = key;
-    while let Some(at) = rest.find(['.', '%']) {
-        topic.push_str(&rest[..at]);
-        let escaped = match rest.as_bytes()[at..] {
-            [b'.', ..] => None,
-            [b'%', b'2', b'E', ..] => Some('.'),
-            [b'%', b'2', b'A', ..] => Some('*'),
-            [b'%', b'2', b'3', ..] => Some('#'),
-            [b'%', b'2', b'5', ..] => Some('%'),
-            _ => {
-                topic.push('%');
-                rest = &rest[at + 1..];
-                continue;
-            }
-        };
-        topic.push(escaped.unwrap_or('/'));
-        rest = &rest[at + if escaped.is_some() { 3 } else { 1 }..];
-    }
-    topic.push_str(rest);
+    restore(key, topic);
     topic
 }
 
 /// One topic of one client.
 pub(crate) struct Topic {
-    pub client: u32,
-    /// Next topic under the same hash.
-    next: u32,
     pub template: PublishTemplate,
     /// The routing key; of a point-to-point topic the name of its queue.
     pub key: Box<str>,
-    name: Box<str>,
 }
 
-/// All topics of a fleet.
-#[derive(Default)]
-pub(crate) struct Topics {
-    list: Vec<Topic>,
-    /// First topic under each hash of client and name.
-    by_hash: FxHashMap<u64, u32>,
-}
-
-impl Topics {
-    #[inline]
-    pub fn get(&self, id: TopicId) -> Option<&Topic> {
-        self.list.get(id.0 as usize)
-    }
-
-    /// The topics of one client.
-    pub fn of(&self, client: u32) -> impl Iterator<Item = &Topic> {
-        self.list.iter().filter(move |t| t.client == client)
-    }
-
-    /// The id of a client's topic, and whether it is new.
-    pub fn advertise(
-        &mut self,
-        client: u32,
-        name: &str,
-        options: &Options,
-    ) -> Result<(TopicId, bool), DriverError> {
-        let mut hasher = FxBuildHasher.build_hasher();
-        hasher.write_u32(client);
-        hasher.write(name.as_bytes());
-        let hash = hasher.finish();
-        let first = self.by_hash.get(&hash).copied().unwrap_or(NONE);
-        let mut at = first;
-        while at != NONE {
-            let known = &self.list[at as usize];
-            if known.client == client && &*known.name == name {
-                return Ok((TopicId(at), false));
-            }
-            at = known.next;
-        }
+impl Topic {
+    pub fn new(name: &str, options: &Options) -> Result<Topic, DriverError> {
         let key = routing_key(name, options)?;
         let template = PublishTemplate::new(
             PUBLISHING,
@@ -248,16 +173,10 @@ impl Topics {
             options.properties(),
         )
         .map_err(|error| DriverError::new(format!("{name:?}: {error}")))?;
-        let id = self.list.len() as u32;
-        self.list.push(Topic {
-            client,
-            next: first,
+        Ok(Topic {
             template,
             key: key.into(),
-            name: name.into(),
-        });
-        self.by_hash.insert(hash, id);
-        Ok((TopicId(id), true))
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! MQTT 3.1.1 and MQTT 5, over TCP and TLS.
 //!
-//! The driver has its own codec and its own epoll loop, because that is the message path: no
-//! allocation, lock or system call for a single message when publishing flat out. PUBLISH packets
-//! are put together from a template made when the topic is advertised; they gather in the
-//! connection's buffer and go out with one write. All connections are read into one buffer and
+//! The driver has its own codec, over the fleet of [`pubgauge_net::fleet`], because that is the
+//! message path: no allocation, lock or system call for a single message when publishing flat out.
+//! PUBLISH packets are put together from a template made when the topic is advertised; they gather in
+//! the connection's buffer and go out with one write. All connections are read into one buffer and
 //! decoded there. An idle connection has no buffer.
 //!
 //! # What happens to messages when a connection ends
@@ -17,9 +17,7 @@
 //! and that is the engine's to decide. Packet identifiers of QoS 2 messages received and not
 //! released live and die with the session too, so that nothing is delivered twice.
 
-mod client;
 mod fleet;
-mod io;
 mod leave;
 mod native;
 mod options;
@@ -28,9 +26,7 @@ mod options_tests;
 mod protocol;
 #[cfg(test)]
 mod protocol_tests;
-mod read;
 mod session;
-mod shared;
 mod topics;
 
 use pubgauge_driver::{
@@ -62,7 +58,7 @@ impl Driver for MqttDriver {
     }
 
     fn schemes(&self) -> &'static [Scheme] {
-        fleet::PROTOCOL.schemes
+        fleet::ADDRESSING.schemes
     }
 
     fn resolve(
@@ -102,6 +98,6 @@ impl Driver for MqttDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        Ok(Box::new(fleet::MqttFleet::open(config)?))
+        Ok(Box::new(fleet::open(config)?))
     }
 }

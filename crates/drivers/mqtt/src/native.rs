@@ -2,6 +2,7 @@
 
 use pubgauge_driver::{Resolution, Settings};
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
+use pubgauge_net::socket::SocketOptions;
 use serde_json::Value;
 
 /// The driver's name in study files.
@@ -13,9 +14,9 @@ const NATIVE: [(&str, &str); 9] = [
     ("subscribe-qos", "0, 1 or 2"),
     ("receive-maximum", "a number from 1 to 65535"),
     ("topic-alias", "a number from 0 to 65535"),
-    ("no-delay", "true or false"),
-    ("send-buffer-bytes", "a number from 1 to 1073741824"),
-    ("receive-buffer-bytes", "a number from 1 to 1073741824"),
+    SocketOptions::NATIVE[0],
+    SocketOptions::NATIVE[1],
+    SocketOptions::NATIVE[2],
     ("retain-handling", "0, 1 or 2"),
     ("no-local", "true or false"),
 ];
@@ -27,9 +28,7 @@ pub(crate) struct Native {
     pub subscribe_qos: Option<QoS>,
     pub receive_maximum: Option<u16>,
     pub topic_alias: Option<u16>,
-    pub no_delay: Option<bool>,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
+    pub socket: SocketOptions,
     pub retain_handling: Option<RetainHandling>,
     pub no_local: Option<bool>,
 }
@@ -67,9 +66,6 @@ impl Native {
             }
             "receive-maximum" => self.receive_maximum = Some(small().filter(|n| *n > 0)?),
             "topic-alias" => self.topic_alias = Some(small()?),
-            "no-delay" => self.no_delay = Some(value.as_bool()?),
-            "send-buffer-bytes" => self.send_buffer = Some(buffer(number)?),
-            "receive-buffer-bytes" => self.receive_buffer = Some(buffer(number)?),
             "retain-handling" => {
                 self.retain_handling = Some(match number? {
                     0 => RetainHandling::Send,
@@ -79,16 +75,10 @@ impl Native {
                 });
             }
             "no-local" => self.no_local = Some(value.as_bool()?),
-            _ => return None,
+            name => drop(self.socket.take(name, value)?),
         }
         Some(())
     }
-}
-
-fn buffer(number: Option<u64>) -> Option<usize> {
-    number
-        .filter(|n| (1..=1 << 30).contains(n))
-        .and_then(|n| usize::try_from(n).ok())
 }
 
 fn expected(name: &str) -> String {

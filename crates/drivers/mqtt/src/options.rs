@@ -1,16 +1,14 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Batching, DriverError, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session,
-    Settings, Subscription, Target, Transport, Unsupported, spelt,
+    DriverError, Durability, Mapping, Pattern, Reliability, Resolution, Session, Settings,
+    Subscription, Target, Unsupported, spelt,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
+use pubgauge_net::fleet::{Terms, Tuning};
+use pubgauge_net::socket::SocketOptions;
 
 use crate::native::{NAME, Native};
-
-/// Bytes gathered before they are written, unless the settings say otherwise. Beyond 16 KiB a
-/// larger write saves next to nothing.
-pub(crate) const DEFAULT_BATCH: usize = 16 << 10;
 
 /// QoS 1 and 2 messages under way per publisher, unless the settings or the server say less.
 /// Servers with a limit and no way to tell it (3.1.1) end connections that exceed it: mosquitto
@@ -22,6 +20,14 @@ pub(crate) const MAX_IN_FLIGHT: u32 = 64_000;
 
 const DEFAULT_KEEP_ALIVE_S: u16 = 60;
 const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
+
+const TERMS: Terms = Terms {
+    protocol: "MQTT",
+    units: "packets",
+    unit: "packet",
+    tcp: "TCP; with TLS where the endpoint is mqtts://",
+    not_tcp: "this driver speaks MQTT over TCP (mqtt://) and TLS (mqtts://) only",
+};
 
 /// The settings as the fleet uses them.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,16 +41,11 @@ pub(crate) struct Options {
     pub retain: bool,
     pub message_expiry_s: Option<u32>,
     pub in_flight: u32,
-    pub drop_when_full: bool,
-    /// Bytes gathered before they are written; 0 means a write for every message.
-    pub batch: usize,
+    pub tuning: Tuning,
     pub keep_alive_s: u16,
     pub user_properties: Vec<(String, String)>,
     pub receive_maximum: u16,
     pub topic_alias: u16,
-    pub no_delay: bool,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
     pub retain_handling: RetainHandling,
     pub no_local: bool,
 }
@@ -67,15 +68,11 @@ impl Options {
             retain: settings.last_value.unwrap_or(false),
             message_expiry_s: None,
             in_flight: settings.in_flight.unwrap_or(DEFAULT_IN_FLIGHT),
-            drop_when_full: settings.on_full == Some(OnFull::Drop),
-            batch: DEFAULT_BATCH,
+            tuning: Tuning::resolve(settings, native.socket, TERMS, &mut table),
             keep_alive_s: settings.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
             user_properties: Vec::new(),
             receive_maximum: native.receive_maximum.unwrap_or(u16::MAX),
             topic_alias: native.topic_alias.unwrap_or(0),
-            no_delay: native.no_delay.unwrap_or(true),
-            send_buffer: native.send_buffer,
-            receive_buffer: native.receive_buffer,
             retain_handling: native.retain_handling.unwrap_or_default(),
             no_local: native.no_local.unwrap_or(false),
         };
@@ -313,40 +310,12 @@ impl Options {
         t.row(
             "on-full",
             spelt(&s.on_full),
-            if self.drop_when_full {
+            if self.tuning.drop_when_full {
                 "refused as dropped while 64 KiB wait or the window is full"
             } else {
                 "the publisher is held back by TCP and the window"
             },
         );
-        let value = spelt(&s.batching);
-        match s.batching {
-            None | Some(Batching::Adaptive) => t.row(
-                "batching",
-                value,
-                "packets gather until 16 KiB or until the worker has nothing due, whichever is first",
-            ),
-            Some(Batching::Off) => {
-                self.batch = 0;
-                t.row("batching", value, "one write per packet");
-            }
-            Some(Batching::Bytes(0)) => {
-                t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per packet");
-            }
-            Some(Batching::Bytes(n)) if n as usize > pubgauge_net::out::OUT_CAP => t.refuse(
-                "batching",
-                format!("{n} bytes"),
-                format!("at most {} bytes wait in the driver", pubgauge_net::out::OUT_CAP),
-            ),
-            Some(Batching::Bytes(n)) => {
-                self.batch = n as usize;
-                t.row(
-                    "batching",
-                    value,
-                    format!("packets gather until {n} bytes or until the worker has nothing due, whichever is first"),
-                );
-            }
-        }
     }
 
     fn connection(&mut self, s: &Settings, t: &mut Resolution) {
@@ -392,12 +361,12 @@ impl Options {
                 "subscribe-qos" => format!("QoS {} in SUBSCRIBE", self.subscribe_qos as u8),
                 "receive-maximum" => format!("Receive Maximum {} in CONNECT", self.receive_maximum),
                 "topic-alias" => format!("up to {} aliases, or the server's Topic Alias Maximum if that is less", self.topic_alias),
-                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.no_delay)),
-                "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
-                "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
                 "retain-handling" => format!("Retain Handling {} in SUBSCRIBE", self.retain_handling as u8),
                 "no-local" => format!("No Local {} in SUBSCRIBE, except in shared subscriptions", u8::from(self.no_local)),
-                _ => continue,
+                name => match SocketOptions::default().take(name, value) {
+                    Some(native) => native,
+                    None => continue,
+                },
             };
             t.row(&format!("native.mqtt.{name}"), spelt(&Some(value)), native);
         }
@@ -430,12 +399,6 @@ fn absent(s: &Settings, t: &mut Resolution) {
         "MQTT messages have no priority; leave it out",
     );
     t.absent(
-        "multicast",
-        &s.multicast,
-        "off: one TCP copy for each subscriber",
-        "MQTT runs over TCP: the server sends each subscriber its own copy; leave it out",
-    );
-    t.absent(
         "rate-limit-bytes-per-s",
         &s.rate_limit_bytes_per_s,
         "none",
@@ -447,18 +410,6 @@ fn absent(s: &Settings, t: &mut Resolution) {
         "off",
         "MQTT servers queue every message; last-value keeps the newest for late subscribers only",
     );
-    match s.transport {
-        None | Some(Transport::Tcp) => t.row(
-            "transport",
-            spelt(&s.transport),
-            "TCP; with TLS where the endpoint is mqtts://",
-        ),
-        Some(_) => t.refuse(
-            "transport",
-            spelt(&s.transport).unwrap_or_default(),
-            "this driver speaks MQTT over TCP (mqtt://) and TLS (mqtts://) only",
-        ),
-    }
 }
 
 /// MQTT 5, unless the system is known to have 3.1.1 only.

@@ -89,10 +89,10 @@ fn what_is_asked_for_stands_in_the_table() {
         (QoS::ExactlyOnce, QoS::AtLeastOnce)
     );
     assert_eq!(
-        (options.batch, options.in_flight, options.topic_alias),
+        (options.tuning.batch, options.in_flight, options.topic_alias),
         (4096, 7, 3)
     );
-    assert!(options.durable && options.retain && options.drop_when_full);
+    assert!(options.durable && options.retain && options.tuning.drop_when_full);
 }
 
 #[test]

@@ -6,15 +6,13 @@ use pubgauge_mqtt_codec::{
     Ack, ConnAck, Packet, PacketType, Properties, Publish, QoS, ReasonCode, SubAck, Version,
 };
 
-use crate::client::{Client, State};
+use crate::fleet::{ADDRESSING, L, Mqtt};
 use crate::options::Options;
 use crate::protocol::{connect, receive, window};
 use crate::session::Awaits;
-use crate::shared::Shared;
-use crate::topics::Topics;
+use crate::topics::Topic;
 use pubgauge_net::endpoint::Endpoint;
-use pubgauge_net::out::OutPool;
-use pubgauge_net::timers::Timers;
+use pubgauge_net::fleet::{Client, Protocol, Shared, State};
 
 #[derive(Default)]
 struct Sink {
@@ -36,7 +34,7 @@ impl Events for Sink {
     }
 }
 
-fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
+fn fleet(version: Version, reliability: Reliability, durable: bool) -> (Mqtt, Shared) {
     let mut settings = Settings {
         reliability: Some(reliability),
         session: durable.then_some(Session::Durable),
@@ -46,24 +44,9 @@ fn shared(version: Version, reliability: Reliability, durable: bool) -> Shared {
     let own = settings.native.entry("mqtt".into()).or_default();
     own.insert("version".into(), name.into());
     let (options, _) = Options::resolve(&settings, &Target::default()).unwrap();
-    Shared {
-        leaving: false,
-        options,
-        endpoints: vec![Endpoint::parse("mqtt://127.0.0.1:1", &crate::fleet::PROTOCOL).unwrap()],
-        username: None,
-        password: None,
-        topics: Topics::default(),
-        out_pool: OutPool::default(),
-        bitmap_pool: Vec::new(),
-        timers: Timers::default(),
-        dirty: Vec::new(),
-        reports: Default::default(),
-        unsettled: 0,
-        wire: WireBytes::default(),
-        writes: 0,
-        max_in: 1 << 20,
-        now_ms: 0,
-    }
+    let endpoint = Endpoint::parse("mqtt://127.0.0.1:1", &ADDRESSING).unwrap();
+    let shared = Shared::new(vec![endpoint], options.tuning);
+    (Mqtt::new(options, 1 << 20), shared)
 }
 
 /// What a server may send, in shapes that fit and shapes that do not.
@@ -148,20 +131,22 @@ proptest! {
             Reliability::AtMostOnce, Reliability::AtLeastOnce, Reliability::ExactlyOnce,
         ]),
     ) {
-        let mut shared = shared(version, reliability, durable);
-        let mut client = Client::new(&ClientSpec { name: "c".into(), ..ClientSpec::default() }, 0);
+        let (mut mqtt, mut shared) = fleet(version, reliability, durable);
+        let spec = ClientSpec { name: "c".into(), ..ClientSpec::default() };
+        let mut client = Client::new(&spec, 0, mqtt.client(&spec).unwrap());
+        let mut link = L::unwired(ClientId(0), &mut client, &mut shared);
         let mut sink = Sink::default();
-        let id = ClientId(0);
-        let topic = shared.topics.advertise(0, "t", &shared.options, || None).unwrap();
-        client.state = State::Greeting;
-        connect(&mut client, &mut shared).unwrap();
+        let topic = Topic::new("t", &mqtt.options, None).unwrap();
+        let topic = mqtt.topics.insert(0, "t", topic);
+        link.client.state = State::Greeting;
+        connect(&mut mqtt, &mut link).unwrap();
         if greeted {
             let accept = [0x20, if version == Version::V5 { 3 } else { 2 }, 0, 0, 0];
             let len = accept[1] as usize + 2;
-            receive(&mut client, &mut shared, id, &accept[..len], &mut sink).unwrap();
+            receive(&mut mqtt, &mut link, &accept[..len], &mut sink).unwrap();
             prop_assert_eq!(sink.connected, 1);
-            let window = window(&client, &shared);
-            let session = client.session.get_or_insert_default();
+            let window = window(&mqtt, &link);
+            let session = link.client.own.session.get_or_insert_default();
             session.begin_connection(window);
             session.begin_subscribe();
             let awaits = match reliability {
@@ -172,15 +157,15 @@ proptest! {
             for tag in 0..3 {
                 if let Some(awaits) = awaits {
                     session.take(awaits, topic, tag, None);
-                    shared.unsettled += 1;
+                    link.shared.unsettled += 1;
                 }
             }
         }
         let mut bytes = Vec::new();
         for step in steps {
             bytes.extend_from_slice(&step);
-            let (before, len) = (client.pending(), bytes.len());
-            match receive(&mut client, &mut shared, id, &bytes, &mut sink) {
+            let (before, len) = (link.client.pending(), bytes.len());
+            match receive(&mut mqtt, &mut link, &bytes, &mut sink) {
                 Ok(used) => {
                     prop_assert!(used <= len);
                     bytes.drain(..used);
@@ -191,9 +176,9 @@ proptest! {
                 }
             }
             // The longest answer is that to the shortest question: 5 bytes to 4.
-            prop_assert!(client.pending() - before <= 2 * len);
-            let in_flight = client.session.as_ref().map_or(0, |s| s.in_flight());
-            prop_assert_eq!(shared.unsettled, in_flight);
+            prop_assert!(link.client.pending() - before <= 2 * len);
+            let in_flight = link.client.own.session.as_ref().map_or(0, |s| s.in_flight());
+            prop_assert_eq!(link.shared.unsettled, in_flight);
         }
         prop_assert!(sink.acknowledged <= 3);
     }

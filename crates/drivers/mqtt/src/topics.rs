@@ -1,96 +1,42 @@
 //! Advertised topics: each with its PUBLISH encoded as far as it goes.
 
-use std::hash::{BuildHasher, Hasher};
-
-use pubgauge_driver::{DriverError, TopicId};
+use pubgauge_driver::DriverError;
 use pubgauge_mqtt_codec::{EncodeError, PropertiesBuf, Property, PublishTemplate, Version, topic};
-use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::options::Options;
 
-const NONE: u32 = u32::MAX;
-
 /// One topic of one client.
 pub(crate) struct Topic {
-    pub client: u32,
-    /// Next topic under the same hash.
-    next: u32,
     /// Something was published to it.
     pub published: bool,
     /// Connection on which the alias was introduced.
-    pub alias_epoch: u32,
+    alias_epoch: u32,
     /// The whole topic in every message.
     pub plain: PublishTemplate,
-    pub alias: Option<Box<Alias>>,
-    name: Box<str>,
+    alias: Option<Box<Alias>>,
 }
 
 /// The two forms of a PUBLISH with a topic alias (5.0 §3.3.2.3.4).
-pub(crate) struct Alias {
+struct Alias {
     /// Its number, from 1.
-    pub number: u16,
+    number: u16,
     /// Topic and alias: the first message of a connection.
-    pub introduce: PublishTemplate,
+    introduce: PublishTemplate,
     /// The alias alone.
-    pub short: PublishTemplate,
+    short: PublishTemplate,
 }
 
-/// All topics of a fleet.
-#[derive(Default)]
-pub(crate) struct Topics {
-    list: Vec<Topic>,
-    /// First topic under each hash of client and name.
-    by_hash: FxHashMap<u64, u32>,
-}
-
-impl Topics {
-    #[inline]
-    pub fn get(&self, id: TopicId) -> Option<&Topic> {
-        self.list.get(id.0 as usize)
-    }
-
-    #[inline]
-    pub fn get_mut(&mut self, id: TopicId) -> Option<&mut Topic> {
-        self.list.get_mut(id.0 as usize)
-    }
-
-    /// Topics that were published to, each with its client.
-    pub fn published(&self) -> Vec<(u32, String)> {
-        let published = self.list.iter().filter(|topic| topic.published);
-        published.map(|t| (t.client, t.name.to_string())).collect()
-    }
-
-    /// The id of a client's topic, made if it is new. `next_alias` gives the number of an alias
-    /// for it, if there is one left.
-    pub fn advertise(
-        &mut self,
-        client: u32,
-        name: &str,
-        options: &Options,
-        next_alias: impl FnOnce() -> Option<u16>,
-    ) -> Result<TopicId, DriverError> {
-        let mut hasher = FxBuildHasher.build_hasher();
-        hasher.write_u32(client);
-        hasher.write(name.as_bytes());
-        let hash = hasher.finish();
-        let first = self.by_hash.get(&hash).copied().unwrap_or(NONE);
-        let mut at = first;
-        while at != NONE {
-            let known = &self.list[at as usize];
-            if known.client == client && &*known.name == name {
-                return Ok(TopicId(at));
-            }
-            at = known.next;
-        }
+impl Topic {
+    /// A topic that was not published to, with the number of its alias if it has one.
+    pub fn new(name: &str, options: &Options, alias: Option<u16>) -> Result<Topic, DriverError> {
         topic::check_name(name).map_err(|error| {
             DriverError::with_hint(
                 format!("{name:?} is not a topic to publish to: {error}"),
                 "a topic has 1 to 65535 bytes and neither + nor #",
             )
         })?;
-        let templates = || -> Result<_, EncodeError> {
-            let plain = template(name, options, None)?;
-            let alias = match next_alias() {
+        let make = || -> Result<_, EncodeError> {
+            let alias = match alias {
                 Some(number) => Some(Box::new(Alias {
                     number,
                     introduce: template(name, options, Some(number))?,
@@ -98,22 +44,31 @@ impl Topics {
                 })),
                 None => None,
             };
-            Ok((plain, alias))
+            Ok(Topic {
+                published: false,
+                alias_epoch: 0,
+                plain: template(name, options, None)?,
+                alias,
+            })
         };
-        let (plain, alias) =
-            templates().map_err(|error| DriverError::new(format!("{name:?}: {error}")))?;
-        let id = self.list.len() as u32;
-        self.list.push(Topic {
-            client,
-            next: first,
-            published: false,
-            alias_epoch: 0,
-            plain,
-            alias,
-            name: name.into(),
-        });
-        self.by_hash.insert(hash, id);
-        Ok(TopicId(id))
+        make().map_err(|error| DriverError::new(format!("{name:?}: {error}")))
+    }
+
+    /// The form of the next message, on the connection of this number, to a server that takes so
+    /// many aliases.
+    #[inline]
+    pub fn template(&mut self, alias_max: u16, epoch: u32) -> &PublishTemplate {
+        self.published = true;
+        match &self.alias {
+            Some(alias) if alias.number <= alias_max => {
+                if self.alias_epoch == epoch {
+                    return &alias.short;
+                }
+                self.alias_epoch = epoch;
+                &alias.introduce
+            }
+            _ => &self.plain,
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 //! places for publishers and subscribers, `xmpp://host:port,port/domain`.
 
 use pubgauge_driver::{DriverError, Encryption, Scheme};
-use pubgauge_net::endpoint::{Endpoint as Net, Protocol};
+use pubgauge_net::endpoint::{Addressing, Endpoint as Net};
 use pubgauge_net::pair::Pair;
 
 /// How XMPP endpoints are written.
-pub(crate) const PROTOCOL: Protocol = Protocol {
+pub(crate) const ADDRESSING: Addressing = Addressing {
     name: "XMPP",
     schemes: &[
         PLAIN,
@@ -49,7 +49,7 @@ impl Endpoint {
     /// The domain is the one after the host, else the one in the user name (`user@domain`, the
     /// one in the URL before `default_user`), else the host.
     pub fn parse(url: &str, default_user: Option<&str>) -> Result<Endpoint, DriverError> {
-        let net = Net::parse(url, &PROTOCOL)?;
+        let net = Net::parse(url, &ADDRESSING)?;
         let bad = |what: &str| {
             DriverError::with_hint(
                 format!("{} is not an XMPP endpoint: {what}", net.shown),

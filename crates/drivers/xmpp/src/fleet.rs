@@ -1,39 +1,26 @@
-//! One worker's clients: the calls of [`Fleet`], over the loop in [`crate::io`].
+//! XMPP for a fleet over TCP: what all clients of a fleet keep, and the calls that come from the
+//! fleet. What stanzas mean is in [`crate::protocol`], [`crate::negotiate`] and [`crate::requests`].
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Encryption, Events, Fleet, FleetConfig, Nanos,
-    Payload, Publish, Refusal, Subscription, TopicId, TopicMatch, WireBytes, refusal,
+    ClientId, ClientSpec, DriverError, Events, FleetConfig, Nanos, Payload, Refusal, Subscription,
+    TopicId, TopicMatch, refusal,
 };
-use pubgauge_net::out::{OUT_CAP, OutPool};
+use pubgauge_net::endpoint::Endpoint as Net;
+use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
 use pubgauge_net::pair;
-use pubgauge_net::socket;
-use pubgauge_net::timers::Timers;
-use pubgauge_net::turns::{Driven, Reports, Turns};
-use rustc_hash::FxHashMap;
+use pubgauge_net::topics::Topics;
 
-use crate::broken::Broken;
-use crate::client::{Client, Request, State};
+use crate::client::{L, Request, Step, XmppClient};
 use crate::element::Scratch;
-use crate::endpoint::{self, PROTOCOL};
-use crate::negotiate;
+use crate::endpoint::{self, ADDRESSING, Endpoint};
 use crate::options::Options;
-use crate::requests;
-use crate::shared::{Shared, Topic};
-use crate::tls;
 use crate::wildcard::Wildcards;
 use crate::write::{self, Template};
-
-/// The buffer that all connections are read into: as much as one system call can usefully bring.
-const READ_BUF: usize = 256 << 10;
-
-/// Time for TCP, TLS, login and binding together.
-const CONNECT_TIMEOUT_MS: u32 = 30_000;
-
-/// Time for the server to end its side of the stream after ours.
-const CLOSE_TIMEOUT_MS: u32 = 5_000;
+use crate::{negotiate, nodes, protocol, requests};
 
 /// Bytes that a stanza may have besides a payload: for names, and for lists of nodes.
 const STANZA_OVERHEAD: usize = 8 << 20;
@@ -41,163 +28,95 @@ const STANZA_OVERHEAD: usize = 8 << 20;
 /// Longest resource (RFC 7622 §3.4), in bytes.
 const MAX_RESOURCE: usize = 1023;
 
-/// One worker's share of the clients.
-pub(crate) struct XmppFleet {
-    pub clients: Vec<Client>,
-    pub shared: Shared,
-    pub turns: Turns,
-    /// Every connection is read into this and decoded in place.
-    pub buf: Box<[u8]>,
+/// What is kept of a topic that a client advertised.
+pub(crate) struct Topic {
+    pub template: Template,
+    /// The connection (by its number) on which its node was made sure of.
+    pub ready: u32,
 }
 
-impl XmppFleet {
-    pub fn open(config: FleetConfig) -> Result<XmppFleet, DriverError> {
-        let (options, _) = Options::resolve(&config.settings, &config.target.features)
-            .map_err(|refused| refusal("XMPP", refused))?;
-        let target = &config.target;
-        let user = target.username.as_deref();
-        let endpoints = pair::places(&target.endpoints, &PROTOCOL, |url| {
-            endpoint::parse_pair(url, user)
-        })?;
-        let tls = match endpoints.iter().any(|e| e.net.encryption.is_on()) {
-            true => Some(tls::Setup::new(
-                &target.tls.clone().unwrap_or_default(),
-                &endpoints,
-            )?),
-            false => None,
-        };
-        Ok(XmppFleet {
-            clients: Vec::with_capacity(config.clients),
-            shared: Shared {
-                options,
-                endpoints,
-                password: target.password.clone(),
-                topics: Vec::new(),
-                topic_ids: FxHashMap::default(),
-                wildcards: Wildcards::default(),
-                waiting: VecDeque::new(),
-                asked: 0,
-                out_pool: OutPool::default(),
-                timers: Timers::default(),
-                dirty: Vec::new(),
-                reports: Reports::default(),
-                unsettled: 0,
-                wire: WireBytes::default(),
-                writes: 0,
-                // In base64, and as an error sends it back.
-                max_in: (config.max_payload / 3 + 1)
-                    .saturating_mul(4)
-                    .saturating_add(STANZA_OVERHEAD),
-                now_ms: 0,
-                scratch: Scratch::default(),
-                settled: Vec::new(),
-                decoded: Vec::new(),
-                tls,
-                made: Vec::new(),
-            },
-            turns: Turns::new(config.clock)?,
-            buf: vec![0; READ_BUF].into_boxed_slice(),
-        })
+/// A request that waits for its turn.
+pub(crate) struct Waiting {
+    pub client: u32,
+    /// The connection (by its number) that it is for.
+    pub epoch: u32,
+    pub request: Request,
+    /// How often more it may be tried.
+    pub left: u8,
+}
+
+/// What all clients of a fleet share.
+pub(crate) struct Xmpp {
+    pub options: Options,
+    /// As the fleet's, with what XMPP knows of each.
+    pub endpoints: Vec<Endpoint>,
+    pub topics: Topics<Topic>,
+    pub wildcards: Wildcards,
+    /// Requests that concern nodes and have not been sent, and how many wait for their answers.
+    pub waiting: VecDeque<Waiting>,
+    pub asked: u32,
+    /// Longest stanza that is taken from a server, in bytes.
+    pub max_in: usize,
+    pub scratch: Scratch,
+    /// A payload, decoded.
+    pub decoded: Vec<u8>,
+    /// Nodes that this fleet has made, each with the client that owns it.
+    pub made: Vec<(ClientId, Box<str>)>,
+}
+
+/// A fleet without clients.
+pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
+    let target = &config.target;
+    let (options, _) = Options::resolve(&config.settings, &target.features)
+        .map_err(|refused| refusal("XMPP", refused))?;
+    let user = target.username.as_deref();
+    let endpoints = pair::places(&target.endpoints, &ADDRESSING, |url| {
+        endpoint::parse_pair(url, user)
+    })?;
+    let nets = endpoints.iter().map(|e| e.net.clone()).collect();
+    let tuning = options.tuning;
+    let xmpp = Xmpp {
+        options,
+        endpoints,
+        topics: Topics::default(),
+        wildcards: Wildcards::default(),
+        waiting: VecDeque::new(),
+        asked: 0,
+        // In base64, and as an error sends it back.
+        max_in: (config.max_payload / 3 + 1)
+            .saturating_mul(4)
+            .saturating_add(STANZA_OVERHEAD),
+        scratch: Scratch::default(),
+        decoded: Vec::new(),
+        made: Vec::new(),
+    };
+    TcpFleet::open(config, nets, tuning, xmpp)
+}
+
+impl Xmpp {
+    /// Where a client is connected to.
+    pub fn endpoint(&self, link: &L<'_>) -> &Endpoint {
+        &self.endpoints[usize::from(link.client.place)]
     }
 
-    fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
-        self.clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| DriverError::new(format!("no client {} in this fleet", id.0)))
-    }
-
-    /// Begins to connect a client that is down.
-    fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
-        self.look_at_clock();
-        let client = &mut self.clients[id.0 as usize];
-        let endpoint = &self.shared.endpoints[usize::from(client.endpoint)];
-        let address = endpoint.net.address_for(client.source)?;
-        let secure =
-            match endpoint.net.encryption {
-                Encryption::Tls => Some(self.shared.tls_connection(client).map_err(|error| {
-                    DriverError::new(format!("{}: {error}", endpoint.net.shown))
-                })?),
-                _ => None,
-            };
-        let options = self.shared.options.socket;
-        let (fd, begun) =
-            socket::begin_connect(address, client.source, &options, &endpoint.net.shown)?;
-        if let Err(failure) = begun {
-            self.shared.reports.owe(id, Change::Failed(failure));
-            return Ok(());
+    /// The address of the publish-subscribe service.
+    pub fn service(&self, link: &L<'_>) -> String {
+        match &self.options.service {
+            Some(service) => service.clone(),
+            None => format!("pubsub.{}", self.endpoint(link).domain),
         }
-        self.turns.watch(&fd, id)?;
-        client.fd = Some(fd);
-        client.tls = secure;
-        client.state = State::Connecting;
-        client.epoch += 1;
-        self.shared.set_timer(client, id, CONNECT_TIMEOUT_MS);
-        Ok(())
     }
 
-    /// Ends a client's connection without a word.
-    pub fn drop_connection(&mut self, id: ClientId) {
-        let client = &mut self.clients[id.0 as usize];
-        let shared = &mut self.shared;
-        shared.asked = shared.asked.saturating_sub(client.session.asked);
-        shared.unsettled -= client.drop_connection(&mut shared.out_pool);
-        shared.wildcards.forget(id.0, shared.now_ms);
-    }
-
-    /// Ends a connection that cannot go on. The change is reported at the next opportunity.
-    pub fn fail(&mut self, id: ClientId, broken: Broken) {
-        let client = &mut self.clients[id.0 as usize];
-        if client.state == State::Down {
-            return;
-        }
-        // After our own end of the stream any end will do.
-        let change = match client.state {
-            State::Closing => Change::Closed,
-            _ => Change::Failed(broken.0),
-        };
-        // What the server did settle has been said before.
-        while let Some(change) = client.session.outcome() {
-            self.shared.reports.owe(id, change);
-        }
-        self.drop_connection(id);
-        self.shared.reports.owe(id, change);
-    }
-
-    /// The answer to a publish for which there is no room.
-    fn no_room(&mut self, id: ClientId) -> Publish {
-        if self.shared.options.drop_when_full {
-            return Publish::Refused(Refusal::Dropped);
-        }
-        self.not_yet(id)
-    }
-
-    /// The answer to a publish that has to wait, whatever the settings say of full queues.
-    fn not_yet(&mut self, id: ClientId) -> Publish {
-        self.clients[id.0 as usize].owes_writable = true;
-        Publish::Blocked
-    }
-
-    /// Ends a connected client's stream: its subscriptions first.
-    fn say_goodbye(&mut self, id: ClientId) {
-        let client = &mut self.clients[id.0 as usize];
-        let shared = &mut self.shared;
-        let service = shared.service(client);
-        let jid = client.session.jid.clone().unwrap_or_default();
-        for node in std::mem::take(&mut client.session.nodes) {
-            let number = client.session.ask(Request::Forget, 0);
-            let out = client.out(&mut shared.out_pool);
-            write::subscription(&mut out.bytes, number, &service, "unsubscribe", &node, &jid);
-        }
-        client.state = State::Closing;
-        let out = client.out(&mut shared.out_pool);
-        out.bytes.extend_from_slice(write::STREAM_END);
-        shared.mark_dirty(client, id);
-        shared.set_timer(client, id, CLOSE_TIMEOUT_MS);
+    /// The name of a topic, which is its node's.
+    pub fn topic_name(&self, topic: u32) -> &str {
+        self.topics
+            .name(TopicId(topic))
+            .map_or("", |(_, name)| name)
     }
 
     /// The address of whoever listens to a topic, under point-to-point.
-    fn receiver(&self, client: &Client, topic: &str) -> Result<String, DriverError> {
-        let endpoint = self.shared.endpoint(client);
+    fn receiver(&self, link: &L<'_>, topic: &str) -> Result<String, DriverError> {
+        let endpoint = self.endpoint(link);
         match &endpoint.username {
             Some(user) => Ok(format!("{user}@{}/{topic}", endpoint.domain)),
             None => Err(DriverError::with_hint(
@@ -255,9 +174,19 @@ pub(crate) fn check_subscription(
     check_topic(filter, options.direct)
 }
 
-impl Fleet for XmppFleet {
-    fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        let endpoint = pair::place_of(spec, self.shared.endpoints.len())?;
+impl Protocol for Xmpp {
+    type Client = XmppClient;
+    // The end of a stream is answered.
+    const HALF_CLOSES: bool = false;
+    const NO_WILLS: Option<[&'static str; 2]> = Some([
+        "XMPP",
+        "leave it out: who wants to know of a client's end watches its presence",
+    ]);
+    const TURNED_AWAY: [&'static str; 2] = ["before there was a session", "XMPP to clients"];
+    // XEP-0368 §2.
+    const ALPN: &'static [&'static [u8]] = &[b"xmpp-client"];
+
+    fn client(&mut self, spec: &ClientSpec) -> Result<XmppClient, DriverError> {
         if spec.name.is_empty()
             || spec.name.len() > MAX_RESOURCE
             || spec.name.chars().any(char::is_control)
@@ -266,222 +195,182 @@ impl Fleet for XmppFleet {
                 "the name of an XMPP client is its resource: 1 to 1023 bytes without control characters",
             ));
         }
-        if spec.will.is_some() {
-            return Err(DriverError::with_hint(
-                format!(
-                    "client {:?} has a will, which XMPP does not know",
-                    spec.name
-                ),
-                "leave it out: who wants to know of a client's end watches its presence",
-            ));
-        }
-        let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, endpoint));
-        self.begin(id).inspect_err(|_| {
-            self.clients.pop();
-        })?;
-        Ok(id)
+        Ok(XmppClient::new(spec))
     }
 
-    fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
-        check_subscription(&self.shared.options, subscription)?;
+    /// A certificate is for the XMPP domain, wherever its server is (RFC 6120 §13.7.2.1).
+    fn server_name<'a>(&'a self, place: usize, _: &'a Net) -> &'a str {
+        &self.endpoints[place].domain
+    }
+
+    fn greet(&mut self, link: &mut L<'_>) -> Result<(), Broken> {
+        negotiate::open_stream(self, link, Step::Features);
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        link: &mut L<'_>,
+        bytes: &[u8],
+        events: &mut dyn Events,
+    ) -> Result<usize, Broken> {
+        protocol::receive(self, link, bytes, events)
+    }
+
+    fn subscribe(
+        &mut self,
+        link: &mut L<'_>,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        check_subscription(&self.options, subscription)?;
         let filter = subscription.filter.as_str();
-        if self.client(id)?.state != State::Connected {
-            return Err(DriverError::new("a client subscribes once it is connected"));
-        }
-        let client = &mut self.clients[id.0 as usize];
-        let shared = &mut self.shared;
-        let now_ms = shared.now_ms;
-        if !shared.options.direct {
-            let report = client.session.promise();
+        let session = &mut link.client.own.session;
+        if !self.options.direct {
+            let report = session.promise();
             if filter.is_wild() {
-                let endpoint = client.endpoint;
-                shared.wildcards.add(id.0, endpoint, filter, report, now_ms);
+                let (client, place) = (link.id.0, link.client.place);
+                let now_ms = link.shared.now_ms;
+                self.wildcards.add(client, place, filter, report, now_ms);
             } else {
                 let request = Request::Subscribe {
                     node: filter.into(),
                     report,
                     created: false,
                 };
-                requests::ask(client, shared, id, request, requests::TRIES);
+                requests::ask(self, link, request, requests::TRIES);
             }
             return Ok(());
         }
-        if client.session.jid.is_some() || client.session.binding {
+        if session.jid.is_some() || session.binding {
             return Err(DriverError::with_hint(
                 "under point-to-point a client receives at one address, and this one has its address already",
                 "subscribe once for each client, to one topic, before it publishes",
             ));
         }
-        let report = client.session.promise();
-        negotiate::bind(client, shared, id, filter, Some(report));
+        let report = session.promise();
+        negotiate::bind(link, filter, Some(report));
         Ok(())
     }
 
-    fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
-        self.client(id)?;
-        let client = &self.clients[id.0 as usize];
-        if let Some(known) = self.shared.topic_ids.get(&(id.0, topic.into())) {
-            return Ok(TopicId(*known));
+    fn advertise(&mut self, link: &mut L<'_>, name: &str) -> Result<TopicId, DriverError> {
+        if let Some(known) = self.topics.find(link.id.0, name) {
+            return Ok(known);
         }
-        let direct = self.shared.options.direct;
-        check_topic(topic, direct)?;
+        let direct = self.options.direct;
+        check_topic(name, direct)?;
         let template = match direct {
-            true => Template::direct(&self.receiver(client, topic)?),
-            false => Template::publish(
-                &self.shared.service(client),
-                topic,
-                self.shared.options.last_value,
-            ),
+            true => Template::direct(&self.receiver(link, name)?),
+            false => Template::publish(&self.service(link), name, self.options.last_value),
         };
-        let number = self.shared.topics.len() as u32;
-        self.shared.topics.push(Topic {
-            client: id.0,
-            name: topic.into(),
-            template,
-            ready: 0,
-        });
-        self.shared.topic_ids.insert((id.0, topic.into()), number);
-        let client = &mut self.clients[id.0 as usize];
-        client.topics.push(number);
-        if client.state == State::Connected {
-            requests::make_sure(client, &mut self.shared, id, number);
+        let topic = Topic { template, ready: 0 };
+        let id = self.topics.insert(link.id.0, name, topic);
+        link.client.own.topics.push(id.0);
+        if link.is_connected() {
+            requests::make_sure(self, link, id.0);
         }
-        Ok(TopicId(number))
+        Ok(id)
     }
 
     #[inline]
     fn publish(
         &mut self,
-        id: ClientId,
-        topic_id: TopicId,
+        link: &mut L<'_>,
+        topic: TopicId,
         payload: Payload<'_>,
         tag: u64,
-    ) -> Publish {
-        let Some(client) = self.clients.get_mut(id.0 as usize) else {
-            return Publish::Refused(Refusal::NotConnected);
+    ) -> Taken {
+        let Some(topic) = self.topics.get(topic) else {
+            return Taken::Refused(Refusal::NotConnected);
         };
-        let topic = self.shared.topics.get(topic_id.0 as usize);
-        let (State::Connected, Some(topic)) = (client.state, topic) else {
-            return Publish::Refused(Refusal::NotConnected);
-        };
-        debug_assert_eq!(
-            topic.client, id.0,
-            "a topic is published to by who advertised it"
-        );
-        let direct = self.shared.options.direct;
-        if direct && client.session.jid.is_none() {
+        let direct = self.options.direct;
+        let session = &mut link.client.own.session;
+        if direct && session.jid.is_none() {
             // It has subscribed to nothing: any address will do.
-            if !client.session.binding {
-                let name = client.name.clone();
-                negotiate::bind(client, &mut self.shared, id, &name, None);
+            if !session.binding {
+                let name = link.client.name.clone();
+                negotiate::bind(link, &name, None);
             }
-            return self.not_yet(id);
+            return Taken::NotYet;
         }
-        if !direct && topic.ready != client.epoch {
-            return self.not_yet(id);
+        if !direct && topic.ready != link.client.epoch {
+            return Taken::NotYet;
         }
-        if client.pending() >= OUT_CAP {
-            let stuck = client.out.as_ref().is_some_and(|out| out.stuck);
-            if stuck || self.flush(id).is_err() || self.clients[id.0 as usize].pending() >= OUT_CAP
-            {
-                return self.no_room(id);
-            }
-        }
-        let client = &mut self.clients[id.0 as usize];
-        let shared = &mut self.shared;
         let number = match direct {
             true => 0,
-            false if client.session.window.has_room(shared.options.in_flight) => {
-                client.session.window.take(tag)
-            }
-            false => return self.no_room(id),
+            false if session.window.has_room(self.options.in_flight) => session.window.take(tag),
+            false => return Taken::Full,
         };
-        let out = client.out.get_or_insert_with(|| shared.out_pool.get());
-        if out.start != 0 {
-            out.compact();
-        }
-        let template = &shared.topics[topic_id.0 as usize].template;
-        template.append(&mut out.bytes, number, payload);
+        let out = link.out();
+        topic.template.append(&mut out.bytes, number, payload);
         out.messages += u32::from(direct);
-        let (waiting, stuck) = (out.pending().len(), out.stuck);
-        shared.unsettled += 1;
-        shared.mark_dirty(client, id);
-        if waiting >= shared.options.batch && !stuck {
-            // A failure is reported by the next poll.
-            let _ = self.flush(id);
+        Taken::Accepted
+    }
+
+    #[inline]
+    fn may_publish(&self, client: &XmppClient) -> bool {
+        let session = &client.session;
+        session.creating == 0
+            && session.jid.is_some()
+            && session.window.has_room(self.options.in_flight)
+    }
+
+    fn ping(&mut self, link: &mut L<'_>) {
+        let number = link.client.own.session.ask(Request::Forget, 0);
+        let domain = &self.endpoint(link).domain;
+        write::ping(&mut link.out().bytes, number, domain);
+    }
+
+    /// Ends a stream: its subscriptions first.
+    fn goodbye(&mut self, link: &mut L<'_>) {
+        let service = self.service(link);
+        let jid = link.client.own.session.jid.clone().unwrap_or_default();
+        for node in std::mem::take(&mut link.client.own.session.nodes) {
+            let number = link.client.own.session.ask(Request::Forget, 0);
+            let out = &mut link.out().bytes;
+            write::subscription(out, number, &service, "unsubscribe", &node, &jid);
         }
-        Publish::Accepted
+        link.out().bytes.extend_from_slice(write::STREAM_END);
     }
 
-    fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
-        self.run(until, events)
+    fn dropped(&mut self, link: &mut L<'_>, _: bool) {
+        self.asked = self.asked.saturating_sub(link.client.own.session.asked);
+        let unanswered = link.client.own.forget_connection();
+        link.settled(unanswered);
+        self.wildcards.forget(link.id.0, link.shared.now_ms);
     }
 
-    fn disconnect(&mut self, id: ClientId) {
-        let Ok(client) = self.client(id) else {
-            return;
-        };
-        match client.state {
-            State::Closing => {}
-            State::Connected => {
-                self.look_at_clock();
-                self.say_goodbye(id);
-            }
-            State::Down | State::Connecting | State::Negotiating => {
-                self.drop_connection(id);
-                self.shared.reports.forget(id);
-                self.shared.reports.owe(id, Change::Closed);
-            }
+    fn waits_for(&self, client: &XmppClient) -> Cow<'static, str> {
+        let step = client.session.step;
+        format!("no XMPP session (waiting at step {step:?})").into()
+    }
+
+    /// RFC 6120 §13.7.2.1.
+    fn tls_failed(&self, error: &mut DriverError) {
+        if let Some(hint) = &mut error.hint {
+            *hint += "; the name that counts is the XMPP domain, in the path of the address";
         }
     }
 
-    fn abort(&mut self, id: ClientId) {
-        if self.client(id).is_ok() {
-            self.drop_connection(id);
-            self.shared.reports.forget(id);
-        }
+    fn prepare(fleet: &mut TcpFleet<Xmpp>) {
+        nodes::search(fleet);
+        nodes::send_waiting(fleet);
     }
 
-    fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
-        if self.client(id)?.state != State::Down {
-            return Err(DriverError::new("the client is still connected"));
-        }
-        self.begin(id)
+    fn next_timer_ms(&self) -> Option<u32> {
+        self.wildcards.first_ms()
     }
 
-    fn unsettled(&self) -> u64 {
-        self.shared.unsettled
-    }
-
-    fn wire_bytes(&self) -> WireBytes {
-        self.shared.wire
-    }
-
-    fn writes(&self) -> Option<u64> {
-        Some(self.shared.writes)
+    fn close(fleet: &mut TcpFleet<Xmpp>, until: Nanos) {
+        nodes::delete(fleet, until);
+        fleet.leave(until);
     }
 
     fn left_behind(&self) -> Option<String> {
-        let shown = &self.shared.endpoints.first()?.net.shown;
-        let left = self.shared.made.len();
+        let left = self.made.len();
         (left > 0).then(|| {
             format!(
-                "{shown}: nodes of this trial ({left}) are still on the server, which did not delete them in time at the end\n  hint: the names of default topics carry the trial's mark; delete them there if the server is to be used further"
+                "nodes of this trial ({left}) are still on the server, which did not delete them in time at the end\n  hint: the names of default topics carry the trial's mark; delete them there if the server is to be used further"
             )
         })
-    }
-
-    fn close(&mut self, until: Nanos) {
-        self.delete_nodes(until);
-        for id in 0..self.clients.len() as u32 {
-            self.disconnect(ClientId(id));
-        }
-        self.run_unheard(until, |fleet| {
-            fleet.clients.iter().all(|c| c.state == State::Down)
-        });
-        for id in 0..self.clients.len() as u32 {
-            self.drop_connection(ClientId(id));
-        }
     }
 }

@@ -28,13 +28,11 @@
 //! their way. These are answered by nobody. When a connection ends, what was not answered is
 //! forgotten and never acknowledged.
 
-mod broken;
 mod client;
 mod element;
 mod endpoint;
 mod fleet;
 mod frame;
-mod io;
 mod native;
 mod negotiate;
 mod nodes;
@@ -42,12 +40,9 @@ mod options;
 #[cfg(test)]
 mod options_tests;
 mod protocol;
-mod read;
 mod requests;
 mod sasl;
-mod shared;
 mod stanza;
-mod tls;
 mod wildcard;
 mod window;
 mod write;
@@ -78,7 +73,7 @@ impl Driver for XmppDriver {
     }
 
     fn schemes(&self) -> &'static [Scheme] {
-        endpoint::PROTOCOL.schemes
+        endpoint::ADDRESSING.schemes
     }
 
     fn resolve(
@@ -130,7 +125,7 @@ impl Driver for XmppDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        Ok(Box::new(fleet::XmppFleet::open(config)?))
+        Ok(Box::new(fleet::open(config)?))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The settings that only this driver knows, `native.xmpp.*`.
 
 use pubgauge_driver::{Resolution, Settings};
+use pubgauge_net::socket::SocketOptions;
 use serde_json::Value;
 
 use crate::sasl::Choice;
@@ -19,9 +20,9 @@ const NATIVE: [(&str, &str); 6] = [
         "the address of a service, such as \"pubsub.example.org\"",
     ),
     ("discovery-interval-ms", "0, or a number from 10 to 3600000"),
-    ("no-delay", "true or false"),
-    ("send-buffer-bytes", "a number from 1 to 1073741824"),
-    ("receive-buffer-bytes", "a number from 1 to 1073741824"),
+    SocketOptions::NATIVE[0],
+    SocketOptions::NATIVE[1],
+    SocketOptions::NATIVE[2],
 ];
 
 /// `native.xmpp.*` as given.
@@ -30,9 +31,7 @@ pub(crate) struct Native {
     pub mechanism: Option<Choice>,
     pub service: Option<String>,
     pub discovery_interval_ms: Option<u32>,
-    pub no_delay: Option<bool>,
-    pub send_buffer: Option<usize>,
-    pub receive_buffer: Option<usize>,
+    pub socket: SocketOptions,
 }
 
 impl Native {
@@ -63,10 +62,7 @@ impl Native {
                 let fits = |n: &u64| *n == 0 || (10..=3_600_000).contains(n);
                 self.discovery_interval_ms = Some(u32::try_from(number.filter(fits)?).ok()?);
             }
-            "no-delay" => self.no_delay = Some(value.as_bool()?),
-            "send-buffer-bytes" => self.send_buffer = Some(buffer(number)?),
-            "receive-buffer-bytes" => self.receive_buffer = Some(buffer(number)?),
-            _ => return None,
+            name => drop(self.socket.take(name, value)?),
         }
         Some(())
     }
@@ -77,12 +73,6 @@ fn is_service(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 1023
         && !text.contains(|c: char| "/<>&'\"".contains(c) || c.is_whitespace() || c.is_control())
-}
-
-fn buffer(number: Option<u64>) -> Option<usize> {
-    number
-        .filter(|n| (1..=1 << 30).contains(n))
-        .and_then(|n| usize::try_from(n).ok())
 }
 
 fn expected(name: &str) -> String {

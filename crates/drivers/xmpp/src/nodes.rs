@@ -1,10 +1,10 @@
 //! What a fleet asks the servers of their nodes: to make, find and delete them, a few requests at a time.
 
 use pubgauge_driver::{Change, ClientId, Nanos, TopicMatch};
-use pubgauge_net::turns::Driven;
+use pubgauge_net::fleet::{State, TcpFleet};
 
-use crate::client::{Request, State};
-use crate::fleet::XmppFleet;
+use crate::client::Request;
+use crate::fleet::Xmpp;
 use crate::requests;
 
 /// Requests that concern nodes and wait for their answers at once, over all clients of a fleet. Each
@@ -12,113 +12,91 @@ use crate::requests;
 /// 71 done within 20 s.
 const AT_ONCE: u32 = 4;
 
-impl XmppFleet {
-    /// Deletes the nodes that this fleet has made, by `until`.
-    pub fn delete_nodes(&mut self, until: Nanos) {
-        for (id, node) in self.shared.made.clone() {
-            let client = &mut self.clients[id.0 as usize];
-            if client.state == State::Connected {
-                requests::ask(
-                    client,
-                    &mut self.shared,
-                    id,
-                    Request::Delete { node },
-                    requests::TRIES,
-                );
-            }
-        }
-        self.run_unheard(until, |fleet| {
-            fleet.shared.waiting.is_empty() && fleet.shared.asked == 0
-        });
-    }
-
-    /// Sends requests whose turn it is.
-    pub fn send_waiting(&mut self) {
-        while self.shared.asked < AT_ONCE
-            && let Some(waiting) = self.shared.waiting.pop_front()
-        {
-            let client = &mut self.clients[waiting.client as usize];
-            if client.state == State::Connected && client.epoch == waiting.epoch {
-                let id = ClientId(waiting.client);
-                requests::send(client, &mut self.shared, id, waiting.request, waiting.left);
-            }
+/// Deletes the nodes that this fleet has made, by `until`.
+pub(crate) fn delete(fleet: &mut TcpFleet<Xmpp>, until: Nanos) {
+    for (id, node) in fleet.protocol.made.clone() {
+        let (xmpp, mut link) = fleet.link(id);
+        if link.is_connected() {
+            requests::ask(xmpp, &mut link, Request::Delete { node }, requests::TRIES);
         }
     }
+    fleet.run_until(until, |fleet| {
+        fleet.protocol.waiting.is_empty() && fleet.protocol.asked == 0
+    });
+}
 
-    /// Asks for nodes where that is due, and subscribes to those that were found.
-    pub fn search(&mut self) {
-        let now_ms = self.shared.now_ms;
-        if self
-            .shared
-            .wildcards
-            .first_ms()
-            .is_some_and(|due| due <= now_ms)
-        {
-            for endpoint in 0..self.shared.wildcards.searches.len() {
-                self.ask(endpoint as u16);
-            }
-        }
-        for (endpoint, nodes) in std::mem::take(&mut self.shared.wildcards.found) {
-            for wildcard in 0..self.shared.wildcards.all.len() {
-                self.subscribe_found(wildcard as u32, endpoint, &nodes);
-            }
+/// Sends requests whose turn it is.
+pub(crate) fn send_waiting(fleet: &mut TcpFleet<Xmpp>) {
+    while fleet.protocol.asked < AT_ONCE
+        && let Some(waiting) = fleet.protocol.waiting.pop_front()
+    {
+        let (xmpp, mut link) = fleet.link(ClientId(waiting.client));
+        if link.is_connected() && link.client.epoch == waiting.epoch {
+            requests::send(xmpp, &mut link, waiting.request, waiting.left);
         }
     }
+}
 
-    fn ask(&mut self, endpoint: u16) {
-        let now_ms = self.shared.now_ms;
-        let wildcards = &mut self.shared.wildcards;
-        let search = &mut wildcards.searches[usize::from(endpoint)];
-        if search.asking.is_some() || search.due_ms.is_none_or(|due| due > now_ms) {
-            return;
+/// Asks for nodes where that is due, and subscribes to those that were found.
+pub(crate) fn search(fleet: &mut TcpFleet<Xmpp>) {
+    let now_ms = fleet.shared.now_ms;
+    let due = fleet.protocol.wildcards.first_ms();
+    if due.is_some_and(|due| due <= now_ms) {
+        for place in 0..fleet.protocol.wildcards.searches.len() {
+            ask(fleet, place as u16);
         }
-        search.due_ms = None;
-        let asker = wildcards.all.iter().filter(|w| w.live).map(|w| w.client);
-        let asker = asker.into_iter().find(|client| {
-            let client = &self.clients[*client as usize];
-            client.endpoint == endpoint && client.state == State::Connected
-        });
-        let Some(asker) = asker else {
-            return;
-        };
-        search.asking = Some(asker);
-        let client = &mut self.clients[asker as usize];
-        let id = ClientId(asker);
-        requests::ask(
-            client,
-            &mut self.shared,
-            id,
-            Request::Discover,
-            requests::TRIES,
-        );
     }
+    for (place, nodes) in std::mem::take(&mut fleet.protocol.wildcards.found) {
+        for wildcard in 0..fleet.protocol.wildcards.all.len() {
+            subscribe_found(fleet, wildcard as u32, place, &nodes);
+        }
+    }
+}
 
-    fn subscribe_found(&mut self, index: u32, endpoint: u16, nodes: &[String]) {
-        let shared = &mut self.shared;
-        let wildcard = &mut shared.wildcards.all[index as usize];
-        let client = &mut self.clients[wildcard.client as usize];
-        if !wildcard.live || client.endpoint != endpoint || client.state != State::Connected {
-            return;
+fn ask(fleet: &mut TcpFleet<Xmpp>, place: u16) {
+    let now_ms = fleet.shared.now_ms;
+    let wildcards = &mut fleet.protocol.wildcards;
+    let search = &mut wildcards.searches[usize::from(place)];
+    if search.asking.is_some() || search.due_ms.is_none_or(|due| due > now_ms) {
+        return;
+    }
+    search.due_ms = None;
+    let mut askers = wildcards.all.iter().filter(|w| w.live).map(|w| w.client);
+    let asker = askers.find(|client| {
+        let client = &fleet.clients[*client as usize];
+        client.place == place && client.state == State::Connected
+    });
+    let Some(asker) = asker else {
+        return;
+    };
+    search.asking = Some(asker);
+    let (xmpp, mut link) = fleet.link(ClientId(asker));
+    requests::ask(xmpp, &mut link, Request::Discover, requests::TRIES);
+}
+
+fn subscribe_found(fleet: &mut TcpFleet<Xmpp>, index: u32, place: u16, nodes: &[String]) {
+    let client = fleet.protocol.wildcards.all[index as usize].client;
+    let (xmpp, mut link) = fleet.link(ClientId(client));
+    let wildcard = &mut xmpp.wildcards.all[index as usize];
+    if !wildcard.live || link.client.place != place || !link.is_connected() {
+        return;
+    }
+    let mut new: Vec<Box<str>> = Vec::new();
+    for node in nodes {
+        if wildcard.filter.matches_topic(node) && !wildcard.known.contains(node.as_str()) {
+            wildcard.known.insert(node.as_str().into());
+            new.push(node.as_str().into());
         }
-        let id = ClientId(wildcard.client);
-        let mut new: Vec<Box<str>> = Vec::new();
-        for node in nodes {
-            if wildcard.filter.matches_topic(node) && !wildcard.known.contains(node.as_str()) {
-                wildcard.known.insert(node.as_str().into());
-                new.push(node.as_str().into());
-            }
-        }
-        wildcard.open += new.len() as u32;
-        if wildcard.open == 0
-            && let Some(report) = wildcard.report.take()
-        {
-            client.session.keep_promise(report, Change::Subscribed);
-            shared.settled.push(id.0);
-        }
-        for node in new {
-            let wildcard = index;
-            let request = Request::Match { wildcard, node };
-            requests::ask(client, shared, id, request, requests::TRIES);
-        }
+    }
+    wildcard.open += new.len() as u32;
+    if wildcard.open == 0
+        && let Some(report) = wildcard.report.take()
+    {
+        requests::settle(&mut link, report, Change::Subscribed);
+    }
+    for node in new {
+        let wildcard = index;
+        let request = Request::Match { wildcard, node };
+        requests::ask(xmpp, &mut link, request, requests::TRIES);
     }
 }

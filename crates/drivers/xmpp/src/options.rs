@@ -1,17 +1,13 @@
 //! What the neutral settings become in XMPP, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
-    Transport, Unsupported, spelt,
+    Durability, Mapping, Pattern, Reliability, Resolution, Session, Settings, Unsupported, spelt,
 };
-use pubgauge_net::out::OUT_CAP;
+use pubgauge_net::fleet::{Terms, Tuning};
 use pubgauge_net::socket::SocketOptions;
 
 use crate::native::{NAME, Native};
 use crate::sasl::Choice;
-
-/// Bytes gathered before they are written, unless the settings say otherwise.
-const DEFAULT_BATCH: usize = 16 << 10;
 
 /// Publish requests under way per publisher, unless the settings say otherwise.
 const DEFAULT_IN_FLIGHT: u32 = 100;
@@ -20,6 +16,14 @@ const MAX_IN_FLIGHT: u32 = 1 << 20;
 const DEFAULT_KEEP_ALIVE_S: u16 = 60;
 const DEFAULT_DISCOVERY_INTERVAL_MS: u32 = 1000;
 
+const TERMS: Terms = Terms {
+    protocol: "XMPP",
+    units: "stanzas",
+    unit: "stanza",
+    tcp: "TCP; STARTTLS where the endpoint is xmpp+starttls://, TLS from the start where it is xmpps://",
+    not_tcp: "this driver speaks XMPP over TCP, with or without TLS, only",
+};
+
 /// The settings as the fleet uses them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
@@ -27,15 +31,12 @@ pub(crate) struct Options {
     pub direct: bool,
     pub last_value: bool,
     pub in_flight: usize,
-    pub drop_when_full: bool,
-    /// Bytes gathered before they are written; 0 means a write for every message.
-    pub batch: usize,
+    pub tuning: Tuning,
     pub keep_alive_s: u16,
     pub mechanism: Choice,
     pub service: Option<String>,
     /// Between two looks for new nodes that match a wildcard; 0 for one look only.
     pub discovery_interval_ms: u32,
-    pub socket: SocketOptions,
 }
 
 impl Options {
@@ -50,19 +51,13 @@ impl Options {
             direct: settings.pattern == Some(Pattern::PointToPoint),
             last_value: settings.last_value.unwrap_or(false),
             in_flight: settings.in_flight.unwrap_or(DEFAULT_IN_FLIGHT) as usize,
-            drop_when_full: settings.on_full == Some(OnFull::Drop),
-            batch: DEFAULT_BATCH,
+            tuning: Tuning::resolve(settings, native.socket, TERMS, &mut table),
             keep_alive_s: settings.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
             mechanism: mechanism(native.mechanism, features, &mut table),
             service: native.service.clone(),
             discovery_interval_ms: native
                 .discovery_interval_ms
                 .unwrap_or(DEFAULT_DISCOVERY_INTERVAL_MS),
-            socket: SocketOptions {
-                no_delay: native.no_delay.unwrap_or(true),
-                send_buffer: native.send_buffer,
-                receive_buffer: native.receive_buffer,
-            },
         };
         options.pattern(settings, &mut table);
         delivery(settings, &mut table);
@@ -171,40 +166,12 @@ impl Options {
         t.row(
             "on-full",
             spelt(&s.on_full),
-            match (self.drop_when_full, self.direct) {
+            match (self.tuning.drop_when_full, self.direct) {
                 (true, _) => "refused as dropped while 64 KiB wait or the window is full",
                 (false, false) => "the publisher is held back by TCP and the window",
                 (false, true) => "the sender is held back by TCP",
             },
         );
-        let value = spelt(&s.batching);
-        match s.batching {
-            None | Some(Batching::Adaptive) => t.row(
-                "batching",
-                value,
-                "stanzas gather until 16 KiB or until the worker has nothing due, whichever is first",
-            ),
-            Some(Batching::Off) => {
-                self.batch = 0;
-                t.row("batching", value, "one write per stanza");
-            }
-            Some(Batching::Bytes(0)) => {
-                t.refuse("batching", "0 bytes", "use batching = \"off\" for one write per stanza");
-            }
-            Some(Batching::Bytes(n)) if n as usize > OUT_CAP => t.refuse(
-                "batching",
-                format!("{n} bytes"),
-                format!("at most {OUT_CAP} bytes wait in the driver"),
-            ),
-            Some(Batching::Bytes(n)) => {
-                self.batch = n as usize;
-                t.row(
-                    "batching",
-                    value,
-                    format!("stanzas gather until {n} bytes or until the worker has nothing due, whichever is first"),
-                );
-            }
-        }
     }
 
     fn connection(&self, s: &Settings, t: &mut Resolution) {
@@ -216,18 +183,6 @@ impl Options {
                 n => format!("XMPP Ping (XEP-0199) after {n} s without a word to the server"),
             },
         );
-        match s.transport {
-            None | Some(Transport::Tcp) => t.row(
-                "transport",
-                spelt(&s.transport),
-                "TCP; STARTTLS where the endpoint is xmpp+starttls://, TLS from the start where it is xmpps://",
-            ),
-            Some(_) => t.refuse(
-                "transport",
-                spelt(&s.transport).unwrap_or_default(),
-                "this driver speaks XMPP over TCP, with or without TLS, only",
-            ),
-        }
     }
 
     /// Rows of the native settings that were given.
@@ -243,10 +198,10 @@ impl Options {
                         "nodes that match a wildcard are looked for every {n} ms (XEP-0030)"
                     ),
                 },
-                "no-delay" => format!("TCP_NODELAY {}", u8::from(self.socket.no_delay)),
-                "send-buffer-bytes" => format!("SO_SNDBUF {value}"),
-                "receive-buffer-bytes" => format!("SO_RCVBUF {value}"),
-                _ => continue,
+                name => match SocketOptions::default().take(name, value) {
+                    Some(native) => native,
+                    None => continue,
+                },
             };
             let value = spelt(&Some(value));
             t.row(&format!("native.xmpp.{name}"), value, native);
@@ -334,12 +289,6 @@ fn absent(s: &Settings, t: &mut Resolution) {
         &s.priority,
         "none: stanzas go out in their order",
         "XMPP keeps the order of stanzas between two addresses (RFC 6120 §10.1), so that none may overtake; leave it out",
-    );
-    t.absent(
-        "multicast",
-        &s.multicast,
-        "off: one TCP copy for each subscriber",
-        "XMPP runs over TCP: the server sends each subscriber its own copy; leave it out",
     );
     t.absent(
         "rate-limit-bytes-per-s",

@@ -2,24 +2,23 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pubgauge_driver::{Acknowledgement, ClientId, Delivery, Events};
+use pubgauge_driver::{Acknowledgement, Delivery, Events};
+use pubgauge_net::fleet::{Broken, State};
 use pubgauge_net::tls;
 
-use crate::broken::Broken;
-use crate::client::{Client, State, Step};
+use crate::client::{L, Step};
 use crate::element::{Body, Scratch, Walk};
+use crate::fleet::Xmpp;
 use crate::frame::Unit;
 use crate::negotiate::{negotiate, open_stream};
 use crate::requests;
-use crate::shared::Shared;
 use crate::stanza::{self, Failure, Stanza};
 use crate::write;
 
 /// Reads what is whole in `bytes` and acts on it; returns how much that was.
 pub(crate) fn receive(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    xmpp: &mut Xmpp,
+    link: &mut L<'_>,
     bytes: &[u8],
     events: &mut dyn Events,
 ) -> Result<usize, Broken> {
@@ -28,7 +27,7 @@ pub(crate) fn receive(
     // came are read in one go.
     let mut batch = 0..0;
     loop {
-        let unit = client.framer.next(&bytes[used..]);
+        let unit = link.client.own.framer.next(&bytes[used..]);
         let stanza = match unit {
             Ok(Some(Unit::Stanza(n))) => Some(n),
             Ok(Some(Unit::Blank(n))) => {
@@ -43,104 +42,101 @@ pub(crate) fn receive(
             }
             used += n;
             batch.end = used;
-            if client.state == State::Connected {
+            if link.client.state == State::Connected {
                 continue;
             }
         }
         if !batch.is_empty() {
-            stanzas(client, shared, id, &bytes[batch.clone()], events)?;
+            stanzas(xmpp, link, &bytes[batch.clone()], events)?;
             batch = 0..0;
         }
         match unit {
             Ok(Some(Unit::Header(n))) => {
-                let text = utf8(client, shared, &bytes[used..used + n])?;
-                let prefix = stanza::header(text, &mut shared.scratch)
-                    .map_err(|error| not_xmpp(client, shared, &error))?;
-                client.session.prefix = prefix.into();
+                let text = utf8(link, &bytes[used..used + n])?;
+                let prefix = stanza::header(text, &mut xmpp.scratch)
+                    .map_err(|error| not_xmpp(link, &error))?;
+                link.client.own.session.prefix = prefix.into();
                 used += n;
             }
             Ok(Some(Unit::Close(_))) => {
-                return match client.state {
-                    State::Closing => Err(Broken("".into())), // Which is what was wanted.
-                    _ => Err(Broken::of(
-                        client,
-                        shared,
-                        "the server ended the stream\n  hint: it was stopped, or threw this client out: its log may say why",
+                return match link.client.state {
+                    State::Closing => Err(Broken::told("")), // Which is what was wanted.
+                    _ => Err(link.broken("the server ended the stream\n  hint: it was stopped, or threw this client out: its log may say why",
                     )),
                 };
             }
             Ok(None) => break,
             Ok(_) => {}
-            Err(_) if client.state == State::Negotiating && tls::looks_like_tls(bytes) => {
-                return Err(Broken(tls::unexpected(shared.shown(client)).into()));
+            Err(_) if link.client.state == State::Greeting && tls::looks_like_tls(bytes) => {
+                return Err(Broken::told(tls::unexpected(link.shown())));
             }
-            Err(error) => return Err(not_xmpp(client, shared, &error)),
+            Err(error) => return Err(not_xmpp(link, &error)),
         }
-        if client.session.step == Step::Proceed && client.tls.is_some() {
+        if link.client.own.session.step == Step::Proceed && link.client.has_tls() {
             // What came behind <proceed/> was not encrypted, and anybody may have said it.
             if used < bytes.len() {
-                return Err(Broken::of(client, shared, "data between STARTTLS and TLS"));
+                return Err(link.broken("data between STARTTLS and TLS"));
             }
-            open_stream(client, shared, id, Step::Features);
+            open_stream(xmpp, link, Step::Features);
             break;
         }
+    }
+    if bytes.len() - used > xmpp.max_in {
+        return Err(link.broken(format_args!(
+            "the server sent a stanza of more than {} bytes, which is more than the longest payload can need",
+            xmpp.max_in
+        )));
     }
     Ok(used)
 }
 
-fn utf8<'a>(client: &Client, shared: &Shared, bytes: &'a [u8]) -> Result<&'a str, Broken> {
-    std::str::from_utf8(bytes).map_err(|_| not_xmpp(client, shared, &"not UTF-8"))
+fn utf8<'a>(link: &L<'_>, bytes: &'a [u8]) -> Result<&'a str, Broken> {
+    std::str::from_utf8(bytes).map_err(|_| not_xmpp(link, &"not UTF-8"))
 }
 
-fn not_xmpp(client: &Client, shared: &Shared, what: &dyn std::fmt::Display) -> Broken {
-    let hint = match client.state {
-        State::Negotiating => {
+fn not_xmpp(link: &L<'_>, what: &dyn std::fmt::Display) -> Broken {
+    let hint = match link.client.state {
+        State::Greeting => {
             "\n  hint: is that port for XMPP clients (and TLS from the start only where the endpoint is xmpps://)?"
         }
         _ => "",
     };
-    Broken::of(
-        client,
-        shared,
-        format!("the server sent what is not XMPP: {what}{hint}"),
-    )
+    link.broken(format!("the server sent what is not XMPP: {what}{hint}"))
 }
 
 /// Reads whole stanzas and acts on each.
 fn stanzas(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    xmpp: &mut Xmpp,
+    link: &mut L<'_>,
     bytes: &[u8],
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let text = utf8(client, shared, bytes)?;
+    let text = utf8(link, bytes)?;
     // Both are out of the way while they are read from.
-    let mut scratch = std::mem::take(&mut shared.scratch);
-    let prefix = std::mem::take(&mut client.session.prefix);
+    let mut scratch = std::mem::take(&mut xmpp.scratch);
+    let prefix = std::mem::take(&mut link.client.own.session.prefix);
     let mut walk = Walk::new(text, &mut scratch, &prefix);
     let result = loop {
         match stanza::next(&mut walk) {
             Ok(None) => break Ok(()),
             Ok(Some(stanza)) => {
-                let done = act(client, shared, id, text, walk.scratch, stanza, events);
+                let done = act(xmpp, link, text, walk.scratch, stanza, events);
                 if done.is_err() {
                     break done;
                 }
             }
-            Err(error) => break Err(not_xmpp(client, shared, &error)),
+            Err(error) => break Err(not_xmpp(link, &error)),
         }
     };
-    shared.scratch = scratch;
-    client.session.prefix = prefix;
+    xmpp.scratch = scratch;
+    link.client.own.session.prefix = prefix;
     result
 }
 
 #[inline]
 fn act(
-    client: &mut Client,
-    shared: &mut Shared,
-    id: ClientId,
+    xmpp: &mut Xmpp,
+    link: &mut L<'_>,
     text: &str,
     scratch: &Scratch,
     stanza: Stanza,
@@ -149,64 +145,61 @@ fn act(
     match stanza {
         Stanza::Items { delayed } => {
             for body in &scratch.bodies {
-                decode(&mut shared.decoded, text, scratch, body);
-                shared.reports.reported = true;
+                decode(&mut xmpp.decoded, text, scratch, body);
                 let delivery = Delivery {
-                    payload: &shared.decoded,
+                    payload: &xmpp.decoded,
                     topic: Some(&scratch.name),
                     retained: delayed,
                     redelivered: false,
                 };
-                events.delivered(id, delivery);
+                link.deliver(events, delivery);
             }
             Ok(())
         }
         Stanza::Direct(body) => {
-            decode(&mut shared.decoded, text, scratch, &body);
-            shared.reports.reported = true;
-            let jid = client.session.jid.as_deref();
+            decode(&mut xmpp.decoded, text, scratch, &body);
+            let jid = link.client.own.session.jid.as_deref();
             let delivery = Delivery {
-                payload: &shared.decoded,
+                payload: &xmpp.decoded,
                 topic: jid.and_then(|jid| Some(jid.split_once('/')?.1)),
                 retained: false,
                 redelivered: false,
             };
-            events.delivered(id, delivery);
+            link.shared.reports.deliver(events, link.id, delivery);
             Ok(())
         }
         Stanza::Answer(answer) => {
             let number = write::number(&scratch.name);
             match (scratch.name.as_bytes().first(), number) {
                 (Some(&write::PUBLISH), Some(number)) => {
-                    if let Some(tag) = client.session.window.settle(number) {
-                        shared.unsettled -= 1;
-                        shared.reports.reported = true;
+                    if let Some(tag) = link.client.own.session.window.settle(number) {
                         let answer = match answer {
                             Ok(_) => Acknowledgement::Taken,
                             Err(failure) => Acknowledgement::Rejected(failure.code()),
                         };
-                        events.acknowledged(id, tag, answer);
+                        link.acknowledge(events, tag, answer);
                     }
                     Ok(())
                 }
-                (Some(&write::CONTROL), Some(number)) => match client.session.answered(number) {
-                    Some((request, left)) => {
-                        requests::answered(client, shared, id, request, left, answer)
+                (Some(&write::CONTROL), Some(number)) => {
+                    match link.client.own.session.answered(number) {
+                        Some((request, left)) => {
+                            requests::answered(xmpp, link, request, left, answer)
+                        }
+                        None => Ok(()),
                     }
-                    None => Ok(()),
-                },
+                }
                 _ => Ok(()), // Not one of ours.
             }
         }
         Stanza::Question { from, ping } => {
-            let out = client.out(&mut shared.out_pool);
+            let out = link.out();
             write::reply(&mut out.bytes, &scratch.name, from.as_deref(), ping);
-            shared.mark_dirty(client, id);
             Ok(())
         }
-        Stanza::StreamError(failure) => Err(stream_error(client, shared, &failure)),
+        Stanza::StreamError(failure) => Err(stream_error(link, &failure)),
         Stanza::Other => Ok(()),
-        other => negotiate(client, shared, id, other),
+        other => negotiate(xmpp, link, other),
     }
 }
 
@@ -231,7 +224,7 @@ pub(crate) fn decode(decoded: &mut Vec<u8>, text: &str, scratch: &Scratch, body:
     decoded.truncate(n);
 }
 
-fn stream_error(client: &Client, shared: &Shared, failure: &Failure) -> Broken {
+fn stream_error(link: &L<'_>, failure: &Failure) -> Broken {
     let condition = failure.condition.split(':').next().unwrap_or_default();
     let hint = match condition {
         "conflict" => "another client took this one's address: names of clients must differ",
@@ -245,9 +238,5 @@ fn stream_error(client: &Client, shared: &Shared, failure: &Failure) -> Broken {
         "not-authorized" => "the server wants a login, or encryption, first",
         _ => "the server's log may say more",
     };
-    Broken::of(
-        client,
-        shared,
-        format!("stream error {failure}\n  hint: {hint}"),
-    )
+    link.broken(format!("stream error {failure}\n  hint: {hint}"))
 }

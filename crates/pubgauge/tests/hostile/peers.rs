@@ -12,6 +12,7 @@ use std::time::Duration;
 use pubgauge_driver::{Driver, Drivers};
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
 
@@ -23,9 +24,10 @@ use crate::{Dice, ended_well, mutated};
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A server for each protocol; MQTT by two brokers, which end and flush otherwise.
-const SERVERS: [(&str, Option<&str>); 6] = [
+const SERVERS: [(&str, Option<&str>); 7] = [
     ("mosquitto", None),
     ("nats", None),
+    ("nats-core", None),
     ("rabbitmq", Some("amqp")),
     ("rabbitmq", Some("mqtt")),
     ("ejabberd", Some("xmpp")),
@@ -58,6 +60,7 @@ fn server(which: (&'static str, Option<&'static str>)) -> (String, Option<(Strin
         let drivers: Vec<Arc<dyn Driver>> = vec![
             Arc::new(AmqpDriver),
             Arc::new(MqttDriver),
+            Arc::new(NatsDriver),
             Arc::new(XmppDriver),
         ];
         let drivers = Drivers::new(drivers).unwrap();

@@ -1,0 +1,79 @@
+//! Core NATS: the text protocol over TCP and TLS, at most once, without JetStream.
+//!
+//! A worked example of `docs/add-a-driver.md`: the fleet is [`pubgauge_net::fleet`]'s, and what is
+//! here is the protocol alone. PUB lines gather in the connection's buffer and go out with one write;
+//! all connections are read into one buffer and taken apart there.
+//!
+//! The protocol acknowledges nothing (`verbose` is off): a SUB is followed by a PING, whose PONG says
+//! that the server has taken the subscription. Section names are those of "NATS Client Protocol"
+//! (docs.nats.io/reference/reference-protocols/nats-protocol).
+
+mod fleet;
+mod options;
+#[cfg(test)]
+mod options_tests;
+mod protocol;
+#[cfg(test)]
+mod protocol_tests;
+mod subject;
+mod wire;
+
+use pubgauge_driver::{
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
+    Subscription, Target, Traits, Unsupported,
+};
+
+/// The driver for core NATS.
+///
+/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.nats`:
+///
+/// | name | values | default |
+/// |---|---|---|
+/// | `no-delay` | `true`, `false` | `true` |
+/// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NatsDriver;
+
+impl Driver for NatsDriver {
+    fn name(&self) -> &'static str {
+        options::NAME
+    }
+
+    fn schemes(&self) -> &'static [Scheme] {
+        fleet::ADDRESSING.schemes
+    }
+
+    fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        options::Options::resolve(settings).map(|(_, rows)| rows)
+    }
+
+    fn traits(&self, _: &Settings) -> Traits {
+        Traits {
+            publishers_first: false,
+            // The server stops reading from who is too fast. It still cuts off subscribers that
+            // do not keep up (max_pending).
+            back_pressure: true,
+            acknowledges: false,
+            lossless: false,
+            may_duplicate: false,
+        }
+    }
+
+    fn check_subscription(
+        &self,
+        _: &Settings,
+        _: &Target,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError> {
+        subject::of_subscription(subscription).map(drop)
+    }
+
+    fn footprint(&self, _: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
+        // As of an idle client of the MQTT driver: the fleet is the same.
+        Footprint::over_tcp(crowd, 280)
+    }
+
+    fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
+        Ok(Box::new(fleet::open(config)?))
+    }
+}

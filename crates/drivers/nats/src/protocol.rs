@@ -1,0 +1,192 @@
+//! What a client does with the lines it gets. No sockets here: bytes come in as a slice, and what
+//! is to be sent is appended to the client's output buffer.
+//!
+//! | line | while greeting | while connected |
+//! |---|---|---|
+//! | INFO | TLS, CONNECT | taken note of: a cluster has changed |
+//! | PONG | connected | subscribed, or a sign of life |
+//! | MSG, HMSG | failed | delivered |
+//! | PING | answered | answered |
+//! | -ERR | failed | a subscription is refused, or failed |
+
+use pubgauge_driver::{Change, Delivery, Encryption, Events};
+use pubgauge_net::fleet::{Broken, State};
+use pubgauge_net::words::restore;
+use serde_json::{Value, json};
+
+use crate::fleet::{L, Nats};
+use crate::wire::{Op, decode, show};
+
+/// What the server's next PONG is the answer to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Awaits {
+    Connect,
+    Subscription,
+    /// One that the server said this of.
+    Refused(String),
+    SignOfLife,
+}
+
+fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
+    link.protocol_broken(what, "is it a NATS server?")
+}
+
+/// Appends a line and a PING, whose PONG is the answer to it.
+pub(crate) fn ask(link: &mut L<'_>, line: &str, awaits: Awaits) {
+    let out = &mut link.out().bytes;
+    out.extend_from_slice(line.as_bytes());
+    out.extend_from_slice(b"PING\r\n");
+    let pongs = link.client.own.pongs.get_or_insert_default();
+    pongs.push_back(awaits);
+}
+
+/// Takes in `bytes`, as many whole operations as they hold, and returns how many bytes that was.
+pub(crate) fn receive(
+    nats: &mut Nats,
+    link: &mut L<'_>,
+    bytes: &[u8],
+    events: &mut dyn Events,
+) -> Result<usize, Broken> {
+    let mut at = 0;
+    while link.client.state != State::Closing {
+        match decode(&bytes[at..], nats.max_in) {
+            Ok(Some((op, len))) => {
+                at += len;
+                act(nats, link, op, events)?;
+                // What came behind it was not encrypted, and anybody may have said it.
+                if link.client.is_in_handshake() && at < bytes.len() {
+                    return Err(breach(link, "data between INFO and TLS"));
+                }
+            }
+            Ok(None) => return Ok(at),
+            Err(what) => return Err(breach(link, what)),
+        }
+    }
+    // What comes after our last words is not for us any more.
+    Ok(bytes.len())
+}
+
+#[inline]
+fn act(
+    nats: &mut Nats,
+    link: &mut L<'_>,
+    op: Op<'_>,
+    events: &mut dyn Events,
+) -> Result<(), Broken> {
+    match op {
+        Op::Message { subject, payload } if link.is_connected() => {
+            let (last, topic) = &mut nats.last;
+            if subject != last {
+                restore(subject, topic);
+                last.clear();
+                last.extend_from_slice(subject);
+            }
+            let delivery = Delivery {
+                payload,
+                topic: Some(topic.as_str()),
+                retained: false,
+                redelivered: false,
+            };
+            link.deliver(events, delivery);
+            Ok(())
+        }
+        Op::Message { .. } => Err(breach(link, "a message before the login")),
+        // The first one, and the last before the CONNECT.
+        Op::Info(json) if !link.is_connected() && link.client.own.pongs.is_none() => {
+            log_in(nats, link, json)
+        }
+        Op::Info(_) | Op::Ok => Ok(()),
+        Op::Ping => {
+            link.out().bytes.extend_from_slice(b"PONG\r\n");
+            Ok(())
+        }
+        Op::Pong => answered(nats, link, events),
+        Op::Error(words) => complaint(link, show(words).trim_matches('\'')),
+    }
+}
+
+/// INFO: TLS begins if it is to, and CONNECT goes out.
+fn log_in(nats: &Nats, link: &mut L<'_>, json: &[u8]) -> Result<(), Broken> {
+    let info: Value = serde_json::from_slice(json)
+        .map_err(|error| breach(link, format_args!("its INFO: {error}")))?;
+    let has = |name: &str| info[name] == true;
+    let max_out = info["max_payload"].as_u64();
+    let max_out = max_out.ok_or_else(|| breach(link, "its INFO has no max_payload"))?;
+    let encrypted = link.endpoint().encryption == Encryption::StartTls;
+    match (encrypted, has("tls_required") || has("tls_available")) {
+        (true, true) => link.start_tls()?,
+        (true, false) => {
+            return Err(link.broken(
+                "the server has no TLS\n  hint: give it a certificate, or write nats://HOST:PORT, which is not encrypted",
+            ));
+        }
+        (false, _) if has("tls_required") => {
+            return Err(link.broken("the server wants TLS\n  hint: write nats+tls://HOST:PORT"));
+        }
+        (false, _) => {}
+    }
+    if !has("headers") && !nats.header.is_empty() {
+        return Err(link.broken("the server takes no headers, which user-properties become"));
+    }
+    let (user, password) = (link.username(), link.shared.password.as_ref());
+    let password = password.map(|password| password.reveal());
+    let connect = json!({
+        "verbose": false,
+        "pedantic": false,
+        "tls_required": encrypted,
+        "lang": "rust",
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": 1,
+        "name": &*link.client.name,
+        "headers": has("headers"),
+        "user": user,
+        "pass": password.filter(|_| user.is_some()),
+        // A password alone is a token.
+        "auth_token": password.filter(|_| user.is_none()),
+    });
+    link.client.own.max_out = u32::try_from(max_out).unwrap_or(u32::MAX);
+    ask(link, &format!("CONNECT {connect}\r\n"), Awaits::Connect);
+    Ok(())
+}
+
+fn answered(nats: &Nats, link: &mut L<'_>, events: &mut dyn Events) -> Result<(), Broken> {
+    let pongs = &mut link.client.own.pongs;
+    let awaited = pongs.as_mut().and_then(|pongs| pongs.pop_front());
+    if pongs.as_ref().is_some_and(|pongs| pongs.is_empty()) {
+        *pongs = None; // Nothing is under way: give the memory back.
+    }
+    match awaited {
+        None => return Err(breach(link, "a PONG that nobody asked for")),
+        Some(Awaits::SignOfLife) => {}
+        Some(Awaits::Connect) => {
+            link.connected();
+            link.keep_alive(nats.keep_alive_s);
+            link.report_connected(events, false);
+        }
+        Some(Awaits::Subscription) => link.report(events, Change::Subscribed),
+        Some(Awaits::Refused(why)) => link.report(events, Change::SubscriptionRefused(why)),
+    }
+    Ok(())
+}
+
+/// -ERR: of a subscription it comes before the PONG that follows; all others end the connection.
+fn complaint(link: &mut L<'_>, words: &str) -> Result<(), Broken> {
+    let message = format!("{}: the server says: {words}", link.shown());
+    let about_subscription = words.contains("Subscription") || words.starts_with("Invalid Subject");
+    let front = link.client.own.pongs.as_mut().and_then(|p| p.front_mut());
+    if about_subscription && let Some(front @ Awaits::Subscription) = front {
+        *front = Awaits::Refused(format!(
+            "{message}\n  hint: this user's permissions or the server's limits may not allow the filter"
+        ));
+        return Ok(());
+    }
+    if words.starts_with("Authorization") {
+        let (what, hint) = link.login_refused();
+        return Err(Broken::told(format!(
+            "{message}: {what}\n  hint: {hint}; a password alone is a token"
+        )));
+    }
+    Err(Broken::told(format!(
+        "{message}\n  hint: its log may say more; max_pending bounds what waits for a subscriber, max_payload what is taken"
+    )))
+}

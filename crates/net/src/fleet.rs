@@ -1,0 +1,368 @@
+//! A fleet over TCP and TLS, whatever its protocol: sockets, buffers, timers, connecting, reading,
+//! writing, back-pressure and closing are [`TcpFleet`]'s; what the bytes mean is a [`Protocol`]'s.
+//!
+//! Every call between the two is direct: a fleet is compiled for its protocol, and a message costs
+//! no dynamic call, allocation, lock or system call.
+//!
+//! | a client is | what happens there | calls of the protocol |
+//! |---|---|---|
+//! | [`State::Down`] | nothing | |
+//! | [`State::Connecting`] | TCP connects | |
+//! | [`State::Greeting`] | TLS, login | [`greet`](Protocol::greet), [`receive`](Protocol::receive), until it says [`Link::connected`] |
+//! | [`State::Connected`] | messages | `receive`, [`publish`](Protocol::publish), [`keep_alive`](Protocol::keep_alive), ... |
+//! | [`State::Closing`] | last words are written, the server's end is awaited | [`goodbye`](Protocol::goodbye), `receive` |
+//!
+//! From each of them it goes down, and [`Protocol::dropped`] is called.
+
+mod calls;
+mod client;
+mod link;
+mod read;
+mod tuning;
+mod write;
+
+use std::borrow::Cow;
+
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, DriverError, Events, Failure, FleetConfig, Nanos, Payload,
+    Refusal, Subscription, TopicId,
+};
+
+use crate::endpoint::Endpoint;
+use crate::tls;
+use crate::turns::{Driven, Turns};
+
+pub use client::{Client, State};
+pub use link::{Link, Shared};
+pub use tuning::{Terms, Tuning};
+
+/// The buffer that all connections are read into: as much as one system call can usefully bring.
+const READ_BUF: usize = 256 << 10;
+
+/// Time for TCP, TLS and login together.
+const CONNECT_TIMEOUT_MS: u32 = 30_000;
+
+/// Time for the server to end its side after our last words.
+const CLOSE_TIMEOUT_MS: u32 = 5_000;
+
+/// What the bytes of a protocol are, and what they mean.
+///
+/// Its value is what all clients of a fleet share: options, topics, scratch.
+pub trait Protocol: Sized {
+    /// What is kept of each client besides its connection. An idle client must stay small.
+    type Client;
+
+    /// A sign of life, in messages.
+    const PING: &'static str = "ping";
+
+    /// Whether the writing side is shut after the last words, for the server to close then. Where
+    /// it is not, the protocol has an answer to them.
+    const HALF_CLOSES: bool = true;
+
+    /// Protocols to be named in the handshake (ALPN, RFC 7301) where TLS begins with the connection.
+    const ALPN: &'static [&'static [u8]] = &[];
+
+    /// The protocol's name and what to do, where it knows no wills.
+    const NO_WILLS: Option<[&'static str; 2]> = None;
+
+    /// Before what a server turns a client away, and what it may not speak:
+    /// `["before its CONNACK", "this version of MQTT"]`.
+    const TURNED_AWAY: [&'static str; 2];
+
+    /// A new client.
+    ///
+    /// # Errors
+    /// What the protocol cannot have: a name, a will.
+    fn client(&mut self, spec: &ClientSpec) -> Result<Self::Client, DriverError>;
+
+    /// The name that a certificate must be for at one of the fleet's endpoints.
+    fn server_name<'a>(&'a self, _place: usize, endpoint: &'a Endpoint) -> &'a str {
+        &endpoint.host
+    }
+
+    /// TCP is connected: appends the first words, if they are the client's.
+    ///
+    /// # Errors
+    /// If the connection cannot go on.
+    fn greet(&mut self, _link: &mut Link<'_, Self::Client>) -> Result<(), Broken> {
+        Ok(())
+    }
+
+    /// Takes in as many whole units as `bytes` hold, and returns how many bytes that was. What is
+    /// left comes again, with more behind it.
+    ///
+    /// # Errors
+    /// If the connection cannot go on. While the client is closing that is its end.
+    fn receive(
+        &mut self,
+        link: &mut Link<'_, Self::Client>,
+        bytes: &[u8],
+        events: &mut dyn Events,
+    ) -> Result<usize, Broken>;
+
+    /// The length of the unit that begins so, where it is known: a unit larger than half of the
+    /// fleet's buffer is not looked at before it is whole.
+    fn unit_len(&self, _beginning: &[u8]) -> Option<usize> {
+        None
+    }
+
+    /// Asks for a subscription; the client is connected.
+    ///
+    /// # Errors
+    /// If the protocol cannot have it.
+    fn subscribe(
+        &mut self,
+        link: &mut Link<'_, Self::Client>,
+        subscription: &Subscription,
+    ) -> Result<(), DriverError>;
+
+    /// The id of a client's topic, made if it is new.
+    ///
+    /// # Errors
+    /// If the protocol cannot have it.
+    fn advertise(
+        &mut self,
+        link: &mut Link<'_, Self::Client>,
+        topic: &str,
+    ) -> Result<TopicId, DriverError>;
+
+    /// Appends a message; the client is connected, and its buffer has room. A message that counts
+    /// as settled once it is written is counted in [`crate::out::Out::messages`]; others are settled
+    /// with [`Link::acknowledge`] or [`Link::settled`].
+    fn publish(
+        &mut self,
+        link: &mut Link<'_, Self::Client>,
+        topic: TopicId,
+        payload: Payload<'_>,
+        tag: u64,
+    ) -> Taken;
+
+    /// Whether a publisher that was held back may go on, apart from room in its buffer.
+    fn may_publish(&self, _client: &Self::Client) -> bool {
+        true
+    }
+
+    /// Called before waiting bytes of a client are written, once for each round of the loop.
+    #[inline]
+    fn before_write(&mut self, _link: &mut Link<'_, Self::Client>) {}
+
+    /// Called after a read, and after the socket has taken bytes again: appends what has waited for
+    /// room.
+    #[inline]
+    fn after_write(&mut self, _link: &mut Link<'_, Self::Client>) {}
+
+    /// Appends a sign of life.
+    fn ping(&mut self, link: &mut Link<'_, Self::Client>);
+
+    /// The timer of a connected client is due that [`Link::keep_alive`] set: a sign of life goes out
+    /// if nothing else did, and a server that leaves one unanswered for as long is given up.
+    ///
+    /// # Errors
+    /// If the server is given up.
+    fn keep_alive(&mut self, link: &mut Link<'_, Self::Client>) -> Result<(), Broken> {
+        if !link.needs_ping(Self::PING)? {
+            return Ok(());
+        }
+        // Where bytes have been waiting all that time a ping would only wait behind them: the
+        // server's reading them is the sign of life.
+        if link.client.out.is_none() {
+            self.ping(link);
+        }
+        Ok(())
+    }
+
+    /// Appends the last words of a connected client.
+    fn goodbye(&mut self, _link: &mut Link<'_, Self::Client>) {}
+
+    /// The connection cannot go on, and is about to be dropped: appends what the server is to be
+    /// told. Whether anything is to be written.
+    fn failing(&mut self, _link: &mut Link<'_, Self::Client>, _code: Option<u8>) -> bool {
+        false
+    }
+
+    /// The connection is gone, but for its state. Settles messages that this settles.
+    /// `in_order` tells that all was written and the server has ended its side after that.
+    fn dropped(&mut self, _link: &mut Link<'_, Self::Client>, _in_order: bool) {}
+
+    /// What the server has not done while a client is greeting: "no CONNACK".
+    fn waits_for(&self, _client: &Self::Client) -> Cow<'static, str> {
+        "no login".into()
+    }
+
+    /// Why the server may have ended the connection (`reset` it) while the client was greeting;
+    /// `None` where nothing more can be said than of any connection.
+    fn turned_away(&self, link: &Link<'_, Self::Client>, _reset: bool) -> Option<Failure> {
+        Some(link.turned_away(Self::TURNED_AWAY))
+    }
+
+    /// Adds to what went wrong with TLS.
+    fn tls_failed(&self, _error: &mut DriverError) {}
+
+    /// Called before the loop may sleep, ahead of writing.
+    #[inline]
+    fn prepare(_fleet: &mut TcpFleet<Self>) {}
+
+    /// When the protocol's own timer is due, in the milliseconds of [`Shared::now_ms`].
+    #[inline]
+    fn next_timer_ms(&self) -> Option<u32> {
+        None
+    }
+
+    /// Ends all clients by `until`, with what they would leave on the server.
+    fn close(fleet: &mut TcpFleet<Self>, until: Nanos) {
+        fleet.leave(until);
+    }
+
+    /// Messages that were published to take something away at the end.
+    fn parting_messages(&self) -> u64 {
+        0
+    }
+
+    /// What [`Protocol::close`] could not remove, in words; the first endpoint stands before them.
+    fn left_behind(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What became of a message that was to be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was appended.
+    Accepted,
+    /// A window is full: the message is dropped or held back, as the settings say.
+    Full,
+    /// It cannot be sent yet, whatever the settings say of full queues.
+    NotYet,
+    /// It cannot be sent.
+    Refused(Refusal),
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug)]
+pub struct Broken {
+    /// In words, with a hint.
+    pub failure: Failure,
+    /// What the protocol would tell the server, if it is the server's fault.
+    pub code: Option<u8>,
+}
+
+impl Broken {
+    /// In words, the endpoint before them, with a hint. The server is told nothing.
+    pub fn told(failure: impl Into<Failure>) -> Broken {
+        Broken {
+            failure: failure.into(),
+            code: None,
+        }
+    }
+}
+
+/// One worker's share of the clients, of one protocol.
+pub struct TcpFleet<P: Protocol> {
+    /// What the protocol shares between them.
+    pub protocol: P,
+    /// By their numbers.
+    pub clients: Vec<Client<P::Client>>,
+    /// What they share besides.
+    pub shared: Shared,
+    turns: Turns,
+    /// Every connection is read into this and decoded in place.
+    buf: Box<[u8]>,
+    tls: Option<tls::Setup>,
+}
+
+impl<P: Protocol> TcpFleet<P> {
+    /// A fleet without clients, whose endpoints are those that [`crate::pair::places`] gave.
+    ///
+    /// # Errors
+    /// Certificates that cannot be read, no more descriptors.
+    pub fn open(
+        config: FleetConfig,
+        endpoints: Vec<Endpoint>,
+        tuning: Tuning,
+        protocol: P,
+    ) -> Result<Self, DriverError> {
+        let target = config.target;
+        let tls = match endpoints.iter().any(|e| e.encryption.is_on()) {
+            true => Some(tls::Setup::new(
+                &target.tls.unwrap_or_default(),
+                &endpoints,
+                |place| protocol.server_name(place, &endpoints[place]),
+                P::ALPN,
+            )?),
+            false => None,
+        };
+        Ok(TcpFleet {
+            protocol,
+            clients: Vec::with_capacity(config.clients),
+            shared: Shared {
+                username: target.username,
+                password: target.password,
+                ..Shared::new(endpoints, tuning)
+            },
+            turns: Turns::new(config.clock)?,
+            buf: vec![0; READ_BUF].into_boxed_slice(),
+            tls,
+        })
+    }
+
+    /// A client as the protocol sees it, with the protocol.
+    #[inline]
+    pub fn link(&mut self, id: ClientId) -> (&mut P, Link<'_, P::Client>) {
+        let link = Link {
+            id,
+            client: &mut self.clients[id.0 as usize],
+            shared: &mut self.shared,
+            tls: self.tls.as_ref(),
+        };
+        (&mut self.protocol, link)
+    }
+
+    /// The time on the fleet's clock.
+    pub fn now(&self) -> Nanos {
+        self.turns.now()
+    }
+
+    /// Runs until `done` or `until`, and tells nobody what happens.
+    pub fn run_until(&mut self, until: Nanos, done: impl Fn(&Self) -> bool) {
+        self.run_unheard(until, done);
+    }
+
+    /// Disconnects all clients and waits for their ends until then.
+    pub fn leave(&mut self, until: Nanos) {
+        for id in 0..self.clients.len() as u32 {
+            pubgauge_driver::Fleet::disconnect(self, ClientId(id));
+        }
+        self.run_unheard(until, |fleet| {
+            fleet.clients.iter().all(|c| c.state == State::Down)
+        });
+    }
+
+    /// Ends a connection that cannot go on. The change is reported at the next opportunity.
+    fn fail(&mut self, id: ClientId, broken: Broken) {
+        let client = &self.clients[id.0 as usize];
+        let (state, half_closed) = (client.state, client.half_closed);
+        if state == State::Down {
+            return;
+        }
+        let (protocol, mut link) = self.link(id);
+        if protocol.failing(&mut link, broken.code) {
+            self.write(id);
+        }
+        let closing = state == State::Closing;
+        self.drop_connection(id, closing && half_closed);
+        // After our own last words any end will do.
+        let change = match closing {
+            true => Change::Closed,
+            false => Change::Failed(broken.failure),
+        };
+        self.shared.reports.owe(id, change);
+    }
+
+    /// Ends a client's connection without a word.
+    fn drop_connection(&mut self, id: ClientId, in_order: bool) {
+        let (protocol, mut link) = self.link(id);
+        protocol.dropped(&mut link, in_order);
+        let unwritten = link.client.drop_connection(&mut link.shared.pool);
+        link.settled(unwritten);
+    }
+}

@@ -1,0 +1,170 @@
+//! One client: a connection, and what must be kept of it while it is idle, which is little.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use pubgauge_driver::ClientSpec;
+
+use crate::out::{Out, OutPool};
+use crate::turns::{Marks, Phase};
+
+/// How far a client has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No connection.
+    Down,
+    /// TCP is connecting.
+    Connecting,
+    /// TCP is connected; TLS, login and whatever else comes before messages are under way.
+    Greeting,
+    /// In use.
+    Connected,
+    /// The last words are on their way, or sent and the server's end is awaited.
+    Closing,
+}
+
+impl State {
+    /// What the loop must know of it.
+    #[inline]
+    pub(super) fn phase(self) -> Phase {
+        match self {
+            State::Down => Phase::Down,
+            State::Connecting => Phase::Connecting,
+            State::Greeting | State::Connected | State::Closing => Phase::Up,
+        }
+    }
+}
+
+/// A client; `C` is what its protocol keeps of it. An idle one has no boxes here.
+pub struct Client<C> {
+    pub(super) fd: Option<OwnedFd>,
+    /// How far it has got.
+    pub state: State,
+    /// Stands in the list of clients with bytes to write.
+    pub(super) dirty: bool,
+    /// What the loop notes of it.
+    pub(super) marks: Marks,
+    /// Reading is paused until the answers are written.
+    pub paused: bool,
+    /// A publish was held back and [`pubgauge_driver::Change::Writable`] is owed.
+    pub(super) owes_writable: bool,
+    /// The sign of life asked for has not come.
+    pub awaits_pong: bool,
+    /// The writing side was shut down.
+    pub(super) half_closed: bool,
+    /// Which of the fleet's endpoints it connects to.
+    pub place: u16,
+    /// Seconds between signs of life; 0 for none.
+    pub(super) keep_alive_s: u16,
+    /// Counts connections.
+    pub epoch: u32,
+    /// When the timer is due that counts; entries of the timer queue with another time are stale.
+    pub(super) due_ms: u32,
+    /// When bytes were last written, in the milliseconds of [`super::Shared::now_ms`].
+    pub last_sent_ms: u32,
+    /// When bytes were last read, on the same clock.
+    pub last_received_ms: u32,
+    /// Bytes to be written.
+    pub out: Option<Box<Out>>,
+    /// The beginning of a unit whose rest has not come.
+    #[allow(clippy::box_collection)] // An idle client must be small: 8 bytes, not 24.
+    pub(super) inbox: Option<Box<Vec<u8>>>,
+    pub(super) tls: Option<Box<rustls::ClientConnection>>,
+    source: Option<IpAddr>,
+    /// What it is called.
+    pub name: Box<str>,
+    /// What the protocol keeps of it.
+    pub own: C,
+}
+
+impl<C> Client<C> {
+    /// One without a connection.
+    pub fn new(spec: &ClientSpec, place: u16, own: C) -> Self {
+        Client {
+            fd: None,
+            state: State::Down,
+            dirty: false,
+            marks: Marks::default(),
+            paused: false,
+            owes_writable: false,
+            awaits_pong: false,
+            half_closed: false,
+            place,
+            keep_alive_s: 0,
+            epoch: 0,
+            due_ms: 0,
+            last_sent_ms: 0,
+            last_received_ms: 0,
+            out: None,
+            inbox: None,
+            tls: None,
+            source: spec.source,
+            name: spec.name.as_str().into(),
+            own,
+        }
+    }
+
+    /// The address that it connects from, if it was given one.
+    pub(super) fn source(&self) -> Option<IpAddr> {
+        self.source
+    }
+
+    /// Bytes waiting to be written.
+    #[inline]
+    pub fn pending(&self) -> usize {
+        self.out.as_ref().map_or(0, |out| out.pending().len())
+    }
+
+    /// Whether bytes may be written now, as far as is known.
+    pub fn is_writable(&self) -> bool {
+        self.out.as_ref().is_none_or(|out| !out.stuck) && !self.marks.hung_up
+    }
+
+    /// Whether it has TLS, agreed upon or not yet.
+    pub fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Whether TLS has yet to be agreed upon.
+    pub fn is_in_handshake(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Forgets the connection. Returns the messages that would have been settled by writing them.
+    pub(super) fn drop_connection(&mut self, pool: &mut OutPool) -> u64 {
+        self.fd = None; // Closes it, which also takes it out of the epoll set.
+        self.state = State::Down;
+        self.marks.hung_up = false;
+        self.paused = false;
+        self.owes_writable = false;
+        self.awaits_pong = false;
+        self.half_closed = false;
+        self.due_ms = 0;
+        self.inbox = None;
+        self.tls = None;
+        match self.out.take() {
+            Some(out) => {
+                let messages = u64::from(out.messages);
+                pool.put(out);
+                messages
+            }
+            None => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_client_is_small() {
+        // With a name of 24 bytes in its own allocation, a 16-byte timer entry and what a protocol
+        // keeps this leaves an idle connection below 200 bytes.
+        assert!(
+            size_of::<Client<()>>() <= 104,
+            "{}",
+            size_of::<Client<()>>()
+        );
+    }
+}

@@ -1,0 +1,252 @@
+//! What a protocol sees of a connection, and what all clients of a fleet share.
+
+use std::fmt::Display;
+
+use pubgauge_driver::{
+    Acknowledgement, Change, ClientId, Delivery, Events, Failure, Secret, WireBytes,
+};
+
+use super::{Broken, Client, State, Tuning};
+use crate::endpoint::Endpoint;
+use crate::out::{Out, OutPool};
+use crate::timers::Timers;
+use crate::turns::Reports;
+use crate::{login, tls};
+
+/// What all clients of a fleet share, whatever their protocol, apart from the sockets.
+pub struct Shared {
+    /// How the fleet was opened.
+    pub tuning: Tuning,
+    /// Two for each of the target's: where publishers and where subscribers connect to.
+    pub endpoints: Vec<Endpoint>,
+    /// User name, unless the endpoint has one.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<Secret>,
+    /// Milliseconds since the fleet was opened, as of the last look at the clock.
+    pub now_ms: u32,
+    /// Messages accepted and not settled.
+    pub unsettled: u64,
+    /// What is to be told, and whether this poll has told anything.
+    pub reports: Reports,
+    pub(super) pool: OutPool,
+    pub(super) timers: Timers,
+    /// Clients with bytes to write.
+    pub(super) dirty: Vec<u32>,
+    pub(super) wire: WireBytes,
+    /// System calls that wrote.
+    pub(super) writes: u64,
+}
+
+impl Shared {
+    /// Nothing under way, nobody to log in as.
+    pub fn new(endpoints: Vec<Endpoint>, tuning: Tuning) -> Shared {
+        Shared {
+            tuning,
+            endpoints,
+            username: None,
+            password: None,
+            now_ms: 0,
+            unsettled: 0,
+            reports: Reports::default(),
+            pool: OutPool::default(),
+            timers: Timers::default(),
+            dirty: Vec::new(),
+            wire: WireBytes::default(),
+            writes: 0,
+        }
+    }
+}
+
+/// One client and its connection, as its protocol sees it.
+pub struct Link<'a, C> {
+    /// Its number.
+    pub id: ClientId,
+    /// The client.
+    pub client: &'a mut Client<C>,
+    /// What it shares with the others.
+    pub shared: &'a mut Shared,
+    pub(super) tls: Option<&'a tls::Setup>,
+}
+
+impl<'a, C> Link<'a, C> {
+    /// A client of no fleet, without a socket and without TLS: for tests of a protocol.
+    pub fn unwired(id: ClientId, client: &'a mut Client<C>, shared: &'a mut Shared) -> Self {
+        Link {
+            id,
+            client,
+            shared,
+            tls: None,
+        }
+    }
+
+    /// The buffer of what is to be written, which the next round of the loop looks at.
+    #[inline]
+    pub fn out(&mut self) -> &mut Out {
+        self.mark_dirty();
+        self.client
+            .out
+            .get_or_insert_with(|| self.shared.pool.get())
+    }
+
+    /// Sees to it that the next round of the loop looks at this client.
+    #[inline]
+    pub(super) fn mark_dirty(&mut self) {
+        if !self.client.dirty {
+            self.client.dirty = true;
+            self.shared.dirty.push(self.id.0);
+        }
+    }
+
+    /// Where it is connected to.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.shared.endpoints[usize::from(self.client.place)]
+    }
+
+    /// The same, for messages.
+    pub fn shown(&self) -> &str {
+        &self.endpoint().shown
+    }
+
+    /// The user name of the endpoint, else that of the target.
+    pub fn username(&self) -> Option<&str> {
+        let own = self.endpoint().username.as_deref();
+        own.or(self.shared.username.as_deref())
+    }
+
+    /// Whether the client is in use.
+    #[inline]
+    pub fn is_connected(&self) -> bool {
+        self.client.state == State::Connected
+    }
+
+    /// The client has all that it needs and may be used. It is for the protocol to tell that.
+    pub fn connected(&mut self) {
+        self.client.state = State::Connected;
+        self.client.awaits_pong = false;
+        self.client.due_ms = 0;
+        self.client.last_received_ms = self.shared.now_ms;
+    }
+
+    /// Tells that it is connected.
+    pub fn report_connected(&mut self, events: &mut dyn Events, session_present: bool) {
+        let change = Change::Connected {
+            session_present,
+            address: None,
+        };
+        self.report(events, change);
+    }
+
+    /// What was wrong with the login, and what to do, by what the client had to give.
+    pub fn login_refused(&self) -> (&'static str, String) {
+        let password = self.shared.password.is_some();
+        login::refused(self.shown(), self.username().is_some(), password)
+    }
+
+    /// Has [`super::Protocol::keep_alive`] called when nothing was written for so many seconds, the
+    /// first time after as many; 0 for never.
+    pub fn keep_alive(&mut self, seconds: u16) {
+        self.client.keep_alive_s = seconds;
+        if seconds > 0 {
+            self.set_timer(u32::from(seconds) * 1000);
+        }
+    }
+
+    /// Sets the client's one timer.
+    pub fn set_timer(&mut self, after_ms: u32) {
+        // 0 stands for no timer.
+        self.client.due_ms = self.shared.now_ms.saturating_add(after_ms).max(1);
+        self.shared.timers.push(self.client.due_ms, self.id.0);
+    }
+
+    /// Whether nothing was written for so long that a `ping` is due. Sets the timer again.
+    ///
+    /// # Errors
+    /// If the last one was not answered.
+    pub(super) fn needs_ping(&mut self, ping: &str) -> Result<bool, Broken> {
+        let keep_alive_s = self.client.keep_alive_s;
+        let interval_ms = u32::from(keep_alive_s) * 1000;
+        let idle_ms = self.shared.now_ms.saturating_sub(self.client.last_sent_ms);
+        if self.client.awaits_pong {
+            return Err(self.broken(format_args!(
+                "no sign of life from the server for {keep_alive_s} s after a {ping}\n  hint: it hangs, or the connection is dead"
+            )));
+        }
+        if idle_ms < interval_ms {
+            self.set_timer(interval_ms - idle_ms);
+            return Ok(false);
+        }
+        self.client.awaits_pong = true;
+        self.set_timer(interval_ms);
+        Ok(true)
+    }
+
+    /// TLS begins here: what is sent from now on is encrypted, and what comes must be.
+    ///
+    /// # Errors
+    /// If it cannot begin.
+    pub fn start_tls(&mut self) -> Result<(), Broken> {
+        let begun = match self.tls {
+            Some(setup) => setup.begin(usize::from(self.client.place)),
+            None => Err("TLS is not set up".to_owned()),
+        };
+        match begun {
+            Ok(tls) => self.client.tls = Some(tls),
+            Err(error) => return Err(self.broken(error)),
+        }
+        Ok(())
+    }
+
+    /// Tells a change now.
+    #[inline]
+    pub fn report(&mut self, events: &mut dyn Events, change: Change) {
+        self.shared.reports.report(events, self.id, change);
+    }
+
+    /// Tells a change at the next opportunity.
+    pub fn owe(&mut self, change: Change) {
+        self.shared.reports.owe(self.id, change);
+    }
+
+    /// Delivers a message.
+    #[inline]
+    pub fn deliver(&mut self, events: &mut dyn Events, delivery: Delivery<'_>) {
+        self.shared.reports.deliver(events, self.id, delivery);
+    }
+
+    /// Tells what became of a message, which is settled by that.
+    #[inline]
+    pub fn acknowledge(&mut self, events: &mut dyn Events, tag: u64, answer: Acknowledgement) {
+        self.shared.reports.reported = true;
+        events.acknowledged(self.id, tag, answer);
+        self.settled(1);
+    }
+
+    /// So many messages are settled of which nothing is told.
+    #[inline]
+    pub fn settled(&mut self, messages: u64) {
+        self.shared.unsettled -= messages;
+    }
+
+    /// The connection cannot go on, because of what the server did.
+    pub fn broken(&self, what: impl Display) -> Broken {
+        Broken::told(format!("{}: {what}", self.shown()))
+    }
+
+    /// The server closed the connection while the client was greeting; see
+    /// [`super::Protocol::TURNED_AWAY`].
+    pub fn turned_away(&self, [when, language]: [&str; 2]) -> Failure {
+        let shown = self.shown();
+        let port = tls::wrong_port(shown);
+        Failure::from(format!(
+            "{shown}: the server closed the connection {when}\n  hint: does it speak {language} there, and {port} Has it reached a limit on connections? Its log may say why"
+        ))
+    }
+
+    /// What the server sent is not the protocol; `hint` says what to look at.
+    pub fn protocol_broken(&self, what: impl Display, hint: &str) -> Broken {
+        self.broken(format_args!(
+            "the server broke the protocol: {what}\n  hint: {hint}"
+        ))
+    }
+}

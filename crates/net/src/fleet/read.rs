@@ -1,0 +1,248 @@
+//! Reading: into the one buffer of the fleet, decoded in place; only beginnings of units are kept
+//! with their client.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+
+use pubgauge_driver::{ClientId, Events, WireBytes};
+use rustix::io::Errno;
+
+use super::{Broken, Client, Link, Protocol, State, TcpFleet};
+use crate::out::OUT_CAP;
+use crate::socket::{self, Arrived, Io};
+use crate::tls::{self, TlsFailure, TlsRead};
+use crate::turns::Driven;
+
+/// Bytes of answers that may wait before a client is not read from any more: a server that sends
+/// but does not read must not fill our memory.
+const READ_PAUSE: usize = 4 * OUT_CAP;
+
+/// How much the buffer of a large unit grows at once: its length is the server's claim, and memory
+/// is given only as its bytes come in.
+const GROWTH: usize = 1 << 20;
+
+/// Reads of one TLS connection in a row before others get their turn.
+const TLS_READS: usize = 16;
+
+impl<P: Protocol> TcpFleet<P> {
+    /// Reads from a client, as a rule once, and reports what came.
+    pub(super) fn serve(&mut self, id: ClientId, events: &mut dyn Events) {
+        let client = &mut self.clients[id.0 as usize];
+        if matches!(client.state, State::Down | State::Connecting) {
+            return;
+        }
+        // One that has hung up will not read our answers any more: its last words are read.
+        if client.pending() > READ_PAUSE && !client.marks.hung_up {
+            client.paused = true;
+            return;
+        }
+        let mut arrived = self.read(id, events);
+        // The end of a stream is told together with its last words.
+        while self.has_hung_up(id) && matches!(arrived, Ok(Arrived::More)) {
+            arrived = self.read(id, events);
+        }
+        if self.has_hung_up(id) && matches!(arrived, Ok(Arrived::Drained)) {
+            arrived = self.read(id, events);
+        }
+        match arrived {
+            Err(broken) => return self.fail(id, broken),
+            Ok(Arrived::Ended) => {
+                let broken = self.ended(id, false);
+                return self.fail(id, broken);
+            }
+            Ok(Arrived::More) => self.mark_ready(id),
+            // The end of the stream comes without another edge.
+            Ok(Arrived::Drained) if self.has_hung_up(id) => self.mark_ready(id),
+            Ok(Arrived::Drained) => {}
+        }
+        // Answers go out with one write for all that came with one read.
+        let client = &self.clients[id.0 as usize];
+        if client.out.as_ref().is_some_and(|out| !out.stuck) && self.flush(id).is_err() {
+            return;
+        }
+        self.written(id);
+    }
+
+    fn has_hung_up(&self, id: ClientId) -> bool {
+        self.clients[id.0 as usize].marks.hung_up
+    }
+
+    /// Why a connection ended, or was `reset`, without the protocol's saying so.
+    fn ended(&mut self, id: ClientId, reset: bool) -> Broken {
+        let (protocol, link) = self.link(id);
+        if link.client.is_in_handshake() {
+            return Broken::told(tls::ended_early(link.shown()));
+        }
+        let greeting = link.client.state == State::Greeting;
+        if greeting && let Some(failure) = protocol.turned_away(&link, reset) {
+            return Broken::told(failure);
+        }
+        match reset {
+            true => Broken::told(socket::failure(Errno::CONNRESET, link.shown(), false)),
+            false => link.broken(
+                "the server closed the connection\n  hint: it was stopped, or threw this client out: its log may say why",
+            ),
+        }
+    }
+
+    fn read_failed(&mut self, id: ClientId, errno: Errno) -> Broken {
+        let greeting = self.clients[id.0 as usize].state == State::Greeting;
+        if greeting && errno == Errno::CONNRESET {
+            return self.ended(id, true);
+        }
+        Broken::told(socket::failure(errno, self.link(id).1.shown(), greeting))
+    }
+
+    fn read(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
+        if self.clients[id.0 as usize].tls.is_some() {
+            return self.read_tls(id, events);
+        }
+        let (io, filled) = self.take_in(id, events, plain)?;
+        match io {
+            Io::Done(0) => Ok(Arrived::Ended),
+            Io::Done(_) if filled => Ok(Arrived::More),
+            Io::Done(_) => Ok(Arrived::Drained),
+            Io::WouldBlock => Ok(Arrived::Drained),
+            Io::Failed(errno) => Err(self.read_failed(id, errno)),
+        }
+    }
+
+    fn read_tls(&mut self, id: ClientId, events: &mut dyn Events) -> Result<Arrived, Broken> {
+        for _ in 0..TLS_READS {
+            let client = &mut self.clients[id.0 as usize];
+            let (Some(fd), Some(tls)) = (&client.fd, &mut client.tls) else {
+                return Ok(Arrived::Drained);
+            };
+            let read = match tls::read(fd.as_fd(), tls, &mut self.shared.wire.received) {
+                Ok(TlsRead::Nothing) => return Ok(Arrived::Drained),
+                Ok(read) => read,
+                Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
+                Err(TlsFailure::Protocol(error)) => {
+                    let (protocol, link) = self.link(id);
+                    let mut error = tls::failure(link.shown(), &error);
+                    protocol.tls_failed(&mut error);
+                    return Err(Broken::told(error));
+                }
+            };
+            if read == TlsRead::Bytes {
+                self.heard(id);
+            }
+            // All plaintext that rustls has.
+            while let (Io::Done(1..), _) = self.take_in(id, events, plaintext)? {}
+            if read == TlsRead::Ended {
+                return Ok(Arrived::Ended);
+            }
+            // The handshake, and answers that waited for it.
+            let tls = self.clients[id.0 as usize].tls.as_ref();
+            if tls.is_some_and(|tls| tls.wants_write()) && self.flush(id).is_err() {
+                return Ok(Arrived::Drained);
+            }
+        }
+        Ok(Arrived::More)
+    }
+
+    /// Bytes came from the server: a sign of life.
+    #[inline]
+    fn heard(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        client.awaits_pong = false;
+        client.last_received_ms = self.shared.now_ms;
+    }
+
+    /// Reads once, behind the beginning of a unit that was kept, and lets the protocol take in what
+    /// is whole. A unit that outgrows the shared buffer gathers in one of its own. Returns what the
+    /// read came to, and whether it filled all the room there was.
+    #[inline]
+    fn take_in(
+        &mut self,
+        id: ClientId,
+        events: &mut dyn Events,
+        read: impl FnOnce(&mut Client<P::Client>, &mut WireBytes, &mut [u8]) -> Io,
+    ) -> Result<(Io, bool), Broken> {
+        let client = &mut self.clients[id.0 as usize];
+        let mut inbox = client.inbox.take();
+        let kept = inbox.as_ref().map_or(0, |inbox| inbox.len());
+        if kept > self.buf.len() / 2 {
+            return self.take_in_large(id, events, inbox.unwrap_or_default(), read);
+        }
+        if let Some(inbox) = &inbox {
+            self.buf[..kept].copy_from_slice(inbox);
+        }
+        let room = self.buf.len() - kept;
+        let io = read(client, &mut self.shared.wire, &mut self.buf[kept..]);
+        let Io::Done(n @ 1..) = io else {
+            client.inbox = inbox.take();
+            return Ok((io, false));
+        };
+        self.heard(id);
+        events.arrived();
+        let mut link = Link {
+            id,
+            client: &mut self.clients[id.0 as usize],
+            shared: &mut self.shared,
+            tls: self.tls.as_ref(),
+        };
+        let bytes = &self.buf[..kept + n];
+        let used = self.protocol.receive(&mut link, bytes, events)?;
+        if used < bytes.len() {
+            link.client.inbox = Some(Box::new(bytes[used..].to_vec()));
+        }
+        Ok((io, n == room))
+    }
+
+    /// The same for a unit larger than half of the shared buffer, whose beginning is in `inbox`.
+    #[allow(clippy::box_collection)] // As it is kept with the client.
+    fn take_in_large(
+        &mut self,
+        id: ClientId,
+        events: &mut dyn Events,
+        mut inbox: Box<Vec<u8>>,
+        read: impl FnOnce(&mut Client<P::Client>, &mut WireBytes, &mut [u8]) -> Io,
+    ) -> Result<(Io, bool), Broken> {
+        let kept = inbox.len();
+        let whole = self.protocol.unit_len(&inbox);
+        // Where the length is not known: twice what is there.
+        let missing = whole.map_or(kept, |whole| whole.saturating_sub(kept).max(1));
+        let room = missing.min(GROWTH);
+        inbox.resize(kept + room, 0);
+        let client = &mut self.clients[id.0 as usize];
+        let io = read(client, &mut self.shared.wire, &mut inbox[kept..]);
+        let n = if let Io::Done(n) = io { n } else { 0 };
+        inbox.truncate(kept + n);
+        if n > 0 {
+            self.heard(id);
+        }
+        let mut used = 0;
+        if n > 0 && whole.is_none_or(|whole| inbox.len() >= whole) {
+            events.arrived();
+            let (protocol, mut link) = self.link(id);
+            used = protocol.receive(&mut link, &inbox, events)?;
+        }
+        self.clients[id.0 as usize].inbox = match used {
+            0 => Some(inbox),
+            _ if used == inbox.len() => None,
+            _ => Some(Box::new(inbox[used..].to_vec())),
+        };
+        Ok((io, n == room))
+    }
+}
+
+fn plain<C>(client: &mut Client<C>, wire: &mut WireBytes, buf: &mut [u8]) -> Io {
+    let Some(fd) = &client.fd else {
+        return Io::WouldBlock;
+    };
+    let io = socket::read(fd.as_fd(), buf);
+    if let Io::Done(n) = io {
+        wire.received += n as u64;
+    }
+    io
+}
+
+/// What came encrypted, and was counted so.
+fn plaintext<C>(client: &mut Client<C>, _: &mut WireBytes, buf: &mut [u8]) -> Io {
+    match client.tls.as_mut().map(|tls| tls.reader().read(buf)) {
+        Some(Ok(n @ 1..)) => Io::Done(n),
+        // Nothing for now, or nothing ever again, which the socket tells too.
+        _ => Io::WouldBlock,
+    }
+}

@@ -1,0 +1,172 @@
+//! How a fleet over TCP is opened, and what settings come to it whatever the protocol.
+
+use pubgauge_driver::{Batching, OnFull, Resolution, Settings, Transport, spelt};
+use serde_json::Value;
+
+use crate::out::OUT_CAP;
+use crate::socket::SocketOptions;
+
+/// Bytes gathered before they are written, unless the settings say otherwise. Beyond 16 KiB a
+/// larger write saves next to nothing.
+const DEFAULT_BATCH: usize = 16 << 10;
+
+/// How a fleet over TCP is opened, whatever its protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Messages are dropped where they would have to wait.
+    pub drop_when_full: bool,
+    /// Bytes gathered before they are written; 0 means a write for every message.
+    pub batch: usize,
+    /// Options of the sockets.
+    pub socket: SocketOptions,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Tuning {
+            drop_when_full: false,
+            batch: DEFAULT_BATCH,
+            socket: SocketOptions::default(),
+        }
+    }
+}
+
+/// What answers to settings say of a protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Its name.
+    pub protocol: &'static str,
+    /// What gathers before it is written.
+    pub units: &'static str,
+    /// What is written by itself where nothing gathers.
+    pub unit: &'static str,
+    /// What TCP is here, and TLS.
+    pub tcp: &'static str,
+    /// Why it is nothing else.
+    pub not_tcp: &'static str,
+}
+
+impl Tuning {
+    /// What the settings make of it. The answers to `batching`, `multicast` and `transport` go to
+    /// the table; that to `on-full` depends on the protocol's own window.
+    pub fn resolve(
+        settings: &Settings,
+        socket: SocketOptions,
+        terms: Terms,
+        table: &mut Resolution,
+    ) -> Tuning {
+        table.absent(
+            "multicast",
+            &settings.multicast,
+            "off: one TCP copy for each subscriber",
+            &format!(
+                "{} runs over TCP: the server sends each subscriber its own copy; leave it out",
+                terms.protocol
+            ),
+        );
+        table.decide(
+            "transport",
+            settings.transport,
+            |transport| match transport {
+                None | Some(Transport::Tcp) => Ok(terms.tcp.to_owned()),
+                Some(_) => Err(terms.not_tcp.to_owned()),
+            },
+        );
+        Tuning {
+            drop_when_full: settings.on_full == Some(OnFull::Drop),
+            batch: batch(settings, terms, table),
+            socket,
+        }
+    }
+}
+
+/// Bytes gathered before they are written.
+fn batch(settings: &Settings, terms: Terms, table: &mut Resolution) -> usize {
+    let Terms { units, unit, .. } = terms;
+    let value = spelt(&settings.batching);
+    let until = |bytes: &str| {
+        format!(
+            "{units} gather until {bytes} or until the worker has nothing due, whichever is first"
+        )
+    };
+    match settings.batching {
+        None | Some(Batching::Adaptive) => table.row("batching", value, until("16 KiB")),
+        Some(Batching::Off) => {
+            table.row("batching", value, format!("one write per {unit}"));
+            return 0;
+        }
+        Some(Batching::Bytes(0)) => table.refuse(
+            "batching",
+            "0 bytes",
+            format!("use batching = \"off\" for one write per {unit}"),
+        ),
+        Some(Batching::Bytes(n)) if n as usize > OUT_CAP => table.refuse(
+            "batching",
+            format!("{n} bytes"),
+            format!("at most {OUT_CAP} bytes wait in the driver"),
+        ),
+        Some(Batching::Bytes(n)) => {
+            table.row("batching", value, until(&format!("{n} bytes")));
+            return n as usize;
+        }
+    }
+    DEFAULT_BATCH
+}
+
+impl Default for SocketOptions {
+    /// No waiting for more bytes, and the kernel's buffers.
+    fn default() -> Self {
+        SocketOptions {
+            no_delay: true,
+            send_buffer: None,
+            receive_buffer: None,
+        }
+    }
+}
+
+impl SocketOptions {
+    /// The driver's own settings that are a socket's, each with what it takes.
+    pub const NATIVE: [(&'static str, &'static str); 3] = [
+        ("no-delay", "true or false"),
+        ("send-buffer-bytes", "a number from 1 to 1073741824"),
+        ("receive-buffer-bytes", "a number from 1 to 1073741824"),
+    ];
+
+    /// What a driver's own settings make of it, where it has no others.
+    pub fn resolve(settings: &Settings, driver: &str, table: &mut Resolution) -> SocketOptions {
+        let mut socket = SocketOptions::default();
+        let names = SocketOptions::NATIVE.map(|(name, _)| name);
+        table.natives(settings, driver, &names, |name, value| {
+            let known = SocketOptions::NATIVE.iter().find(|(n, _)| *n == name);
+            let expected = known.map_or("", |(_, expected)| expected);
+            let taken = socket.take(name, value);
+            taken
+                .map(Some)
+                .ok_or_else(|| format!("expected {expected}"))
+        });
+        socket
+    }
+
+    /// Takes one of them; `None` if it is none, or has no such value. Returns what it becomes.
+    pub fn take(&mut self, name: &str, value: &Value) -> Option<String> {
+        let bytes = || {
+            let bytes = usize::try_from(value.as_u64()?).ok()?;
+            (1..=1 << 30).contains(&bytes).then_some(bytes)
+        };
+        Some(match name {
+            "no-delay" => {
+                self.no_delay = value.as_bool()?;
+                format!("TCP_NODELAY {}", u8::from(self.no_delay))
+            }
+            "send-buffer-bytes" => {
+                self.send_buffer = Some(bytes()?);
+                format!("SO_SNDBUF {value}")
+            }
+            "receive-buffer-bytes" => {
+                self.receive_buffer = Some(bytes()?);
+                format!("SO_RCVBUF {value}")
+            }
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! What the loop ([`crate::turns`]) has done between two sleeps: begin connections, write what
+//! waits, keep the timers, read what came ([`super::read`]).
+
+use std::os::fd::AsFd;
+
+use pubgauge_driver::{Change, ClientId, DriverError, Encryption, Events};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{Shutdown, shutdown};
+
+use super::{Broken, CONNECT_TIMEOUT_MS, Protocol, State, TcpFleet};
+use crate::out::{OUT_CAP, Written, after_write, write_out};
+use crate::socket;
+use crate::tls::Wire;
+use crate::turns::{Driven, Marks, Phase, Reports, Turns};
+
+/// A client could not be written to. It has been failed already.
+pub(super) struct WriteFailed;
+
+impl<P: Protocol> Driven for TcpFleet<P> {
+    #[inline]
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    #[inline]
+    fn turns_mut(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+
+    #[inline]
+    fn reports(&mut self) -> &mut Reports {
+        &mut self.shared.reports
+    }
+
+    #[inline]
+    fn marks(&mut self, id: ClientId) -> Option<(Phase, &mut Marks)> {
+        let client = self.clients.get_mut(id.0 as usize)?;
+        Some((client.state.phase(), &mut client.marks))
+    }
+
+    #[inline]
+    fn note_time(&mut self, now_ms: u32) {
+        self.shared.now_ms = now_ms;
+    }
+
+    #[inline]
+    fn next_timer_ms(&self) -> Option<u32> {
+        let timers = [self.shared.timers.first_ms(), self.protocol.next_timer_ms()];
+        timers.into_iter().flatten().min()
+    }
+
+    fn prepare(&mut self) {
+        P::prepare(self);
+        self.flush_dirty();
+        self.keep_timers();
+    }
+
+    fn greet(&mut self, id: ClientId, failed: bool) {
+        if let Err(broken) = self.tcp_connected(id, failed) {
+            self.fail(id, broken);
+        }
+    }
+
+    fn writable(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        if let Some(out) = &mut client.out {
+            out.stuck = false;
+        }
+        if self.flush(id).is_ok() {
+            self.written(id);
+        }
+    }
+
+    fn read_once(&mut self, id: ClientId, events: &mut dyn Events) {
+        self.serve(id, events);
+    }
+}
+
+impl<P: Protocol> TcpFleet<P> {
+    /// Begins to connect a client that is down.
+    ///
+    /// # Errors
+    /// If no connection can be begun; one that is refused at once is reported like any other.
+    pub fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
+        self.look_at_clock();
+        let client = &mut self.clients[id.0 as usize];
+        let place = usize::from(client.place);
+        let endpoint = &self.shared.endpoints[place];
+        let address = endpoint.address_for(client.source())?;
+        let tls = match (&self.tls, endpoint.encryption) {
+            (Some(setup), Encryption::Tls) => {
+                let begun = setup.begin(place);
+                Some(begun.map_err(|e| DriverError::new(format!("{}: {e}", endpoint.shown)))?)
+            }
+            _ => None,
+        };
+        let options = &self.shared.tuning.socket;
+        let (fd, begun) =
+            socket::begin_connect(address, client.source(), options, &endpoint.shown)?;
+        if let Err(failure) = begun {
+            self.shared.reports.owe(id, Change::Failed(failure));
+            return Ok(());
+        }
+        self.turns.watch(&fd, id)?;
+        client.fd = Some(fd);
+        client.tls = tls;
+        client.state = State::Connecting;
+        client.epoch += 1;
+        self.link(id).1.set_timer(CONNECT_TIMEOUT_MS);
+        Ok(())
+    }
+
+    /// TCP has connected, or `failed`.
+    fn tcp_connected(&mut self, id: ClientId, failed: bool) -> Result<(), Broken> {
+        let (protocol, mut link) = self.link(id);
+        let Some(fd) = &link.client.fd else {
+            return Ok(());
+        };
+        if failed && let Ok(Err(errno)) | Err(errno) = socket_error(fd) {
+            return Err(Broken::told(socket::failure(errno, link.shown(), true)));
+        }
+        link.client.state = State::Greeting;
+        protocol.greet(&mut link)?;
+        // A failure to write has failed the client already.
+        let _ = self.flush(id);
+        Ok(())
+    }
+
+    /// The socket has taken bytes, or something was read: what has waited for either goes on.
+    pub(super) fn written(&mut self, id: ClientId) {
+        let (protocol, mut link) = self.link(id);
+        protocol.after_write(&mut link);
+        self.settle_debts(id);
+    }
+
+    /// What a client is owed once its buffer has room: [`Change::Writable`], and to be read from.
+    fn settle_debts(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        if client.pending() >= OUT_CAP / 2 {
+            return;
+        }
+        if client.owes_writable
+            && client.state == State::Connected
+            && self.protocol.may_publish(&client.own)
+        {
+            client.owes_writable = false;
+            self.shared.reports.owe(id, Change::Writable);
+        }
+        if client.paused {
+            client.paused = false;
+            self.mark_ready(id);
+        }
+    }
+
+    fn flush_dirty(&mut self) {
+        let mut dirty = std::mem::take(&mut self.shared.dirty);
+        for id in dirty.drain(..).map(ClientId) {
+            let (protocol, mut link) = self.link(id);
+            protocol.before_write(&mut link);
+            link.client.dirty = false;
+            if link.client.out.as_ref().is_some_and(|out| out.stuck) {
+                continue; // The socket will say when it takes more.
+            }
+            if self.flush(id).is_ok() {
+                self.settle_debts(id);
+            }
+        }
+        if self.shared.dirty.is_empty() {
+            self.shared.dirty = dirty; // Keeps its capacity.
+        }
+    }
+
+    /// Writes as much of a client's buffer as the socket takes, whatever comes of it.
+    #[inline]
+    pub(super) fn write(&mut self, id: ClientId) -> Written {
+        let client = &mut self.clients[id.0 as usize];
+        let Some(fd) = &client.fd else {
+            return Written::default();
+        };
+        let (tls, out) = (client.tls.as_deref_mut(), client.out.as_deref_mut());
+        let written = write_out(fd.as_fd(), tls, out);
+        if written.sent > 0 {
+            self.shared.wire.sent += written.sent;
+            self.shared.writes += written.writes;
+            client.last_sent_ms = self.shared.now_ms;
+        }
+        written
+    }
+
+    /// Writes as much of a client's buffer as the socket takes.
+    ///
+    /// On an error the client has been failed.
+    pub(super) fn flush(&mut self, id: ClientId) -> Result<(), WriteFailed> {
+        let client = &self.clients[id.0 as usize];
+        if client.fd.is_none() || client.state == State::Connecting {
+            return Ok(());
+        }
+        let Written { stuck, failed, .. } = self.write(id);
+        let client = &mut self.clients[id.0 as usize];
+        if let Some(errno) = failed {
+            if let Some(out) = &mut client.out {
+                out.stuck = true;
+            }
+            // The server may have said why before it closed: read that first, if it is there.
+            if matches!(errno, Errno::PIPE | Errno::CONNRESET) && !client.marks.hung_up {
+                client.marks.hung_up = true;
+                self.mark_ready(id);
+                return Ok(());
+            }
+            let failure = socket::failure(errno, self.link(id).1.shown(), false);
+            self.fail(id, Broken::told(failure));
+            return Err(WriteFailed);
+        }
+        let (tls, pool) = (client.tls.as_deref(), &mut self.shared.pool);
+        self.shared.unsettled -= after_write(&mut client.out, tls, stuck, pool);
+        if P::HALF_CLOSES && client.state == State::Closing && client.out.is_none() {
+            self.half_close(id);
+        }
+        Ok(())
+    }
+
+    /// Ends the writing side, if it was not ended before. The server closes when it has read our
+    /// last words; to close at once could throw them away, were bytes from the server still unread
+    /// (RFC 1122 §4.2.2.13).
+    fn half_close(&mut self, id: ClientId) {
+        let client = &mut self.clients[id.0 as usize];
+        let Some(fd) = client.fd.as_ref().filter(|_| !client.half_closed) else {
+            return;
+        };
+        client.half_closed = true;
+        if let Some(tls) = &mut client.tls {
+            let mut wire = Wire {
+                fd: fd.as_fd(),
+                moved: 0,
+            };
+            tls.send_close_notify();
+            let _ = tls.write_tls(&mut wire);
+        }
+        let _ = shutdown(fd, Shutdown::Write);
+    }
+
+    /// Sends signs of life that are due, and gives up on clients that wait in vain.
+    fn keep_timers(&mut self) {
+        while let Some((due, id)) = self.shared.timers.pop_due(self.shared.now_ms) {
+            let id = ClientId(id);
+            if self.clients[id.0 as usize].due_ms != due {
+                continue; // Overtaken.
+            }
+            let (protocol, mut link) = self.link(id);
+            let what = match link.client.state {
+                State::Down => continue,
+                State::Closing => {
+                    self.drop_connection(id, false);
+                    self.shared.reports.owe(id, Change::Closed);
+                    continue;
+                }
+                State::Connected => {
+                    match protocol.keep_alive(&mut link) {
+                        // A failure to write has failed the client already.
+                        Ok(()) => {
+                            let _ = self.flush(id);
+                        }
+                        Err(broken) => self.fail(id, broken),
+                    }
+                    continue;
+                }
+                State::Connecting => "no TCP connection".into(),
+                State::Greeting => protocol.waits_for(&link.client.own),
+            };
+            let broken = link.broken(format_args!(
+                "{what} within 30 s\n  hint: the server hangs, is overloaded, or something between swallows packets"
+            ));
+            self.fail(id, broken);
+        }
+    }
+}

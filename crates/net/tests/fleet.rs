@@ -1,0 +1,333 @@
+//! The fleet over TCP under a small protocol: units of a length (4 bytes) and as many bytes. A client
+//! says `hello`, the server `welcome`; whatever else comes is a message.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use pubgauge_driver::{
+    Change, ClientId, ClientSpec, Delivery, DriverError, Encryption, Events, Fleet, FleetConfig,
+    Payload, Publish, Refusal, Scheme, Settings, Subscription, Target, TopicId,
+};
+use pubgauge_net::endpoint::{Addressing, Endpoint};
+use pubgauge_net::fleet::{Broken, Link, Protocol, State, Taken, TcpFleet, Tuning};
+use pubgauge_testing::{Bench, config, head};
+
+const ADDRESSING: Addressing = Addressing {
+    name: "units",
+    schemes: &[Scheme {
+        name: "units",
+        also: &[],
+        encryption: Encryption::None,
+        usual_port: None,
+        path: None,
+    }],
+};
+
+#[derive(Default)]
+struct Units {
+    /// It tells the length of a unit that has begun.
+    knows_lengths: bool,
+    keep_alive_s: u16,
+    /// How connections ended: whether in order.
+    ends: Vec<bool>,
+}
+
+fn unit(bytes: &[u8]) -> Vec<u8> {
+    [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
+}
+
+fn len_of(bytes: &[u8]) -> Option<usize> {
+    let len = bytes.first_chunk::<4>()?;
+    Some(4 + u32::from_le_bytes(*len) as usize)
+}
+
+impl Protocol for Units {
+    type Client = ();
+    const TURNED_AWAY: [&'static str; 2] = ["before its welcome", "units"];
+
+    fn client(&mut self, _: &ClientSpec) -> Result<(), DriverError> {
+        Ok(())
+    }
+
+    fn greet(&mut self, link: &mut Link<'_, ()>) -> Result<(), Broken> {
+        link.out().bytes.extend(unit(b"hello"));
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        link: &mut Link<'_, ()>,
+        bytes: &[u8],
+        events: &mut dyn Events,
+    ) -> Result<usize, Broken> {
+        let mut at = 0;
+        while let Some(len) = len_of(&bytes[at..]).filter(|len| at + len <= bytes.len()) {
+            let payload = &bytes[at + 4..at + len];
+            at += len;
+            match (link.client.state, payload) {
+                (State::Greeting, b"welcome") => {
+                    link.connected();
+                    link.keep_alive(self.keep_alive_s);
+                    let (session_present, address) = (false, None);
+                    let connected = Change::Connected {
+                        session_present,
+                        address,
+                    };
+                    link.report(events, connected);
+                }
+                (State::Connected, b"nonsense") => {
+                    return Err(Broken {
+                        code: Some(b'!'),
+                        ..link.protocol_broken("nonsense", "none")
+                    });
+                }
+                (State::Connected, payload) => {
+                    let delivery = Delivery {
+                        payload,
+                        topic: None,
+                        retained: false,
+                        redelivered: false,
+                    };
+                    link.deliver(events, delivery);
+                }
+                _ => return Err(link.broken("out of turn")),
+            }
+        }
+        Ok(at)
+    }
+
+    fn unit_len(&self, beginning: &[u8]) -> Option<usize> {
+        len_of(beginning).filter(|_| self.knows_lengths)
+    }
+
+    fn subscribe(&mut self, _: &mut Link<'_, ()>, _: &Subscription) -> Result<(), DriverError> {
+        Err(DriverError::new("everybody gets everything"))
+    }
+
+    fn advertise(&mut self, _: &mut Link<'_, ()>, _: &str) -> Result<TopicId, DriverError> {
+        Ok(TopicId(0))
+    }
+
+    fn publish(
+        &mut self,
+        link: &mut Link<'_, ()>,
+        _: TopicId,
+        payload: Payload<'_>,
+        _: u64,
+    ) -> Taken {
+        let out = link.out();
+        out.bytes.extend((payload.len() as u32).to_le_bytes());
+        payload.append_to(&mut out.bytes);
+        out.messages += 1;
+        Taken::Accepted
+    }
+
+    fn ping(&mut self, link: &mut Link<'_, ()>) {
+        link.out().bytes.extend(unit(b"ping"));
+    }
+
+    fn goodbye(&mut self, link: &mut Link<'_, ()>) {
+        link.out().bytes.extend(unit(b"bye"));
+    }
+
+    fn failing(&mut self, link: &mut Link<'_, ()>, code: Option<u8>) -> bool {
+        let words = code.map(|code| unit(&[code]));
+        link.out().bytes.extend(words.into_iter().flatten());
+        code.is_some()
+    }
+
+    fn dropped(&mut self, _: &mut Link<'_, ()>, in_order: bool) {
+        self.ends.push(in_order);
+    }
+}
+
+/// A fleet, and the server's end of its one client, which is connected.
+fn connected(protocol: Units) -> (TcpFleet<Units>, Bench, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (mut fleet, mut bench) = fleet_at(&listener, protocol);
+    fleet.connect(&Bench::spec("c")).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    server.write_all(&unit(b"welcome")).unwrap();
+    until(&mut fleet, &mut bench, |b| !b.seen.connected.is_empty());
+    expect(&mut server, b"hello");
+    (fleet, bench, server)
+}
+
+fn fleet_at(listener: &TcpListener, protocol: Units) -> (TcpFleet<Units>, Bench) {
+    let url = format!("units://{}", listener.local_addr().unwrap());
+    let endpoint = Endpoint::parse(&url, &ADDRESSING).unwrap();
+    let open = |protocol| {
+        let config: FleetConfig = config(Target::default(), Settings::default());
+        let endpoints = vec![endpoint.clone(), endpoint.clone()];
+        TcpFleet::open(config, endpoints, Tuning::default(), protocol).unwrap()
+    };
+    // The note-book comes with a fleet, which has no clients here.
+    let bench = Bench {
+        fleet: Box::new(open(Units::default())),
+        seen: Default::default(),
+    };
+    (open(protocol), bench)
+}
+
+#[track_caller]
+fn until(fleet: &mut TcpFleet<Units>, bench: &mut Bench, holds: impl Fn(&Bench) -> bool) {
+    let end = fleet.now() + 20_000_000_000;
+    while !holds(bench) {
+        assert!(fleet.now() < end, "waited in vain: {:?}", bench.seen.failed);
+        fleet
+            .poll(fleet.now() + 20_000_000, &mut bench.seen)
+            .unwrap();
+    }
+}
+
+#[track_caller]
+fn expect(server: &mut TcpStream, words: &[u8]) {
+    let mut read = vec![0; words.len() + 4];
+    server.read_exact(&mut read).unwrap();
+    assert_eq!(read, unit(words));
+}
+
+const C: ClientId = ClientId(0);
+
+#[test]
+fn units_come_whole_however_they_are_cut_and_however_long() {
+    for knows_lengths in [true, false] {
+        let (mut fleet, mut bench, mut server) = connected(Units {
+            knows_lengths,
+            ..Units::default()
+        });
+        let units: Vec<Vec<u8>> = [0, 1, 70_000, 130_000, 3 << 20, 5, 200_000, 1]
+            .iter()
+            .map(|len| vec![*len as u8; *len])
+            .collect();
+        let bytes: Vec<u8> = units.iter().flat_map(|bytes| unit(bytes)).collect();
+        let writer = thread::spawn(move || {
+            for piece in bytes.chunks(99_991) {
+                server.write_all(piece).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+            server
+        });
+        until(&mut fleet, &mut bench, |b| {
+            b.seen.messages.len() == units.len()
+        });
+        for (message, unit) in bench.seen.messages.iter().zip(&units) {
+            assert!(message.payload == *unit, "{} bytes", unit.len());
+        }
+        let all: usize = units.iter().map(|unit| unit.len() + 4).sum();
+        assert_eq!(fleet.wire_bytes().received, all as u64 + 11);
+        drop(writer.join().unwrap());
+    }
+}
+
+#[test]
+fn a_publisher_is_held_back_until_the_server_reads() {
+    let (mut fleet, mut bench, mut server) = connected(Units::default());
+    let body = vec![7; 10_000];
+    let payload = Payload {
+        head: &head(1),
+        body: &body,
+    };
+    let mut accepted = 0;
+    while fleet.publish(C, TopicId(0), payload, 0) == Publish::Accepted {
+        accepted += 1;
+        assert!(accepted < 10_000, "nothing holds it back");
+    }
+    assert!(fleet.unsettled() > 0);
+    let reader = thread::spawn(move || {
+        let mut read = vec![0; accepted * (10_016 + 4)];
+        server.read_exact(&mut read).unwrap();
+        server
+    });
+    until(&mut fleet, &mut bench, |b| !b.seen.writable.is_empty());
+    while fleet.unsettled() > 0 {
+        let now = fleet.now();
+        fleet.poll(now + 10_000_000, &mut bench.seen).unwrap();
+    }
+    assert_eq!(bench.seen.writable, [0]);
+    drop(reader.join().unwrap());
+    // What is lost with the connection is settled by that.
+    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
+    assert_eq!(fleet.unsettled(), 0);
+    let refused = fleet.publish(C, TopicId(0), payload, 0);
+    assert_eq!(refused, Publish::Refused(Refusal::NotConnected));
+}
+
+#[test]
+fn a_server_that_gives_no_sign_of_life_is_given_up() {
+    let (mut fleet, mut bench, mut server) = connected(Units {
+        keep_alive_s: 1,
+        ..Units::default()
+    });
+    let pinged = |fleet: &mut TcpFleet<Units>, bench: &mut Bench, server: &mut TcpStream| {
+        let sent = fleet.wire_bytes().sent;
+        let end = fleet.now() + 20_000_000_000;
+        while fleet.wire_bytes().sent == sent {
+            assert!(fleet.now() < end, "no ping");
+            fleet
+                .poll(fleet.now() + 20_000_000, &mut bench.seen)
+                .unwrap();
+        }
+        expect(server, b"ping");
+    };
+    pinged(&mut fleet, &mut bench, &mut server);
+    // Any byte is a sign of life.
+    server.write_all(&unit(b"x")).unwrap();
+    pinged(&mut fleet, &mut bench, &mut server);
+    assert!(bench.seen.failed.is_empty());
+    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
+    let why = &bench.seen.failed[0].1;
+    assert!(
+        why.contains("no sign of life") && why.contains("after a ping"),
+        "{why}"
+    );
+    assert_eq!(fleet.protocol.ends, [false]);
+}
+
+#[test]
+fn who_disconnects_ends_in_order_once_the_server_has_ended_too() {
+    let (mut fleet, mut bench, mut server) = connected(Units::default());
+    fleet.disconnect(C);
+    let now = fleet.now();
+    fleet.poll(now + 100_000_000, &mut bench.seen).unwrap();
+    expect(&mut server, b"bye");
+    assert_eq!(
+        server.read(&mut [0; 1]).unwrap(),
+        0,
+        "the writing side is shut"
+    );
+    assert!(bench.seen.closed.is_empty());
+    drop(server);
+    until(&mut fleet, &mut bench, |b| !b.seen.closed.is_empty());
+    assert_eq!(fleet.protocol.ends, [true]);
+    assert!(bench.seen.failed.is_empty());
+}
+
+#[test]
+fn a_server_is_told_that_it_broke_the_protocol() {
+    let (mut fleet, mut bench, mut server) = connected(Units::default());
+    server.write_all(&unit(b"nonsense")).unwrap();
+    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
+    assert!(bench.seen.failed[0].1.contains("broke the protocol"));
+    expect(&mut server, b"!");
+    assert_eq!(server.read(&mut [0; 1]).unwrap(), 0);
+    assert_eq!(fleet.protocol.ends, [false]);
+}
+
+#[test]
+fn who_is_turned_away_is_told_and_may_come_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (mut fleet, mut bench) = fleet_at(&listener, Units::default());
+    fleet.connect(&Bench::spec("c")).unwrap();
+    drop(listener.accept().unwrap());
+    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
+    assert!(bench.seen.failed[0].1.contains("before its welcome"));
+    fleet.reconnect(C).unwrap();
+    assert!(fleet.reconnect(C).is_err(), "it is connecting");
+    let (mut server, _) = listener.accept().unwrap();
+    server.write_all(&unit(b"welcome")).unwrap();
+    until(&mut fleet, &mut bench, |b| !b.seen.connected.is_empty());
+    assert_eq!(fleet.clients[0].epoch, 2);
+}
