@@ -33,11 +33,26 @@ if [ "$what" = test ]; then
     want_command mvn maven
     want_command ip iproute2
     want_command nft nftables
+    want_command munged munge
+    want_command slurmctld slurmctld
+    want_command slurmd slurmd
+    want_command srun slurm-client
+    python3 -c "import ensurepip, venv" 2>/dev/null || missing="$missing python3-venv"
     want_command vde_switch vde2
     want_command wirefilter vde2
     want_command chromium chromium
 fi
-[ -z "$missing" ] && exit 0
+# What validates manifests comes from PyPI, into a folder that `make clean` removes.
+kubernetes_validate() {
+    [ "$what" = test ] || return 0
+    own="$(dirname "$0")/../target/kubernetes-validate"
+    [ -x "$own/bin/kubernetes-validate" ] && return 0
+    python3 -m venv "$own" && "$own/bin/pip" install --quiet kubernetes-validate==1.37.0
+}
+if [ -z "$missing" ]; then
+    kubernetes_validate
+    exit
+fi
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
     echo "missing:$missing" >&2
     echo "install with your package manager (on Debian, as root: apt-get install$missing)" >&2
@@ -48,7 +63,8 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086 # the list is meant to be split
 if apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing; then
-    exit 0
+    kubernetes_validate
+    exit
 fi
 echo "could not install:$missing" >&2
 [ "$what" = build ]

@@ -18,7 +18,7 @@ mod fit;
 mod region;
 pub mod udp;
 
-pub use band::{Fit, Offset};
+pub use band::{Fit, Line, Offset};
 pub use exchange::Exchange;
 pub use fit::{Break, Caps, FitError, fit, fit_over};
 

@@ -306,6 +306,32 @@ fn a_flood_does_not_keep_a_server_from_ending() {
 }
 
 #[test]
+fn a_watch_makes_bursts_when_asked_to_and_forgets() {
+    let key = Key::random().unwrap();
+    let server = Server::start("127.0.0.1:0", key.clone(), here()).unwrap();
+    let client = Client::connect(server.address(), key, here()).unwrap();
+    let pace = Pace {
+        burst: 20,
+        burst_gap: Duration::from_millis(1),
+        gap: Duration::from_secs(1_000),
+        ..Pace::default()
+    };
+    let watch = Watch::start(client, pace).unwrap();
+    let first = watch.before(PATIENCE).len();
+    assert!((1..=20).contains(&first), "{first}");
+    let began = here()();
+    let both = watch.burst(PATIENCE).len();
+    // One beside the bursts may have been asked between them.
+    assert!(both > first && both <= 41, "{first}, {both}");
+    watch.forget(began);
+    let left = watch.exchanges();
+    assert!(left.len() < both && left.iter().all(|one| one.sent >= began));
+    watch.forget(u64::MAX);
+    assert_eq!(watch.exchanges(), []);
+    assert!(watch.burst(PATIENCE).len() <= 21);
+}
+
+#[test]
 fn an_abandoned_watch_ends_at_once() {
     let key = Key::random().unwrap();
     let server = Server::start("127.0.0.1:0", key.clone(), here()).unwrap();

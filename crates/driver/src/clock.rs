@@ -1,7 +1,11 @@
 //! Time as the engine and the drivers see it: nanoseconds of one monotonic clock.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
 
 /// A point in time or a span, in nanoseconds.
 ///
@@ -16,6 +20,8 @@ pub type Nanos = u64;
 pub enum Clock {
     /// The host's `CLOCK_MONOTONIC`.
     Monotonic,
+    /// What another host's `CLOCK_MONOTONIC` reads, by this host's.
+    Converted(Course),
     /// Simulated time, advanced by the simulated system.
     Virtual(Arc<AtomicU64>),
 }
@@ -31,15 +37,62 @@ impl Clock {
     pub fn now(&self) -> Nanos {
         match self {
             Clock::Monotonic => monotonic_now(),
+            Clock::Converted(course) => course.far(monotonic_now()),
             Clock::Virtual(now) => now.load(Ordering::Relaxed),
         }
     }
 
-    /// Moves a virtual clock forward to `to` (never back). No effect on the monotonic clock.
+    /// Moves a virtual clock forward to `to` (never back). No effect on real ones.
     pub fn advance_to(&self, to: Nanos) {
         if let Clock::Virtual(now) = self {
             now.fetch_max(to, Ordering::Relaxed);
         }
+    }
+}
+
+/// How one clock is taken to go by another's readings: a straight line, which never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// A reading of the near clock.
+    pub near: Nanos,
+    /// What the far clock read then.
+    pub far: Nanos,
+    /// By how much the far clock gains on the near one, ns per ns; between -0.5 and 0.5.
+    pub drift: f64,
+}
+
+impl Course {
+    /// What the far clock reads when the near one reads `near`.
+    #[inline]
+    pub fn far(&self, near: Nanos) -> Nanos {
+        // Readings are below 2^63: clocks count from the start of their hosts.
+        let passed = near as i64 - self.near as i64;
+        (self.far as i64 + passed + (passed as f64 * self.drift) as i64).max(0) as Nanos
+    }
+}
+
+impl fmt::Display for Course {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{},{}", self.near, self.far, self.drift)
+    }
+}
+
+impl FromStr for Course {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Course, String> {
+        let wrong = || format!("{text:?} is no course of a clock; expected NEAR,FAR,DRIFT");
+        let mut parts = text.split(',');
+        let mut reading = || {
+            let reading: Option<Nanos> = parts.next()?.parse().ok();
+            reading.filter(|reading| i64::try_from(*reading).is_ok())
+        };
+        let near = reading().ok_or_else(wrong)?;
+        let far = reading().ok_or_else(wrong)?;
+        let drift: Option<f64> = parts.next().and_then(|drift| drift.parse().ok());
+        let drift = drift.filter(|drift| drift.abs() <= 0.5 && parts.next().is_none());
+        let drift = drift.ok_or_else(wrong)?;
+        Ok(Course { near, far, drift })
     }
 }
 
@@ -53,4 +106,45 @@ pub fn monotonic_now() -> Nanos {
     // SAFETY: `ts` is a valid, writable timespec and CLOCK_MONOTONIC always exists on Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_course_is_a_straight_line() {
+        let course = Course {
+            near: 1_000_000_000,
+            far: 5_000_000_000,
+            drift: 1e-5,
+        };
+        assert_eq!(course.far(1_000_000_000), 5_000_000_000);
+        assert_eq!(course.far(2_000_000_000), 6_000_010_000);
+        assert_eq!(course.far(0), 3_999_990_000);
+        let behind = Course { far: 0, ..course };
+        assert_eq!(behind.far(0), 0, "a clock reads nothing below 0");
+    }
+
+    #[test]
+    fn a_course_is_written_and_read() {
+        let course = Course {
+            near: 7,
+            far: 1 << 62,
+            drift: -0.000_012_345_678_9,
+        };
+        assert_eq!(course.to_string().parse(), Ok(course));
+        for wrong in [
+            "",
+            "1,2",
+            "1,2,3",
+            "1,2,x",
+            "-1,2,0",
+            "1,2,0,0",
+            "1,9223372036854775808,0",
+            "1,2,NaN",
+        ] {
+            assert!(wrong.parse::<Course>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -455,7 +455,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             realtime: None,
             pin_to: None,
         }],
-        Clock::Monotonic => divide(&spec.brief, spec.workers, spec.mark),
+        Clock::Monotonic | Clock::Converted(_) => divide(&spec.brief, spec.workers, spec.mark),
     };
     for (index, assignment) in assignments.iter_mut().enumerate() {
         let traits = spec

@@ -21,7 +21,7 @@ use crate::assignment::{Assignment, Brief, Role};
 use crate::worker::{Command, Context, Report, Worker};
 
 /// Version of what is said over a link; both sides must speak the same.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What a worker is to do, and for which trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,6 +80,11 @@ pub trait Link {
 
     /// Waits for the end of a worker that has given its recording, or is gone.
     fn join(&mut self) {}
+
+    /// The host that the worker is on, in words; `None` if that is this one.
+    fn host(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Somewhere workers can be started.
@@ -103,6 +108,11 @@ pub trait Place: Send + Sync {
     /// The workers run on the conductor's thread.
     fn is_inline(&self) -> bool {
         false
+    }
+
+    /// The workers run on this host: their threads can be looked at here.
+    fn is_here(&self) -> bool {
+        true
     }
 }
 
@@ -184,6 +194,13 @@ impl Threads {
             here: Here::new(brief, driver, targets.into(), Clock::Monotonic),
             prepare_thread,
         }
+    }
+
+    /// The same on another real clock than the host's own.
+    #[must_use]
+    pub fn on_clock(mut self, clock: Clock) -> Self {
+        self.here.clock = clock;
+        self
     }
 
     /// Runs a worker on the calling thread until it has given its recording or nobody listens.
@@ -327,7 +344,10 @@ pub fn local(
 ) -> Arc<dyn Place> {
     let (brief, driver) = (brief.clone(), driver.clone());
     match clock {
-        Clock::Monotonic => Arc::new(Threads::new(brief, driver, targets, prepare_thread)),
+        Clock::Monotonic | Clock::Converted(_) => {
+            let threads = Threads::new(brief, driver, targets, prepare_thread);
+            Arc::new(threads.on_clock(clock.clone()))
+        }
         clock => Arc::new(Inline::new(brief, driver, targets, clock.clone())),
     }
 }

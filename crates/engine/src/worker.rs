@@ -19,7 +19,7 @@ use crate::link::Outbox;
 use crate::live::{Counters, FlowCounters};
 use crate::pulse::Pulse;
 use crate::receiving::Receiving;
-use crate::recording::{Recording, Usage};
+use crate::recording::{Conversion, Recording, Usage};
 use crate::sending::Sending;
 use crate::series::add_up;
 use crate::times::Interval;
@@ -100,6 +100,8 @@ pub enum Report {
     Closing,
     /// Everything it saw.
     Recording(Box<Recording>),
+    /// How its clock was converted; told by whoever started it, after the recording.
+    Clock(Conversion),
     /// It is gone, and why; of no consequence after the recording.
     Gone(String),
 }
@@ -539,7 +541,11 @@ impl Worker {
             worker: self.assignment.worker,
             role: self.assignment.role,
             broker: self.assignment.broker,
-            clock_error: 0,
+            clock_error: match self.context.clock {
+                Clock::Monotonic | Clock::Virtual(_) => Some(0),
+                Clock::Converted(_) => None,
+            },
+            clock_offset: 0,
             flows,
             series,
             bursts,

@@ -1,6 +1,6 @@
 //! Whether somebody who knocks is let in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,8 +35,10 @@ pub(crate) struct Door {
     tokens: BTreeMap<u32, Token>,
     welcome: Welcome,
     limits: Limits,
-    /// Ranks that have joined.
-    here: Mutex<BTreeSet<u32>>,
+    /// Whether a rank may join again once its connection is in use or gone.
+    again: bool,
+    /// Ranks that have joined, each with its connection once that is made.
+    here: Mutex<BTreeMap<u32, Option<Connection>>>,
 }
 
 impl Door {
@@ -45,12 +47,14 @@ impl Door {
         credentials: &Credentials,
         welcome: Welcome,
         limits: Limits,
+        again: bool,
     ) -> Door {
         Door {
             config: identity.config(),
             tokens: credentials.tokens.clone(),
             welcome,
             limits,
+            again,
             here: Mutex::default(),
         }
     }
@@ -58,11 +62,33 @@ impl Door {
     /// Ranks that have not joined, in order.
     pub fn missing(&self) -> Vec<u32> {
         let here = self.here();
-        let ranks = self.tokens.keys().filter(|rank| !here.contains(rank));
-        ranks.copied().collect()
+        let is_missing = |rank: &&u32| here.get(rank).is_none_or(|one| self.is_free(one));
+        self.tokens.keys().filter(is_missing).copied().collect()
     }
 
-    fn here(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+    /// The connection of a rank is in use: where ranks may join again, this one may.
+    pub fn release(&self, rank: u32) {
+        if self.again {
+            self.here().remove(&rank);
+        }
+    }
+
+    /// Whether the place of one who has joined may be taken by another of the same rank.
+    fn is_free(&self, joined: &Option<Connection>) -> bool {
+        self.again && joined.as_ref().is_some_and(Connection::is_gone)
+    }
+
+    /// Takes the place of a rank; whether it was free.
+    fn enter(&self, rank: u32) -> bool {
+        let mut here = self.here();
+        let free = here.get(&rank).is_none_or(|one| self.is_free(one));
+        if free {
+            here.insert(rank, None);
+        }
+        free
+    }
+
+    fn here(&self) -> MutexGuard<'_, BTreeMap<u32, Option<Connection>>> {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +117,7 @@ impl Door {
         }
         let rank = checked.as_ref().ok().map(|hello| hello.rank);
         // Whoever joins at the same time with the same token is the later one.
-        let is_first = rank.is_none_or(|rank| self.here().insert(rank));
+        let is_first = rank.is_none_or(|rank| self.enter(rank));
         let answer = match is_first {
             true => answer,
             false => replayed(),
@@ -105,13 +131,20 @@ impl Door {
             return Err(Refusal::Replayed);
         }
         let joined = told.and_then(|()| Joined::new(hello, socket, tls.into()));
-        joined.map_err(|_| {
-            // It never heard that it is in, and may come again.
-            if let Some(rank) = rank {
-                self.here().remove(&rank);
+        match joined {
+            Ok(joined) => {
+                let connection = Some(joined.connection.clone());
+                self.here().insert(joined.hello.rank, connection);
+                Ok(joined)
             }
-            Refusal::Stranger
-        })
+            Err(_) => {
+                // It never heard that it is in, and may come again.
+                if let Some(rank) = rank {
+                    self.here().remove(&rank);
+                }
+                Err(Refusal::Stranger)
+            }
+        }
     }
 
     /// # Errors
@@ -171,7 +204,7 @@ fn refusal(error: io::Error, was_tls: bool) -> Refusal {
 
 impl Joined {
     fn new(hello: Hello, socket: TcpStream, tls: rustls::Connection) -> io::Result<Joined> {
-        let address = socket.peer_addr()?;
+        let (address, reached) = (socket.peer_addr()?, socket.local_addr()?);
         let host = match hello.machine.host.as_str() {
             "" => address.ip().to_string(),
             host => host.to_owned(),
@@ -181,6 +214,7 @@ impl Joined {
         Ok(Joined {
             hello,
             address,
+            reached,
             connection,
             reader,
             writer,

@@ -25,7 +25,7 @@ use crate::{hex, unhex};
 /// The environment variable that names the file.
 pub const FILE_VARIABLE: &str = "PUBGAUGE_JOIN_FILE";
 
-const FIRST_LINE: &str = "pubgauge-join 1";
+pub(crate) const FIRST_LINE: &str = "pubgauge-join 1";
 /// The longest file that is read: some 50,000 ranks.
 const LONGEST: u64 = 4 << 20;
 /// What a proof is made over, before what TLS exported and the rank.

@@ -199,7 +199,9 @@ fn greet(
     };
     let mut tls = ClientConnection::new(Arc::clone(config), name())?;
     let mut limited = Limited::new(&socket, until, BYTES);
-    let said = converse(dial, token, &mut tls, &mut limited);
+    let own = socket.local_addr().map(|own| hello::interface(own.ip()));
+    let interface = own.unwrap_or_default();
+    let said = converse(dial, token, &mut tls, &mut limited, interface);
     let answer = match said.map_err(Failure::of) {
         Ok(bytes) => {
             serde_json::from_slice(&bytes).map_err(|_| strange("its answer makes no sense"))?
@@ -237,6 +239,7 @@ fn converse(
     token: &Token,
     tls: &mut ClientConnection,
     limited: &mut Limited<'_>,
+    interface: String,
 ) -> io::Result<Vec<u8>> {
     tls.complete_io(limited)?;
     let exported = exported(tls).map_err(io::Error::other)?;
@@ -247,6 +250,7 @@ fn converse(
         rank: dial.rank.rank,
         size: dial.rank.size,
         machine: dial.machine.clone(),
+        interface,
         proof: token.proof(&exported, dial.rank.rank),
     };
     let mut stream = rustls::Stream::new(tls, limited);

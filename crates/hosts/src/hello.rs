@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::net::IpAddr;
 
 use pubgauge_clock::udp::Key;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub struct Hello {
     pub size: Option<u32>,
     /// Where it runs.
     pub machine: Machine,
+    /// The network interface from which it reaches the conductor; empty if unknown.
+    pub interface: String,
     /// HMAC-SHA256 by the rank's token over what TLS exports of this connection and the rank, hexadecimal.
     pub proof: String,
 }
@@ -127,11 +130,26 @@ impl Hello {
         let is_plain = |name: &&String| {
             name.len() <= LONGEST_NAME && name.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         };
-        match names.iter().all(is_plain) {
+        let is_known = hello.interface.is_empty() || is_interface(&hello.interface);
+        match is_known && names.iter().all(is_plain) {
             true => Ok(hello),
             false => Err(Unclear::Malformed),
         }
     }
+}
+
+/// The name of the interface that has this address; empty if there is none with a plain name.
+pub(crate) fn interface(address: IpAddr) -> String {
+    let all = if_addrs::get_if_addrs().unwrap_or_default().into_iter();
+    let mut own = all.filter(|one| one.ip() == address).map(|one| one.name);
+    own.find(|name| is_interface(name)).unwrap_or_default()
+}
+
+/// Whether an interface can be called so, and nothing that reads the name takes it for more than a name.
+fn is_interface(name: &str) -> bool {
+    const LONGEST: usize = 15;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-@".contains(&byte);
+    (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
 /// Something as one frame.
@@ -171,6 +189,7 @@ mod tests {
             rank: 3,
             size: Some(8),
             machine: Machine::here(),
+            interface: "eth0".into(),
             proof: "0".repeat(64),
         }
     }
@@ -206,10 +225,23 @@ mod tests {
             ("\"rank\":3", "\"rank\":3,\"rank\":4"),
             ("\"rank\":3", "\"rank\":4294967296"),
             ("0.1.0", "\\u001b[2J"),
+            ("eth0", "<x/>"),
+            ("eth0", "eth0123456789012"),
             ("0.1.0", &"x".repeat(256)),
         ] {
             assert_eq!(changed(from, to), Err(Unclear::Malformed), "{to}");
         }
+    }
+
+    #[test]
+    fn an_address_has_an_interface() {
+        let name = interface(std::net::Ipv4Addr::LOCALHOST.into());
+        assert_eq!(name, "lo");
+        assert_eq!(
+            interface([192, 0, 2, 1].into()),
+            "",
+            "set apart for examples"
+        );
     }
 
     #[test]

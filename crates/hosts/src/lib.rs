@@ -5,7 +5,7 @@
 //! [`Listener`]. A worker finds its rank ([`rank`]) and the conductor ([`conductor`]) from whatever started
 //! it, reads its credentials and [`join`]s: TLS 1.3 with the one certificate that has the fingerprint, then a
 //! [`hello::Hello`] with a proof of its token. The token itself never travels, and a proof is worth nothing on
-//! another connection. Each rank joins once.
+//! another connection. Each rank joins once, or again when its connection is in use ([`Options::again`]).
 //!
 //! Both then have the halves of a stream, [`Reader`] and [`Writer`], for the ends of a link:
 //! [`pubgauge_engine::link::stream::link`] at the conductor's, [`pubgauge_engine::link::stream::serve`] at
@@ -18,6 +18,7 @@ mod credentials;
 mod dial;
 pub mod hello;
 mod identity;
+mod kept;
 mod limited;
 mod listener;
 mod machine;
@@ -27,7 +28,8 @@ mod stream;
 pub use credentials::{Credentials, CredentialsError, FILE_VARIABLE, Fingerprint, Token};
 pub use dial::{Dial, JoinError, Member, join};
 pub use identity::{Identity, IdentityError};
-pub use listener::{Counts, Joined, Limits, Listener, Options};
+pub use kept::KeptCredentials;
+pub use listener::{Counts, Joined, Limits, Listener, Missing, Options};
 pub use machine::Machine;
 pub use place::{Address, DEFAULT_PORT, PlaceError, Rank, conductor, rank};
 pub use stream::{Connection, Reader, Writer};

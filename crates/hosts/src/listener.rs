@@ -55,6 +55,9 @@ pub struct Options {
     pub limits: Limits,
     /// Port and key of the conductor's clock server, which workers are told.
     pub clock: Option<(u16, Key)>,
+    /// Whether a rank may join again, on another connection with a proof of its own, once the one before is
+    /// [released](Listener::release) or gone. The default is no: each rank joins once.
+    pub again: bool,
 }
 
 impl Default for Options {
@@ -63,6 +66,7 @@ impl Default for Options {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             limits: Limits::default(),
             clock: None,
+            again: false,
         }
     }
 }
@@ -82,7 +86,7 @@ pub struct Counts {
     pub mismatched: u64,
     /// Proofs that are not of the rank's token on this connection.
     pub wrong_token: u64,
-    /// Proofs of a rank that has joined already.
+    /// Proofs of a rank that has joined already, and may not again.
     pub replayed: u64,
     /// Connections that had to go because there were too many, or nothing left to hear them with.
     pub crowded: u64,
@@ -95,6 +99,8 @@ pub struct Joined {
     pub hello: Hello,
     /// Where it came from.
     pub address: SocketAddr,
+    /// The conductor's own address, as the worker reached it.
+    pub reached: SocketAddr,
     /// Ends the connection, says how it ended: the peer of a link.
     pub connection: Connection,
     /// What the worker says.
@@ -126,22 +132,29 @@ fn ranks(missing: &[u32]) -> String {
 }
 
 fn hints(counts: &Counts) -> String {
-    let refused = [
-        (counts.mismatched, "were of another version or size"),
-        (counts.wrong_token, "had a wrong token"),
-        (counts.replayed, "had a rank that had joined"),
-        (counts.garbage, "made no sense"),
-        (counts.strangers, "left without a word"),
-        (counts.silent, "were silent"),
-        (counts.crowded, "were too many"),
-    ];
-    let refused = refused.iter().filter(|(count, _)| *count > 0);
-    let refused: Vec<_> = refused
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    match refused.is_empty() {
-        true => "\n  hint: nobody else came; can the workers reach this address?".into(),
-        false => format!("\n  refused meanwhile: {}", refused.join(", ")),
+    match counts.refused() {
+        None => "\n  hint: nobody else came; can the workers reach this address?".into(),
+        Some(refused) => format!("\n  refused meanwhile: {refused}"),
+    }
+}
+
+impl Counts {
+    /// Those that were not let in, in words; `None` if there are none.
+    pub fn refused(&self) -> Option<String> {
+        let refused = [
+            (self.mismatched, "were of another version or size"),
+            (self.wrong_token, "had a wrong token"),
+            (self.replayed, "had a rank that had joined"),
+            (self.garbage, "made no sense"),
+            (self.strangers, "left without a word"),
+            (self.silent, "were silent"),
+            (self.crowded, "were too many"),
+        ];
+        let refused = refused.iter().filter(|(count, _)| *count > 0);
+        let refused: Vec<_> = refused
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        (!refused.is_empty()).then(|| refused.join(", "))
     }
 }
 
@@ -178,7 +191,13 @@ impl Listener {
         };
         let (sender, joined) = channel();
         let shared = Arc::new(Shared {
-            door: Door::new(identity, credentials, welcome, options.limits),
+            door: Door::new(
+                identity,
+                credentials,
+                welcome,
+                options.limits,
+                options.again,
+            ),
             limits: options.limits,
             counts: Mutex::default(),
             pending: Mutex::default(),
@@ -208,6 +227,16 @@ impl Listener {
         *self.shared.counts()
     }
 
+    /// Ranks that have not joined, in order; where they may join again, those whose connection is gone too.
+    pub fn missing(&self) -> Vec<u32> {
+        self.shared.door.missing()
+    }
+
+    /// The connection of this rank is in use: it may join again, if [`Options::again`] lets it.
+    pub fn release(&self, rank: u32) {
+        self.shared.door.release(rank);
+    }
+
     /// The next worker that is let in; `None` if none is within `longest`.
     pub fn next(&self, longest: Duration) -> Option<Joined> {
         let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +255,7 @@ impl Listener {
             while let Some(joined) = self.next(Duration::ZERO) {
                 all.push(joined);
             }
-            let missing = self.shared.door.missing();
+            let missing = self.missing();
             let left = until.saturating_duration_since(Instant::now());
             if missing.is_empty() && self.counts().joined >= u64::from(self.size) {
                 while let Some(joined) = self.next(Duration::ZERO) {

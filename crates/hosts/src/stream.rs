@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pubgauge_engine::link::stream::Peer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
 /// Ciphertext that is read at once: a record, and what leads it.
@@ -15,6 +16,9 @@ const AT_ONCE: usize = 17 << 10;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// A host that answers nothing for so long is lost.
 const LOST: Duration = Duration::from_secs(10);
+
+/// How a connection ended that was ended in order.
+const CLOSED: &str = "the far end closed it";
 
 /// A connection to a host: ends it, and says how it ended.
 #[derive(Clone, Debug)]
@@ -71,6 +75,25 @@ impl Connection {
         let writer = Writer(Arc::clone(&shared));
         Ok((Connection(shared), reader, writer))
     }
+
+    /// Whether the far end, which has nothing to say yet, has ended the connection or is lost: something came
+    /// that was not read.
+    pub fn is_gone(&self) -> bool {
+        let watched = PollFlags::IN | PollFlags::RDHUP;
+        let mut socket = [PollFd::new(&self.0.socket, watched)];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // A look that fails found nothing: whoever uses the connection will see.
+        matches!(poll(&mut socket, Some(&at_once)), Ok(1..))
+    }
+
+    /// Whether the far end ended it in order: it said that nothing more comes.
+    pub fn was_closed(&self) -> bool {
+        let known = self.0.why.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_deref() == Some(CLOSED)
+    }
 }
 
 impl Peer for Connection {
@@ -84,6 +107,10 @@ impl Peer for Connection {
         let known = self.0.why.lock().unwrap_or_else(PoisonError::into_inner);
         let why = known.as_deref().unwrap_or("it has not ended");
         format!("connection to {}: {why}", self.0.whom)
+    }
+
+    fn host(&self) -> Option<String> {
+        Some(self.0.whom.clone())
     }
 }
 
@@ -106,7 +133,7 @@ impl Read for Reader {
             let mut tls = shared.tls();
             match tls.reader().read(bytes) {
                 Ok(0) => {
-                    shared.ended("the far end closed it");
+                    shared.ended(CLOSED);
                     return Ok(0);
                 }
                 Ok(read) => return Ok(read),

@@ -78,7 +78,8 @@ fn workers_that_joined_run_a_trial() {
                 let member = join(&dial).unwrap();
                 let driver =
                     |name: &str| (name == "mqtt").then(|| Arc::new(MqttDriver) as Arc<dyn Driver>);
-                serve(member.reader, member.writer, driver, |_| Ok(())).unwrap();
+                let (reader, writer) = (member.reader, member.writer);
+                serve(reader, writer, driver, |_| Ok(()), Clock::Monotonic).unwrap();
             })
         })
         .collect();

@@ -102,7 +102,7 @@ impl LabHost {
     pub fn on(&self) -> NetworkHost {
         NetworkHost {
             address: self.address,
-            namespace: self.namespace.clone(),
+            namespace: Some(self.namespace.clone()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod find;
+mod hosts;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
+pub use hosts::{HostsArgs, HostsVerb, RenderArgs, WorkerArgs, WorkersFrom};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 
 use crate::exit::tell;
@@ -93,9 +95,12 @@ pub enum Verb {
         #[arg(long, value_name = "DIR", conflicts_with = "verb")]
         out: Option<PathBuf>,
     },
-    /// Work for a run that says over standard input what to do (used by `run` itself).
-    #[command(hide = true)]
-    Worker,
+    /// Prepare other hosts for the workers of a run (docs/hosts.md).
+    #[command(subcommand)]
+    Hosts(HostsVerb),
+    /// Work for a run of another host: `pubgauge worker --join HOST:PORT` (docs/hosts.md). Without it:
+    /// for a run that says over standard input what to do (used by `run` itself).
+    Worker(WorkerArgs),
     /// Serve as a built-in system, in the foreground (used by `run` itself).
     #[command(subcommand, hide = true)]
     Serve(ServeVerb),
@@ -211,6 +216,9 @@ pub struct Selection {
     /// What `pubgauge find` searches for.
     #[arg(skip)]
     pub find: Option<Axis>,
+    /// Workers are on other hosts.
+    #[arg(skip)]
+    pub elsewhere: bool,
 }
 
 impl Selection {
@@ -318,6 +326,9 @@ pub struct RunArgs {
     /// How the client works.
     #[command(flatten)]
     pub client: ClientArgs,
+    /// Where the workers are.
+    #[command(flatten)]
+    pub hosts: HostsArgs,
     /// What a gate is told.
     #[command(flatten)]
     pub gate: GateArgs,
@@ -382,6 +393,7 @@ impl ClientArgs {
                 namespace: None,
                 share,
             }),
+            agents: None,
         }
     }
 

@@ -5,7 +5,7 @@ mod list;
 mod runs;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use pubgauge_export::check::{Check, Outcome};
@@ -17,8 +17,9 @@ use pubgauge_study::{Plan, studies_in};
 use crate::args::{GateArgs, RunArgs, Selection};
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
+use crate::hosts::Gathered;
 use crate::progress::{about, so_many};
-use crate::run::{Ready, default_folder};
+use crate::run::{Ready, default_folder, gathered};
 use crate::{gate, signals};
 use list::{Listed, StudyList};
 pub use runs::{has_runs, one_run, report, studies};
@@ -205,6 +206,8 @@ impl Several {
         let studies = self.ready(args)?;
         let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
         let stop = signals::install().map_err(Ending::not_valid)?;
+        let gathered = self.gathered(args, &studies, &stop)?;
+        let agents = gathered.as_ref().map(|gathered| &gathered.agents);
         let out = match &self {
             Several::Again { out, .. } => out.clone(),
             Several::New { folder, .. } => {
@@ -238,7 +241,10 @@ impl Several {
                 true => inner.resume = Some(place),
                 false => inner.out = Some(place),
             }
-            let own = match one.ready.carry_out(&inner, endpoint.as_ref(), &stop) {
+            let own = match one
+                .ready
+                .carry_out(&inner, endpoint.as_ref(), agents, &stop)
+            {
                 Ok(done) => {
                     worst = worst.max(gate::exit_code(&done.checks));
                     done.checks
@@ -270,6 +276,26 @@ impl Several {
             worst = worst.max(NOT_VALID);
         }
         Ok(worst)
+    }
+
+    /// The agents of all studies, which are on the same hosts.
+    fn gathered(
+        &self,
+        args: &RunArgs,
+        studies: &[One],
+        stop: &AtomicBool,
+    ) -> Result<Option<Gathered>, Ending> {
+        let hosts = studies.first().and_then(|one| one.ready.hosts);
+        if let Some(other) = studies.iter().find(|one| one.ready.hosts != hosts) {
+            let of = |hosts: Option<u32>| hosts.unwrap_or_default();
+            return Err(Ending::bad_input(format!(
+                "{}: its workers are on {} hosts, those of the first study on {}\n  hint: --hosts N for all, or run them one by one",
+                other.listed.folder,
+                of(other.ready.hosts),
+                of(hosts)
+            )));
+        }
+        gathered(args, hosts, stop)
     }
 
     /// Every study, checked.

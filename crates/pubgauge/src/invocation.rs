@@ -40,6 +40,9 @@ pub struct Invocation {
     pub client: ClientArgs,
     /// How external systems are logged in to.
     pub login: Login,
+    /// How many other hosts have the workers; absent: they are on that of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u32>,
 }
 
 /// The systems on this machine, in the order in which they run.
@@ -64,6 +67,7 @@ impl Invocation {
         selection: &Selection,
         client: &ClientArgs,
         login: &Login,
+        hosts: Option<u32>,
     ) -> std::io::Result<Invocation> {
         let file = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
         let folder = match prepared.folder.as_os_str().is_empty() {
@@ -88,6 +92,7 @@ impl Invocation {
                 key: file(&login.key)?,
                 insecure: login.insecure,
             },
+            hosts,
         })
     }
 
@@ -150,6 +155,22 @@ impl Invocation {
         Err(Ending::bad_input(
             "this run began with other workers\n  hint: leave --publisher-workers, --subscriber-workers, --processes, --realtime and --pin out; they are taken from its folder",
         ))
+    }
+
+    /// Checks that the workers are on as many other hosts as when it began.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub fn on_hosts(&self, given: Option<u32>) -> Result<(), Ending> {
+        match self.hosts {
+            hosts if hosts == given => Ok(()),
+            Some(hosts) => Err(Ending::bad_input(format!(
+                "this run began with its workers on {hosts} other hosts\n  hint: add --workers-from join --hosts {hosts}"
+            ))),
+            None => Err(Ending::bad_input(
+                "this run began with its workers on its own host\n  hint: leave --workers-from out",
+            )),
+        }
     }
 
     /// What is given to log in with, and for the rest what the run began with.

@@ -24,6 +24,7 @@ mod export;
 mod folder;
 mod forecast;
 mod gate;
+mod hosts;
 mod install;
 mod invocation;
 mod matrix;
@@ -100,7 +101,8 @@ fn act(cli: Cli) -> Result<i32, Ending> {
             exit::print(&format!("{}\n", schema.trim_end()));
             Ok(FINE)
         }
-        Verb::Worker => worker::worker(),
+        Verb::Hosts(verb) => hosts::kubernetes::act(&verb),
+        Verb::Worker(args) => worker::worker(&args),
         Verb::Serve(verb) => serve::serve(&verb),
     }
 }

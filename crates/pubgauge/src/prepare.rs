@@ -17,7 +17,7 @@ use crate::args::{Daily, Selection};
 use crate::exit::Ending;
 use crate::invocation::{Found, Invocation};
 use crate::progress::so_many;
-use crate::{capacity, drivers, networks, pairs};
+use crate::{capacity, drivers, hosts, networks, pairs};
 use pubgauge_runner::convert::one_line;
 
 /// A plan, and the systems it runs on.
@@ -147,7 +147,8 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
         on: pubgauge_testbed::join_addresses(&selection.on),
         repeats: selection.repeats,
     };
-    planned(study, given, folder, options, &catalog, testbed)
+    let on = (&catalog, testbed, selection.elsewhere);
+    planned(study, given, folder, options, on)
 }
 
 /// The same for a run that goes on: its study, and the systems that there were when it began.
@@ -169,16 +170,17 @@ pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, 
         repeats: begun.repeats,
     };
     let (given, folder) = (begun.study.clone(), begun.folder.clone());
-    planned(study, given, folder, options, &catalog, testbed)
+    let on = (&catalog, testbed, begun.hosts.is_some());
+    planned(study, given, folder, options, on)
 }
 
+/// `elsewhere`: the workers are on other hosts.
 fn planned(
     study: Study,
     given: String,
     folder: PathBuf,
     options: PlanOptions,
-    catalog: &Catalog,
-    testbed: &Testbed,
+    (catalog, testbed, elsewhere): (&Catalog, &Testbed, bool),
 ) -> Result<Prepared, Ending> {
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
     let mut systems = BTreeMap::new();
@@ -200,7 +202,10 @@ fn planned(
     plan.split_unsupported(resolve);
     split(&mut plan, &systems, brokers_refused);
     split(&mut plan, &systems, refused);
-    split(&mut plan, &systems, networks::refused);
+    split(&mut plan, &systems, |trial, chosen| match elsewhere {
+        true => hosts::refused(trial, chosen),
+        false => networks::refused(trial, chosen),
+    });
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");
         for cell in &plan.unsupported {

@@ -17,6 +17,7 @@ use pubgauge_results::model::{Results, Trial};
 use pubgauge_results::search::Search;
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::RunFolder;
+use pubgauge_runner::agents::Agents;
 use pubgauge_runner::searching::settling_s;
 use pubgauge_runner::{Bench, Client, Counts, Job, perform};
 use pubgauge_study::Axis;
@@ -27,13 +28,14 @@ use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
 use crate::folder::Several;
+use crate::hosts::Gathered;
 use crate::invocation::Invocation;
 use crate::networks::{self, Networks};
 use crate::prepare::{Prepared, prepare, prepare_again};
 use crate::progress::Progress;
 use crate::proposer::{Proposer, evaluated, so_far};
 use crate::report::{show, write_page};
-use crate::{calibrate, capacity, drivers, gate, signals};
+use crate::{calibrate, capacity, drivers, gate, hosts, signals};
 pub use begin::default_folder;
 use begin::open_folder;
 
@@ -47,6 +49,8 @@ pub struct Ready {
     testbed: Testbed,
     tls: Option<Tls>,
     processes: Option<u32>,
+    /// How many other hosts have the workers.
+    pub hosts: Option<u32>,
 }
 
 /// What came of a run.
@@ -86,7 +90,11 @@ impl Ready {
             Some(begun) if args.selection.is_empty() || args.resume.is_none() => {
                 prepare_again(begun, &testbed)?
             }
-            _ => prepare(&args.selection, &testbed)?,
+            _ => {
+                let mut selection = args.selection.clone();
+                selection.elsewhere = args.hosts.workers_from.is_some();
+                prepare(&selection, &testbed)?
+            }
         }
         .reached_by(&tls);
         raise_nofile()
@@ -94,10 +102,16 @@ impl Ready {
         let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
         capacity::check_limits(&prepared.plan, &prepared.systems, &client, processes)?;
         Proposer::new(&prepared, &client, processes)?;
-        networks::check(&prepared.plan.trials)?;
+        let hosts = hosts::count(&args.hosts, &client, &prepared.plan.trials)?;
+        if let Some(begun) = begun {
+            begun.on_hosts(hosts)?;
+        }
+        if hosts.is_none() {
+            networks::check(&prepared.plan.trials)?;
+        }
         let invocation = match begun {
             Some(begun) => begun.clone(),
-            None => Invocation::new(&prepared, &args.selection, &client, &login)
+            None => Invocation::new(&prepared, &args.selection, &client, &login, hosts)
                 .map_err(Ending::not_valid)?,
         };
         Ok(Ready {
@@ -107,10 +121,12 @@ impl Ready {
             testbed,
             tls,
             processes,
+            hosts,
         })
     }
 
-    /// Runs what is not done yet, and writes results and page. Systems that it has started are down at the end.
+    /// Runs what is not done yet, on the hosts of `agents` if there are any, and writes results and page. Systems
+    /// that it has started are down at the end.
     ///
     /// # Errors
     /// If it cannot be carried through; what was measured before is stored.
@@ -118,6 +134,7 @@ impl Ready {
         self,
         args: &RunArgs,
         endpoint: Option<&Endpoint>,
+        agents: Option<&Arc<Agents>>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Done, Ending> {
         let prepared = self.prepared;
@@ -127,7 +144,7 @@ impl Ready {
         let mut progress = progress(args, &proposer, &folder, endpoint);
         trials(
             &prepared,
-            self.testbed,
+            (self.testbed, agents),
             (&self.client, &proposer),
             self.tls,
             &mut folder,
@@ -169,8 +186,14 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let name = ready.prepared.plan.name.clone();
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
-    let result = ready.carry_out(args, endpoint.as_ref(), &stop);
+    let gathered = gathered(args, ready.hosts, &stop)?;
+    let agents = gathered.as_ref().map(|gathered| &gathered.agents);
+    let result = ready.carry_out(args, endpoint.as_ref(), agents, &stop);
     pubgauge_testbed::stop_everything();
+    if let Some(refused) = agents.and_then(|agents| agents.counts().refused()) {
+        args.output
+            .remark(&format!("not let in as hosts: {refused}"));
+    }
     let done = result?;
     show(&done.results, &done.page, args.output.json);
     let study = args.selection.study.as_deref();
@@ -183,6 +206,20 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
         return Ok(NOT_VALID);
     }
     Ok(gate::exit_code(&done.checks))
+}
+
+/// The agents of a run whose workers are on so many other hosts, once all have joined.
+pub fn gathered(
+    args: &RunArgs,
+    hosts: Option<u32>,
+    stop: &AtomicBool,
+) -> Result<Option<Gathered>, Ending> {
+    let Some(hosts) = hosts else {
+        return Ok(None);
+    };
+    let gathered = Gathered::listen(&args.hosts, hosts)?;
+    gathered.wait(&args.hosts, stop, &mut |words| args.output.remark(words))?;
+    Ok(Some(gathered))
 }
 
 /// Searches for limits: a run whose study has "find" for one of its values.
@@ -250,7 +287,7 @@ fn progress(
 /// Runs what is not done yet, storing each trial before the next begins.
 fn trials(
     prepared: &Prepared,
-    testbed: Testbed,
+    (testbed, agents): (Testbed, Option<&Arc<Agents>>),
     (client, proposer): (&ClientArgs, &Proposer<'_>),
     tls: Option<Tls>,
     folder: &mut RunFolder,
@@ -286,7 +323,15 @@ fn trials(
         if let Some(until) = settled.remove(&trial.system) {
             settle(until, progress, stop);
         }
-        let network = networks.of(trial, |what| progress.say(what))?;
+        if let Some(agents) = agents
+            && !hosts::gather_again(agents, stop, &mut |words| progress.say(words))?
+        {
+            break;
+        }
+        let network = match agents {
+            Some(_) => None,
+            None => networks.of(trial, |what| progress.say(what))?,
+        };
         folder.on_networks(networks.infos().to_vec());
         progress.trial(trial);
         bench.client = ClientArgs {
@@ -294,7 +339,11 @@ fn trials(
             ..client.clone()
         }
         .client(&program, crate::prepare::share(&trial.client_limits));
-        if let Some(network) = &trial.network {
+        if let Some(agents) = agents {
+            let workers = bench.client.workers;
+            bench.client.workers = hosts::placed(workers, trial, agents.hosts());
+            bench.client.agents = Some(agents.clone());
+        } else if let Some(network) = &trial.network {
             let workers = &mut bench.client.workers;
             workers.publisher_hosts = network.publisher.hosts;
             workers.subscriber_hosts = network.subscriber.hosts;

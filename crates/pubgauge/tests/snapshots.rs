@@ -7,7 +7,7 @@ mod common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 19] = [
     "",
     "run",
     "find",
@@ -23,6 +23,9 @@ const VERBS: [&str; 16] = [
     "trace convert",
     "schema",
     "completions",
+    "hosts",
+    "hosts render",
+    "worker",
     "man",
 ];
 

@@ -24,6 +24,7 @@ mod comparisons;
 mod counted;
 mod crowd;
 pub mod figures;
+mod hosts;
 pub mod naming;
 mod network;
 mod page;

@@ -10,7 +10,7 @@ use crate::columns::{Column, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Summary, Workload};
 use crate::workload_words;
-use crate::{brokers, bursts, counted, crowd, network, shares, windows};
+use crate::{brokers, bursts, counted, crowd, hosts, network, shares, windows};
 
 mod comparisons;
 mod searches;
@@ -211,6 +211,9 @@ fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: 
     }
     let on_network = |cell| network::sentence(results, cell);
     for sentence in workload.cells.iter().filter_map(on_network) {
+        wrapped(out, " ", &plain(&sentence), width);
+    }
+    for sentence in workload.cells.iter().filter_map(hosts::sentence) {
         wrapped(out, " ", &plain(&sentence), width);
     }
     if let Some(sentence) = crowd::sentence(workload) {

@@ -9,6 +9,7 @@
 //! - [`figure`]: the figures of a trial by their names.
 //! - [`counted`]: system calls, and what crossed an interface.
 //! - [`group`]: how groups that share messages shared them.
+//! - [`host`]: hosts that workers ran on.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
@@ -25,6 +26,7 @@ mod difference;
 pub mod figure;
 pub mod group;
 pub mod histogram;
+pub mod host;
 pub mod model;
 pub mod network;
 pub mod schema;

@@ -12,6 +12,7 @@ use crate::comparison::Comparison;
 use crate::counted::{InterfaceTraffic, SystemCalls};
 use crate::criterion::CriterionSpec;
 use crate::group::GroupFigures;
+use crate::host::{OneWay, WorkerHost};
 use crate::network::{NetworkInfo, NetworkTraffic};
 use crate::search::{LimitShare, NotMeasured, Search, SearchStep};
 use crate::window::WindowFigures;
@@ -254,11 +255,11 @@ pub struct Trial {
     /// of all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brokers: Vec<Broker>,
-    /// Processes of the client in the measurement, that of the run among them: 1 where all workers
-    /// are its threads. Absent where nothing was measured.
+    /// Processes of the client on the host of the run, that of the run among them: 1 where all workers
+    /// are its threads, or on other hosts. Absent where nothing was measured.
     #[serde(default)]
     pub client_processes: Option<u32>,
-    /// Largest resident memory of the client during the measurement.
+    /// Largest resident memory of these processes during the measurement.
     pub client_rss_bytes: u64,
     /// Largest resident memory of the system's processes during the measurement.
     pub system_rss_bytes: Option<u64>,
@@ -291,6 +292,13 @@ pub struct Trial {
     /// What crossed the links of a network's hosts during the measurement; absent: all was on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkTraffic>,
+    /// Hosts that the workers ran on, by rank; empty: they ran on that of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<WorkerHost>,
+    /// How well one-way times are known where they are between hosts whose clocks are not one; absent: all times are
+    /// of one clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way: Option<OneWay>,
     /// Bytes on the wire during the trial, as the client sees them.
     pub wire_bytes_sent: u64,
     /// Bytes on the wire during the trial, as the client sees them.
@@ -805,9 +813,10 @@ pub struct Second {
     pub latency_p99_ns: u64,
     /// Largest latency of the deliveries in it.
     pub latency_max_ns: u64,
-    /// Processor share of the publishing workers, 1 = one core.
+    /// Processor share of the publishing workers, 1 = one core; where they were on other hosts, that of the
+    /// whole measurement.
     pub publishers_cpu: f64,
-    /// Processor share of the subscribing workers, 1 = one core.
+    /// The same of the subscribing workers.
     pub subscribers_cpu: f64,
     /// Processor share of the system, 1 = one core.
     pub system_cpu: Option<f64>,

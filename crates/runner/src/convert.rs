@@ -146,6 +146,8 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         system_calls: None,
         interface: None,
         network: None,
+        hosts: Vec::new(),
+        one_way: None,
         wire_bytes_sent: total(|r| r.wire.sent),
         wire_bytes_received: total(|r| r.wire.received),
         connections: Connections {

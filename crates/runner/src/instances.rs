@@ -36,7 +36,10 @@ impl Instances {
                 Kind::External => &at_one_address(system, number),
                 _ => system,
             };
-            let host = job.network.as_ref().and_then(|n| n.broker(number));
+            let host = match (&bench.client.agents, system.kind) {
+                (Some(agents), Kind::Process | Kind::Builtin) => Some(agents.own_host()?),
+                _ => job.network.as_ref().and_then(|n| n.broker(number)),
+            };
             let started = bench
                 .testbed
                 .start_on(host.as_ref(), system, job.variant, bench.scratch);

@@ -2,6 +2,8 @@
 //! recorded and what was observed beside it become figures, the figures are judged, the system is
 //! stopped. Nothing here prints.
 
+pub mod agent;
+pub mod agents;
 mod bursts;
 pub mod convert;
 mod counted;
@@ -11,6 +13,7 @@ mod instances;
 pub mod limits;
 pub mod network;
 pub mod observe;
+mod other_clock;
 mod processes;
 pub mod searching;
 mod series;

@@ -35,8 +35,8 @@ impl Shared {
             together: None,
         };
         let started = matches!(system.kind, Kind::Process | Kind::Builtin);
-        // What the user or the file has placed stays there.
-        let placed = !shared.pin.is_empty() || !limits.cpus.is_empty();
+        // What the user or the file has placed stays there, and workers on other hosts are apart anyway.
+        let placed = !shared.pin.is_empty() || !limits.cpus.is_empty() || client.agents.is_some();
         let Some(cores) = shared.share.cores.filter(|_| started && !placed) else {
             return shared;
         };

@@ -56,6 +56,8 @@ pub struct Observed {
     /// By the bounds of windows, ns from the start of the measurement: when the system's processor time
     /// was read (this process's clock), and what it was, both ns.
     pub system_cpu_at: BTreeMap<Nanos, (Nanos, u64)>,
+    /// The workers were on other hosts: of the client nothing was seen but this process.
+    pub elsewhere: bool,
     seconds: Vec<SecondSeen>,
 }
 
@@ -130,6 +132,7 @@ impl Observed {
             others_cores: None,
             brokers: Vec::new(),
             system_cpu_at: BTreeMap::new(),
+            elsewhere: false,
             seconds: Vec::new(),
         }
     }

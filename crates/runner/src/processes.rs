@@ -77,7 +77,8 @@ impl Place for ProcessPlace {
         });
         let (host, on) = on.transpose()?.unzip();
         order.target.network = on;
-        let namespace = host.as_ref().map(|host| host.namespace.path());
+        let namespace = host.as_ref().and_then(|host| host.namespace.as_ref());
+        let namespace = namespace.map(|namespace| namespace.path());
         let confinement = Confinement {
             namespace: namespace.or(self.processes.namespace.as_deref()),
             share: self.processes.share,

@@ -1,6 +1,7 @@
 //! From the cuts of the workers to the series of `results.json`: rates and backlog.
 
 use pubgauge_driver::Nanos;
+use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
@@ -26,6 +27,9 @@ pub fn at_start(record: &TrialRecord) -> AtStart {
 /// The series, second by second or in shorter steps.
 pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
     let backlogs = backlogs(record);
+    // Workers on other hosts tell how long they ran in the end.
+    let elsewhere = |role| observed.elsewhere.then(|| mean_cores(record, role));
+    let [publishers, subscribers] = [Role::Publishers, Role::Subscribers].map(elsewhere);
     let mut series = Vec::new();
     for (number, pair) in record.series.windows(2).enumerate() {
         let (from, to) = (&pair[0], &pair[1]);
@@ -48,8 +52,8 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
             latency_p50_ns: latency.p50,
             latency_p99_ns: latency.p99,
             latency_max_ns: latency.max,
-            publishers_cpu: seen.publishers_cpu,
-            subscribers_cpu: seen.subscribers_cpu,
+            publishers_cpu: publishers.unwrap_or(seen.publishers_cpu),
+            subscribers_cpu: subscribers.unwrap_or(seen.subscribers_cpu),
             system_cpu: seen.system_cpu,
             client_rss_bytes: seen.client_rss_bytes,
             system_rss_bytes: seen.system_rss_bytes,
@@ -59,6 +63,14 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
         });
     }
     series
+}
+
+/// Processors that the workers of a side kept busy over the measurement.
+fn mean_cores(record: &TrialRecord, role: Role) -> f64 {
+    let of_role = record.recordings.iter().filter(|r| r.role == role);
+    let busy = of_role.map(|r| r.usage.running as f64 / r.usage.span.max(1) as f64);
+    // The sum of none is -0 in Rust.
+    busy.sum::<f64>() + 0.0
 }
 
 /// The series of one flow.

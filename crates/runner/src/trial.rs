@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Clock, Driver, Mapping, Mark, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
 use pubgauge_engine::conductor::{Outcome, Phase, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::Place;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::parts::bounds;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
@@ -17,6 +18,7 @@ use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Kind, Stopped, SystemFile, Testbed};
 use pubgauge_workload::{Arrivals, Workload};
 
+use crate::agents::{AgentPlace, Agents, OneWay};
 use crate::convert::{self, Asked};
 use crate::counted::{Counter, Counts};
 use crate::instances::Instances;
@@ -87,6 +89,9 @@ pub struct Client {
     pub pin: Vec<usize>,
     /// A process for each worker; threads of this program if absent.
     pub processes: Option<Processes>,
+    /// The hosts whose agents start the workers, each in a process: as many as `workers` says of both sides
+    /// together, or one for both. This host if absent.
+    pub agents: Option<Arc<Agents>>,
 }
 
 /// What all trials of a run share.
@@ -153,6 +158,17 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let processes = bench.client.processes.clone();
     let processes =
         processes.map(|processes| Arc::new(ProcessPlace::new(processes).on(job.network.clone())));
+    let agents = bench.client.agents.as_ref();
+    let brokerless = job.system.kind == Kind::Library;
+    let agents = agents.map(|all| {
+        let all = all.clone();
+        Arc::new(AgentPlace::new(all, bench.client.workers, brokerless))
+    });
+    let place: Arc<dyn Place> = match (&agents, &processes) {
+        (Some(agents), _) => agents.clone(),
+        (None, Some(processes)) => processes.clone(),
+        (None, None) => here.place.clone(),
+    };
     let spec = TrialSpec {
         settings: std::iter::once(job.settings)
             .chain(job.of_flows.iter().map(|(settings, _)| settings))
@@ -163,14 +179,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         pacing_within: job.pacing_within,
         realtime: bench.client.realtime,
         pin_to: shared.pin.clone(),
-        place: match &processes {
-            Some(processes) => processes.clone(),
-            None => here.place.clone(),
-        },
+        place,
         ..here
     };
-    let in_client = job.system.kind == Kind::Library;
-    let mut counter = Counter::new(&job.counts, job.network.as_ref(), in_client);
+    let mut counter = Counter::new(&job.counts, job.network.as_ref(), brokerless);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
@@ -181,12 +193,13 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
             interval: interval_of(job.workload.phases.measure.latest()),
             bounds: bounds(&job.workload.phases),
         },
-        in_client,
+        brokerless,
         &mut counter,
     );
     let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);
     let mut observed = watcher.finish();
+    observed.elsewhere = agents.is_some();
     counter.quiet();
     if pubgauge_testbed::lies_in_memory(bench.scratch) {
         observed.system_written_bytes = None;
@@ -202,13 +215,22 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     trial.network = counted.network;
     trial.limits = shared.held(&running.held());
     let realtime = bench.client.realtime;
-    trial.client_limits = processes.and_then(|place| limits::of_workers(&place, realtime));
+    if let Some(agents) = &agents {
+        trial.hosts = agents.hosts(&record.recordings);
+        match agents.one_way(&record.recordings) {
+            OneWay::Exact => {}
+            OneWay::Within(bound) => trial.one_way_within(Some(bound)),
+            OneWay::Unknown => trial.one_way_within(None),
+        }
+    }
+    let held_here = processes.filter(|_| agents.is_none());
+    trial.client_limits = held_here.and_then(|place| limits::of_workers(&place, realtime));
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
         not_run: not_run(&record, &observed.died),
         exhausted: exhausted(&record),
         system_died: observed.died,
-        system_in_client: in_client,
+        system_in_client: brokerless,
         cores: bench.cores,
         pacing_within_ns: job.pacing_within,
         ..circumstances(job.workload)

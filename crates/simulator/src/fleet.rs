@@ -272,7 +272,7 @@ impl Fleet for SimulatedFleet {
                 .unwrap_or(until);
             match clock {
                 Clock::Virtual(_) => clock.advance_to(wake),
-                Clock::Monotonic => {
+                Clock::Monotonic | Clock::Converted(_) => {
                     let inner = self.bus.lock();
                     // Another fleet may have sent something between the look above and this lock.
                     let wake = inner.next_due(self.mine).map_or(wake, |due| due.min(wake));

@@ -86,8 +86,9 @@ fn on_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
 pub struct NetworkHost {
     /// Its address on the network.
     pub address: Ipv4Addr,
-    /// Where its processes and sockets are.
-    pub namespace: Arc<Namespace>,
+    /// Where its processes and sockets are; absent: where this program's are, on a network of hosts that
+    /// pubgauge has not made.
+    pub namespace: Option<Arc<Namespace>>,
 }
 
 /// Does something on a host of a network ([`Namespace::run`]); where this thread is if absent.
@@ -98,8 +99,8 @@ pub(crate) fn on<T: Send>(
     host: Option<&NetworkHost>,
     what: impl FnOnce() -> T + Send,
 ) -> io::Result<T> {
-    match host {
-        Some(host) => host.namespace.run(|| Ok(what())),
+    match host.and_then(|host| host.namespace.as_ref()) {
+        Some(namespace) => namespace.run(|| Ok(what())),
         None => Ok(what()),
     }
 }

@@ -55,7 +55,9 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Seen {
     exchanges: Vec<Exchange>,
-    first_burst_over: bool,
+    /// Bursts that were asked for, the first among them, and those that are over.
+    bursts_wanted: u64,
+    bursts_over: u64,
 }
 
 impl Shared {
@@ -75,6 +77,7 @@ impl Watch {
     /// No thread.
     pub fn start(client: Client, pace: Pace) -> io::Result<Watch> {
         let shared = Arc::new(Shared::default());
+        shared.seen().bursts_wanted = 1;
         let asking = Asking {
             client,
             pace,
@@ -92,9 +95,31 @@ impl Watch {
     /// Waits for the end of the first burst, `longest` at the most; what was exchanged in it. Enough for a
     /// first fit, which a trial can be started by.
     pub fn before(&self, longest: Duration) -> Vec<Exchange> {
+        self.wait(1, longest)
+    }
+
+    /// Makes another burst now, and waits for its end, `longest` at the most; what was exchanged so far. For one who
+    /// goes on from trial to trial.
+    pub fn burst(&self, longest: Duration) -> Vec<Exchange> {
+        let wanted = {
+            let mut seen = self.shared.seen();
+            seen.bursts_wanted += 1;
+            seen.bursts_wanted
+        };
+        self.wait(wanted, longest)
+    }
+
+    /// Forgets what was exchanged before `near` (near clock, ns).
+    pub fn forget(&self, near: u64) {
+        let mut seen = self.shared.seen();
+        seen.exchanges.retain(|exchange| exchange.sent >= near);
+    }
+
+    /// Waits until so many bursts are over.
+    fn wait(&self, bursts: u64, longest: Duration) -> Vec<Exchange> {
         let until = Instant::now() + longest;
         let mut seen = self.shared.seen();
-        while !seen.first_burst_over {
+        while seen.bursts_over < bursts {
             let left = until.saturating_duration_since(Instant::now());
             if left == Duration::ZERO {
                 break;
@@ -140,17 +165,21 @@ struct Asking {
 
 impl Asking {
     fn run(mut self) -> ClientCounts {
-        self.burst();
-        self.shared.seen().first_burst_over = true;
-        self.shared.changed.notify_all();
         let mut turn = 0u32;
-        while self.shared.wish() == GO_ON {
+        while self.shared.wish() == GO_ON || self.shared.wish() == FINISH && self.is_burst_wanted()
+        {
+            if self.is_burst_wanted() {
+                self.burst();
+                self.shared.seen().bursts_over += 1;
+                self.shared.changed.notify_all();
+                continue;
+            }
             self.client.ask();
             turn = turn.wrapping_add(1);
             // The golden ratio spreads any number of turns evenly.
             let share = (f64::from(turn) * 0.618_033_988_749_895).fract();
             let until = Instant::now() + self.pace.gap.mul_f64(0.75 + share / 2.0);
-            self.listen(until);
+            self.listen_unless(until, true);
         }
         self.burst();
         let until = Instant::now() + self.pace.linger;
@@ -159,6 +188,11 @@ impl Asking {
             self.listen(until.min(Instant::now() + self.pace.burst_gap));
         }
         self.client.counts()
+    }
+
+    fn is_burst_wanted(&self) -> bool {
+        let seen = self.shared.seen();
+        seen.bursts_over < seen.bursts_wanted
     }
 
     fn burst(&mut self) {
@@ -173,8 +207,14 @@ impl Asking {
 
     /// Keeps what comes until `until`, or until somebody has another wish.
     fn listen(&mut self, until: Instant) {
+        self.listen_unless(until, false);
+    }
+
+    /// The same; with `burst` until somebody wants a burst, too.
+    fn listen_unless(&mut self, until: Instant, burst: bool) {
         let wish = self.shared.wish();
-        while Instant::now() < until && self.shared.wish() == wish {
+        let goes_on = |own: &Asking| own.shared.wish() == wish && !(burst && own.is_burst_wanted());
+        while Instant::now() < until && goes_on(self) {
             let next = until.min(Instant::now() + Duration::from_millis(50));
             while let Some(exchange) = self.client.hear(next) {
                 self.shared.seen().exchanges.push(exchange);

@@ -114,9 +114,19 @@ impl Conductor<'_> {
         let hangs = |hand: &Hand| !inline && !hand.is_over() && hand.silent > SIGN_OF_LIFE;
         let number = self.hands.iter().position(hangs)?;
         Some(format!(
-            "worker {number} was not heard of for {} s",
+            "{} was not heard of for {} s",
+            self.named(number),
             SIGN_OF_LIFE.as_secs()
         ))
+    }
+
+    /// A worker, with its host where that is another.
+    fn named(&self, number: usize) -> String {
+        let link = self.hands.get(number).and_then(|hand| hand.link.as_ref());
+        match link.and_then(|link| link.host()) {
+            Some(host) => format!("worker {number} ({host})"),
+            None => format!("worker {number}"),
+        }
     }
 
     fn hear(&mut self) {
@@ -188,6 +198,8 @@ impl Conductor<'_> {
         };
         hand.silent = Duration::ZERO;
         match report {
+            // Numbers of another host's mean others here.
+            Report::Hello { .. } if !self.spec.place.is_here() => {}
             Report::Hello { process, threads } => {
                 let role = hand.role;
                 let threads = threads.into_iter().map(|thread| ThreadOf {
@@ -227,6 +239,13 @@ impl Conductor<'_> {
             }
             Report::Closing => hand.closing = true,
             Report::Recording(recording) => hand.recording = Some(*recording),
+            Report::Clock(conversion) => {
+                if let Some(recording) = &mut hand.recording {
+                    recording.clock_offset = conversion.offset;
+                    recording.clock_error = conversion.error.as_ref().ok().copied();
+                    recording.errors.extend(conversion.error.err());
+                }
+            }
             Report::Gone(why) => {
                 if hand.recording.is_none() && !hand.gone {
                     hand.gone = true;
@@ -309,8 +328,8 @@ impl Conductor<'_> {
             .hands
             .iter()
             .position(|hand| hand.recording.is_none())?;
-        let hangs = || format!("worker {silent} did not tell what it saw: it hangs");
-        Some(self.failure.take().unwrap_or_else(hangs))
+        let hangs = format!("{} did not tell what it saw: it hangs", self.named(silent));
+        Some(self.failure.take().unwrap_or(hangs))
     }
 
     /// Waits until something holds of every worker that is not over, for so long at most.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::{Attempt, Driver, DriverError, Secret};
+use pubgauge_driver::{Attempt, Clock, Driver, DriverError, Secret};
 use serde::{Deserialize, Serialize};
 
 use super::{Link, Order, Outbox, PrepareThread, Secrets, Threads, VERSION, frames};
@@ -59,6 +59,11 @@ pub trait Peer: Send + Sync {
 
     /// How it ended, in words; waits a moment for its end.
     fn ending(&self) -> String;
+
+    /// The host that it is on, in words; `None` if that is this one.
+    fn host(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The conductor's end: a worker that is told over `output` and heard over `input`.
@@ -180,6 +185,10 @@ impl Link for StreamLink {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+
+    fn host(&self) -> Option<String> {
+        self.peer.host()
+    }
 }
 
 impl Drop for StreamLink {
@@ -193,8 +202,17 @@ impl Drop for StreamLink {
     }
 }
 
-/// The worker's end: does what an order from `input` says, and reports to `output`, until the
-/// recording is given or the input ends.
+/// The worker's end, where there is no worker: tells why it cannot work.
+///
+/// # Errors
+/// When nobody listens.
+pub fn refuse(output: &mut impl Write, why: String) -> io::Result<()> {
+    frames::put(output, &Greeting::own())?;
+    frames::write(output, &Report::Failed(why.into()))
+}
+
+/// The worker's end: does what an order from `input` says, on `clock`, which reads what the conductor's does, and
+/// reports to `output`, until the recording is given or the input ends.
 ///
 /// # Errors
 /// When nobody listens, or what is said makes no sense.
@@ -203,6 +221,7 @@ pub fn serve(
     output: impl Write + Send + 'static,
     driver_of: impl FnOnce(&str) -> Option<Arc<dyn Driver>>,
     prepare_thread: PrepareThread,
+    clock: Clock,
 ) -> io::Result<()> {
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     frames::write(&mut output, &Greeting::own())?;
@@ -230,7 +249,9 @@ pub fn serve(
             }
         })?;
     match ready(&order, driver_of, prepare_thread) {
-        Ok(threads) => threads.run(order, secrets, commands, outbox),
+        Ok(threads) => threads
+            .on_clock(clock)
+            .run(order, secrets, commands, outbox),
         Err(why) => {
             outbox.send(Report::Failed(why.into()));
             drop(outbox);

@@ -6,7 +6,7 @@ use super::{END_TABLE, Page, answer, badge, begin_table, escape};
 use crate::columns::columns;
 use crate::figures::{Figure, Kind, Value};
 use crate::summary::Workload;
-use crate::{counted, crowd, network, shares, units, words, workload_words};
+use crate::{counted, crowd, hosts, network, shares, units, words, workload_words};
 
 /// Rows of a figure's readable table; longer ones are cut with a word, the CSV has all.
 const TABLE_ROWS: usize = 40;
@@ -41,8 +41,10 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
     let counted = workload.cells.iter().filter_map(counted::sentence);
     let on_network =
         (workload.cells.iter()).filter_map(|cell| network::sentence(page.results, cell));
+    let on_hosts = workload.cells.iter().filter_map(hosts::sentence);
     let crowd = crowd::sentence(workload);
-    for sentence in shares.chain(counted).chain(on_network).chain(crowd) {
+    let all = shares.chain(counted).chain(on_network).chain(on_hosts);
+    for sentence in all.chain(crowd) {
         let _ = writeln!(out, "<p>{}</p>", escape(&sentence));
     }
     if workload.points.len() > 1 {

@@ -1,0 +1,267 @@
+//! Workers on other hosts: what of a plan they can carry, and the agents of a run.
+
+pub mod kubernetes;
+mod starter;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use pubgauge_driver::{Transport, Unsupported};
+use pubgauge_engine::assignment::Workers;
+use pubgauge_hosts::{DEFAULT_PORT, FILE_VARIABLE};
+use pubgauge_network::{Hosts, Link, Network, Role};
+use pubgauge_results::shell::quoted;
+use pubgauge_runner::agents::{Agents, AgentsError, Gathering};
+use pubgauge_study::{PlannedTrial, Span};
+use pubgauge_testbed::Kind;
+use pubgauge_testbed::template::{HOST, names};
+
+use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
+use crate::exit::Ending;
+use crate::prepare::Chosen;
+use crate::progress::so_many;
+use starter::{Objects, Srun, Starter};
+
+/// How long agents are waited for if nothing is said.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a host that was lost may take to join again before the next trial.
+const REJOIN: Duration = Duration::from_secs(30);
+/// The file for the credentials if none is named.
+const FILE: &str = "pubgauge-join";
+
+/// Why a trial cannot have its workers on other hosts.
+pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let reason = of_system(trial, chosen).or_else(|| of_network(trial.network.as_deref()?));
+    let reason = reason.or_else(|| of_counts(trial))?;
+    Some(Unsupported {
+        setting: "--workers-from".into(),
+        value: "other hosts".into(),
+        reason,
+    })
+}
+
+fn of_system(trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
+    let own = chosen.file.variant(chosen.variant.as_deref()).ok();
+    let endpoints = own.map(|file| file.endpoints).unwrap_or_default();
+    let placed = |endpoint: &String| names(endpoint).any(|name| name == HOST);
+    let local = |transport: Option<Transport>| {
+        matches!(transport, Some(Transport::Ipc | Transport::SharedMemory))
+    };
+    match chosen.file.kind {
+        _ if chosen.driver.lives_here() => {
+            Some("it runs in pubgauge's own process, which no other host reaches".into())
+        }
+        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
+            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens"
+                .into(),
+        ),
+        _ if trial.all_settings().any(|settings| local(settings.transport)) => {
+            Some("`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp".into())
+        }
+        _ => None,
+    }
+}
+
+/// What a study says of a network holds for hosts that are there as far as it says how many there are.
+fn of_network(network: &Network) -> Option<String> {
+    let plain = |role: &Role| network.of(*role).link == Link::default();
+    if !Role::ALL.iter().all(plain) {
+        return Some(
+            "[testbed.network] says what links do, which only a network that pubgauge makes can be told: leave all but `hosts` out"
+                .into(),
+        );
+    }
+    if network.broker.hosts > 1 {
+        return Some(format!(
+            "[testbed.network] has {} broker hosts, and systems are started on the host of the run: one is possible",
+            network.broker.hosts
+        ));
+    }
+    let lacking = |role: &&Role| network.of(**role).hosts == 0;
+    let role = [Role::Publisher, Role::Subscriber].iter().find(lacking)?;
+    Some(format!("[testbed.network] has no {} host", role.name()))
+}
+
+fn of_counts(trial: &PlannedTrial) -> Option<String> {
+    if trial.count_system_calls || trial.count_interface.is_some() {
+        return Some("system calls and interfaces are counted on the host of the run alone".into());
+    }
+    let limited = !trial.client_limits.is_empty();
+    limited.then(|| "[client.limits] hold on the host of the run alone".into())
+}
+
+/// How many hosts a run has, where its workers are on others; `None`: they are here.
+///
+/// # Errors
+/// Bad input: a number of hosts that a trial does not fit, or none; flags that mean this host.
+pub fn count<'a>(
+    args: &HostsArgs,
+    client: &ClientArgs,
+    trials: impl IntoIterator<Item = &'a PlannedTrial>,
+) -> Result<Option<u32>, Ending> {
+    if args.workers_from.is_none() {
+        return Ok(None);
+    }
+    if !client.pin.is_empty() {
+        return Err(Ending::bad_input(
+            "--pin names processors of this host, and the workers run on others\n  hint: leave it out",
+        ));
+    }
+    let mut hosts = args.hosts;
+    for trial in trials {
+        let Some(network) = trial.network.as_deref() else {
+            continue;
+        };
+        let (publishers, subscribers) = (network.publisher.hosts, network.subscriber.hosts);
+        let both = publishers + subscribers;
+        let there = *hosts.get_or_insert(both);
+        if there != both && (there, there) != (publishers, subscribers) {
+            return Err(Ending::bad_input(format!(
+                "{}: [testbed.network] has {publishers} publisher and {subscribers} subscriber hosts, and the run has {there}\n  hint: --hosts {both}; where both are as many, so many hosts can have both",
+                trial.workload.name
+            )));
+        }
+    }
+    hosts.map(Some).ok_or_else(|| {
+        Ending::bad_input(
+            "how many hosts there are is not said\n  hint: --hosts N, or `hosts` of the publisher and subscriber of [testbed.network]",
+        )
+    })
+}
+
+/// The workers of a trial on so many hosts: as its network says, else half of them publish; one has both.
+pub fn placed(workers: Workers, trial: &PlannedTrial, hosts: u32) -> Workers {
+    let of = |hosts: &Hosts| hosts.hosts.max(1);
+    let (publishers, subscribers) = match trial.network.as_deref() {
+        Some(network) => (of(&network.publisher), of(&network.subscriber)),
+        None => (hosts - hosts / 2, (hosts / 2).max(1)),
+    };
+    Workers {
+        publisher_hosts: publishers,
+        subscriber_hosts: subscribers,
+        ..workers
+    }
+}
+
+/// The agents of a run, and what has started them. Dropped, it tells the agents that the run is over and lets
+/// what has started them end.
+pub struct Gathered {
+    /// The agents.
+    pub agents: Arc<Agents>,
+    /// What has started them, if this run did; dropped last.
+    starter: Option<Starter>,
+}
+
+impl Gathered {
+    /// Lets the agents of a run in, and has them started if the run is to.
+    ///
+    /// # Errors
+    /// Bad input: a time that is none, an address or a file that cannot be had.
+    pub fn listen(args: &HostsArgs, hosts: u32) -> Result<Gathered, Ending> {
+        patience(args)?;
+        let how = args.workers_from.unwrap_or(WorkersFrom::Join);
+        let at = args.join_at.filter(|at| !at.ip().is_unspecified());
+        if how != WorkersFrom::Join && at.is_none() {
+            return Err(Ending::bad_input(format!(
+                "--workers-from {how}: where the agents reach this host is not said\n  hint: --join-at ADDRESS:PORT with an address of this host"
+            )));
+        }
+        let loopback = (std::net::Ipv4Addr::LOCALHOST, DEFAULT_PORT).into();
+        let file = args
+            .join_file
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(FILE));
+        let gathering = Gathering {
+            hosts,
+            address: args.join_at.unwrap_or(loopback),
+            file: std::path::absolute(file).map_err(Ending::bad_input)?,
+        };
+        let agents = Agents::listen(&gathering).map_err(Ending::bad_input)?;
+        let starter = match how {
+            WorkersFrom::Join => None,
+            WorkersFrom::Slurm => Some(Starter::Srun(Box::new(Srun::start(&agents)?))),
+            WorkersFrom::Kubernetes => {
+                let image = args.image.as_deref().unwrap_or_default();
+                Some(Starter::Kubernetes(Objects::apply(&agents, image)?))
+            }
+        };
+        Ok(Gathered {
+            agents: Arc::new(agents),
+            starter,
+        })
+    }
+
+    /// Waits for all agents of a run that begins.
+    ///
+    /// # Errors
+    /// Who has not come in time; what was to start them has ended.
+    pub fn wait(
+        &self,
+        args: &HostsArgs,
+        stop: &AtomicBool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), Ending> {
+        let (patience, agents) = (patience(args)?, &self.agents);
+        let (address, file) = (agents.address(), quoted(agents.file()));
+        let seconds = patience.as_secs();
+        let hosts = so_many(agents.hosts().into(), "host");
+        let waiting = format!("waiting up to {seconds} s for {hosts} at {address}");
+        say(&match &self.starter {
+            Some(starter) => format!("{waiting}, started by {}", starter.name()),
+            None => format!(
+                "{waiting}; on each, with its own rank from 0:\n  {FILE_VARIABLE}={file} pubgauge worker --join {address} --rank 0"
+            ),
+        });
+        let over = || self.starter.as_ref().is_some_and(Starter::is_over);
+        let gathered = agents.gather(patience, &|| stop.load(Relaxed) || over(), say);
+        gathered.map_err(|error| match (&self.starter, error) {
+            (Some(starter), AgentsError::Stopped) if !stop.load(Relaxed) => {
+                Ending::not_valid(format!(
+                    "hosts are missing, and {}, which was to start them, {}",
+                    starter.name(),
+                    starter.ending()
+                ))
+            }
+            (_, error) => Ending::not_valid(error),
+        })
+    }
+}
+
+fn patience(args: &HostsArgs) -> Result<Duration, Ending> {
+    let Some(text) = &args.join_within else {
+        return Ok(PATIENCE);
+    };
+    let span = text
+        .parse::<Span>()
+        .map_err(|e| Ending::bad_input(format!("--join-within {text}: {e}")))?;
+    Ok(Duration::from_nanos(span.0))
+}
+
+/// Waits for all agents before the next trial; whether they are there: not if the user wants to end.
+///
+/// # Errors
+/// A host that is lost.
+pub fn gather_again(
+    agents: &Agents,
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) -> Result<bool, Ending> {
+    match agents.gather(REJOIN, &|| stop.load(Relaxed), say) {
+        Ok(()) => Ok(true),
+        Err(AgentsError::Stopped) => Ok(false),
+        Err(AgentsError::Missing(missing)) => {
+            let lost = missing.missing.iter().map(|rank| match agents.name(*rank) {
+                Some(host) => format!("host {host}, rank {rank}"),
+                None => format!("rank {rank}"),
+            });
+            Err(Ending::not_valid(format!(
+                "lost: {}; it has not joined again within {} s\n  hint: start its agent again and go on with --resume",
+                lost.collect::<Vec<_>>().join("; "),
+                REJOIN.as_secs()
+            )))
+        }
+        Err(error) => Err(Ending::not_valid(error)),
+    }
+}

@@ -1,0 +1,54 @@
+//! Hosts that workers ran on, and how well one-way times between them are known.
+
+use pubgauge_results::Trial;
+use pubgauge_results::host::WorkerHost;
+
+use crate::summary::Cell;
+use crate::units;
+
+/// Hosts that are named; of more it is said how many.
+const NAMED: usize = 8;
+
+/// Where the workers of a cell ran and how well its one-way times are known, in one sentence; nothing where all
+/// was on one host.
+pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
+    let on = cell.trials.iter().find(|trial| !trial.hosts.is_empty())?;
+    Some(format!(
+        "{}: workers on {}; {}",
+        cell.label,
+        hosts(&on.hosts),
+        clocks(&cell.trials)
+    ))
+}
+
+fn hosts(hosts: &[WorkerHost]) -> String {
+    let names: Vec<&str> = hosts.iter().map(|host| &host.name[..]).collect();
+    match hosts.len() {
+        1 => format!("host {}", names[0]),
+        count if count <= NAMED => format!("{count} hosts ({})", names.join(", ")),
+        count => format!("{count} hosts ({}, ...)", names[..NAMED].join(", ")),
+    }
+}
+
+/// The worst of all repeats.
+fn clocks(trials: &[&Trial]) -> String {
+    let one_way: Vec<Option<u64>> = (trials.iter())
+        .filter_map(|trial| Some(trial.one_way?.bound_ns))
+        .collect();
+    if one_way.is_empty() {
+        return "all have one clock".into();
+    }
+    match one_way.into_iter().collect::<Option<Vec<u64>>>() {
+        Some(bounds) => {
+            let bound = bounds.into_iter().max().unwrap_or_default();
+            format!(
+                "one-way times are known to +-{}, and those below {} are not quoted: the round trip is",
+                units::time(bound as f64),
+                units::time(bound as f64 * 10.0)
+            )
+        }
+        None => {
+            "their clocks are not known, and one-way times are not quoted: the round trip is".into()
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! Workers on other hosts: the agents that have joined, as the place of a trial's workers.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pubgauge_clock::udp::{Key, Server, monotonic};
+use pubgauge_driver::{DriverError, Nanos, OnNetwork};
+use pubgauge_engine::assignment::{Assignment, Role, Workers};
+use pubgauge_engine::link::stream::link;
+use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
+use pubgauge_engine::recording::Recording;
+use pubgauge_hosts::{
+    Counts, CredentialsError, Identity, IdentityError, Joined, KeptCredentials, Listener, Machine,
+    Missing, Options,
+};
+use pubgauge_results::host::{HostClock, WorkerHost};
+use pubgauge_testbed::NetworkHost;
+
+/// How long a host that was there before is waited for: it dials again as soon as a connection is in use.
+pub const AGAIN: Duration = Duration::from_secs(15);
+/// Between two looks at who has joined.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// How agents are waited for.
+#[derive(Clone, Debug)]
+pub struct Gathering {
+    /// How many hosts there are; ranks count from 0.
+    pub hosts: u32,
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// The file for the credentials; there must be no other. It is removed in the end.
+    pub file: PathBuf,
+}
+
+/// Why workers on other hosts cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentsError {
+    /// No certificate could be made.
+    #[error("cannot make the certificate of the run: {0}")]
+    Identity(#[from] IdentityError),
+    /// The credentials cannot be written.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// Nobody can be let in.
+    #[error(
+        "cannot listen for hosts at {address}, TCP and UDP: {error}\n  hint: name an address of this host and a free port"
+    )]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Hosts that have not come.
+    #[error(transparent)]
+    Missing(Missing),
+    /// They are waited for no longer.
+    #[error("ended by the user while hosts were waited for")]
+    Stopped,
+}
+
+/// The agents of a run. When it is dropped those that wait are told that the run is over, nobody is let in
+/// any more and the credentials are removed.
+#[derive(Debug)]
+pub struct Agents {
+    listener: Listener,
+    /// Connections that nothing was asked of yet, by rank.
+    spares: Mutex<BTreeMap<u32, Joined>>,
+    /// Each rank as it was when it came last.
+    known: Mutex<BTreeMap<u32, Known>>,
+    /// The first address of this host that an agent has reached.
+    reached: Mutex<Option<IpAddr>>,
+    hosts: u32,
+    machine: Machine,
+    /// Tells hosts with other clocks what this one reads.
+    _clock: Server,
+    /// Removed when this is dropped.
+    file: KeptCredentials,
+}
+
+impl Agents {
+    /// Lets agents in from now on.
+    ///
+    /// # Errors
+    /// No certificate, a file that is there already, an address that cannot be listened at.
+    pub fn listen(gathering: &Gathering) -> Result<Agents, AgentsError> {
+        let identity = Identity::generate()?;
+        let credentials = identity.credentials(gathering.hosts)?;
+        let failed = |error| AgentsError::Listen {
+            address: gathering.address,
+            error,
+        };
+        let key = Key::random().map_err(failed)?;
+        let clock = Server::start(gathering.address, key.clone(), Arc::new(monotonic));
+        let clock = clock.map_err(failed)?;
+        let options = Options {
+            address: gathering.address,
+            again: true,
+            clock: Some((clock.address().port(), key)),
+            ..Options::default()
+        };
+        let listener = Listener::start(&identity, &credentials, options).map_err(failed)?;
+        // Last: whoever finds the file finds somebody who listens.
+        let file = KeptCredentials::write(&credentials, &gathering.file)?;
+        Ok(Agents {
+            listener,
+            spares: Mutex::default(),
+            known: Mutex::default(),
+            reached: Mutex::default(),
+            hosts: gathering.hosts,
+            machine: Machine::here(),
+            _clock: clock,
+            file,
+        })
+    }
+
+    /// Where agents are let in.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// The file with the credentials of the agents.
+    pub fn file(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> u32 {
+        self.hosts
+    }
+
+    /// Who has come so far, and who was refused.
+    pub fn counts(&self) -> Counts {
+        self.listener.counts()
+    }
+
+    /// What the host of a rank is called; `None` if it never came.
+    pub fn name(&self, rank: u32) -> Option<String> {
+        let known = lock(&self.known);
+        known.get(&rank).map(|known| known.name.clone())
+    }
+
+    /// Waits until a connection of each rank is there, `longest` at the most; `say` is told of each host that
+    /// comes.
+    ///
+    /// # Errors
+    /// Ranks that have not come; `stop`.
+    pub fn gather(
+        &self,
+        longest: Duration,
+        stop: &dyn Fn() -> bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), AgentsError> {
+        let until = Instant::now() + longest;
+        loop {
+            for joined in self.collect(GLANCE) {
+                let (rank, host) = joined;
+                let missing = self.missing();
+                let there = self.hosts as usize - missing.len();
+                say(&format!(
+                    "host {host} has joined as rank {rank}: {there} of {}{}",
+                    self.hosts,
+                    ranks(&missing)
+                ));
+            }
+            let missing = self.missing();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if stop() {
+                return Err(AgentsError::Stopped);
+            }
+            if Instant::now() >= until {
+                return Err(AgentsError::Missing(Missing {
+                    missing,
+                    size: self.hosts,
+                    seconds: longest.as_secs(),
+                    counts: self.counts(),
+                }));
+            }
+        }
+    }
+
+    /// Takes those who have come in, waiting `longest` for the first: (rank, host).
+    fn collect(&self, longest: Duration) -> Vec<(u32, String)> {
+        let mut came = Vec::new();
+        let mut wait = longest;
+        while let Some(joined) = self.listener.next(wait) {
+            wait = Duration::ZERO;
+            let rank = joined.hello.rank;
+            let host = match joined.hello.machine.host.as_str() {
+                "" => joined.address.ip().to_string(),
+                host => host.to_owned(),
+            };
+            lock(&self.reached).get_or_insert(joined.reached.ip());
+            let now = Known {
+                name: host.clone(),
+                address: joined.address.ip(),
+                interface: joined.hello.interface.clone(),
+            };
+            let known = lock(&self.known).insert(rank, now);
+            let was_there = lock(&self.spares).insert(rank, joined).is_some();
+            if known.is_none_or(|known| known.name != host) || was_there {
+                came.push((rank, host));
+            }
+        }
+        came
+    }
+
+    /// Ranks without a connection that can be used.
+    fn missing(&self) -> Vec<u32> {
+        let spares = lock(&self.spares);
+        let lives = |rank: &u32| {
+            spares
+                .get(rank)
+                .is_some_and(|spare| !spare.connection.is_gone())
+        };
+        (0..self.hosts).filter(|rank| !lives(rank)).collect()
+    }
+
+    /// A connection of a rank that nothing was asked of yet.
+    ///
+    /// # Errors
+    /// In words, if the host is lost.
+    fn take(&self, rank: u32) -> Result<Joined, String> {
+        let until = Instant::now() + AGAIN;
+        loop {
+            self.collect(Duration::ZERO);
+            let spare = lock(&self.spares).remove(&rank);
+            if let Some(joined) = spare.filter(|spare| !spare.connection.is_gone()) {
+                self.listener.release(rank);
+                return Ok(joined);
+            }
+            if Instant::now() >= until {
+                let host = self.name(rank).unwrap_or_else(|| "unknown".into());
+                return Err(format!(
+                    "host {host}, rank {rank}, is lost: it has not joined again within {} s",
+                    AGAIN.as_secs()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What the clients on the host of a rank have to know of it to find those of the other hosts by themselves.
+    ///
+    /// # Errors
+    /// In words, if a host has no IPv4 address, or what it is on is not known.
+    fn on_network(&self, rank: u32) -> Result<OnNetwork, String> {
+        let known = lock(&self.known);
+        let of = |known: &Known| match known.address.to_canonical() {
+            IpAddr::V4(address) => Ok(address),
+            IpAddr::V6(address) => Err(format!(
+                "host {} joined from {address}, and systems without a broker have IPv4 addresses only\n  hint: let the hosts join at an IPv4 address",
+                known.name
+            )),
+        };
+        let own = known.get(&rank).filter(|own| !own.interface.is_empty());
+        let own = own.ok_or_else(|| {
+            format!("rank {rank} does not say at which network interface it joined")
+        })?;
+        let mut hosts = known.values().map(of).collect::<Result<Vec<_>, _>>()?;
+        hosts.sort_unstable();
+        hosts.dedup();
+        Ok(OnNetwork {
+            address: of(own)?,
+            interface: own.interface.clone(),
+            hosts,
+        })
+    }
+
+    /// The address at which systems listen that are started on this host, as the agents reach it.
+    ///
+    /// # Errors
+    /// In words, if that is no IPv4 address.
+    pub(crate) fn own_host(&self) -> Result<NetworkHost, String> {
+        let listens = Some(self.address().ip()).filter(|address| !address.is_unspecified());
+        let reached = listens.or(*lock(&self.reached));
+        match reached.unwrap_or(Ipv4Addr::LOCALHOST.into()) {
+            IpAddr::V4(address) => Ok(NetworkHost {
+                address,
+                namespace: None,
+            }),
+            IpAddr::V6(address) => Err(format!(
+                "the hosts reach this one at {address}, and systems are started at IPv4 addresses only\n  hint: let the hosts join at an IPv4 address, or name a system that runs already"
+            )),
+        }
+    }
+}
+
+/// A host that has joined.
+#[derive(Clone, Debug)]
+struct Known {
+    /// What it is called.
+    name: String,
+    /// Where it came from.
+    address: IpAddr,
+    /// Its interface there; empty if it does not know.
+    interface: String,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is said of ranks that have not come.
+fn ranks(missing: &[u32]) -> String {
+    const SHOWN: usize = 10;
+    if missing.is_empty() {
+        return String::new();
+    }
+    let shown = missing.iter().take(SHOWN).map(u32::to_string);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let more = if missing.len() > SHOWN { ", ..." } else { "" };
+    format!("; missing: rank {shown}{more}")
+}
+
+/// The rank on which a worker runs: hosts of publishers come first, then those of the others. One host that is
+/// all there is has both.
+pub fn rank_of(assignment: &Assignment, workers: &Workers, hosts: u32) -> u32 {
+    let (_, publishers) = workers.of(Role::Publishers);
+    let rank = match assignment.role {
+        Role::Publishers => assignment.host,
+        Role::Subscribers => publishers + assignment.host,
+    };
+    rank % hosts.max(1)
+}
+
+/// The hosts of agents as the place of one trial's workers.
+#[derive(Debug)]
+pub struct AgentPlace {
+    agents: Arc<Agents>,
+    workers: Workers,
+    /// The clients find each other by themselves: the system has no broker.
+    brokerless: bool,
+    /// The host of each worker, by the worker's number.
+    used: Mutex<BTreeMap<u32, WorkerHost>>,
+}
+
+impl AgentPlace {
+    /// The place of one trial, whose workers are so many on so many hosts; `brokerless`: its clients have to
+    /// find each other.
+    pub fn new(agents: Arc<Agents>, workers: Workers, brokerless: bool) -> AgentPlace {
+        AgentPlace {
+            agents,
+            workers,
+            brokerless,
+            used: Mutex::default(),
+        }
+    }
+
+    /// The hosts that workers were started on, by rank, with their clocks as `recordings` tell them.
+    pub fn hosts(&self, recordings: &[Recording]) -> Vec<WorkerHost> {
+        let mut hosts: BTreeMap<u32, WorkerHost> = BTreeMap::new();
+        for (worker, host) in lock(&self.used).iter() {
+            let own = recordings.iter().find(|own| own.worker == *worker);
+            let clock = match (host.clock.shared, own) {
+                (true, _) => host.clock,
+                (false, own) => HostClock {
+                    shared: false,
+                    offset_ns: own.map_or(0, |own| own.clock_offset),
+                    bound_ns: own.and_then(|own| own.clock_error),
+                },
+            };
+            let known = hosts.entry(host.rank).or_insert_with(|| WorkerHost {
+                clock,
+                ..host.clone()
+            });
+            let bounds = known.clock.bound_ns.zip(clock.bound_ns);
+            known.clock.bound_ns = bounds.map(|(one, other)| one.max(other));
+        }
+        hosts.into_values().collect()
+    }
+
+    /// By how much one-way times between two hosts may be wrong: the worst of all pairs of a worker that publishes
+    /// and another.
+    pub fn one_way(&self, recordings: &[Recording]) -> OneWay {
+        let used = lock(&self.used);
+        let of = |role: Role| recordings.iter().filter(move |own| own.role == role);
+        let mut worst = OneWay::Exact;
+        for publisher in of(Role::Publishers) {
+            for subscriber in recordings {
+                let [from, to] = [publisher, subscriber].map(|own| used.get(&own.worker));
+                let (Some(from), Some(to)) = (from, to) else {
+                    return OneWay::Unknown;
+                };
+                if from.rank == to.rank || from.clock.shared && to.clock.shared {
+                    continue;
+                }
+                let bounds = publisher.clock_error.zip(subscriber.clock_error);
+                match (bounds, worst) {
+                    (None, _) => return OneWay::Unknown,
+                    (Some((one, other)), OneWay::Within(known)) => {
+                        worst = OneWay::Within(known.max(one + other));
+                    }
+                    (Some((one, other)), _) => worst = OneWay::Within(one + other),
+                }
+            }
+        }
+        worst
+    }
+}
+
+/// How well the clocks of both ends of one-way times agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneWay {
+    /// They are one clock.
+    Exact,
+    /// To within this, ns.
+    Within(Nanos),
+    /// It is not known.
+    Unknown,
+}
+
+impl Place for AgentPlace {
+    fn start(
+        &self,
+        mut order: Order,
+        secrets: Secrets,
+        outbox: Outbox,
+    ) -> Result<Box<dyn Link>, DriverError> {
+        let rank = rank_of(&order.assignment, &self.workers, self.agents.hosts());
+        let joined = self.agents.take(rank).map_err(DriverError::new)?;
+        if self.brokerless {
+            let on = self.agents.on_network(rank).map_err(DriverError::new)?;
+            order.target.network = Some(on);
+        }
+        let host = WorkerHost {
+            rank,
+            name: self.agents.name(rank).unwrap_or_default(),
+            clock: HostClock {
+                shared: joined.hello.machine.shares_clock(&self.agents.machine),
+                offset_ns: 0,
+                bound_ns: Some(0),
+            },
+        };
+        lock(&self.used).insert(order.assignment.worker, host);
+        let peer = Arc::new(joined.connection);
+        link(joined.reader, joined.writer, order, secrets, outbox, peer)
+    }
+
+    fn lead(&self) -> Nanos {
+        300_000_000
+    }
+
+    fn is_here(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_driver::Mark;
+
+    fn assignment(role: Role, host: u32) -> Assignment {
+        Assignment {
+            worker: 0,
+            role,
+            devices: Vec::new(),
+            settings: 0,
+            broker: 0,
+            host,
+            mark: Mark::from_seed(1),
+            measured_limit: None,
+            default_window: None,
+            pacing_within: 0,
+            realtime: None,
+            pin_to: None,
+        }
+    }
+
+    #[test]
+    fn hosts_of_publishers_come_first() {
+        let workers = Workers {
+            publisher_hosts: 2,
+            subscriber_hosts: 3,
+            ..Workers::default()
+        };
+        let of = |role, host| rank_of(&assignment(role, host), &workers, 5);
+        let publishers = (0..2).map(|host| of(Role::Publishers, host));
+        let others = (0..3).map(|host| of(Role::Subscribers, host));
+        assert_eq!(
+            publishers.chain(others).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4]
+        );
+        let alone = |role| rank_of(&assignment(role, 0), &Workers::default(), 1);
+        assert_eq!([Role::Publishers, Role::Subscribers].map(alone), [0, 0]);
+    }
+
+    #[test]
+    fn missing_ranks_are_told() {
+        assert_eq!(ranks(&[]), "");
+        assert_eq!(ranks(&[1, 2]), "; missing: rank 1, 2");
+        let many: Vec<u32> = (0..12).collect();
+        assert!(ranks(&many).ends_with("8, 9, ..."), "{}", ranks(&many));
+    }
+}

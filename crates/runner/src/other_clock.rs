@@ -1,0 +1,130 @@
+//! The conductor's clock on a host that has another: followed for as long as the agent lives, so that what was
+//! exchanged before, during and after a trial tells how wrong the readings of its workers were.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use pubgauge_clock::udp::{Client, Key, Pace, Watch, monotonic};
+use pubgauge_clock::{Caps, FitError, Line, fit};
+use pubgauge_driver::Course;
+use pubgauge_engine::recording::Conversion;
+
+/// How long a burst of exchanges is waited for; it takes half a second.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Exchanges that are so old are of no use for the next trial, ns.
+const OLD: u64 = 120_000_000_000;
+/// How old the last burst may be when a trial begins.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The conductor's clock.
+#[derive(Debug)]
+pub struct OtherClock {
+    watch: Watch,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The course that workers go by who are at work now: one for all, so that times between them are exact.
+    current: Weak<Used>,
+    /// When the last burst was over.
+    burst: Instant,
+}
+
+#[derive(Debug)]
+struct Used {
+    line: Line,
+}
+
+/// The course that a worker goes by.
+pub struct InUse<'a> {
+    clock: &'a OtherClock,
+    used: Arc<Used>,
+    /// When the worker began, near clock, ns.
+    began: u64,
+}
+
+impl OtherClock {
+    /// Follows the clock that `server` tells.
+    ///
+    /// # Errors
+    /// No socket, no thread.
+    pub fn follow(server: SocketAddr, key: Key) -> io::Result<OtherClock> {
+        let client = Client::connect(server, key, Arc::new(monotonic))?;
+        Ok(OtherClock {
+            watch: Watch::start(client, Pace::default())?,
+            state: Mutex::new(State {
+                current: Weak::new(),
+                burst: Instant::now(),
+            }),
+        })
+    }
+
+    /// A worker begins.
+    ///
+    /// # Errors
+    /// In words, if it is not known what the conductor's clock reads.
+    pub fn begin(&self) -> Result<InUse<'_>, String> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = match state.current.upgrade() {
+            Some(used) => used,
+            None => {
+                let line = self.line(&mut state)?;
+                let used = Arc::new(Used { line });
+                state.current = Arc::downgrade(&used);
+                used
+            }
+        };
+        Ok(InUse {
+            clock: self,
+            used,
+            began: monotonic(),
+        })
+    }
+
+    /// The course on from now.
+    fn line(&self, state: &mut State) -> Result<Line, String> {
+        self.watch.forget(monotonic().saturating_sub(OLD));
+        let mut exchanges = self.watch.before(PATIENCE);
+        if state.burst.elapsed() > FRESH {
+            exchanges = self.watch.burst(PATIENCE);
+            state.burst = Instant::now();
+        }
+        let mut fitted = fit(&exchanges, Caps::default());
+        if matches!(fitted, Err(FitError::Contradiction(_))) {
+            // A clock was set since the trial before, or in it: of use is what came after.
+            self.watch.forget(monotonic());
+            fitted = fit(&self.watch.burst(PATIENCE), Caps::default());
+        }
+        let line = fitted.map(|fit| fit.line(monotonic()));
+        line.map_err(|error| words(&error))
+    }
+}
+
+impl InUse<'_> {
+    /// What the worker goes by.
+    pub fn course(&self) -> Course {
+        let Line { near, far, drift } = self.used.line;
+        Course { near, far, drift }
+    }
+
+    /// The worker has ended: how wrong it went at most. `whom` is this host, for messages.
+    pub fn end(self, whom: &str) -> Conversion {
+        let line = self.used.line;
+        let ended = monotonic();
+        let exchanges = self.clock.watch.burst(PATIENCE);
+        let error = fit(&exchanges, Caps::default())
+            .map(|fit| fit.bound_of_line(&line, self.began, ended))
+            .map_err(|error| format!("{whom}: {}", words(&error)));
+        Conversion {
+            offset: line.far as i64 - line.near as i64,
+            error,
+        }
+    }
+}
+
+fn words(error: &FitError) -> String {
+    format!("what the run's clock reads is not known: {error}")
+}
