@@ -45,10 +45,10 @@ lint-code:
 check-docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
-# Dependencies that nothing uses.
+# Dependencies that nothing uses. With CARGO in its environment cargo-machete expects to be a word of cargo's.
 MACHETE = 0.9.2
 check-dependencies: target/tools/bin/cargo-machete
-	target/tools/bin/cargo-machete
+	env -u CARGO target/tools/bin/cargo-machete
 
 target/tools/bin/cargo-machete:
 	$(CARGO) install --quiet --locked --root target/tools cargo-machete@$(MACHETE)

@@ -72,7 +72,12 @@ fn artemis_conforms() {
 
 #[test]
 fn apollo_conforms() {
-    conforms("apollo", &["3.1.1"], &QOS, |_, _| Vec::new());
+    conforms("apollo", &["3.1.1"], &QOS, |_, _| {
+        vec![Exception::sometimes(
+            "a-new-connection-brings-nothing-of-the-old",
+            "a subscriber whose connection broke under 400 KB messages hears nothing once it is back",
+        )]
+    });
 }
 
 #[test]
