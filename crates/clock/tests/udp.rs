@@ -312,7 +312,7 @@ fn a_watch_makes_bursts_when_asked_to_and_forgets() {
     let client = Client::connect(server.address(), key, here()).unwrap();
     let pace = Pace {
         burst: 20,
-        burst_gap: Duration::from_millis(1),
+        burst_gap: Duration::from_millis(10),
         gap: Duration::from_secs(1_000),
         ..Pace::default()
     };

@@ -179,7 +179,10 @@ impl Asking {
             // The golden ratio spreads any number of turns evenly.
             let share = (f64::from(turn) * 0.618_033_988_749_895).fract();
             let until = Instant::now() + self.pace.gap.mul_f64(0.75 + share / 2.0);
-            self.listen_unless(until, true);
+            // A wish may have come since the loop looked: one read here would be taken for the old one.
+            self.listen_while(until, |own| {
+                own.shared.wish() == GO_ON && !own.is_burst_wanted()
+            });
         }
         self.burst();
         let until = Instant::now() + self.pace.linger;
@@ -207,13 +210,11 @@ impl Asking {
 
     /// Keeps what comes until `until`, or until somebody has another wish.
     fn listen(&mut self, until: Instant) {
-        self.listen_unless(until, false);
+        let wish = self.shared.wish();
+        self.listen_while(until, |own| own.shared.wish() == wish);
     }
 
-    /// The same; with `burst` until somebody wants a burst, too.
-    fn listen_unless(&mut self, until: Instant, burst: bool) {
-        let wish = self.shared.wish();
-        let goes_on = |own: &Asking| own.shared.wish() == wish && !(burst && own.is_burst_wanted());
+    fn listen_while(&mut self, until: Instant, goes_on: impl Fn(&Asking) -> bool) {
         while Instant::now() < until && goes_on(self) {
             let next = until.min(Instant::now() + Duration::from_millis(50));
             while let Some(exchange) = self.client.hear(next) {
