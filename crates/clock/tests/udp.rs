@@ -318,17 +318,19 @@ fn a_watch_makes_bursts_when_asked_to_and_forgets() {
     };
     let watch = Watch::start(client, pace).unwrap();
     let first = watch.before(PATIENCE).len();
-    assert!((1..=20).contains(&first), "{first}");
+    // A question is asked between the bursts, whose answer counts here or there.
+    assert!((1..=21).contains(&first), "{first}");
     let began = here()();
     let both = watch.burst(PATIENCE).len();
-    // One beside the bursts may have been asked between them.
-    assert!(both > first && both <= 41, "{first}, {both}");
+    assert!(both > first && both <= 42, "{first}, {both}");
     watch.forget(began);
     let left = watch.exchanges();
     assert!(left.len() < both && left.iter().all(|one| one.sent >= began));
     watch.forget(u64::MAX);
     assert_eq!(watch.exchanges(), []);
-    assert!(watch.burst(PATIENCE).len() <= 21);
+    // What was asked before may be answered now.
+    let last = watch.burst(PATIENCE).len();
+    assert!((1..=42).contains(&last), "{last}");
 }
 
 #[test]
