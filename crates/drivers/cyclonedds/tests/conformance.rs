@@ -36,7 +36,19 @@ fn best_effort() {
         "best effort: nobody reads while 20,000 messages come, and a reader keeps the \
                  last 1000",
     );
-    conforms_but(json!({"reliability": "best-effort"}), &[lossy]);
+    // Writers and data have a receive thread each in the reader's process.
+    let [disconnected, closed] =
+        ["disconnect-takes-nothing-back", "close-takes-nothing-back"].map(|check| {
+            Exception::sometimes(
+                check,
+                "best effort: a reader that hears of the writer's end first gives up what it has \
+                 not read from its socket (0 of 50 came)",
+            )
+        });
+    conforms_but(
+        json!({"reliability": "best-effort"}),
+        &[lossy, disconnected, closed],
+    );
 }
 
 #[test]
