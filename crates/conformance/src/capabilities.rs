@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bed::{Bed, Heard, Pair, numbers};
+use super::setup::{Heard, Pair, Setup, numbers};
 use super::{Lifecycle, kept, limits};
 use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
@@ -32,59 +32,59 @@ pub fn prove<'a>(
     server: Option<&'a mut dyn Lifecycle>,
 ) -> Result<Proof, String> {
     let settings = capability.settings(driver, target).unwrap_or_default();
-    let mut bed = Bed::new(driver, target, settings);
-    bed.next();
+    let mut setup = Setup::new(driver, target, settings);
+    setup.next();
     let shown = |()| Proof::Shown;
     match capability {
-        Capability::Pattern(Pattern::PublishSubscribe) => publish_subscribe(&mut bed).map(shown),
-        Capability::Pattern(Pattern::PointToPoint) => point_to_point(&mut bed).map(shown),
-        Capability::Pattern(Pattern::RequestReply) => request_reply(&mut bed).map(shown),
-        Capability::Filter(filter) => filters(&mut bed, filter).map(shown),
-        Capability::Group => group(&mut bed).map(shown),
-        Capability::Reliability(reliability) => reliable(&mut bed, reliability).map(shown),
+        Capability::Pattern(Pattern::PublishSubscribe) => publish_subscribe(&mut setup).map(shown),
+        Capability::Pattern(Pattern::PointToPoint) => point_to_point(&mut setup).map(shown),
+        Capability::Pattern(Pattern::RequestReply) => request_reply(&mut setup).map(shown),
+        Capability::Filter(filter) => filters(&mut setup, filter).map(shown),
+        Capability::Group => group(&mut setup).map(shown),
+        Capability::Reliability(reliability) => reliable(&mut setup, reliability).map(shown),
         Capability::Durability(durability) => {
-            bed.server = server;
-            kept::durable(&mut bed, durability).map(shown)
+            setup.server = server;
+            kept::durable(&mut setup, durability).map(shown)
         }
-        Capability::DurableSession => kept::durable_session(&mut bed).map(shown),
-        Capability::LastValue => kept::last_value(&mut bed).map(shown),
-        Capability::Lifespan => kept::lifespan(&mut bed),
-        Capability::Priority => kept::priority(&mut bed),
-        Capability::Multicast => limits::multicast(&mut bed),
+        Capability::DurableSession => kept::durable_session(&mut setup).map(shown),
+        Capability::LastValue => kept::last_value(&mut setup).map(shown),
+        Capability::Lifespan => kept::lifespan(&mut setup),
+        Capability::Priority => kept::priority(&mut setup),
+        Capability::Multicast => limits::multicast(&mut setup),
         Capability::BatchingOff | Capability::BatchingFixed | Capability::BatchingAdaptive => {
-            limits::batching(&mut bed)
+            limits::batching(&mut setup)
         }
-        Capability::RateLimit => limits::rate(&mut bed).map(shown),
-        Capability::InFlight => limits::in_flight(&mut bed),
-        Capability::QueueLimit => limits::queue(&mut bed, None).map(shown),
+        Capability::RateLimit => limits::rate(&mut setup).map(shown),
+        Capability::InFlight => limits::in_flight(&mut setup),
+        Capability::QueueLimit => limits::queue(&mut setup, None).map(shown),
         Capability::OnFull(what) => {
             // A limit must be there to be reached.
             let limited = Settings {
                 queue_limit: Some(100),
-                ..bed.settings.clone()
+                ..setup.settings.clone()
             };
             if driver.resolve(&limited, target).is_ok() {
-                bed.settings = limited;
+                setup.settings = limited;
             } else if what == OnFull::Drop {
                 let window = Settings {
                     in_flight: Some(8),
-                    ..bed.settings.clone()
+                    ..setup.settings.clone()
                 };
                 if driver.resolve(&window, target).is_ok() {
-                    bed.settings = window;
+                    setup.settings = window;
                 }
             }
             // Without a limit of its own a fast server would take in everything: it is stopped.
-            bed.server = server.filter(|_| bed.settings.queue_limit.is_none());
-            limits::queue(&mut bed, Some(what)).map(shown)
+            setup.server = server.filter(|_| setup.settings.queue_limit.is_none());
+            limits::queue(&mut setup, Some(what)).map(shown)
         }
         Capability::Topology(_) => Ok(Proof::Unseen("clients see addresses only")),
-        Capability::PayloadAgnostic | Capability::BinaryPayload => payloads(&mut bed).map(shown),
+        Capability::PayloadAgnostic | Capability::BinaryPayload => payloads(&mut setup).map(shown),
     }
 }
 
-fn publish_subscribe(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 2, &bed.topic("t0"))?;
+fn publish_subscribe(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 2, &setup.topic("t0"))?;
     pair.send_all(0, 50, 64)?;
     pair.until("50 messages for each of 2", |p| {
         p.into.seen.delivered.len() >= 100
@@ -98,11 +98,11 @@ fn publish_subscribe(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn point_to_point(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
-    let receiver = |bed: &Bed<'_>, pair: &mut Pair, who: &str| {
+fn point_to_point(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
+    let receiver = |setup: &Setup<'_>, pair: &mut Pair, who: &str| {
         let (client, _) = pair.into.connect(ClientSpec {
-            name: bed.name(who),
+            name: setup.name(who),
             subscribes: true,
             // Without them it would hear nothing in any case.
             peers: pair.out.addresses.clone(),
@@ -111,11 +111,11 @@ fn point_to_point(bed: &mut Bed<'_>) -> Result<(), String> {
         Ok::<_, String>(client)
     };
     // A second receiver at the same address shares what comes, or is not let in at all.
-    let second = receiver(bed, &mut pair, "second")?;
-    let shares = pair.into.subscribe(second, &bed.topic("t0")).is_ok();
+    let second = receiver(setup, &mut pair, "second")?;
+    let shares = pair.into.subscribe(second, &setup.topic("t0")).is_ok();
     // Another address hears nothing of it.
-    let other = receiver(bed, &mut pair, "other")?;
-    pair.into.subscribe(other, &bed.topic("t1"))?;
+    let other = receiver(setup, &mut pair, "other")?;
+    pair.into.subscribe(other, &setup.topic("t1"))?;
     pair.quiet()?;
     pair.into.seen.delivered.clear();
     pair.send_all(0, 50, 64)?;
@@ -135,11 +135,11 @@ fn point_to_point(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn request_reply(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut there = bed.pair(1, 1, &bed.topic("t0"))?;
+fn request_reply(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut there = setup.pair(1, 1, &setup.topic("t0"))?;
     // The way back: the asker listens to answers, the answerer publishes them.
-    bed.next();
-    let mut back = bed.pair(1, 1, &bed.topic("t0"))?;
+    setup.next();
+    let mut back = setup.pair(1, 1, &setup.topic("t0"))?;
     for n in 0..20 {
         there.send_all(0, 1, 64)?;
         there.until("a question", |p| p.into.seen.delivered.len() > n)?;
@@ -154,10 +154,10 @@ fn request_reply(bed: &mut Bed<'_>) -> Result<(), String> {
     back.close()
 }
 
-fn filters(bed: &mut Bed<'_>, filter: Filtering) -> Result<(), String> {
-    let base = bed.base();
+fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), String> {
+    let base = setup.base();
     let (asked, inside, outside): (String, &[&str], &[&str]) = match filter {
-        Filtering::Exact => (bed.topic("t0"), &["t0"], &["t0x", "t", "t0/a"]),
+        Filtering::Exact => (setup.topic("t0"), &["t0"], &["t0x", "t", "t0/a"]),
         Filtering::Prefix => (
             format!("{base}/t0/#"),
             &["t0/a", "t0/b/c"],
@@ -170,16 +170,16 @@ fn filters(bed: &mut Bed<'_>, filter: Filtering) -> Result<(), String> {
         ),
         Filtering::Content => return Err("no subscription asks for content".into()),
     };
-    let mut out = bed.open(1)?;
-    let publisher = bed.client(&mut out, "p", true)?;
+    let mut out = setup.open(1)?;
+    let publisher = setup.client(&mut out, "p", true)?;
     let mut topics = Vec::new();
     for topic in inside.iter().chain(outside) {
-        let id = out.fleet.advertise(publisher.client, &bed.topic(topic));
+        let id = out.fleet.advertise(publisher.client, &setup.topic(topic));
         topics.push(id.map_err(|e| e.to_string())?);
     }
-    let mut into = bed.open(1)?;
+    let mut into = setup.open(1)?;
     let (client, _) = into.connect(ClientSpec {
-        name: bed.name("s"),
+        name: setup.name("s"),
         subscribes: true,
         peers: publisher.address.into_iter().collect(),
         ..ClientSpec::default()
@@ -196,7 +196,7 @@ fn filters(bed: &mut Bed<'_>, filter: Filtering) -> Result<(), String> {
     let start = pair.out.clock.now();
     let heard = |p: &Pair, n: usize| p.into.seen.delivered.iter().any(|m| m.stream == n as u32);
     while !(0..inside.len()).all(|n| heard(&pair, n)) {
-        if pair.out.clock.now() - start > crate::bed::PATIENCE {
+        if pair.out.clock.now() - start > crate::setup::PATIENCE {
             return Err(format!("{asked} did not bring all of {inside:?}"));
         }
         for (n, topic) in topics.iter().enumerate() {
@@ -213,22 +213,22 @@ fn filters(bed: &mut Bed<'_>, filter: Filtering) -> Result<(), String> {
     }
 }
 
-fn group(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut out = bed.open(1)?;
-    let publisher = bed.client(&mut out, "p", true)?;
+fn group(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut out = setup.open(1)?;
+    let publisher = setup.client(&mut out, "p", true)?;
     let topic = out
         .fleet
-        .advertise(publisher.client, &bed.topic("t0"))
+        .advertise(publisher.client, &setup.topic("t0"))
         .map_err(|e| e.to_string())?;
-    let mut into = bed.open(2)?;
+    let mut into = setup.open(2)?;
     for member in ["m0", "m1"] {
         let (client, _) = into.connect(ClientSpec {
-            name: bed.name(member),
+            name: setup.name(member),
             subscribes: true,
             peers: publisher.address.clone().into_iter().collect(),
             ..ClientSpec::default()
         })?;
-        into.subscribe_in(client, &bed.topic("t0"), Some("g"))?;
+        into.subscribe_in(client, &setup.topic("t0"), Some("g"))?;
     }
     let mut pair = Pair {
         out,
@@ -262,22 +262,22 @@ fn group(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
-    let lossless = !bed.settings.may_lose();
+fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), String> {
+    let lossless = !setup.settings.may_lose();
     // Where sessions can be kept, the promise must outlive the subscriber's connection.
     // Another reliability's promise is not this one's.
-    let same = |s: &Settings| lossless && s.reliability == bed.settings.reliability;
-    let session = bed.with_session().filter(same);
+    let same = |s: &Settings| lossless && s.reliability == setup.settings.reliability;
+    let session = setup.with_session().filter(same);
     let away = session.is_some();
     if let Some(session) = session {
-        bed.settings = session;
+        setup.settings = session;
     }
     if reliability == Reliability::Reliable {
-        unread(bed)?;
-        bed.next();
+        unread(setup)?;
+        setup.next();
     }
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
-    let promised = bed.driver.traits(&bed.settings).acknowledges;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
+    let promised = setup.driver.traits(&setup.settings).acknowledges;
     let mut sent = 0;
     for _ in 0..10 {
         pair.send_all(0, 100, 64)?;
@@ -287,7 +287,7 @@ fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
             pair.out.poll(2_000_000)?;
             pair.into.poll(2_000_000)?;
             pair.into.fleet.abort(ClientId(0));
-            bed.come_back(&mut pair)?;
+            setup.come_back(&mut pair)?;
         }
     }
     if lossless {
@@ -307,9 +307,9 @@ fn reliable(bed: &mut Bed<'_>, reliability: Reliability) -> Result<(), String> {
 
 /// While both ends live each message arrives, also at a subscriber that does not read for a while: more than the
 /// 64 MB after which servers give up on one that is slow.
-fn unread(bed: &mut Bed<'_>) -> Result<(), String> {
+fn unread(setup: &mut Setup<'_>) -> Result<(), String> {
     const LEN: usize = 100_000;
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
     let start = pair.out.clock.now();
     let mut sent = 0;
@@ -327,9 +327,9 @@ fn unread(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn payloads(bed: &mut Bed<'_>) -> Result<(), String> {
-    // 64 KiB of the filler hold every value of a byte; the bed compares each with what was sent.
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn payloads(setup: &mut Setup<'_>) -> Result<(), String> {
+    // 64 KiB of the filler hold every value of a byte; the setup compares each with what was sent.
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 20, 65_536)?;
     pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
     pair.close()

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::bed::{Bed, LARGEST, PATIENCE, Pair};
+use super::setup::{LARGEST, PATIENCE, Pair, Setup};
 use super::{Check, Ending, promises};
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Kind;
@@ -42,10 +42,10 @@ pub(super) const OF_A_SERVER: [(&str, Check); 2] = [
     ("clients-come-back-after-a-kill", killed),
 ];
 
-fn resolve_answers(bed: &mut Bed<'_>) -> Result<(), String> {
-    let answers = bed
+fn resolve_answers(setup: &mut Setup<'_>) -> Result<(), String> {
+    let answers = setup
         .driver
-        .resolve(&bed.settings, bed.target)
+        .resolve(&setup.settings, setup.target)
         .map_err(|u| format!("refuses its own settings: {u:?}"))?;
     let missing: Vec<&str> = Settings::NAMES
         .into_iter()
@@ -58,17 +58,17 @@ fn resolve_answers(bed: &mut Bed<'_>) -> Result<(), String> {
     }
 }
 
-fn refuses_before_connected(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut rig = bed.open(1)?;
+fn refuses_before_connected(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut rig = setup.open(1)?;
     let spec = ClientSpec {
-        name: bed.name("early"),
+        name: setup.name("early"),
         publishes: true,
         ..ClientSpec::default()
     };
     let (client, _) = rig.connect(spec)?;
     let topic = rig
         .fleet
-        .advertise(client, &bed.topic("early"))
+        .advertise(client, &setup.topic("early"))
         .map_err(|e| e.to_string())?;
     rig.fleet.abort(client);
     match rig.send(client, topic, 0, 64, Kind::Measured)? {
@@ -80,8 +80,8 @@ fn refuses_before_connected(bed: &mut Bed<'_>) -> Result<(), String> {
     }
 }
 
-fn delivers_in_order(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     // Many, but no longer than a slow system takes in a few seconds.
     let start = pair.out.clock.now();
     let mut sent = 0;
@@ -95,12 +95,12 @@ fn delivers_in_order(bed: &mut Bed<'_>) -> Result<(), String> {
             return Err(format!("message {} came in place of {n}", heard.sequence));
         }
     }
-    pair.are_named(bed)?;
+    pair.are_named(setup)?;
     pair.close()
 }
 
-fn sizes(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn sizes(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let sizes = [
         16, 17, 64, 127, 128, 1000, 1024, 16_383, 16_384, 65_536, 300_000, LARGEST,
     ];
@@ -115,14 +115,14 @@ fn sizes(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn other_topics(bed: &mut Bed<'_>) -> Result<(), String> {
+fn other_topics(setup: &mut Setup<'_>) -> Result<(), String> {
     // The subscriber listens to t0 only; the second publisher speaks on a topic that begins alike.
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, _) = pair.senders[0];
     let other = pair
         .out
         .fleet
-        .advertise(client, &bed.topic("t0x"))
+        .advertise(client, &setup.topic("t0x"))
         .map_err(|e| e.to_string())?;
     pair.out.send(client, other, 7, 64, Kind::Measured)?;
     pair.send_all(0, 1, 64)?;
@@ -134,8 +134,8 @@ fn other_topics(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn many(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(3, 2, &format!("{}/#", bed.base()))?;
+fn many(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(3, 2, &format!("{}/#", setup.base()))?;
     for sender in 0..3 {
         pair.send_all(sender, 500, 64)?;
     }
@@ -160,14 +160,14 @@ fn many(bed: &mut Bed<'_>) -> Result<(), String> {
             next.values().collect::<Vec<_>>()
         ));
     }
-    pair.are_named(bed)?;
+    pair.are_named(setup)?;
     pair.close()
 }
 
-fn late_subscriber(bed: &mut Bed<'_>) -> Result<(), String> {
+fn late_subscriber(setup: &mut Setup<'_>) -> Result<(), String> {
     // `pair` publishes sentinels before and after the subscription: those before must not stop
     // those after from being delivered, and what follows is complete.
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 100, 64)?;
     pair.until("100 messages", |p| p.into.seen.delivered.len() >= 100)?;
     let first = pair.into.seen.delivered[0].sequence;
@@ -179,12 +179,12 @@ fn late_subscriber(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn back_pressure(bed: &mut Bed<'_>) -> Result<(), String> {
-    if !bed.driver.traits(&bed.settings).back_pressure {
+fn back_pressure(setup: &mut Setup<'_>) -> Result<(), String> {
+    if !setup.driver.traits(&setup.settings).back_pressure {
         return Ok(());
     }
     // Nobody reads for a while; then everything must come and the publisher be told.
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
     let start = pair.out.clock.now();
     let mut sent = 0usize;
@@ -221,9 +221,9 @@ fn back_pressure(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn acknowledges(bed: &mut Bed<'_>) -> Result<(), String> {
-    let promised = bed.driver.traits(&bed.settings).acknowledges;
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn acknowledges(setup: &mut Setup<'_>) -> Result<(), String> {
+    let promised = setup.driver.traits(&setup.settings).acknowledges;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 300, 64)?;
     pair.until("300 messages", |p| p.into.seen.delivered.len() >= 300)?;
     if promised {
@@ -254,8 +254,8 @@ fn acknowledges(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn poll_keeps_time(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn poll_keeps_time(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     // A crowded machine may be late for either; it is not each time.
     let mut last = Ok(());
     for _ in 0..4 {
@@ -298,8 +298,8 @@ fn keeps_time(pair: &mut Pair) -> Result<(), String> {
     Ok(())
 }
 
-fn publisher_crash(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
     pair.out.fleet.abort(client);
     pair.out.poll(50_000_000)?;
@@ -325,25 +325,25 @@ fn publisher_crash(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn subscriber_crash(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn subscriber_crash(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 10, 64)?;
     pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
     pair.into.fleet.abort(ClientId(0));
     pair.into.poll(50_000_000)?;
     pair.into.seen.changes.clear();
-    resubscribe(bed, &mut pair)?;
+    resubscribe(setup, &mut pair)?;
     pair.into.seen.delivered.clear();
     pair.hears_again()?;
     pair.close()
 }
 
-fn killed(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn killed(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, _) = pair.senders[0];
     pair.send_all(0, 10, 64)?;
     pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
-    let server = bed.server.as_mut().ok_or("there is no server to kill")?;
+    let server = setup.server.as_mut().ok_or("there is no server to kill")?;
     server.restart(Ending::Killed)?;
     for rig in [&mut pair.out, &mut pair.into] {
         let start = rig.clock.now();
@@ -359,21 +359,21 @@ fn killed(bed: &mut Bed<'_>) -> Result<(), String> {
         rig.seen.changes.clear();
     }
     pair.out.reconnect(client)?;
-    resubscribe(bed, &mut pair)?;
+    resubscribe(setup, &mut pair)?;
     pair.into.seen.delivered.clear();
     pair.hears_again()?;
     pair.close()
 }
 
 /// Brings the subscriber of `t0` back.
-fn resubscribe(bed: &Bed<'_>, pair: &mut Pair) -> Result<(), String> {
+fn resubscribe(setup: &Setup<'_>, pair: &mut Pair) -> Result<(), String> {
     let client = ClientId(0);
     pair.into.reconnect(client)?;
-    pair.into.subscribe(client, &bed.topic("t0"))
+    pair.into.subscribe(client, &setup.topic("t0"))
 }
 
-fn closes(bed: &mut Bed<'_>) -> Result<(), String> {
-    let pair = bed.pair(2, 2, &format!("{}/#", bed.base()))?;
+fn closes(setup: &mut Setup<'_>) -> Result<(), String> {
+    let pair = setup.pair(2, 2, &format!("{}/#", setup.base()))?;
     let start = pair.out.clock.now();
     pair.close()?;
     let took = Clock::Monotonic.now() - start;

@@ -1,25 +1,25 @@
 //! Checks of what a system keeps for those who are away or late: sessions, last values, what
 //! survives an end, what expires, and what overtakes a backlog.
 
-use super::bed::{Bed, Heard, Pair, numbers};
+use super::setup::{Heard, Pair, Setup, numbers};
 use super::{Ending, Proof};
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
 use pubgauge_driver::settings::{Durability, Reliability, Settings};
 
-pub(super) fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), String> {
-    match (bed.with_session(), durability) {
-        (Some(session), _) => bed.settings = session,
-        (None, Durability::Memory) => return forgets(bed),
+pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(), String> {
+    match (setup.with_session(), durability) {
+        (Some(session), _) => setup.settings = session,
+        (None, Durability::Memory) => return forgets(setup),
         (None, _) => {
             return Err("no message can wait for somebody who is away: nothing survives".into());
         }
     }
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
-    bed.leave(&mut pair)?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
+    setup.leave(&mut pair)?;
     pair.send_all(0, 20, 64)?;
-    bed.settle(&mut pair)?;
+    setup.settle(&mut pair)?;
     // Memory forgets at the latest when it is not given time to save; what is synced is there in
     // spite of that.
     let how = match durability {
@@ -28,9 +28,12 @@ pub(super) fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), S
     };
     pair.out.fleet.disconnect(pair.senders[0].0);
     pair.out.poll(20_000_000)?;
-    let server = bed.server.as_mut().ok_or("there is no server to restart")?;
+    let server = setup
+        .server
+        .as_mut()
+        .ok_or("there is no server to restart")?;
     server.restart(how)?;
-    bed.come_back(&mut pair)?;
+    setup.come_back(&mut pair)?;
     match durability {
         Durability::Memory => wait(&mut pair, 1_500_000_000)?,
         Durability::Disk | Durability::DiskSynced => {
@@ -54,13 +57,13 @@ pub(super) fn durable(bed: &mut Bed<'_>, durability: Durability) -> Result<(), S
 
 /// Where nothing waits for anybody, what was published before an end does not come after it. A
 /// system without a server ends with its publisher.
-fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn forgets(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 20, 64)?;
     pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
     let (publisher, _) = pair.senders[0];
     pair.into.fleet.abort(ClientId(0));
-    match bed.server.as_mut() {
+    match setup.server.as_mut() {
         Some(server) => server.restart(Ending::Killed)?,
         None => pair.out.fleet.abort(publisher),
     }
@@ -75,17 +78,17 @@ fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
         Change::Connected {
             address: Some(address),
             ..
-        } if bed.server.is_none() => {
+        } if setup.server.is_none() => {
             let (client, _) = pair.into.connect(ClientSpec {
-                name: bed.name("new"),
+                name: setup.name("new"),
                 subscribes: true,
                 peers: vec![address],
                 ..ClientSpec::default()
             })?;
-            pair.into.subscribe(client, &bed.topic("t0"))?;
+            pair.into.subscribe(client, &setup.topic("t0"))?;
         }
         _ => {
-            bed.come_back(&mut pair)?;
+            setup.come_back(&mut pair)?;
         }
     }
     wait(&mut pair, 1_000_000_000)?;
@@ -96,13 +99,13 @@ fn forgets(bed: &mut Bed<'_>) -> Result<(), String> {
     }
 }
 
-pub(super) fn durable_session(bed: &mut Bed<'_>) -> Result<(), String> {
-    bed.settings = bed.with_session().ok_or("no settings keep a session")?;
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
-    bed.leave(&mut pair)?;
+pub(super) fn durable_session(setup: &mut Setup<'_>) -> Result<(), String> {
+    setup.settings = setup.with_session().ok_or("no settings keep a session")?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
+    setup.leave(&mut pair)?;
     pair.send_all(0, 50, 64)?;
-    bed.settle(&mut pair)?;
-    let present = bed.come_back(&mut pair)?;
+    setup.settle(&mut pair)?;
+    let present = setup.come_back(&mut pair)?;
     pair.until("50 messages sent meanwhile", |p| {
         numbers(&p.into.seen.delivered).len() >= 50
     })?;
@@ -115,24 +118,24 @@ pub(super) fn durable_session(bed: &mut Bed<'_>) -> Result<(), String> {
 /// Time within which a system has dropped what an early subscriber was to acknowledge, ns.
 const ACKNOWLEDGED: Nanos = 3_000_000_000;
 
-pub(super) fn last_value(bed: &mut Bed<'_>) -> Result<(), String> {
-    let topic = bed.topic("t0");
-    let mut pair = bed.pair(1, 1, &topic)?;
+pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
+    let topic = setup.topic("t0");
+    let mut pair = setup.pair(1, 1, &topic)?;
     pair.send_all(0, 3, 64)?;
     // A slow system may not have taken in the values yet, and a subscriber that comes then gets them
     // one by one, rightly. One that has got the last of them shows that they are there.
     pair.until("the last of 3 messages", |p| {
         p.into.seen.delivered.iter().any(|m| m.sequence == 2)
     })?;
-    bed.settle(&mut pair)?;
+    setup.settle(&mut pair)?;
     // A system may still keep earlier values for the early one, which has not acknowledged them yet, and hands them to
     // whoever comes then: so for a while.
     let until = pair.out.clock.now() + ACKNOWLEDGED;
     let mut early = None;
     loop {
-        let mut late = bed.open(1)?;
+        let mut late = setup.open(1)?;
         let (client, _) = late.connect(ClientSpec {
-            name: bed.name("late"),
+            name: setup.name("late"),
             subscribes: true,
             peers: pair.out.addresses.clone(),
             ..ClientSpec::default()
@@ -179,17 +182,17 @@ pub(super) fn last_value(bed: &mut Bed<'_>) -> Result<(), String> {
 /// once a second needs.
 const EXPIRED: u64 = 2_600_000_000;
 
-pub(super) fn lifespan(bed: &mut Bed<'_>) -> Result<Proof, String> {
-    if let Some(session) = bed.with_session() {
-        bed.settings = session;
-        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
-        bed.leave(&mut pair)?;
+pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
+    if let Some(session) = setup.with_session() {
+        setup.settings = session;
+        let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
+        setup.leave(&mut pair)?;
         pair.send_all(0, 5, 64)?;
         wait(&mut pair, EXPIRED)?;
         // The control: younger messages do wait.
         pair.send_all(0, 5, 64)?;
         pair.out.poll(50_000_000)?;
-        bed.come_back(&mut pair)?;
+        setup.come_back(&mut pair)?;
         pair.until("the messages that live", |p| {
             p.into.seen.delivered.len() >= 5
         })?;
@@ -215,31 +218,31 @@ pub(super) fn lifespan(bed: &mut Bed<'_>) -> Result<Proof, String> {
     ]
     .map(|reliability| Settings {
         last_value: Some(true),
-        reliability: reliability.or(bed.settings.reliability),
-        ..bed.settings.clone()
+        reliability: reliability.or(setup.settings.reliability),
+        ..setup.settings.clone()
     })
     .into_iter()
-    .find(|s| bed.driver.resolve(s, bed.target).is_ok());
+    .find(|s| setup.driver.resolve(s, setup.target).is_ok());
     let Some(kept) = kept else {
         return Ok(Proof::Unseen(
             "messages wait for nobody, so none can expire",
         ));
     };
-    bed.settings = kept;
+    setup.settings = kept;
     for (late, expected) in [(false, 1), (true, 0)] {
-        bed.next();
-        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+        setup.next();
+        let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
         pair.send_all(0, 1, 64)?;
         pair.until("the message itself", |p| !p.into.seen.delivered.is_empty())?;
         if late {
             wait(&mut pair, EXPIRED)?;
         }
         pair.into.seen.delivered.clear();
-        let late_one = bed.client(&mut pair.into, "late", false)?;
+        let late_one = setup.client(&mut pair.into, "late", false)?;
         if let Some(address) = late_one.address {
             let _ = pair.into.fleet.add_peer(late_one.client, &address);
         }
-        pair.into.subscribe(late_one.client, &bed.topic("t0"))?;
+        pair.into.subscribe(late_one.client, &setup.topic("t0"))?;
         let start = pair.out.clock.now();
         let patience = if late { 800_000_000 } else { 900_000_000 };
         while pair.out.clock.now() - start < patience
@@ -269,26 +272,26 @@ fn wait(pair: &mut Pair, ns: u64) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn priority(bed: &mut Bed<'_>) -> Result<Proof, String> {
-    let Some(session) = bed.with_session() else {
+pub(super) fn priority(setup: &mut Setup<'_>) -> Result<Proof, String> {
+    let Some(session) = setup.with_session() else {
         return Ok(Proof::Unseen(
             "no backlog can be made that a message could overtake",
         ));
     };
-    bed.settings = Settings {
+    setup.settings = Settings {
         priority: Some(-5),
         ..session
     };
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
-    bed.leave(&mut pair)?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
+    setup.leave(&mut pair)?;
     pair.send_all(0, 200, 64)?;
-    bed.settle(&mut pair)?;
-    bed.settings.priority = Some(9);
-    let mut urgent = bed.open(1)?;
-    let publisher = bed.client(&mut urgent, "urgent", true)?;
+    setup.settle(&mut pair)?;
+    setup.settings.priority = Some(9);
+    let mut urgent = setup.open(1)?;
+    let publisher = setup.client(&mut urgent, "urgent", true)?;
     let topic = urgent
         .fleet
-        .advertise(publisher.client, &bed.topic("t0"))
+        .advertise(publisher.client, &setup.topic("t0"))
         .map_err(|e| e.to_string())?;
     for _ in 0..5 {
         while urgent.send(publisher.client, topic, 77, 64, Kind::Measured)? != Publish::Accepted {
@@ -296,7 +299,7 @@ pub(super) fn priority(bed: &mut Bed<'_>) -> Result<Proof, String> {
         }
         urgent.poll(50_000_000)?;
     }
-    bed.come_back(&mut pair)?;
+    setup.come_back(&mut pair)?;
     pair.until("205 messages", |p| p.into.seen.delivered.len() >= 205)?;
     let overtook = |m: &Heard| m.stream == 77;
     let first = pair.into.seen.delivered[..5]

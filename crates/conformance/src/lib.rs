@@ -4,19 +4,19 @@
 //!
 //! [`prove`] goes through the [capabilities](pubgauge_driver::Capability) that a system claims, one by one.
 
-mod bed;
 mod capabilities;
 mod checks;
 mod kept;
 mod limits;
 mod promises;
+mod setup;
 
 pub use capabilities::{Proof, prove};
 
-use bed::Bed;
 use pubgauge_driver::Driver;
 use pubgauge_driver::seam::Target;
 use pubgauge_driver::settings::Settings;
+use setup::Setup;
 
 /// A check that a system is known to fail, and why.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub trait Lifecycle {
     }
 }
 
-type Check = fn(&mut Bed<'_>) -> Result<(), String>;
+type Check = fn(&mut Setup<'_>) -> Result<(), String>;
 
 /// The names of all checks; the last ones need a server that may be stopped and killed.
 pub fn check_names() -> impl Iterator<Item = &'static str> {
@@ -122,12 +122,12 @@ fn run<'a>(
     exceptions: &[Exception<'_>],
     server: Option<&'a mut dyn Lifecycle>,
 ) -> Vec<(&'static str, Outcome)> {
-    let mut bed = Bed::new(driver, target, settings.clone());
+    let mut setup = Setup::new(driver, target, settings.clone());
     let mut outcomes = Vec::new();
-    let judge = |bed: &mut Bed<'_>, (name, check): (&'static str, Check)| {
-        bed.next();
+    let judge = |setup: &mut Setup<'_>, (name, check): (&'static str, Check)| {
+        setup.next();
         let exception = exceptions.iter().find(|e| e.check == name);
-        let outcome = match (check(bed), exception) {
+        let outcome = match (check(setup), exception) {
             (Ok(()), None) => Outcome::Passed,
             (Ok(()), Some(exception)) if exception.sometimes => Outcome::Passed,
             (Err(_), Some(exception)) => Outcome::Excepted(exception.reason.clone()),
@@ -140,12 +140,12 @@ fn run<'a>(
         (name, outcome)
     };
     for check in checks::ALL {
-        outcomes.push(judge(&mut bed, check));
+        outcomes.push(judge(&mut setup, check));
     }
     if let Some(server) = server {
-        bed.server = Some(server);
+        setup.server = Some(server);
         for check in checks::OF_A_SERVER {
-            outcomes.push(judge(&mut bed, check));
+            outcomes.push(judge(&mut setup, check));
         }
     }
     outcomes

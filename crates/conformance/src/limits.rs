@@ -1,7 +1,7 @@
 //! Checks of limits: rates, windows and queues.
 
 use super::Proof;
-use super::bed::{Bed, PATIENCE, Pair};
+use super::setup::{PATIENCE, Pair, Setup};
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::Publish;
 use pubgauge_driver::settings::{Batching, OnFull};
@@ -10,12 +10,12 @@ use pubgauge_driver::settings::{Batching, OnFull};
 const MESSAGES: u32 = 400;
 const BYTES: usize = 1000;
 
-pub(super) fn rate(bed: &mut Bed<'_>) -> Result<(), String> {
-    let limit = bed
+pub(super) fn rate(setup: &mut Setup<'_>) -> Result<(), String> {
+    let limit = setup
         .settings
         .rate_limit_bytes_per_s
         .ok_or("no rate was asked for")?;
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let start = pair.out.clock.now();
     pair.send_all(0, MESSAGES, BYTES)?;
     pair.until("400 messages", |p| {
@@ -37,9 +37,9 @@ pub(super) fn rate(bed: &mut Bed<'_>) -> Result<(), String> {
     pair.close()
 }
 
-pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<Proof, String> {
-    let window = bed.settings.in_flight.ok_or("no window was asked for")?;
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, String> {
+    let window = setup.settings.in_flight.ok_or("no window was asked for")?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     if pair.out.fleet.has_threads() {
         return Ok(Proof::Unseen(
             "the client library takes acknowledgements in threads of its own",
@@ -67,24 +67,24 @@ pub(super) fn in_flight(bed: &mut Bed<'_>) -> Result<Proof, String> {
 /// Messages to three subscribers far from each other, transmitted once for all; and, as control,
 /// once for each without the setting. Signs of life, of which more go out the longer the messages take on a busy
 /// machine, come on top: shown by one of three attempts.
-pub(super) fn multicast(bed: &mut Bed<'_>) -> Result<Proof, String> {
+pub(super) fn multicast(setup: &mut Setup<'_>) -> Result<Proof, String> {
     (0..2)
-        .find_map(|_| multicast_once(bed).ok())
-        .map_or_else(|| multicast_once(bed), Ok)
+        .find_map(|_| multicast_once(setup).ok())
+        .map_or_else(|| multicast_once(setup), Ok)
 }
 
-fn multicast_once(bed: &mut Bed<'_>) -> Result<Proof, String> {
+fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, String> {
     const COUNT: u64 = 100;
     let mut writes = [0; 2];
     for (asked, writes) in [true, false].into_iter().zip(&mut writes) {
-        bed.settings.multicast = asked.then_some(true);
-        bed.next();
-        let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+        setup.settings.multicast = asked.then_some(true);
+        setup.next();
+        let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
         let mut others = Vec::new();
         for who in ["s1", "s2"] {
-            let mut rig = bed.open(1)?;
-            let joined = bed.client(&mut rig, who, false)?;
-            rig.subscribe(joined.client, &bed.topic("t0"))?;
+            let mut rig = setup.open(1)?;
+            let joined = setup.client(&mut rig, who, false)?;
+            rig.subscribe(joined.client, &setup.topic("t0"))?;
             others.push(rig);
         }
         // Each subscriber is reached before anything is counted.
@@ -131,12 +131,12 @@ fn multicast_once(bed: &mut Bed<'_>) -> Result<Proof, String> {
 }
 
 /// Many messages in a row, and how many system calls they took.
-pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
+pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, String> {
     const ROW: u32 = 50;
     const ROWS: u32 = 40;
     const COUNT: u32 = ROW * ROWS;
     const LEN: usize = 100;
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let Some(before) = pair.out.fleet.writes() else {
         return Ok(Proof::Unseen(
             "the client library writes by itself: how messages were gathered shows on the wire only",
@@ -154,7 +154,7 @@ pub(super) fn batching(bed: &mut Bed<'_>) -> Result<Proof, String> {
     }
     let writes = pair.out.fleet.writes().unwrap_or(before) - before;
     let bytes = pair.out.fleet.wire_bytes().sent - bytes;
-    let fine = match bed.settings.batching {
+    let fine = match setup.settings.batching {
         Some(Batching::Off) => writes >= u64::from(COUNT),
         // Nobody waits for a batch to fill: the last of a row may be smaller, and so may one that
         // acknowledgements ended.
@@ -209,10 +209,10 @@ fn flood(pair: &mut Pair) -> Result<Flood, String> {
 }
 
 /// Nobody reads: the limit must be reached, and `what` happen there.
-pub(super) fn queue(bed: &mut Bed<'_>, what: Option<OnFull>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+pub(super) fn queue(setup: &mut Setup<'_>, what: Option<OnFull>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let mut pause = |paused| {
-        if let Some(server) = bed.server.as_mut() {
+        if let Some(server) = setup.server.as_mut() {
             let _ = server.pause(paused);
         }
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bed::{Bed, PATIENCE, Pair, Rig};
+use super::setup::{PATIENCE, Pair, Rig, Setup};
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
@@ -13,8 +13,8 @@ const SECOND: Nanos = 1_000_000_000;
 /// An accepted message is on its way without being asked for again ([`Publish::Accepted`]): an orderly end of its
 /// client takes nothing back. Under exactly once it may: a system delivers when the client has answered, and
 /// [`Fleet::unsettled`](pubgauge_driver::Fleet::unsettled) tells who must wait for that.
-pub(super) fn disconnect(bed: &mut Bed<'_>) -> Result<(), String> {
-    ends(bed, "disconnect", |out, client| {
+pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), String> {
+    ends(setup, "disconnect", |out, client| {
         out.fleet.disconnect(client);
         let closed = |c: &Change| *c == Change::Closed;
         out.await_change(client, "disconnect", closed).map(|_| ())
@@ -22,26 +22,26 @@ pub(super) fn disconnect(bed: &mut Bed<'_>) -> Result<(), String> {
 }
 
 /// The same of the end of the whole fleet.
-pub(super) fn close(bed: &mut Bed<'_>) -> Result<(), String> {
-    ends(bed, "close", |out, _| {
+pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), String> {
+    ends(setup, "close", |out, _| {
         out.fleet.close(out.clock.now() + 2 * SECOND);
         Ok(())
     })
 }
 
 fn ends(
-    bed: &mut Bed<'_>,
+    setup: &mut Setup<'_>,
     how: &str,
     end: impl FnOnce(&mut Rig, ClientId) -> Result<(), String>,
 ) -> Result<(), String> {
-    if bed.settings.reliability == Some(Reliability::ExactlyOnce) {
+    if setup.settings.reliability == Some(Reliability::ExactlyOnce) {
         return Ok(());
     }
     let Pair {
         mut out,
         mut into,
         senders,
-    } = bed.pair(1, 1, &bed.topic("t0"))?;
+    } = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = senders[0];
     // As many as are taken without a poll, that they are still to be written.
     let mut accepted = 0;
@@ -66,8 +66,8 @@ fn ends(
 }
 
 /// Bytes of the wire are those of the messages at the least.
-pub(super) fn bytes(bed: &mut Bed<'_>) -> Result<(), String> {
-    let (sent, received) = carried(bed)?;
+pub(super) fn bytes(setup: &mut Setup<'_>) -> Result<(), String> {
+    let (sent, received) = carried(setup)?;
     for (what, bytes) in [("sent", sent), ("received", received)] {
         if bytes < MESSAGES * LEN as u64 {
             return Err(format!(
@@ -79,19 +79,19 @@ pub(super) fn bytes(bed: &mut Bed<'_>) -> Result<(), String> {
 }
 
 /// Properties that are asked for go out with every message.
-pub(super) fn user_properties(bed: &mut Bed<'_>) -> Result<(), String> {
+pub(super) fn user_properties(setup: &mut Setup<'_>) -> Result<(), String> {
     const PROPERTY: usize = 500;
     let with = Settings {
         user_properties: Some(BTreeMap::from([("site".to_owned(), "x".repeat(PROPERTY))])),
-        ..bed.settings.clone()
+        ..setup.settings.clone()
     };
-    if bed.driver.resolve(&with, bed.target).is_err() {
+    if setup.driver.resolve(&with, setup.target).is_err() {
         return Ok(());
     }
-    let (without, _) = carried(bed)?;
-    bed.settings = with;
-    bed.next();
-    let (sent, _) = carried(bed)?;
+    let (without, _) = carried(setup)?;
+    setup.settings = with;
+    setup.next();
+    let (sent, _) = carried(setup)?;
     if sent < without + MESSAGES * PROPERTY as u64 {
         return Err(format!(
             "{MESSAGES} messages took {sent} B with a property of {PROPERTY} B, and {without} B without"
@@ -105,8 +105,8 @@ const MESSAGES: u64 = 100;
 const LEN: usize = 1000;
 
 /// Bytes that the publisher sent and the subscriber received for [`MESSAGES`] messages.
-fn carried(bed: &mut Bed<'_>) -> Result<(u64, u64), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn carried(setup: &mut Setup<'_>) -> Result<(u64, u64), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let wire = |p: &Pair| (p.out.fleet.wire_bytes(), p.into.fleet.wire_bytes());
     let before = wire(&pair);
     pair.send_all(0, MESSAGES as u32, LEN)?;
@@ -122,9 +122,9 @@ fn carried(bed: &mut Bed<'_>) -> Result<(u64, u64), String> {
 }
 
 /// A message that a lost connection cut off is no part of what the next connection brings.
-pub(super) fn clean_start(bed: &mut Bed<'_>) -> Result<(), String> {
+pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), String> {
     const LONG: usize = 400_000;
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     for _ in 0..4 {
         pair.send_all(0, 4, LONG)?;
         // Some have come, and one in part, most of the times.
@@ -133,7 +133,7 @@ pub(super) fn clean_start(bed: &mut Bed<'_>) -> Result<(), String> {
         pair.into.fleet.abort(ClientId(0));
         pair.into.seen.changes.clear();
         pair.into.reconnect(ClientId(0))?;
-        pair.into.subscribe(ClientId(0), &bed.topic("t0"))?;
+        pair.into.subscribe(ClientId(0), &setup.topic("t0"))?;
         pair.into.seen.delivered.clear();
         pair.hears_again()?;
     }
@@ -142,26 +142,26 @@ pub(super) fn clean_start(bed: &mut Bed<'_>) -> Result<(), String> {
 
 /// Clients that have nothing to do keep their connections for three times the time after which the other side may
 /// take them for dead.
-pub(super) fn idle(bed: &mut Bed<'_>) -> Result<(), String> {
-    bed.settings.keep_alive_s = Some(1);
-    if bed.driver.resolve(&bed.settings, bed.target).is_err() {
-        bed.settings.keep_alive_s = None;
+pub(super) fn idle(setup: &mut Setup<'_>) -> Result<(), String> {
+    setup.settings.keep_alive_s = Some(1);
+    if setup.driver.resolve(&setup.settings, setup.target).is_err() {
+        setup.settings.keep_alive_s = None;
     }
     // A machine that stands still for half a second is rightly taken for dead.
     let mut last = Ok(());
     for _ in 0..3 {
-        last = idles(bed);
+        last = idles(setup);
         if last.is_ok() {
             break;
         }
-        bed.next();
+        setup.next();
     }
-    bed.settings.keep_alive_s = None;
+    setup.settings.keep_alive_s = None;
     last
 }
 
-fn idles(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut pair = bed.pair(1, 1, &bed.topic("t0"))?;
+fn idles(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let until = pair.out.clock.now() + 3 * SECOND;
     while pair.out.clock.now() < until {
         pair.out.poll(100_000_000)?;
@@ -179,24 +179,24 @@ fn idles(bed: &mut Bed<'_>) -> Result<(), String> {
 }
 
 /// [`Change::Subscribed`] is the system's answer: while the server's processes are stopped none can come.
-pub(super) fn subscribed(bed: &mut Bed<'_>) -> Result<(), String> {
-    let mut rig = bed.open(1)?;
+pub(super) fn subscribed(setup: &mut Setup<'_>) -> Result<(), String> {
+    let mut rig = setup.open(1)?;
     let (client, _) = rig.connect(ClientSpec {
-        name: bed.name("asks"),
+        name: setup.name("asks"),
         subscribes: true,
         ..ClientSpec::default()
     })?;
-    let server = bed.server.as_mut().ok_or("there is no server to stop")?;
+    let server = setup.server.as_mut().ok_or("there is no server to stop")?;
     let stopped = server.pause(true);
     // The signal takes its time on a busy machine.
     rig.poll(SECOND / 2)?;
-    let asked = rig.ask(client, &bed.topic("asked"), None);
+    let asked = rig.ask(client, &setup.topic("asked"), None);
     let until = rig.clock.now() + SECOND / 2;
     while asked.is_ok() && rig.clock.now() < until {
         rig.poll(50_000_000)?;
     }
     let told = (rig.seen.changes.iter()).any(|(_, change)| *change == Change::Subscribed);
-    if let Some(server) = bed.server.as_mut() {
+    if let Some(server) = setup.server.as_mut() {
         let _ = server.pause(false);
     }
     asked?;

@@ -127,7 +127,7 @@ impl Bursts {
 /// A burst is over when every worker with publishers has handed over its part, and as many tokens
 /// ([`crate::window`]) have come back as its messages took.
 #[derive(Debug)]
-pub struct Turns {
+pub struct BurstGate {
     /// Workers with publishers of the flow.
     pub workers: Vec<usize>,
     /// Of these, how many have handed over their part.
@@ -138,10 +138,10 @@ pub struct Turns {
     last: Nanos,
 }
 
-impl Turns {
+impl BurstGate {
     /// For a flow that these workers publish.
-    pub fn new(workers: Vec<usize>) -> Turns {
-        Turns {
+    pub fn new(workers: Vec<usize>) -> BurstGate {
+        BurstGate {
             workers,
             sent: 0,
             under_way: 0,
@@ -186,18 +186,18 @@ mod tests {
 
     #[test]
     fn a_burst_is_over_when_all_have_sent_and_all_came_back() {
-        let mut turns = Turns::new(vec![0, 3]);
-        turns.sent(5);
-        turns.passed(5, SECOND);
-        assert_eq!(turns.next(SECOND, 0), None, "worker 3 has not sent");
-        turns.passed(2, SECOND);
-        turns.sent(3);
-        assert_eq!(turns.next(SECOND, 0), None, "one is under way");
-        turns.passed(1, SECOND);
-        let at = turns.next(SECOND, 3).expect("over");
+        let mut gate = BurstGate::new(vec![0, 3]);
+        gate.sent(5);
+        gate.passed(5, SECOND);
+        assert_eq!(gate.next(SECOND, 0), None, "worker 3 has not sent");
+        gate.passed(2, SECOND);
+        gate.sent(3);
+        assert_eq!(gate.next(SECOND, 0), None, "one is under way");
+        gate.passed(1, SECOND);
+        let at = gate.next(SECOND, 3).expect("over");
         assert_eq!(at % BURST_SLOT, 3);
         assert!((SECOND + NOTICE..SECOND + NOTICE + BURST_SLOT).contains(&at));
-        assert_eq!(turns.next(SECOND, 3), None, "told once");
+        assert_eq!(gate.next(SECOND, 3), None, "told once");
     }
 
     #[test]

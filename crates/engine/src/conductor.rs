@@ -2,7 +2,7 @@
 
 mod collecting;
 mod draining;
-mod hands;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, T
 use pubgauge_workload::{Flow, Until};
 
 use self::collecting::Collected;
-use self::hands::{Hand, Inbox};
+use self::workers::{Inbox, WorkerHandle};
 use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
-use crate::bursts::Turns;
+use crate::bursts::BurstGate;
 use crate::link::{Link, Order, Outbox, Place, PrepareThread, Secrets, VERSION, local};
 use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
@@ -131,7 +131,7 @@ struct Conductor<'a> {
     spec: &'a TrialSpec,
     epoch: Nanos,
     inbox: Inbox,
-    hands: Vec<Hand>,
+    workers: Vec<WorkerHandle>,
     /// When it last looked whether anybody had reported.
     looked: Instant,
     /// Broker by broker: its workers, and how many connections they have.
@@ -140,7 +140,7 @@ struct Conductor<'a> {
     /// Windows, flow by flow.
     tokens: Vec<Option<Tokens>>,
     /// Bursts that wait for one another, flow by flow.
-    turns: Vec<Option<Turns>>,
+    burst_gates: Vec<Option<BurstGate>>,
     addresses: Vec<(u32, String)>,
     failure: Option<String>,
     exhausted: BTreeSet<Resource>,
@@ -160,12 +160,12 @@ impl<'a> Conductor<'a> {
             spec,
             epoch: spec.clock.now(),
             inbox,
-            hands: Vec::new(),
+            workers: Vec::new(),
             looked: Instant::now(),
             brokers: BTreeMap::new(),
             live: Live::default(),
             tokens: Vec::new(),
-            turns: Vec::new(),
+            burst_gates: Vec::new(),
             addresses: Vec::new(),
             failure: None,
             exhausted: BTreeSet::new(),
@@ -178,7 +178,7 @@ impl<'a> Conductor<'a> {
         };
         let spread = spread(&spec.brief, &assignments);
         conductor.tokens = tokens(spec, &assignments, &spread);
-        conductor.turns = turns(spec, &assignments);
+        conductor.burst_gates = burst_gates(spec, &assignments);
         for assignment in assignments {
             let role = assignment.role;
             let broker = conductor.brokers.entry(assignment.broker).or_default();
@@ -186,7 +186,7 @@ impl<'a> Conductor<'a> {
             broker.1 += assignment.devices.len() as u64;
             let outbox = Outbox::new(assignment.worker, sender.clone());
             let Some(target) = spec.targets.get(assignment.broker as usize) else {
-                conductor.hands.push(Hand::missing(role));
+                conductor.workers.push(WorkerHandle::missing(role));
                 let (broker, there) = (assignment.broker + 1, spec.targets.len());
                 conductor.fail(format!("there is no broker {broker}: there are {there}").into());
                 continue;
@@ -205,10 +205,10 @@ impl<'a> Conductor<'a> {
                 password: target.password.clone(),
             };
             match spec.place.start(order, secrets, outbox) {
-                Ok(link) => conductor.hands.push(Hand::new(link, role)),
+                Ok(link) => conductor.workers.push(WorkerHandle::new(link, role)),
                 Err(error) => {
                     // The place in the list is its number.
-                    conductor.hands.push(Hand::missing(role));
+                    conductor.workers.push(WorkerHandle::missing(role));
                     conductor.fail(error.into());
                 }
             }
@@ -239,7 +239,7 @@ impl<'a> Conductor<'a> {
         let connected = self.spec.clock.now();
         self.connect_span = connected - began;
 
-        if self.live.unproven > 0 && self.hands.iter().any(|h| h.role == Role::Publishers) {
+        if self.live.unproven > 0 && self.workers.iter().any(|h| h.role == Role::Publishers) {
             self.enter(Phase::Prove, observer);
             self.tell(None, &Command::Prove);
             loop {
@@ -303,7 +303,7 @@ impl<'a> Conductor<'a> {
             if now >= table.end {
                 break;
             }
-            let publishers = self.hands.iter().filter(|h| h.role == Role::Publishers);
+            let publishers = self.workers.iter().filter(|h| h.role == Role::Publishers);
             if by_count && publishers.clone().all(|h| h.done.is_some()) {
                 if let Some(done) = publishers.filter_map(|h| h.done).max() {
                     table.end = done.max(table.measure + 1);
@@ -344,7 +344,7 @@ impl<'a> Conductor<'a> {
         stop: &AtomicBool,
     ) -> Result<(), Outcome> {
         while self
-            .hands
+            .workers
             .iter()
             .any(|h| role.is_none_or(|r| r == h.role) && !h.ready)
         {
@@ -373,12 +373,14 @@ impl<'a> Conductor<'a> {
         if !traffic || !for_good || self.live.lost == 0 {
             return None;
         }
-        let lost = |hands: &[usize]| -> u64 {
-            let hands = hands.iter().filter_map(|hand| self.hands.get(*hand));
-            hands.map(|hand| hand.counters.lost).sum()
+        let lost = |numbers: &[usize]| -> u64 {
+            let handles = numbers
+                .iter()
+                .filter_map(|number| self.workers.get(*number));
+            handles.map(|handle| handle.counters.lost).sum()
         };
         let mut brokers = self.brokers.iter();
-        let (broker, (_, all)) = brokers.find(|(_, (hands, all))| lost(hands) == *all)?;
+        let (broker, (_, all)) = brokers.find(|(_, (numbers, all))| lost(numbers) == *all)?;
         Some(match self.spec.targets.len() {
             0 | 1 => format!("all {all} connections were lost"),
             count => format!(
@@ -403,13 +405,13 @@ fn publishing(spec: &TrialSpec, assignments: &[Assignment], flow: usize) -> Vec<
 }
 
 /// Whose turn it is, for each flow whose bursts wait for one another.
-fn turns(spec: &TrialSpec, assignments: &[Assignment]) -> Vec<Option<Turns>> {
+fn burst_gates(spec: &TrialSpec, assignments: &[Assignment]) -> Vec<Option<BurstGate>> {
     let flows = spec.brief.workload.flows.iter().enumerate();
-    let turns = |(f, flow): (usize, &Flow)| {
+    let gate = |(f, flow): (usize, &Flow)| {
         let waits = flow.arrivals.bursts_wait();
-        waits.then(|| Turns::new(publishing(spec, assignments, f)))
+        waits.then(|| BurstGate::new(publishing(spec, assignments, f)))
     };
-    flows.map(turns).collect()
+    flows.map(gate).collect()
 }
 
 /// The tokens of each flow with a window.

@@ -33,7 +33,7 @@ pub struct Reply {
 
 /// What one client receives as.
 #[derive(Clone, Debug, Default)]
-struct Seat {
+struct ReceivingClient {
     device: u32,
     /// Its parties, one for each flow in which it subscribes. Their streams do not overlap.
     parties: Box<[Place]>,
@@ -49,7 +49,7 @@ struct Place {
     member: Option<u32>,
 }
 
-impl Seat {
+impl ReceivingClient {
     /// The place by which the client is entitled to `stream`.
     #[inline]
     fn place(&self, brief: &Brief, stream: u32) -> Option<Place> {
@@ -73,7 +73,7 @@ pub struct Receiving {
     epoch: Nanos,
     mark: Mark,
     filler: Arc<Filler>,
-    seats: Vec<Seat>,
+    clients: Vec<ReceivingClient>,
     /// Parties with members on this worker.
     parties: Vec<Member>,
     /// What each member of a group got.
@@ -229,16 +229,16 @@ impl Receiving {
             .filter(|flow| flow.exchange == Exchange::PingPong)
             .filter_map(|flow| Some(flow.subscribers.first()?.device))
             .collect();
-        let seats: Vec<Seat> = devices
+        let clients: Vec<ReceivingClient> = devices
             .iter()
-            .map(|device| Seat {
+            .map(|device| ReceivingClient {
                 device: *device,
                 parties: parties_of.get(device).cloned().unwrap_or_default().into(),
                 responds: responders.contains(device),
             })
             .collect();
         let mut known = FxHashSet::default();
-        let parties = seats.iter().flat_map(|s| &s.parties);
+        let parties = clients.iter().flat_map(|s| &s.parties);
         let parties = parties
             .filter(|place| known.insert(place.party))
             .map(|place| Member {
@@ -253,7 +253,7 @@ impl Receiving {
             epoch: context.epoch,
             mark: assignment.mark,
             filler: context.filler.clone(),
-            seats,
+            clients,
             parties,
             shares,
             ledger: Ledger::default(),
@@ -469,10 +469,11 @@ impl Receiving {
     /// Counts what members of groups have passed over, which is only known when all is over.
     fn count_groups(&mut self) {
         for member in self.parties.iter().filter(|member| member.grouped) {
-            let is_member = |seat: &Seat| seat.parties.iter().any(|p| p.party == member.party);
-            let seats = self.seats.iter().enumerate();
-            let members: Vec<ClientId> = seats
-                .filter(|(_, seat)| is_member(seat))
+            let is_member =
+                |client: &ReceivingClient| client.parties.iter().any(|p| p.party == member.party);
+            let clients = self.clients.iter().enumerate();
+            let members: Vec<ClientId> = clients
+                .filter(|(_, client)| is_member(client))
                 .map(|(index, _)| ClientId(index as u32))
                 .collect();
             let streams = &self.brief.audience.parties[member.party as usize].streams;

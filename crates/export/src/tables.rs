@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use pubgauge_results::counted;
 use pubgauge_results::group::extremes;
 use pubgauge_results::histogram::{Interval, merge};
-use pubgauge_results::model::{FlowFigures, Results, Second, Trial};
+use pubgauge_results::model::{FlowFigures, Results, SeriesRecord, Trial};
 use pubgauge_results::window::WindowFigures;
 use serde_json::Value;
 
@@ -213,7 +213,7 @@ impl Run<'_> {
 
     /// A row for each record of each trial's series.
     pub fn series(&self) -> Table {
-        let flat = Flat::of::<Second>(&["t_s"]);
+        let flat = Flat::of::<SeriesRecord>(&["t_s"]);
         let own = [
             ("t_s", Kind::Real),
             ("length_s", Kind::Real),

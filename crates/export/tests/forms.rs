@@ -54,9 +54,9 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
         },
         flows: vec![flow("readings, all"), flow("commands")],
         series: [1.0, 2.0, 3.0]
-            .map(|t_s| Second {
+            .map(|t_s| SeriesRecord {
                 t_s,
-                ..Second::default()
+                ..SeriesRecord::default()
             })
             .to_vec(),
         ..Trial::default()

@@ -29,8 +29,8 @@ use pubgauge_driver::{
 };
 
 use crate::endpoint::Endpoint;
+use crate::event_loop::{Driven, EventLoop};
 use crate::tls;
-use crate::turns::{Driven, Turns};
 
 pub use client::{Client, State};
 pub use link::{Link, Shared};
@@ -264,7 +264,7 @@ pub struct TcpFleet<P: Protocol> {
     pub clients: Vec<Client<P::Client>>,
     /// What they share besides.
     pub shared: Shared,
-    turns: Turns,
+    event_loop: EventLoop,
     /// Every connection is read into this and decoded in place.
     buf: Box<[u8]>,
     tls: Option<tls::Setup>,
@@ -299,7 +299,7 @@ impl<P: Protocol> TcpFleet<P> {
                 password: target.password,
                 ..Shared::new(endpoints, tuning)
             },
-            turns: Turns::new(config.clock)?,
+            event_loop: EventLoop::new(config.clock)?,
             buf: vec![0; READ_BUF].into_boxed_slice(),
             tls,
         })
@@ -319,7 +319,7 @@ impl<P: Protocol> TcpFleet<P> {
 
     /// The time on the fleet's clock.
     pub fn now(&self) -> Nanos {
-        self.turns.now()
+        self.event_loop.now()
     }
 
     /// Runs until `done` or `until`, and tells nobody what happens.

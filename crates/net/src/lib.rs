@@ -1,9 +1,10 @@
 //! What drivers over TCP have in common: a whole fleet but for the protocol ([`fleet`]), and its
 //! parts: endpoints, non-blocking sockets, TLS, output buffers, timers, advertised topics, and the loop
-//! ([`turns`]). No protocol is known here: what is written and read between two system calls is the
+//! ([`event_loop`]). No protocol is known here: what is written and read between two system calls is the
 //! driver's.
 
 pub mod endpoint;
+pub mod event_loop;
 pub mod fleet;
 pub mod login;
 pub mod out;
@@ -12,5 +13,4 @@ pub mod socket;
 pub mod timers;
 pub mod tls;
 pub mod topics;
-pub mod turns;
 pub mod words;

@@ -148,7 +148,7 @@ fn what_is_rendered_runs_in_pods() {
     );
     let agents = pods(&place, &hosts, &objects);
     let done = run.ends();
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     all_is_over(&place, agents, &token);
     // The run has removed its credentials.
     let nothing = place.run(&[&render[..], &[image]].concat()).exits(3);
@@ -204,7 +204,7 @@ fn a_run_tells_a_cluster_itself() {
     let objects = valid(&place, &applied);
     let agents = pods(&place, &hosts, &objects);
     let done = run.ends();
-    assert!([0, 2].contains(&done.code), "{done:?}");
+    done.ran_to_its_end();
     done.says("started by kubectl");
     let told = std::fs::read_to_string(place.at("kubectl.told")).unwrap();
     let told: Vec<&str> = told.lines().collect();

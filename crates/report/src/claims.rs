@@ -8,7 +8,7 @@ use pubgauge_claims::{
 use pubgauge_network::{Network, Role, rate};
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion::{self, recorded_name};
-use pubgauge_results::{Axis, FlowFigures, FlowSecond, Results, Second, Trial};
+use pubgauge_results::{Axis, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Trial};
 use pubgauge_results::{network, window};
 
 use crate::compare::{Figure, Unit};
@@ -341,7 +341,7 @@ impl Figures for OfTrial<'_> {
             before >= from - 1e-6 && t_s > from && t_s <= to + 1e-6
         };
         if let Some(flow) = flow {
-            let of: fn(&FlowSecond) -> f64 = match name {
+            let of: fn(&FlowSeriesRecord) -> f64 = match name {
                 "published-rate" => |s| s.published as f64,
                 "delivered-rate" => |s| s.delivered as f64,
                 _ => return Vec::new(),
@@ -350,7 +350,7 @@ impl Figures for OfTrial<'_> {
             let seconds = flows.flat_map(|f| &f.series).filter(|s| measured(s.t_s));
             return seconds.map(of).collect();
         }
-        let of: fn(&Second) -> Option<f64> = match name {
+        let of: fn(&SeriesRecord) -> Option<f64> = match name {
             "latency.p50" => |s| (s.delivered > 0).then_some(s.latency_p50_ns as f64),
             "latency.p99" => |s| (s.delivered > 0).then_some(s.latency_p99_ns as f64),
             "latency.max" => |s| (s.delivered > 0).then_some(s.latency_max_ns as f64),

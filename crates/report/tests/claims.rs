@@ -10,8 +10,8 @@ use pubgauge_results::group::GroupFigures;
 use pubgauge_results::model::{ClientCpu, WorkerLoad};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
-    Axis, Distribution, FlowFigures, FlowSecond, Results, Second, Status, System, Trial, Verdict,
-    WorkloadInfo,
+    Axis, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
+    Trial, Verdict, WorkloadInfo,
 };
 use pubgauge_study::{Known, PlanOptions, Study};
 
@@ -32,16 +32,16 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
     // The eleventh is of the drain.
     let rates =
         (1u32..=11).map(|second| (f64::from(second), rate as u64 + u64::from(second % 3) * 10));
-    let series = rates.clone().map(|(t_s, delivered)| Second {
+    let series = rates.clone().map(|(t_s, delivered)| SeriesRecord {
         t_s,
         delivered,
         latency_p99_ns: ns,
-        ..Second::default()
+        ..SeriesRecord::default()
     });
-    let of_flow = rates.map(|(t_s, delivered)| FlowSecond {
+    let of_flow = rates.map(|(t_s, delivered)| FlowSeriesRecord {
         t_s,
         delivered,
-        ..FlowSecond::default()
+        ..FlowSeriesRecord::default()
     });
     let flow = FlowFigures {
         name: "own".into(),

@@ -338,7 +338,7 @@ pub struct Trial {
     #[serde(default)]
     pub at_start: AtStart,
     /// Second by second.
-    pub series: Vec<Second>,
+    pub series: Vec<SeriesRecord>,
     /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
     pub noise_ns: Distribution,
     /// Points of the latency's distribution function for the page: (ns, share at or below).
@@ -762,33 +762,33 @@ pub struct FlowFigures {
     pub bursts: Option<BurstFigures>,
     /// Its series, where the workload has several flows.
     #[serde(default)]
-    pub series: Vec<FlowSecond>,
+    pub series: Vec<FlowSeriesRecord>,
     /// Its figures in the windows of the measurement, where the workload has several flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowFigures>,
 }
 
-/// One record of the series of one flow; as in [`Second`].
+/// One record of the series of one flow; as in [`SeriesRecord`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FlowSecond {
-    /// As in [`Second`].
+pub struct FlowSeriesRecord {
+    /// As in [`SeriesRecord`].
     pub t_s: f64,
-    /// As in [`Second`].
+    /// As in [`SeriesRecord`].
     pub published: u64,
-    /// As in [`Second`].
+    /// As in [`SeriesRecord`].
     pub due: u64,
-    /// As in [`Second`].
+    /// As in [`SeriesRecord`].
     pub delivered: u64,
-    /// As in [`Second`].
+    /// As in [`SeriesRecord`].
     pub backlog: u64,
-    /// As in [`Second`].
+    /// As in [`SeriesRecord`].
     pub waiting: u64,
 }
 
 /// One record of the series: a second or a shorter interval of the measurement (and of the drain,
 /// where `t_s` is beyond the duration). Counts are of all messages, those of the warm-up included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Second {
+pub struct SeriesRecord {
     /// Its end, seconds from the start of the measurement.
     pub t_s: f64,
     /// Messages taken by the system.

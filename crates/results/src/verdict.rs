@@ -13,7 +13,7 @@
 use pubgauge_driver::{OnFull, Reliability, Settings};
 
 pub use crate::model::Circumstances;
-use crate::model::{FlowFigures, Second, Status, Trial, Verdict};
+use crate::model::{FlowFigures, SeriesRecord, Status, Trial, Verdict};
 use crate::network::full_link;
 
 mod broken;
@@ -394,11 +394,11 @@ fn silent(trial: &Trial) -> Option<String> {
 /// The records of the measurement itself (the series goes on through the drain) with the length
 /// of each in seconds. Slivers shorter than half the usual length are left out: a rate over a
 /// few milliseconds is chance.
-fn measured(trial: &Trial) -> Vec<(f64, Second)> {
+fn measured(trial: &Trial) -> Vec<(f64, SeriesRecord)> {
     within(trial, &trial.series)
 }
 
-fn within(trial: &Trial, series: &[Second]) -> Vec<(f64, Second)> {
+fn within(trial: &Trial, series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
     let mut start = 0.0;
     let mut records = Vec::new();
     for second in series {

@@ -6,7 +6,7 @@ use pubgauge_results::claim::{ClaimOutcome, ClaimPicture, ClaimVerdict};
 use pubgauge_results::store::{self, NewRun, RunFolder, TrialFiles};
 use pubgauge_results::studies::{self, Counts, Studies, StudyOutcome};
 use pubgauge_results::{
-    Distribution, FlowFigures, Machine, Second, StudyInfo, System, Trial, UnsupportedCell,
+    Distribution, FlowFigures, Machine, SeriesRecord, StudyInfo, System, Trial, UnsupportedCell,
 };
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn produced() -> Value {
         latency_ns: one,
         acknowledgement_ns: Some(one),
         system_cpu_s: Some(0.5),
-        series: vec![Second::default()],
+        series: vec![SeriesRecord::default()],
         flows: vec![FlowFigures::default()],
         latency_ecdf: vec![(1, 1.0)],
         ..Default::default()

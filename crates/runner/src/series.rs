@@ -5,7 +5,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
-use pubgauge_results::model::{AtStart, FlowSecond, Second};
+use pubgauge_results::model::{AtStart, FlowSeriesRecord, SeriesRecord};
 
 use crate::observe::Observed;
 
@@ -25,7 +25,7 @@ pub fn at_start(record: &TrialRecord) -> AtStart {
 }
 
 /// The series, second by second or in shorter steps.
-pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
+pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<SeriesRecord> {
     let backlogs = backlogs(record);
     // Workers on other hosts tell how long they ran in the end.
     let elsewhere = |role| observed.elsewhere.then(|| mean_cores(record, role));
@@ -40,7 +40,7 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<Second> {
         let latency = latency.copied().unwrap_or_default();
         let seen = observed.second((from.at + to.at) as f64 / 2.0 / SECOND);
         let passed = to.sum() - from.sum();
-        series.push(Second {
+        series.push(SeriesRecord {
             t_s: to.at as f64 / SECOND,
             published: passed.published,
             // A rejection may belong to a message of an earlier record.
@@ -74,14 +74,14 @@ fn mean_cores(record: &TrialRecord, role: Role) -> f64 {
 }
 
 /// The series of one flow.
-pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSecond> {
+pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
     let backlogs = backlogs_of(record, flow);
     let pairs = record.series.windows(2).enumerate();
     pairs
         .filter(|(_, pair)| pair[1].at > pair[0].at)
         .map(|(number, pair)| {
             let passed = pair[1].flows[flow] - pair[0].flows[flow];
-            FlowSecond {
+            FlowSeriesRecord {
                 t_s: pair[1].at as f64 / SECOND,
                 published: passed.published,
                 due: passed.due.saturating_sub(passed.rejected),

@@ -11,7 +11,7 @@ use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::{Count, Counted, Counting, Running, SystemFile, Testbed};
 
 /// A system that does nothing, whose counts are told by a server of the test.
-struct Bed {
+struct Setup {
     running: Running,
     /// What the server was asked.
     requests: Receiver<String>,
@@ -23,7 +23,7 @@ type Answer = Box<dyn FnMut(TcpStream) + Send>;
 
 /// Starts the system. `counters` follows `http`; the server answers the first requests with
 /// `answers`, one each, and all others with the last.
-fn bed(counters: &str, mut answers: Vec<Answer>) -> Bed {
+fn setup(counters: &str, mut answers: Vec<Answer>) -> Setup {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (tell, requests) = channel();
@@ -64,14 +64,14 @@ http = "http://127.0.0.1:{{monitor}}/counts?all"
     let scratch = tempfile::tempdir().unwrap();
     let system = SystemFile::parse(&text, "script.toml").unwrap();
     let testbed = Testbed::new().unwrap();
-    Bed {
+    Setup {
         running: testbed.start(&system, None, scratch.path()).unwrap(),
         requests,
         scratch,
     }
 }
 
-impl Bed {
+impl Setup {
     fn begin(&self) -> Counting {
         self.running.begin_counting(&[Settings::default()]).unwrap()
     }
@@ -123,25 +123,25 @@ fn published(counted: &Counted) -> Option<u64> {
 fn counts_are_read_at_rest_and_then_until_they_agree() {
     // The first three are the beginning: 7 comes twice. What follows the one that agrees is not
     // asked for.
-    let bed = bed(JSON, counts(&[5, 7, 7, 8, 9, 17, 1000]));
-    let counting = bed.begin();
+    let setup = setup(JSON, counts(&[5, 7, 7, 8, 9, 17, 1000]));
+    let counting = setup.begin();
     let mut seen = Vec::new();
-    let counted = bed.finish(&counting, |counted| {
+    let counted = setup.finish(&counting, |counted| {
         seen.push(published(counted).unwrap());
         seen.last() == Some(&10)
     });
     assert_eq!(published(&counted), Some(10));
     assert_eq!(counted.delivered, None);
     assert_eq!(seen, [1, 2, 10]);
-    assert_eq!(bed.requests.try_iter().count(), 6);
+    assert_eq!(setup.requests.try_iter().count(), 6);
 }
 
 #[test]
 fn counts_that_never_agree_are_what_they_are_once_they_stay() {
-    let bed = bed(JSON, counts(&[7, 7, 8, 9, 10]));
-    let counting = bed.begin();
+    let setup = setup(JSON, counts(&[7, 7, 8, 9, 10]));
+    let counting = setup.begin();
     let begin = Instant::now();
-    let counted = bed.finish(&counting, |_| false);
+    let counted = setup.finish(&counting, |_| false);
     assert_eq!(published(&counted), Some(3));
     assert!(begin.elapsed() >= Duration::from_secs(1));
 }
@@ -154,10 +154,10 @@ fn counts_that_go_on_rising_are_given_up_after_the_time_out() {
         let count = asked.max(2);
         drop(write!(stream, "HTTP/1.0 200 OK\r\n\r\n{{\"n\": {count}}}"));
     });
-    let bed = bed(&format!("time-out-s = 1.5\n{JSON}"), vec![rising]);
-    let counting = bed.begin();
+    let setup = setup(&format!("time-out-s = 1.5\n{JSON}"), vec![rising]);
+    let counting = setup.begin();
     let begin = Instant::now();
-    let counted = bed.finish(&counting, |_| false);
+    let counted = setup.finish(&counting, |_| false);
     assert!(begin.elapsed() >= Duration::from_millis(1400));
     let Some(Count::NotRead(why)) = counted.published else {
         panic!("a count that rises is taken for one that stands: {counted:?}");
@@ -168,9 +168,9 @@ fn counts_that_go_on_rising_are_given_up_after_the_time_out() {
 #[test]
 fn what_is_asked_names_path_and_credentials() {
     let counters = format!("username = \"ann\"\npassword = \"p:w\"\n{JSON}");
-    let bed = bed(&counters, counts(&[1]));
-    assert_eq!(bed.published(), Count::Messages(0));
-    let request = bed.requests.recv().unwrap();
+    let setup = setup(&counters, counts(&[1]));
+    assert_eq!(setup.published(), Count::Messages(0));
+    let request = setup.requests.recv().unwrap();
     assert!(
         request.starts_with("GET /counts?all HTTP/1.0\r\n"),
         "{request}"
@@ -199,23 +199,23 @@ not-at = { "reliability:at-least-once" = "it counts twice" }
             "in_total{{protocol=\"mqtt\",n=\"1\"}} {a}\nin_total{{protocol=\"mqtt\"}} {b}\nin_total{{protocol=\"amqp\"}} 99\nout_total {out}\n"
         ))
     };
-    let bed = bed(
+    let setup = setup(
         counters,
         vec![metrics(1, 2, 3), metrics(1, 2, 3), metrics(10, 20, 30)],
     );
-    let counting = bed.begin();
-    let counted = bed.finish(&counting, |_| true);
+    let counting = setup.begin();
+    let counted = setup.finish(&counting, |_| true);
     assert_eq!(counted.published, Some(Count::Routed(27)));
     assert_eq!(counted.delivered, Some(Count::Messages(27)));
     let settings = Settings {
         reliability: Some(Reliability::AtLeastOnce),
         ..Settings::default()
     };
-    let counting = bed
+    let counting = setup
         .running
         .begin_counting(std::slice::from_ref(&settings))
         .unwrap();
-    let counted = bed.finish(&counting, |_| true);
+    let counted = setup.finish(&counting, |_| true);
     let why = "with reliability:at-least-once: it counts twice";
     assert_eq!(counted.published, Some(Count::Routed(0)));
     assert_eq!(counted.delivered, Some(Count::NotComparable(why.into())));
@@ -224,19 +224,19 @@ not-at = { "reliability:at-least-once" = "it counts twice" }
 #[test]
 fn nothing_is_asked_where_nothing_is_comparable() {
     let counters = format!("{JSON}\nnot-at = {{ last-value = \"why\" }}");
-    let bed = bed(&counters, counts(&[1]));
+    let setup = setup(&counters, counts(&[1]));
     let settings = Settings {
         last_value: Some(true),
         ..Settings::default()
     };
-    let counting = bed
+    let counting = setup
         .running
         .begin_counting(std::slice::from_ref(&settings))
         .unwrap();
-    let counted = bed.finish(&counting, |_| false);
+    let counted = setup.finish(&counting, |_| false);
     let why = "with last-value: why";
     assert_eq!(counted.published, Some(Count::NotComparable(why.into())));
-    assert!(bed.requests.try_recv().is_err(), "it was asked");
+    assert!(setup.requests.try_recv().is_err(), "it was asked");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn what_cannot_be_read_is_not_read_and_says_why() {
         (says("<html>"), "the answer is not JSON"),
         (endless, "the answer is longer than 8 MiB"),
     ] {
-        let said = bed(JSON, vec![answer]).not_read();
+        let said = setup(JSON, vec![answer]).not_read();
         assert!(
             said.starts_with("before the trial: http://127.0.0.1:"),
             "{said}"
@@ -273,9 +273,9 @@ fn what_cannot_be_read_is_not_read_and_says_why() {
 fn a_server_that_stays_silent_is_not_waited_for_beyond_the_time_out() {
     let mut held = Vec::new();
     let silent: Answer = Box::new(move |stream| held.push(stream));
-    let bed = bed(&format!("time-out-s = 0.3\n{JSON}"), vec![silent]);
+    let setup = setup(&format!("time-out-s = 0.3\n{JSON}"), vec![silent]);
     let begin = Instant::now();
-    let said = bed.not_read();
+    let said = setup.not_read();
     assert!(said.contains("no answer in time"), "{said}");
     let took = begin.elapsed();
     assert!(took >= Duration::from_millis(300), "{took:?}");
@@ -288,34 +288,34 @@ fn a_server_that_trickles_is_not_waited_for_beyond_the_time_out() {
             std::thread::sleep(Duration::from_millis(20));
         }
     });
-    let bed = bed(&format!("time-out-s = 0.3\n{JSON}"), vec![trickling]);
-    let said = bed.not_read();
+    let setup = setup(&format!("time-out-s = 0.3\n{JSON}"), vec![trickling]);
+    let said = setup.not_read();
     assert!(said.contains("no answer in time"), "{said}");
 }
 
 #[test]
 fn a_count_that_falls_is_none() {
-    let bed = bed(JSON, counts(&[7, 7, 3]));
-    let counting = bed.begin();
-    let counted = bed.finish(&counting, |_| true);
+    let setup = setup(JSON, counts(&[7, 7, 3]));
+    let counting = setup.begin();
+    let counted = setup.finish(&counting, |_| true);
     let why = "the count fell from 7 to 3";
     assert_eq!(counted.published, Some(Count::NotRead(why.into())));
 }
 
 #[test]
 fn a_system_that_has_ended_is_not_asked() {
-    let mut bed = bed(JSON, counts(&[7]));
-    let counting = bed.begin();
-    let asked = bed.requests.try_iter().count();
-    bed.running.kill();
-    let counted = bed.finish(&counting, |_| true);
+    let mut setup = setup(JSON, counts(&[7]));
+    let counting = setup.begin();
+    let asked = setup.requests.try_iter().count();
+    setup.running.kill();
+    let counted = setup.finish(&counting, |_| true);
     let Some(Count::NotRead(why)) = counted.published else {
         panic!("a killed system told its count");
     };
     assert!(why.contains("SIGKILL"), "{why}");
-    assert_eq!((asked, bed.requests.try_iter().count()), (2, 0));
-    drop(bed.running);
-    assert_eq!(bed.scratch.path().read_dir().unwrap().count(), 0);
+    assert_eq!((asked, setup.requests.try_iter().count()), (2, 0));
+    drop(setup.running);
+    assert_eq!(setup.scratch.path().read_dir().unwrap().count(), 0);
 }
 
 #[test]

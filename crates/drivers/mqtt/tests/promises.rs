@@ -16,13 +16,13 @@ const SILENCE: Duration = Duration::from_millis(700);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A subscriber and a publisher of topics that no other check uses.
-struct Bed {
+struct Setup {
     port: u16,
     topic: String,
     found: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Bed {
+impl Setup {
     fn deviates(&mut self, capability: &'static str, what: String) {
         self.found.entry(capability).or_default().push(what);
     }
@@ -228,30 +228,30 @@ fn keeps_its_promises(name: &str) {
     let scratch = tempfile::tempdir().unwrap();
     let running = start(name, None, scratch.path());
     let file = system(name);
-    let mut bed = Bed {
+    let mut setup = Setup {
         port: port_of(&running),
         topic: "promise".into(),
         found: BTreeMap::new(),
     };
     let no_qos_2 = file.features.iter().any(|f| f == "no-qos-2");
     let highest = if no_qos_2 { 1 } else { 2 };
-    bed.qos(highest);
-    bed.redelivery(highest);
+    setup.qos(highest);
+    setup.redelivery(highest);
     if !no_qos_2 {
-        bed.resent();
+        setup.resent();
     }
-    bed.last_value();
-    bed.filters();
-    bed.durable();
+    setup.last_value();
+    setup.filters();
+    setup.durable();
     // That what is listed as a deviation really shows is tested with the conformance suite.
     let told =
         |name: &&str| file.deviations.contains_key(*name) || file.remarks.contains_key(*name);
-    let untold: Vec<&str> = bed.found.keys().copied().filter(|n| !told(n)).collect();
-    assert!(untold.is_empty(), "{name}, measured: {:#?}", bed.found);
+    let untold: Vec<&str> = setup.found.keys().copied().filter(|n| !told(n)).collect();
+    assert!(untold.is_empty(), "{name}, measured: {:#?}", setup.found);
     let gone = file
         .remarks
         .keys()
-        .find(|r| !bed.found.contains_key(r.as_str()));
+        .find(|r| !setup.found.contains_key(r.as_str()));
     assert_eq!(gone, None, "{name} no longer does so: remove the remark");
 }
 

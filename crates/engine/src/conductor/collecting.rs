@@ -116,9 +116,9 @@ impl Conductor<'_> {
     /// Adds everything up.
     pub(super) fn record(mut self, outcome: Outcome) -> TrialRecord {
         let recordings: Vec<Recording> = self
-            .hands
+            .workers
             .iter_mut()
-            .filter_map(|hand| hand.recording.take())
+            .filter_map(|handle| handle.recording.take())
             .collect();
         let mut flows = vec![FlowRecording::default(); self.spec.brief.workload.flows.len()];
         let mut series = vec![Vec::new(); flows.len()];

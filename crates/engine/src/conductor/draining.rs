@@ -32,7 +32,7 @@ impl Conductor<'_> {
             }
             let silent = now - last.1;
             let silence = self.live.silence;
-            if self.all(|hand| hand.counters.stopped) && self.live.under_way == 0 {
+            if self.all(|handle| handle.counters.stopped) && self.live.under_way == 0 {
                 // Late ones: messages that were passed over, repeated ones where there are such.
                 let repeats = may_repeat || self.live.repeated > 0;
                 let late = self.live.passed_over > 0 || repeats;
@@ -42,7 +42,7 @@ impl Conductor<'_> {
             }
             // With every stream closed that can be closed, only groups can have something missing.
             let closed =
-                closing && self.all(|hand| hand.counters.closing) && self.live.unproven == 0;
+                closing && self.all(|handle| handle.counters.closing) && self.live.unproven == 0;
             if closed && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
             }

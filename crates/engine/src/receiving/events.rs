@@ -11,7 +11,7 @@ impl Receiving {
     /// Notes a measured or a warm-up message in the ledger and in the counts.
     #[inline]
     fn message(&mut self, client: ClientId, flow: usize, header: Header, payload: &[u8]) {
-        let place = self.seats[client.0 as usize].place(&self.brief, header.stream);
+        let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
         let Some(Place { party, member }) = place else {
             self.foreign += 1;
             return;
@@ -95,7 +95,7 @@ impl Receiving {
 
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
     fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
-        let place = self.seats[client.0 as usize].place(&self.brief, header.stream);
+        let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
         let Some(Place { party, .. }) = place.filter(|_| header.intended >= self.sentinels_from)
         else {
             return;
@@ -170,7 +170,7 @@ impl Events for Receiving {
             Kind::Reply => {
                 let info = self.brief.audience.streams[header.stream as usize];
                 let asker = &self.brief.workload.flows[flow].publishers[info.publisher as usize];
-                if self.seats[client.0 as usize].device != asker.device {
+                if self.clients[client.0 as usize].device != asker.device {
                     // A wildcard subscriber overhears the answers; they are not for it.
                     return;
                 }
@@ -188,7 +188,7 @@ impl Events for Receiving {
                 return;
             }
         }
-        if self.seats[client.0 as usize].responds && self.brief.is_ping_pong(flow) {
+        if self.clients[client.0 as usize].responds && self.brief.is_ping_pong(flow) {
             self.replies.push(Reply {
                 client,
                 header,

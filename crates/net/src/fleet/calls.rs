@@ -6,9 +6,9 @@ use pubgauge_driver::{
 };
 
 use super::{CLOSE_TIMEOUT_MS, Client, Link, Protocol, State, Taken, TcpFleet};
+use crate::event_loop::Driven;
 use crate::out::OUT_CAP;
 use crate::pair;
-use crate::turns::Driven;
 
 impl<P: Protocol> TcpFleet<P> {
     fn known(&self, id: ClientId) -> Result<&Client<P::Client>, DriverError> {

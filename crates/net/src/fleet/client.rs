@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 
 use pubgauge_driver::ClientSpec;
 
+use crate::event_loop::{Marks, Phase};
 use crate::out::{Out, OutPool};
-use crate::turns::{Marks, Phase};
 
 /// How far a client has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use pubgauge_driver::{
 
 use super::{Broken, Client, State, Tuning};
 use crate::endpoint::Endpoint;
+use crate::event_loop::Reports;
 use crate::out::{Out, OutPool};
 use crate::timers::Timers;
-use crate::turns::Reports;
 use crate::{login, tls};
 
 /// What all clients of a fleet share, whatever their protocol, apart from the sockets.

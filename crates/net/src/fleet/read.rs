@@ -8,10 +8,10 @@ use pubgauge_driver::{ClientId, Events, WireBytes};
 use rustix::io::Errno;
 
 use super::{Broken, Client, Link, Protocol, State, TcpFleet};
+use crate::event_loop::Driven;
 use crate::out::OUT_CAP;
 use crate::socket::{self, Arrived, Io};
 use crate::tls::{self, TlsFailure, TlsRead};
-use crate::turns::Driven;
 
 /// Bytes of answers that may wait before a client is not read from any more: a server that sends
 /// but does not read must not fill our memory.

@@ -1,4 +1,4 @@
-//! What the loop ([`crate::turns`]) has done between two sleeps: begin connections, write what
+//! What the loop ([`crate::event_loop`]) has done between two sleeps: begin connections, write what
 //! waits, keep the timers, read what came ([`super::read`]).
 
 use std::os::fd::AsFd;
@@ -9,23 +9,23 @@ use rustix::net::sockopt::socket_error;
 use rustix::net::{Shutdown, shutdown};
 
 use super::{Broken, CONNECT_TIMEOUT_MS, Protocol, State, TcpFleet};
+use crate::event_loop::{Driven, EventLoop, Marks, Phase, Reports};
 use crate::out::{OUT_CAP, Written, after_write, write_out};
 use crate::socket;
 use crate::tls::Wire;
-use crate::turns::{Driven, Marks, Phase, Reports, Turns};
 
 /// A client could not be written to. It has been failed already.
 pub(super) struct WriteFailed;
 
 impl<P: Protocol> Driven for TcpFleet<P> {
     #[inline]
-    fn turns(&self) -> &Turns {
-        &self.turns
+    fn event_loop(&self) -> &EventLoop {
+        &self.event_loop
     }
 
     #[inline]
-    fn turns_mut(&mut self) -> &mut Turns {
-        &mut self.turns
+    fn event_loop_mut(&mut self) -> &mut EventLoop {
+        &mut self.event_loop
     }
 
     #[inline]
@@ -102,7 +102,7 @@ impl<P: Protocol> TcpFleet<P> {
             self.shared.reports.owe(id, Change::Failed(failure));
             return Ok(());
         }
-        self.turns.watch(&fd, id)?;
+        self.event_loop.watch(&fd, id)?;
         client.fd = Some(fd);
         client.tls = tls;
         client.state = State::Connecting;

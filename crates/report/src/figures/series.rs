@@ -1,6 +1,6 @@
 //! Second by second.
 
-use pubgauge_results::Second;
+use pubgauge_results::SeriesRecord;
 
 use super::{Figure, Kind, Mark, Value, row};
 use crate::summary::Workload;
@@ -110,7 +110,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// Records with their length in seconds, merged so that no more than [`SERIES_POINTS`] are left.
-fn thinned(series: &[Second]) -> Vec<(f64, Second)> {
+fn thinned(series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
     let group = series.len().div_ceil(SERIES_POINTS).max(1);
     let mut start = 0.0;
     series
@@ -121,12 +121,12 @@ fn thinned(series: &[Second]) -> Vec<(f64, Second)> {
             start = last.t_s;
             let n = chunk.len() as f64;
             let delivered: u64 = chunk.iter().map(|s| s.delivered).sum();
-            let mean = |figure: fn(&Second) -> f64| chunk.iter().map(figure).sum::<f64>() / n;
+            let mean = |figure: fn(&SeriesRecord) -> f64| chunk.iter().map(figure).sum::<f64>() / n;
             let p50 = chunk
                 .iter()
                 .map(|s| s.latency_p50_ns as f64 * s.delivered as f64)
                 .sum::<f64>();
-            let merged = Second {
+            let merged = SeriesRecord {
                 published: chunk.iter().map(|s| s.published).sum(),
                 delivered,
                 latency_p50_ns: (p50 / delivered.max(1) as f64).round() as u64,

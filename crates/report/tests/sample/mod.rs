@@ -333,7 +333,7 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             backlog
         };
         let delivered_now = if draining && !overloaded { 0.0 } else { out };
-        series.push(Second {
+        series.push(SeriesRecord {
             t_s: length * f64::from(i + 1),
             published: into as u64,
             delivered: delivered_now as u64,
@@ -355,7 +355,7 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
             client_rss_bytes: 12 << 20,
             system_rss_bytes: (!profile.in_client).then_some(9 << 20),
             noise_max_ns: draws.log_normal(400_000.0, 0.6) as u64,
-            ..Second::default()
+            ..SeriesRecord::default()
         });
     }
     let mut trial = Trial {

@@ -7,7 +7,7 @@ use std::fmt;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::{measured, thresholds, within};
-use crate::model::{FlowFigures, FlowSecond, Second, Trial};
+use crate::model::{FlowFigures, FlowSeriesRecord, SeriesRecord, Trial};
 
 /// Records from which the slope of a line through them has a meaningful error.
 const FEW: usize = 4;
@@ -86,7 +86,7 @@ impl fmt::Display for Growth {
 /// full socket buffer flat out) is no growth. Needs two records.
 pub(super) fn growth(trial: &Trial) -> Option<Growth> {
     let flow = |flow: &FlowFigures| {
-        let series: Vec<Second> = flow.series.iter().map(second).collect();
+        let series: Vec<SeriesRecord> = flow.series.iter().map(second).collect();
         let records = within(trial, &series);
         let growth = material(&records).or_else(|| endless(trial, &records))?;
         Some(Growth {
@@ -100,20 +100,20 @@ pub(super) fn growth(trial: &Trial) -> Option<Growth> {
 }
 
 /// A record of one flow, without the latencies, which are only known of all flows together.
-fn second(flow: &FlowSecond) -> Second {
-    Second {
+fn second(flow: &FlowSeriesRecord) -> SeriesRecord {
+    SeriesRecord {
         t_s: flow.t_s,
         published: flow.published,
         due: flow.due,
         delivered: flow.delivered,
         backlog: flow.backlog as i64,
         waiting: flow.waiting,
-        ..Second::default()
+        ..SeriesRecord::default()
     }
 }
 
 /// A backlog that grew enough to matter within the measurement.
-fn material(records: &[(f64, Second)]) -> Option<Growth> {
+fn material(records: &[(f64, SeriesRecord)]) -> Option<Growth> {
     let (first, last) = (records.first()?, records.last()?);
     if records.len() < 2 {
         return None;
@@ -162,7 +162,7 @@ fn material(records: &[(f64, Second)]) -> Option<Growth> {
 
 /// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
 /// not end: slightly more is offered than the system can carry.
-fn endless(trial: &Trial, records: &[(f64, Second)]) -> Option<Growth> {
+fn endless(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<Growth> {
     if let Some((from, to, seconds)) = climb(&backlog(records))
         && to - from >= thresholds::BACKLOG_FLOOR
     {
@@ -193,12 +193,12 @@ fn endless(trial: &Trial, records: &[(f64, Second)]) -> Option<Growth> {
 }
 
 /// Everything that is due and has not come, inside the system or held back before it.
-fn queue(second: &Second) -> f64 {
+fn queue(second: &SeriesRecord) -> f64 {
     second.backlog as f64 + second.waiting as f64
 }
 
-fn backlog(records: &[(f64, Second)]) -> Vec<(f64, f64)> {
-    let point = |(_, second): &(f64, Second)| (second.t_s, queue(second));
+fn backlog(records: &[(f64, SeriesRecord)]) -> Vec<(f64, f64)> {
+    let point = |(_, second): &(f64, SeriesRecord)| (second.t_s, queue(second));
     records.iter().map(point).collect()
 }
 
@@ -304,15 +304,15 @@ impl Line {
 
 /// Median latency of the first and of the last quarter of the records (at least one each), each
 /// the mean of the records' medians weighted by deliveries. `None` without deliveries in both.
-fn quarters(records: &[(f64, Second)]) -> Option<(f64, f64)> {
+fn quarters(records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
     if records.len() < 2 {
         return None;
     }
     let quarter = (records.len() / 4).max(1);
-    let mean = |part: &[(f64, Second)]| {
+    let mean = |part: &[(f64, SeriesRecord)]| {
         // A record may hold deliveries of the warm-up alone, which have no latency here.
         let part = part.iter().filter(|(_, second)| second.latency_p50_ns > 0);
-        let part: Vec<&(f64, Second)> = part.collect();
+        let part: Vec<&(f64, SeriesRecord)> = part.collect();
         let count: u64 = part.iter().map(|(_, second)| second.delivered).sum();
         let sum: f64 = part
             .iter()

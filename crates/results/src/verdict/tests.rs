@@ -3,8 +3,8 @@ use pubgauge_driver::Settings;
 
 use super::*;
 use crate::model::{
-    AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSecond, System, WorkerLoad,
-    WorkloadInfo,
+    AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSeriesRecord, System,
+    WorkerLoad, WorkloadInfo,
 };
 
 const MS: u64 = 1_000_000;
@@ -121,9 +121,9 @@ fn flat_out() -> Trial {
     trial
 }
 
-fn series(length: f64, published: &[u64], delivered: &[u64], backlog: &[i64]) -> Vec<Second> {
+fn series(length: f64, published: &[u64], delivered: &[u64], backlog: &[i64]) -> Vec<SeriesRecord> {
     (0..published.len())
-        .map(|i| Second {
+        .map(|i| SeriesRecord {
             t_s: length * (i + 1) as f64,
             published: published[i],
             due: published[i],
@@ -312,7 +312,7 @@ fn messages_under_way_are_no_backlog() {
 #[test]
 fn a_backlog_of_the_drain_does_not_count() {
     let mut t = calm();
-    t.series.push(Second {
+    t.series.push(SeriesRecord {
         t_s: 11.0,
         backlog: 90_000,
         ..Default::default()
@@ -929,7 +929,7 @@ fn flows_are_judged_by_their_own_settings_and_named() {
         "flow `telemetry`: 1 deliveries",
     );
     // A queue of one flow that drowns in the traffic of the other.
-    let second = |i: u64| FlowSecond {
+    let second = |i: u64| FlowSeriesRecord {
         t_s: i as f64 + 1.0,
         published: 100,
         due: 100,
@@ -1089,7 +1089,7 @@ proptest! {
         let mut at = 0.0;
         t.series = records.iter().map(|(length, published, delivered, backlog, p50)| {
             at += length;
-            Second { t_s: at, published: *published, delivered: *delivered, backlog: *backlog, latency_p50_ns: *p50, ..Default::default() }
+            SeriesRecord { t_s: at, published: *published, delivered: *delivered, backlog: *backlog, latency_p50_ns: *p50, ..Default::default() }
         }).collect();
         let circumstances = Circumstances { cores, ..Default::default() };
         let verdict = judge(&t, &circumstances);
@@ -1116,7 +1116,7 @@ proptest! {
         t.series = (0..records).map(|i| {
             let delivered = (published as f64 * (1.0 - kept) * (1.0 + noise[i])) as u64;
             backlog += published as i64 - delivered as i64;
-            Second { t_s: length * (i + 1) as f64, published, delivered, backlog, latency_p50_ns: 1, ..Default::default() }
+            SeriesRecord { t_s: length * (i + 1) as f64, published, delivered, backlog, latency_p50_ns: 1, ..Default::default() }
         }).collect();
         prop_assert_eq!(judge(&t, &here()).status, Status::Overloaded);
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Kind, Mark, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Outcome;
-use pubgauge_results::model::{Second, Status};
+use pubgauge_results::model::{SeriesRecord, Status};
 use pubgauge_runner::simulated::{self, START};
 use pubgauge_simulator::{Behaviour, Bus, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -153,7 +153,7 @@ impl Run {
         for check in &t.checks {
             assert!(!check.disagrees(), "{check:?}");
         }
-        let sum = |of: fn(&Second) -> u64| -> u64 { t.series.iter().map(of).sum() };
+        let sum = |of: fn(&SeriesRecord) -> u64| -> u64 { t.series.iter().map(of).sum() };
         let published = t.published + t.warm_up.published;
         assert_eq!(t.at_start.published + sum(|s| s.published), published);
         let delivered = t.delivered + t.warm_up.delivered;
@@ -163,7 +163,7 @@ impl Run {
         assert!(delivered >= unique);
         assert!(t.series.iter().all(|s| s.backlog >= 0));
         // At the end of the measurement: what the drain delivered, and what is left.
-        let (inside, drain): (Vec<Second>, Vec<Second>) =
+        let (inside, drain): (Vec<SeriesRecord>, Vec<SeriesRecord>) =
             t.series.iter().partition(|s| s.t_s <= t.duration_s + 1e-9);
         if let Some(end) = inside.last() {
             let drained: u64 = drain.iter().map(|s| s.delivered).sum();

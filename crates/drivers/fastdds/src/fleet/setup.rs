@@ -22,6 +22,16 @@ pub(super) fn shim_config(
         Some(network) => (network.address, network.hosts.clone()),
         None => (Ipv4Addr::LOCALHOST, vec![Ipv4Addr::LOCALHOST]),
     };
+    if hosts.len() > MOST_HOSTS {
+        let told = format!(
+            "Fast DDS finds participants on {MOST_HOSTS} hosts at most, and here are {}",
+            hosts.len()
+        );
+        return Err(DriverError::with_hint(
+            told,
+            "use fewer hosts with more processes on each",
+        ));
+    }
     let mut host = [0; MOST_HOSTS];
     for (to, address) in host.iter_mut().zip(&hosts) {
         *to = address.to_bits();
@@ -58,7 +68,7 @@ pub(super) fn shim_config(
         flow_period_ms: native.flow_period_ms(),
         flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
         own_host: own_host.to_bits(),
-        hosts: hosts.len().min(MOST_HOSTS) as u32,
+        hosts: hosts.len() as u32,
         host,
     })
 }

@@ -15,19 +15,19 @@ use rustix::io::Errno;
 const EVENTS: usize = 256;
 
 /// The sockets of a fleet, whose turn it is to be read from, and the clock that the loop goes by.
-pub struct Turns {
+pub struct EventLoop {
     epoll: OwnedFd,
     queue: VecDeque<u32>,
     clock: Clock,
     opened: Nanos,
 }
 
-impl Turns {
+impl EventLoop {
     /// No sockets yet. Milliseconds are counted from now on.
     ///
     /// # Errors
     /// If there are no more descriptors.
-    pub fn new(clock: Clock) -> Result<Turns, DriverError> {
+    pub fn new(clock: Clock) -> Result<EventLoop, DriverError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| {
             DriverError::of_io(
                 "cannot make an epoll descriptor",
@@ -36,7 +36,7 @@ impl Turns {
             )
         })?;
         let opened = clock.now();
-        Ok(Turns {
+        Ok(EventLoop {
             epoll,
             queue: VecDeque::new(),
             clock,
@@ -165,9 +165,9 @@ impl Reports {
 /// All calls are direct ones, of one type: the loop is compiled into each driver.
 pub trait Driven {
     /// Its sockets.
-    fn turns(&self) -> &Turns;
+    fn event_loop(&self) -> &EventLoop;
     /// The same, to be changed.
-    fn turns_mut(&mut self) -> &mut Turns;
+    fn event_loop_mut(&mut self) -> &mut EventLoop;
     /// What it has to tell.
     fn reports(&mut self) -> &mut Reports;
     /// How far a client is, and its marks; `None` if there is no such client.
@@ -203,19 +203,19 @@ pub trait Driven {
         loop {
             self.prepare();
             self.report_owed(events);
-            let wait = if self.reports().reported || !self.turns().queue.is_empty() {
+            let wait = if self.reports().reported || !self.event_loop().queue.is_empty() {
                 0
             } else {
                 let timer = self.next_timer_ms();
-                let timer = timer.map_or(until, |ms| self.turns().at_ms(ms));
+                let timer = timer.map_or(until, |ms| self.event_loop().at_ms(ms));
                 // The time of now: writing may have taken a good part of the wait.
-                until.min(timer).saturating_sub(self.turns().now())
+                until.min(timer).saturating_sub(self.event_loop().now())
             };
             self.sleep(wait)?;
             let now = self.look_at_clock();
             // Each client gets one read of the shared buffer, then it is the next one's turn.
-            for _ in 0..self.turns().queue.len() {
-                let Some(id) = self.turns_mut().queue.pop_front() else {
+            for _ in 0..self.event_loop().queue.len() {
+                let Some(id) = self.event_loop_mut().queue.pop_front() else {
                     break;
                 };
                 let id = ClientId(id);
@@ -240,7 +240,7 @@ pub trait Driven {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
         }; EVENTS];
-        let n = self.turns().sleep(wait, &mut list)?;
+        let n = self.event_loop().sleep(wait, &mut list)?;
         for event in &list[..n] {
             // Copied out of the packed structure before use.
             let (flags, data) = (event.flags, event.data);
@@ -283,15 +283,15 @@ pub trait Driven {
         };
         if phase != Phase::Down && !marks.queued {
             marks.queued = true;
-            self.turns_mut().queue.push_back(id.0);
+            self.event_loop_mut().queue.push_back(id.0);
         }
     }
 
     /// The time, noted for the timers as well.
     #[inline]
     fn look_at_clock(&mut self) -> Nanos {
-        let now = self.turns().now();
-        let ms = self.turns().to_ms(now);
+        let now = self.event_loop().now();
+        let ms = self.event_loop().to_ms(now);
         self.note_time(ms);
         now
     }
@@ -301,7 +301,7 @@ pub trait Driven {
     where
         Self: Sized,
     {
-        while !done(self) && self.turns().now() < until {
+        while !done(self) && self.event_loop().now() < until {
             if self.run(until, &mut Nobody).is_err() {
                 return;
             }
@@ -329,7 +329,7 @@ mod tests {
 
     /// Clients that are up from the beginning and read four bytes at a time.
     struct Reader {
-        turns: Turns,
+        event_loop: EventLoop,
         reports: Reports,
         clients: Vec<(Phase, Marks, Option<UnixStream>)>,
         /// Who read how many bytes; `None` is the end.
@@ -346,11 +346,11 @@ mod tests {
     }
 
     impl Driven for Reader {
-        fn turns(&self) -> &Turns {
-            &self.turns
+        fn event_loop(&self) -> &EventLoop {
+            &self.event_loop
         }
-        fn turns_mut(&mut self) -> &mut Turns {
-            &mut self.turns
+        fn event_loop_mut(&mut self) -> &mut EventLoop {
+            &mut self.event_loop
         }
         fn reports(&mut self) -> &mut Reports {
             &mut self.reports
@@ -366,7 +366,7 @@ mod tests {
             self.timer_ms
         }
         fn prepare(&mut self) {
-            self.turns.clock.advance_to(self.prepared_at);
+            self.event_loop.clock.advance_to(self.prepared_at);
             if self.timer_ms.is_some_and(|due| due <= self.now_ms) {
                 self.timer_ms = None;
                 self.kept_ms.push(self.now_ms);
@@ -413,7 +413,7 @@ mod tests {
 
     fn reader(phases: &[Phase]) -> (Reader, Vec<UnixStream>) {
         let mut reader = Reader {
-            turns: Turns::new(Clock::Monotonic).unwrap(),
+            event_loop: EventLoop::new(Clock::Monotonic).unwrap(),
             reports: Reports::default(),
             clients: Vec::new(),
             reads: Vec::new(),
@@ -429,7 +429,7 @@ mod tests {
         for (n, phase) in phases.iter().enumerate() {
             let (ours, theirs) = UnixStream::pair().unwrap();
             ours.set_nonblocking(true).unwrap();
-            reader.turns.watch(&ours, ClientId(n as u32)).unwrap();
+            reader.event_loop.watch(&ours, ClientId(n as u32)).unwrap();
             reader.clients.push((*phase, Marks::default(), Some(ours)));
             others.push(theirs);
         }
@@ -442,7 +442,7 @@ mod tests {
         let end = Instant::now() + Duration::from_secs(20);
         while !holds(reader) {
             assert!(Instant::now() < end, "waited in vain");
-            let until = reader.turns.now() + 5_000_000;
+            let until = reader.event_loop.now() + 5_000_000;
             reader.run(until, &mut Nobody).unwrap();
         }
         reader.run(0, &mut Nobody).unwrap();
@@ -456,10 +456,10 @@ mod tests {
         others[0].write_all(&[0; 10]).unwrap();
         others[1].write_all(&[0; 6]).unwrap();
         run(&mut reader, |r| r.reads.len() == 5);
-        let mut turns = reader.reads.clone();
-        turns.sort_unstable_by_key(|(id, _)| *id);
+        let mut reads = reader.reads.clone();
+        reads.sort_unstable_by_key(|(id, _)| *id);
         let bytes = |n: &[usize], id| n.iter().map(move |n| (id, Some(*n))).collect::<Vec<_>>();
-        assert_eq!(turns, [bytes(&[4, 4, 2], 0), bytes(&[4, 2], 1)].concat());
+        assert_eq!(reads, [bytes(&[4, 4, 2], 0), bytes(&[4, 2], 1)].concat());
         // Nobody is read twice before everybody was read once.
         for round in reader.reads.chunks(2).take(2) {
             assert_ne!(round[0].0, round[1].0, "{:?}", reader.reads);
@@ -479,7 +479,7 @@ mod tests {
         run(&mut reader, |r| r.reports.reported);
         assert_eq!(reader.reads, [(0, Some(4)), (0, Some(1)), (0, None)]);
         assert!(reader.clients[0].1.hung_up);
-        assert!(reader.turns.queue.is_empty());
+        assert!(reader.event_loop.queue.is_empty());
     }
 
     #[test]
@@ -502,21 +502,24 @@ mod tests {
         run(&mut reader, |r| r.writable == [0]); // The first edge is out of the way.
         let due = reader.now_ms + 10;
         reader.timer_ms = Some(due);
-        let until = reader.turns.now() + LONG;
+        let until = reader.event_loop.now() + LONG;
         reader.run(until, &mut Nobody).unwrap();
         assert_eq!(reader.kept_ms.len(), 1);
         assert!(reader.kept_ms[0] >= due, "{:?}", reader.kept_ms);
-        assert!(reader.turns.now() < until);
-        let until = reader.turns.now() + 5_000_000;
+        assert!(reader.event_loop.now() < until);
+        let until = reader.event_loop.now() + 5_000_000;
         reader.run(until, &mut Nobody).unwrap();
-        assert!(reader.turns.now() >= until, "nothing to tell: it sleeps");
+        assert!(
+            reader.event_loop.now() >= until,
+            "nothing to tell: it sleeps"
+        );
     }
 
     #[test]
     fn the_time_that_writing_takes_is_not_slept_again() {
         let (mut reader, _others) = reader(&[]);
-        reader.turns.clock = Clock::virtual_at(reader.turns.now());
-        let until = reader.turns.now() + LONG;
+        reader.event_loop.clock = Clock::virtual_at(reader.event_loop.now());
+        let until = reader.event_loop.now() + LONG;
         reader.prepared_at = until;
         let begun = Instant::now();
         reader.run(until, &mut Nobody).unwrap();
@@ -540,21 +543,21 @@ mod tests {
         }
         reader.reports.forget(ClientId(1));
         let mut heard = Heard(Vec::new());
-        let until = reader.turns.now() + LONG;
+        let until = reader.event_loop.now() + LONG;
         reader.run(until, &mut heard).unwrap();
         assert_eq!(heard.0, [2]);
-        assert!(reader.turns.now() < until, "there is news: no sleep");
+        assert!(reader.event_loop.now() < until, "there is news: no sleep");
     }
 
     #[test]
     fn closing_ends_with_the_last_client_or_the_time() {
         let (mut reader, others) = reader(&[Phase::Up]);
         let all_down = |r: &Reader| r.clients.iter().all(|(phase, ..)| *phase == Phase::Down);
-        let now = reader.turns.now();
+        let now = reader.event_loop.now();
         reader.run_unheard(now + 20_000_000, all_down);
-        assert!(!all_down(&reader) && reader.turns.now() >= now + 20_000_000);
+        assert!(!all_down(&reader) && reader.event_loop.now() >= now + 20_000_000);
         drop(others);
         reader.run_unheard(now + LONG, all_down);
-        assert!(all_down(&reader) && reader.turns.now() < now + LONG);
+        assert!(all_down(&reader) && reader.event_loop.now() < now + LONG);
     }
 }

@@ -1,4 +1,4 @@
-//! The conductor's hands: its links to workers, what is told over them and what is heard.
+//! The conductor's links to workers, what is told over them and what is heard.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -23,7 +23,7 @@ const LONGEST_LOOK: Duration = Duration::from_millis(100);
 const PATIENCE_FACTOR: Nanos = 3;
 
 /// A worker, as the conductor knows it.
-pub(super) struct Hand {
+pub(super) struct WorkerHandle {
     link: Option<Box<dyn Link>>,
     pub(super) role: Role,
     pub(super) counters: Counters,
@@ -36,17 +36,17 @@ pub(super) struct Hand {
     pub(super) recording: Option<Recording>,
 }
 
-impl Hand {
+impl WorkerHandle {
     pub(super) fn new(link: Box<dyn Link>, role: Role) -> Self {
-        Hand {
+        WorkerHandle {
             link: Some(link),
-            ..Hand::missing(role)
+            ..WorkerHandle::missing(role)
         }
     }
 
     /// A worker that could not be started.
     pub(super) fn missing(role: Role) -> Self {
-        Hand {
+        WorkerHandle {
             link: None,
             role,
             counters: Counters::default(),
@@ -73,16 +73,18 @@ impl Hand {
 impl Conductor<'_> {
     /// Tells the workers of one side, or all.
     pub(super) fn tell(&mut self, role: Option<Role>, command: &Command) {
-        for hand in &mut self.hands {
-            if role.is_none_or(|role| role == hand.role) {
-                hand.send(command.clone());
+        for handle in &mut self.workers {
+            if role.is_none_or(|role| role == handle.role) {
+                handle.send(command.clone());
             }
         }
     }
 
     /// Whether something holds of every worker that is not gone.
-    pub(super) fn all(&self, holds: impl Fn(&Hand) -> bool) -> bool {
-        self.hands.iter().all(|hand| hand.is_over() || holds(hand))
+    pub(super) fn all(&self, holds: impl Fn(&WorkerHandle) -> bool) -> bool {
+        self.workers
+            .iter()
+            .all(|handle| handle.is_over() || holds(handle))
     }
 
     /// Lets the workers work for a moment and hears what they have to say.
@@ -111,8 +113,9 @@ impl Conductor<'_> {
     /// A worker that hangs.
     fn silent(&self) -> Option<String> {
         let inline = self.spec.place.is_inline();
-        let hangs = |hand: &Hand| !inline && !hand.is_over() && hand.silent > SIGN_OF_LIFE;
-        let number = self.hands.iter().position(hangs)?;
+        let hangs =
+            |handle: &WorkerHandle| !inline && !handle.is_over() && handle.silent > SIGN_OF_LIFE;
+        let number = self.workers.iter().position(hangs)?;
         Some(format!(
             "{} was not heard of for {} s",
             self.named(number),
@@ -122,7 +125,10 @@ impl Conductor<'_> {
 
     /// A worker, with its host where that is another.
     fn named(&self, number: usize) -> String {
-        let link = self.hands.get(number).and_then(|hand| hand.link.as_ref());
+        let link = self
+            .workers
+            .get(number)
+            .and_then(|handle| handle.link.as_ref());
         match link.and_then(|link| link.host()) {
             Some(host) => format!("worker {number} ({host})"),
             None => format!("worker {number}"),
@@ -133,17 +139,17 @@ impl Conductor<'_> {
         let inline = self.spec.place.is_inline();
         let mut wait = GLANCE;
         if inline {
-            self.hands
+            self.workers
                 .iter_mut()
-                .filter_map(|hand| hand.link.as_mut())
+                .filter_map(|handle| handle.link.as_mut())
                 .for_each(|link| link.step());
             wait = Duration::ZERO;
         }
         let now = Instant::now();
         let listened = (now - self.looked).min(LONGEST_LOOK);
         self.looked = now;
-        for hand in &mut self.hands {
-            hand.silent += listened;
+        for handle in &mut self.workers {
+            handle.silent += listened;
         }
         let until = now + wait;
         let mut given_up = Vec::new();
@@ -161,8 +167,8 @@ impl Conductor<'_> {
                 if let Some(Some(window)) = self.tokens.get_mut(flow as usize) {
                     window.give_back(tokens);
                 }
-                if let Some(Some(turns)) = self.turns.get_mut(flow as usize) {
-                    turns.passed(tokens, self.spec.clock.now());
+                if let Some(Some(gate)) = self.burst_gates.get_mut(flow as usize) {
+                    gate.passed(tokens, self.spec.clock.now());
                 }
                 self.next_burst(flow as usize);
                 passed = true;
@@ -177,7 +183,7 @@ impl Conductor<'_> {
             self.live = Live {
                 threads,
                 latency: self.collected.newest,
-                ..Live::of(self.hands.iter().map(|hand| &hand.counters))
+                ..Live::of(self.workers.iter().map(|handle| &handle.counters))
             };
         }
         for positions in given_up {
@@ -185,23 +191,23 @@ impl Conductor<'_> {
         }
         if !inline {
             // Places that pass on what others say.
-            self.hands
+            self.workers
                 .iter_mut()
-                .filter_map(|hand| hand.link.as_mut())
+                .filter_map(|handle| handle.link.as_mut())
                 .for_each(|link| link.step());
         }
     }
 
     fn take(&mut self, worker: u32, report: Report, given_up: &mut Vec<Positions>) {
-        let Some(hand) = self.hands.get_mut(worker as usize) else {
+        let Some(handle) = self.workers.get_mut(worker as usize) else {
             return;
         };
-        hand.silent = Duration::ZERO;
+        handle.silent = Duration::ZERO;
         match report {
             // Numbers of another host's mean others here.
             Report::Hello { .. } if !self.spec.place.is_here() => {}
             Report::Hello { process, threads } => {
-                let role = hand.role;
+                let role = handle.role;
                 let threads = threads.into_iter().map(|thread| ThreadOf {
                     role,
                     process,
@@ -209,11 +215,11 @@ impl Conductor<'_> {
                 });
                 self.live.threads.extend(threads);
             }
-            Report::Counters(counters) => hand.counters = *counters,
+            Report::Counters(counters) => handle.counters = *counters,
             Report::Passed(..) => {}
             Report::BurstSent(flow, tokens) => {
-                if let Some(Some(turns)) = self.turns.get_mut(flow as usize) {
-                    turns.sent(tokens);
+                if let Some(Some(gate)) = self.burst_gates.get_mut(flow as usize) {
+                    gate.sent(tokens);
                 }
                 self.next_burst(flow as usize);
             }
@@ -222,33 +228,33 @@ impl Conductor<'_> {
                 self.collected.take(interval, windowed);
             }
             Report::Ready(addresses) => {
-                hand.ready = true;
+                handle.ready = true;
                 self.addresses.extend(addresses);
             }
             Report::Failed(failure) => self.fail(failure),
-            Report::Done(at) => hand.done = Some(at),
+            Report::Done(at) => handle.done = Some(at),
             Report::Stuck(since, positions) => {
                 let stream = positions.first().map(|(stream, _)| *stream);
                 let flow = stream.and_then(|stream| self.spec.brief.flow_of(stream));
-                let turns = flow.and_then(|flow| self.turns.get(flow)?.as_ref());
+                let gate = flow.and_then(|flow| self.burst_gates.get(flow)?.as_ref());
                 let now = self.spec.clock.now();
-                let since = turns.map_or(since, |turns| since.min(turns.silent_for(now)));
+                let since = gate.map_or(since, |gate| since.min(gate.silent_for(now)));
                 if since > PATIENCE_FACTOR * self.live.silence {
                     given_up.push(positions);
                 }
             }
-            Report::Closing => hand.closing = true,
-            Report::Recording(recording) => hand.recording = Some(*recording),
+            Report::Closing => handle.closing = true,
+            Report::Recording(recording) => handle.recording = Some(*recording),
             Report::Clock(conversion) => {
-                if let Some(recording) = &mut hand.recording {
+                if let Some(recording) = &mut handle.recording {
                     recording.clock_offset = conversion.offset;
                     recording.clock_error = conversion.error.as_ref().ok().copied();
                     recording.errors.extend(conversion.error.err());
                 }
             }
             Report::Gone(why) => {
-                if hand.recording.is_none() && !hand.gone {
-                    hand.gone = true;
+                if handle.recording.is_none() && !handle.gone {
+                    handle.gone = true;
                     self.fail(why.into());
                 }
             }
@@ -258,13 +264,13 @@ impl Conductor<'_> {
     /// Lets the next burst of a flow begin, if the one before is over.
     fn next_burst(&mut self, flow: usize) {
         let Some(table) = self.table else { return };
-        let Some(Some(turns)) = self.turns.get_mut(flow) else {
+        let Some(Some(gate)) = self.burst_gates.get_mut(flow) else {
             return;
         };
         let origin = table.origin(&self.spec.brief.workload.flows[flow]);
-        if let Some(at) = turns.next(self.spec.clock.now(), origin) {
-            for worker in turns.workers.clone() {
-                self.hands[worker].send(Command::Burst(flow as u32, at));
+        if let Some(at) = gate.next(self.spec.clock.now(), origin) {
+            for worker in gate.workers.clone() {
+                self.workers[worker].send(Command::Burst(flow as u32, at));
             }
         }
     }
@@ -273,13 +279,13 @@ impl Conductor<'_> {
     pub(super) fn hand_out(&mut self) {
         for (flow, tokens) in self.tokens.iter_mut().enumerate() {
             let Some(tokens) = tokens else { continue };
-            let hands = &self.hands;
+            let workers = &self.workers;
             let more = tokens.hand_out(|worker| {
-                let counted = hands[worker].counters.flows.get(flow);
+                let counted = workers[worker].counters.flows.get(flow);
                 counted.map_or(0, |flow| flow.unused)
             });
             for (worker, tokens) in more {
-                self.hands[worker].send(Command::Grant(flow as u32, tokens));
+                self.workers[worker].send(Command::Grant(flow as u32, tokens));
             }
         }
     }
@@ -295,23 +301,25 @@ impl Conductor<'_> {
         // Everybody must know: in a brokerless system a client would take the end of its peer for
         // a lost connection.
         self.tell(None, &Command::Closing);
-        self.await_hands(Duration::from_secs(1), |hand| hand.closing);
+        self.await_workers(Duration::from_secs(1), |handle| handle.closing);
         // What lasts on a system (sessions, last values) is removed one by one.
         let devices = self.spec.brief.workload.devices.len() as u64;
         let patience = Duration::from_secs(2) + Duration::from_millis(devices);
         for role in [Role::Subscribers, Role::Publishers] {
             let until = self.spec.clock.now() + patience.as_nanos() as u64;
             self.tell(Some(role), &Command::Finish(until));
-            self.await_hands(patience + Duration::from_secs(2), |hand| hand.role != role);
+            self.await_workers(patience + Duration::from_secs(2), |handle| {
+                handle.role != role
+            });
         }
         // Before those that hang are ended.
         let outcome = match (outcome, self.unheard()) {
             (Outcome::Completed, Some(why)) => Outcome::Aborted(why),
             (outcome, _) => outcome,
         };
-        for hand in &mut self.hands {
-            let over = hand.is_over();
-            if let Some(mut link) = hand.link.take()
+        for handle in &mut self.workers {
+            let over = handle.is_over();
+            if let Some(mut link) = handle.link.take()
                 && over
             {
                 link.join();
@@ -325,15 +333,15 @@ impl Conductor<'_> {
     /// A worker that has not told what it saw: without it the figures are not those of the trial.
     fn unheard(&mut self) -> Option<String> {
         let silent = self
-            .hands
+            .workers
             .iter()
-            .position(|hand| hand.recording.is_none())?;
+            .position(|handle| handle.recording.is_none())?;
         let hangs = format!("{} did not tell what it saw: it hangs", self.named(silent));
         Some(self.failure.take().unwrap_or(hangs))
     }
 
     /// Waits until something holds of every worker that is not over, for so long at most.
-    fn await_hands(&mut self, patience: Duration, holds: impl Fn(&Hand) -> bool) {
+    fn await_workers(&mut self, patience: Duration, holds: impl Fn(&WorkerHandle) -> bool) {
         let patience = Instant::now() + patience;
         while !self.all(&holds) && Instant::now() < patience {
             self.hear();

@@ -25,7 +25,7 @@ const MARK: Mark = Mark::from_seed(42);
 pub(super) const LARGEST: usize = 2 * 1024 * 1024;
 
 /// A driver and a running system, under one set of settings.
-pub(super) struct Bed<'a> {
+pub(super) struct Setup<'a> {
     pub driver: &'a dyn Driver,
     pub target: &'a Target,
     pub settings: Settings,
@@ -129,11 +129,11 @@ impl Events for Seen {
     }
 }
 
-impl<'a> Bed<'a> {
+impl<'a> Setup<'a> {
     pub fn new(driver: &'a dyn Driver, target: &'a Target, settings: Settings) -> Self {
-        // Each bed has topics of its own: what one left behind in a system must not reach another.
+        // Each setup has topics of its own: what one left behind in a system must not reach another.
         static BEDS: AtomicU32 = AtomicU32::new(0);
-        Bed {
+        Setup {
             driver,
             target,
             settings,
@@ -149,7 +149,7 @@ impl<'a> Bed<'a> {
     }
 }
 
-impl Bed<'_> {
+impl Setup<'_> {
     pub fn open(&mut self, clients: usize) -> Result<Rig, String> {
         self.fleets += 1;
         let clock = Clock::Monotonic;
@@ -189,7 +189,7 @@ impl Bed<'_> {
         format!("conform-{}/{}", std::process::id(), self.number)
     }
 
-    /// A topic below [`Bed::base`].
+    /// A topic below [`Setup::base`].
     pub fn topic(&self, which: &str) -> String {
         format!("{}/{which}", self.base())
     }
@@ -391,9 +391,9 @@ impl Pair {
 
     /// Checks that deliveries, as far as they name a topic, name that of their stream: streams 0, 1 and so on stand
     /// on `t0`, `t1` and so on.
-    pub fn are_named(&self, bed: &Bed<'_>) -> Result<(), String> {
+    pub fn are_named(&self, setup: &Setup<'_>) -> Result<(), String> {
         for (stream, topics) in &self.into.seen.named {
-            let expected = bed.topic(&format!("t{stream}"));
+            let expected = setup.topic(&format!("t{stream}"));
             if let Some(other) = topics.iter().find(|topic| **topic != expected) {
                 return Err(format!(
                     "a message on {expected} was delivered as one on {other}"
