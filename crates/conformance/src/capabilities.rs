@@ -9,7 +9,7 @@ use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{ClientId, ClientSpec, Publish, Target};
-use pubgauge_driver::settings::{OnFull, Pattern, Reliability, Settings};
+use pubgauge_driver::settings::{MessagingPattern, OnFull, Reliability, Settings};
 
 /// What came of trying a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +36,13 @@ pub fn prove<'a>(
     setup.next();
     let shown = |()| Proof::Shown;
     match capability {
-        Capability::Pattern(Pattern::PublishSubscribe) => publish_subscribe(&mut setup).map(shown),
-        Capability::Pattern(Pattern::PointToPoint) => point_to_point(&mut setup).map(shown),
-        Capability::Pattern(Pattern::RequestReply) => request_reply(&mut setup).map(shown),
+        Capability::Pattern(MessagingPattern::PublishSubscribe) => {
+            publish_subscribe(&mut setup).map(shown)
+        }
+        Capability::Pattern(MessagingPattern::PointToPoint) => {
+            point_to_point(&mut setup).map(shown)
+        }
+        Capability::Pattern(MessagingPattern::RequestReply) => request_reply(&mut setup).map(shown),
         Capability::Filter(filter) => filters(&mut setup, filter).map(shown),
         Capability::Group => group(&mut setup).map(shown),
         Capability::Reliability(reliability) => reliable(&mut setup, reliability).map(shown),

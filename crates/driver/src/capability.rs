@@ -13,7 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::resolution::spelt;
-use crate::settings::{Batching, Durability, OnFull, Pattern, Reliability, Session, Settings};
+use crate::settings::{
+    Batching, Durability, MessagingPattern, OnFull, Reliability, Session, Settings,
+};
 
 /// One value of one property that a system may have.
 ///
@@ -22,7 +24,7 @@ use crate::settings::{Batching, Durability, OnFull, Pattern, Reliability, Sessio
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capability {
     /// Who gets a message.
-    Pattern(Pattern),
+    Pattern(MessagingPattern),
     /// Which messages a subscriber can ask for.
     Filter(Filtering),
     /// Members of a group share messages: each goes to one of them.
@@ -142,9 +144,9 @@ impl Answer {
 impl Capability {
     /// All of them, in the order in which they are shown.
     pub const ALL: [Capability; 34] = [
-        Capability::Pattern(Pattern::PublishSubscribe),
-        Capability::Pattern(Pattern::PointToPoint),
-        Capability::Pattern(Pattern::RequestReply),
+        Capability::Pattern(MessagingPattern::PublishSubscribe),
+        Capability::Pattern(MessagingPattern::PointToPoint),
+        Capability::Pattern(MessagingPattern::RequestReply),
         Capability::Filter(Filtering::Exact),
         Capability::Filter(Filtering::Prefix),
         Capability::Filter(Filtering::PerLevel),

@@ -5,7 +5,7 @@ use crate::capability::{Answer, Capability, Topology};
 use crate::footprint::{Crowd, Footprint};
 use crate::header::Mark;
 use crate::seam::{DriverError, Fleet, FleetConfig, Shared, Subscription, Target, Traits};
-use crate::settings::{Mapping, Pattern, Settings, Unsupported};
+use crate::settings::{Mapping, MessagingPattern, Settings, Unsupported};
 
 /// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
 pub trait Driver: Send + Sync {
@@ -181,7 +181,7 @@ fn by_settings<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &
     let reason = |u: &Unsupported| u.reason.clone();
     let own = refused.iter().find(|u| u.setting == name);
     let reason = own.or(refused.first()).map(reason).unwrap_or_default();
-    if capability == Capability::Pattern(Pattern::RequestReply) {
+    if capability == Capability::Pattern(MessagingPattern::RequestReply) {
         // Ping-pong workloads ask and answer on two topics, over every system.
         return Answer::emulated(reason);
     }

@@ -37,8 +37,8 @@ pub use seam::{
     Target, Tls, TopicId, Traits, Will, WireBytes,
 };
 pub use settings::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings, Transport,
-    Unsupported,
+    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Session, Settings,
+    Transport, Unsupported,
 };
 pub use topic::TopicMatch;
 pub use words::shortened;

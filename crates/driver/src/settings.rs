@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Settings {
     /// Who gets a message, and whether somebody answers.
-    pub pattern: Option<Pattern>,
+    pub pattern: Option<MessagingPattern>,
     /// How hard the system tries to deliver.
     pub reliability: Option<Reliability>,
     /// What survives a restart of the system.
@@ -161,7 +161,7 @@ impl Settings {
 /// Who gets a message, and whether somebody answers (happ2016, requirement R1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pattern {
+pub enum MessagingPattern {
     /// Everybody who subscribed to its topic.
     PublishSubscribe,
     /// The one receiver that its topic names: a queue, a device.

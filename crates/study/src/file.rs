@@ -236,7 +236,7 @@ pub struct FlowFile {
     pub name: Option<String>,
     /// Who talks to whom; n-m if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<Pattern>,
+    pub pattern: Option<FlowPattern>,
     /// Publishing devices; 0 is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrFind<u32>>")]
@@ -318,7 +318,7 @@ pub struct FlowFile {
 
 /// Who talks to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Pattern {
+pub enum FlowPattern {
     /// Pairs: subscriber k hears publisher k.
     #[serde(rename = "1-1")]
     Pairs,

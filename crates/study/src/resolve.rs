@@ -13,7 +13,7 @@ use pubgauge_workload::{
 };
 
 use crate::file::{
-    ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, Pattern, PayloadFile, PhasesFile,
+    ArrivalsFile, Drawn, ExchangeFile, FlowFile, FlowPattern, OneSize, PayloadFile, PhasesFile,
     ReplayMode as ReplayModeFile, StudyFile, UntilFile, WorkloadFile,
 };
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
@@ -655,12 +655,12 @@ pub(crate) fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
 }
 
 /// The pattern in the file's own words.
-pub(crate) fn pattern_name(pattern: Pattern) -> &'static str {
+pub(crate) fn flow_pattern_name(pattern: FlowPattern) -> &'static str {
     match pattern {
-        Pattern::Pairs => "1-1",
-        Pattern::OneToMany => "1-n",
-        Pattern::ManyToOne => "n-1",
-        Pattern::ManyToMany => "n-m",
-        Pattern::Shared => "shared",
+        FlowPattern::Pairs => "1-1",
+        FlowPattern::OneToMany => "1-n",
+        FlowPattern::ManyToOne => "n-1",
+        FlowPattern::ManyToMany => "n-m",
+        FlowPattern::Shared => "shared",
     }
 }

@@ -4,7 +4,7 @@ mod traffic;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pubgauge_driver::{Driver, Pattern, Reliability, Session, Settings};
+use pubgauge_driver::{Driver, MessagingPattern, Reliability, Session, Settings};
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::{Count, Counted};
@@ -63,7 +63,7 @@ fn durable() -> Settings {
 
 fn point_to_point() -> Settings {
     Settings {
-        pattern: Some(Pattern::PointToPoint),
+        pattern: Some(MessagingPattern::PointToPoint),
         ..qos(1)
     }
 }
@@ -88,10 +88,11 @@ fn exchanges<D: Driver + Copy + 'static>(
         for traffic in [MANY, ONE_TO_ONE, UNHEARD] {
             // What is retained, or kept for sessions, is counted alike for one and for many.
             let is_many = traffic.publishers == MANY.publishers;
-            if nth > 0 && !is_many && settings.pattern != Some(Pattern::PointToPoint) {
+            if nth > 0 && !is_many && settings.pattern != Some(MessagingPattern::PointToPoint) {
                 continue;
             }
-            if settings.pattern == Some(Pattern::PointToPoint) && traffic.subscribers != 1 {
+            if settings.pattern == Some(MessagingPattern::PointToPoint) && traffic.subscribers != 1
+            {
                 continue;
             }
             let (happened, counted) = counted(&running, &driver, settings, traffic);

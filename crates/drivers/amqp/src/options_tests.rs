@@ -105,7 +105,7 @@ fn patterns_choose_the_exchange() {
         (options.exchange, options.exchange_name().to_owned())
     };
     let point = Settings {
-        pattern: Some(Pattern::PointToPoint),
+        pattern: Some(MessagingPattern::PointToPoint),
         ..Settings::default()
     };
     assert_eq!(of(&point), (Exchange::Queue, String::new()));
@@ -136,7 +136,7 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         ),
         (
             Settings {
-                pattern: Some(Pattern::RequestReply),
+                pattern: Some(MessagingPattern::RequestReply),
                 ..s()
             },
             "pattern",
@@ -339,7 +339,7 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         ),
         (
             Settings {
-                pattern: Some(Pattern::PointToPoint),
+                pattern: Some(MessagingPattern::PointToPoint),
                 ..native(&[("exchange", json!("topic"))])
             },
             "native.amqp.exchange",

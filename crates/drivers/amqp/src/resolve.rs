@@ -2,8 +2,8 @@
 
 use pubgauge_amqp_codec::{FRAME_MIN, TableBuf, Value};
 use pubgauge_driver::{
-    Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings, Unsupported,
-    spelt,
+    Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session, Settings,
+    Unsupported, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 use pubgauge_net::socket::SocketOptions;
@@ -57,22 +57,22 @@ impl Options {
     fn pattern(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
         let value = spelt(&s.pattern);
         self.exchange = match (s.pattern, native.exchange) {
-            (Some(Pattern::RequestReply), _) => {
+            (Some(MessagingPattern::RequestReply), _) => {
                 return t.refuse(
                     "pattern",
                     "request-reply",
                     "reply-to and correlation-id are notes between clients, the server matches no answers to questions; use a ping-pong workload, which asks and answers on two topics",
                 );
             }
-            (Some(Pattern::PointToPoint), None | Some(Exchange::Queue)) => Exchange::Queue,
-            (Some(Pattern::PointToPoint), Some(_)) => {
+            (Some(MessagingPattern::PointToPoint), None | Some(Exchange::Queue)) => Exchange::Queue,
+            (Some(MessagingPattern::PointToPoint), Some(_)) => {
                 return t.refuse(
                     "native.amqp.exchange",
                     self.exchange_kind(),
                     "point-to-point messages go through the default exchange; leave this out",
                 );
             }
-            (Some(Pattern::PublishSubscribe), Some(Exchange::Queue)) => {
+            (Some(MessagingPattern::PublishSubscribe), Some(Exchange::Queue)) => {
                 return t.refuse(
                     "native.amqp.exchange",
                     "default",

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use pubgauge_conformance::{self as conformance, Proof};
 use pubgauge_driver::{
-    Batching, Capability, Driver, Pattern, Reliability, Session, Settings, Support,
+    Batching, Capability, Driver, MessagingPattern, Reliability, Session, Settings, Support,
 };
 use pubgauge_driver_amqp::AmqpDriver;
 
@@ -60,7 +60,7 @@ fn what_is_claimed_is_so() {
     for capability in Capability::ALL {
         let answer = AmqpDriver.capability(capability, &target);
         if !matches!(answer.support, Support::Native | Support::Emulated)
-            || capability == Capability::Pattern(Pattern::RequestReply)
+            || capability == Capability::Pattern(MessagingPattern::RequestReply)
         {
             continue;
         }

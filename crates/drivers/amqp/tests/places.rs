@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use pubgauge_driver::{Pattern, Settings};
+use pubgauge_driver::{MessagingPattern, Settings};
 use pubgauge_driver_amqp::AmqpDriver;
 
 #[test]
@@ -19,7 +19,10 @@ fn publishers_and_subscribers_have_ports_of_their_own() {
     let (_, ports) = rabbit.target.endpoints[0].rsplit_once(':').unwrap();
     let (first, second) = ports.split_once(',').unwrap();
     let ports = [first, second].map(|port| port.parse().unwrap());
-    for pattern in [Pattern::PublishSubscribe, Pattern::PointToPoint] {
+    for pattern in [
+        MessagingPattern::PublishSubscribe,
+        MessagingPattern::PointToPoint,
+    ] {
         let settings = Settings {
             pattern: Some(pattern),
             ..Settings::default()

@@ -1,8 +1,8 @@
 //! What the neutral and native settings become as QoS policies and configuration of Cyclone DDS.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
-    Traits, Transport, Unsupported,
+    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
+    Settings, Traits, Transport, Unsupported,
 };
 
 use crate::native::{Multicast, Native};
@@ -78,13 +78,15 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
     let native = Native::read(settings, &mut answer);
 
     answer.decide("pattern", settings.pattern, |p| match p {
-        None | Some(Pattern::PublishSubscribe) => {
+        None | Some(MessagingPattern::PublishSubscribe) => {
             Ok("DDS topic `pubgauge`; the topic is the publisher's PARTITION".into())
         }
-        Some(Pattern::PointToPoint) => Err("DDS has no queues: every matching reader gets every \
+        Some(MessagingPattern::PointToPoint) => {
+            Err("DDS has no queues: every matching reader gets every \
              message; use publish-subscribe with a topic for each receiver"
-            .into()),
-        Some(Pattern::RequestReply) => Err(
+                .into())
+        }
+        Some(MessagingPattern::RequestReply) => Err(
             "Cyclone DDS has no DDS-RPC; use a ping-pong workload, which asks and answers on \
              two topics"
                 .into(),

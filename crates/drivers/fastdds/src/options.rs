@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in Fast DDS's terms.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
-    Target, Traits, Transport, Unsupported, spelt,
+    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
+    Settings, Target, Traits, Transport, Unsupported, spelt,
 };
 
 use crate::native::{NAME, Native, Preset, Scheduler};
@@ -168,13 +168,19 @@ pub(crate) fn resolve(
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
 
     answer.decide("pattern", settings.pattern, |p| match p {
-        None | Some(Pattern::PublishSubscribe) => Ok("data writers and data readers".into()),
-        Some(Pattern::PointToPoint) => Err("every matching data reader gets every sample; use \
+        None | Some(MessagingPattern::PublishSubscribe) => {
+            Ok("data writers and data readers".into())
+        }
+        Some(MessagingPattern::PointToPoint) => {
+            Err("every matching data reader gets every sample; use \
                                             publish-subscribe with a topic for each receiver"
-            .into()),
-        Some(Pattern::RequestReply) => Err("DDS-RPC is not built in; use a ping-pong workload, \
+                .into())
+        }
+        Some(MessagingPattern::RequestReply) => {
+            Err("DDS-RPC is not built in; use a ping-pong workload, \
                                             which asks and answers on two topics"
-            .into()),
+                .into())
+        }
     });
     answer.decide("reliability", settings.reliability, |r| {
         Ok(match r {

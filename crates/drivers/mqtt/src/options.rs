@@ -1,7 +1,7 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    DriverError, Durability, Mapping, Pattern, Reliability, Resolution, Session, Settings,
+    DriverError, Durability, Mapping, MessagingPattern, Reliability, Resolution, Session, Settings,
     Subscription, Target, Unsupported, spelt,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
@@ -376,17 +376,17 @@ impl Options {
 /// Settings that MQTT over TCP has nothing for.
 fn absent(s: &Settings, t: &mut Resolution) {
     match s.pattern {
-        None | Some(Pattern::PublishSubscribe) => t.row(
+        None | Some(MessagingPattern::PublishSubscribe) => t.row(
             "pattern",
             spelt(&s.pattern),
             "PUBLISH to a topic, SUBSCRIBE to topic filters",
         ),
-        Some(Pattern::PointToPoint) => t.refuse(
+        Some(MessagingPattern::PointToPoint) => t.refuse(
             "pattern",
             "point-to-point",
             "MQTT has topics and no addressees: whoever may subscribe to a device's topic gets its messages too; give each device a topic of its own and use publish-subscribe",
         ),
-        Some(Pattern::RequestReply) => t.refuse(
+        Some(MessagingPattern::RequestReply) => t.refuse(
             "pattern",
             "request-reply",
             "an MQTT server matches no answers to questions (MQTT 5's Response Topic is a note between clients); use a ping-pong workload, which asks and answers on two topics",

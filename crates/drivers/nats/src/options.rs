@@ -1,7 +1,8 @@
 //! What the neutral settings become in core NATS, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Durability, Mapping, Pattern, Reliability, Resolution, Session, Settings, Unsupported, spelt,
+    Durability, Mapping, MessagingPattern, Reliability, Resolution, Session, Settings, Unsupported,
+    spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 use pubgauge_net::socket::SocketOptions;
@@ -61,9 +62,9 @@ impl Options {
 
 fn delivery(s: &Settings, t: &mut Resolution) {
     t.decide("pattern", s.pattern, |pattern| match pattern {
-        None | Some(Pattern::PublishSubscribe) => Ok("PUB to a subject, SUB to subjects: a/b/c is a.b.c, + is *, # is >, which needs one more level; . * > % and white space within a level are %XX".into()),
-        Some(Pattern::PointToPoint) => Err("NATS has subjects and no addressees: whoever may subscribe to a device's subject gets its messages too; give each device a topic of its own and use publish-subscribe".into()),
-        Some(Pattern::RequestReply) => Err("a reply is a message to the asker's inbox subject; use a ping-pong workload, which asks and answers on two topics".into()),
+        None | Some(MessagingPattern::PublishSubscribe) => Ok("PUB to a subject, SUB to subjects: a/b/c is a.b.c, + is *, # is >, which needs one more level; . * > % and white space within a level are %XX".into()),
+        Some(MessagingPattern::PointToPoint) => Err("NATS has subjects and no addressees: whoever may subscribe to a device's subject gets its messages too; give each device a topic of its own and use publish-subscribe".into()),
+        Some(MessagingPattern::RequestReply) => Err("a reply is a message to the asker's inbox subject; use a ping-pong workload, which asks and answers on two topics".into()),
     });
     t.decide("reliability", s.reliability, |reliability| match reliability {
         None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => {

@@ -34,8 +34,8 @@ fn main() {
     let args: Vec<_> = std::env::args().collect();
     // `cargo bench --bench xmpp_cost -- receive` runs one part.
     let parts: [(&str, fn()); 4] = [
-        ("publish", || publishing(Pattern::PublishSubscribe)),
-        ("direct", || publishing(Pattern::PointToPoint)),
+        ("publish", || publishing(MessagingPattern::PublishSubscribe)),
+        ("direct", || publishing(MessagingPattern::PointToPoint)),
         ("receive", receiving),
         ("ejabberd", through_ejabberd),
     ];
@@ -242,12 +242,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn open(target: Target, pattern: Pattern) -> Bench {
+    fn open(target: Target, pattern: MessagingPattern) -> Bench {
         let fleet = XmppDriver.open(FleetConfig {
             target,
             settings: Settings {
                 pattern: Some(pattern),
-                in_flight: (pattern == Pattern::PublishSubscribe).then_some(WINDOW as u32),
+                in_flight: (pattern == MessagingPattern::PublishSubscribe).then_some(WINDOW as u32),
                 ..Settings::default()
             },
             clock: Clock::Monotonic,
@@ -368,9 +368,9 @@ fn plain_answers(stream: &mut TcpStream, buf: &mut [u8], kept: &mut usize) -> u6
 }
 
 /// Publishes flat out, by templates, for one round.
-fn plain_publish(port: u16, pattern: Pattern) -> f64 {
+fn plain_publish(port: u16, pattern: MessagingPattern) -> f64 {
     let mut stream = plain(port);
-    let direct = pattern == Pattern::PointToPoint;
+    let direct = pattern == MessagingPattern::PointToPoint;
     if !direct {
         plain_first(&mut stream);
     }
@@ -406,8 +406,8 @@ fn plain_publish(port: u16, pattern: Pattern) -> f64 {
     rate(if direct { sent } else { answered }, cpu)
 }
 
-fn publishing(pattern: Pattern) {
-    let direct = pattern == Pattern::PointToPoint;
+fn publishing(pattern: MessagingPattern) {
+    let direct = pattern == MessagingPattern::PointToPoint;
     let port = server(if direct { swallow } else { answer });
     let (mut plain, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -457,7 +457,7 @@ fn receiving() {
         }
         plain_rates.push(rate(items, cpu));
         drop(stream);
-        let mut bench = Bench::open(target(port), Pattern::PublishSubscribe);
+        let mut bench = Bench::open(target(port), MessagingPattern::PublishSubscribe);
         let client = bench.connect("r", Some("t"));
         let (before, cpu) = (bench.count.delivered, thread_cpu());
         let start = Instant::now();
@@ -494,7 +494,10 @@ fn through_ejabberd() {
         .start(&system, Some("xmpp"), scratch.path())
         .unwrap();
     let pid = running.pid().unwrap();
-    for pattern in [Pattern::PublishSubscribe, Pattern::PointToPoint] {
+    for pattern in [
+        MessagingPattern::PublishSubscribe,
+        MessagingPattern::PointToPoint,
+    ] {
         let mut bench = Bench::open(running.target.clone(), pattern);
         bench.connect("s", Some("t"));
         let publisher = bench.connect("p", None);

@@ -49,8 +49,8 @@ mod write;
 
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Pattern, Scheme, Settings,
-    Subscription, Target, Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, MessagingPattern, Scheme,
+    Settings, Subscription, Target, Traits, Unsupported,
 };
 
 /// The XMPP driver.
@@ -88,7 +88,7 @@ impl Driver for XmppDriver {
         Traits {
             publishers_first: false,
             back_pressure: true,
-            acknowledges: settings.pattern != Some(Pattern::PointToPoint),
+            acknowledges: settings.pattern != Some(MessagingPattern::PointToPoint),
             lossless: false,
             may_duplicate: false,
         }

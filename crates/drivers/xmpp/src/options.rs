@@ -1,7 +1,8 @@
 //! What the neutral settings become in XMPP, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Durability, Mapping, Pattern, Reliability, Resolution, Session, Settings, Unsupported, spelt,
+    Durability, Mapping, MessagingPattern, Reliability, Resolution, Session, Settings, Unsupported,
+    spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 use pubgauge_net::socket::SocketOptions;
@@ -48,7 +49,7 @@ impl Options {
         let mut table = Resolution::default();
         let native = Native::parse(settings, &mut table);
         let mut options = Options {
-            direct: settings.pattern == Some(Pattern::PointToPoint),
+            direct: settings.pattern == Some(MessagingPattern::PointToPoint),
             last_value: settings.last_value.unwrap_or(false),
             in_flight: settings.in_flight.unwrap_or(DEFAULT_IN_FLIGHT) as usize,
             tuning: Tuning::resolve(settings, native.socket, TERMS, &mut table),
@@ -72,22 +73,22 @@ impl Options {
     fn pattern(&self, s: &Settings, t: &mut Resolution) {
         let value = spelt(&s.pattern);
         match s.pattern {
-            None | Some(Pattern::PublishSubscribe) => t.row(
+            None | Some(MessagingPattern::PublishSubscribe) => t.row(
                 "pattern",
                 value,
                 "a leaf node for each topic (XEP-0060): publish requests, item notifications",
             ),
-            Some(Pattern::PointToPoint) if self.mechanism == Choice::Anonymous => t.refuse(
+            Some(MessagingPattern::PointToPoint) if self.mechanism == Choice::Anonymous => t.refuse(
                 "pattern",
                 "point-to-point",
                 "the server gives anonymous clients their addresses, so that no sender knows them; take a system with an account",
             ),
-            Some(Pattern::PointToPoint) => t.row(
+            Some(MessagingPattern::PointToPoint) => t.row(
                 "pattern",
                 value,
                 "<message type='headline'> to ACCOUNT/TOPIC: the topic is the receiver's resource, and whoever subscribes to it binds that",
             ),
-            Some(Pattern::RequestReply) => t.refuse(
+            Some(MessagingPattern::RequestReply) => t.refuse(
                 "pattern",
                 "request-reply",
                 "XMPP's <iq> asks a client and brings its answer back, but this driver's receivers answer by messages of their own; use a ping-pong workload, which asks and answers on two topics",

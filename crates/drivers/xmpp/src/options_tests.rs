@@ -2,8 +2,8 @@
 
 use pubgauge_driver::capability::{Capability, Filtering, Support};
 use pubgauge_driver::{
-    Batching, Driver, Durability, Mapping, OnFull, Pattern, Reliability, Session, Settings,
-    Subscription, Target, Transport, Unsupported,
+    Batching, Driver, Durability, Mapping, MessagingPattern, OnFull, Reliability, Session,
+    Settings, Subscription, Target, Transport, Unsupported,
 };
 
 use crate::XmppDriver;
@@ -34,7 +34,7 @@ fn row(settings: &Settings, name: &str) -> Mapping {
 
 #[test]
 fn every_setting_has_an_answer_once_and_in_order() {
-    for pattern in [None, Some(Pattern::PointToPoint)] {
+    for pattern in [None, Some(MessagingPattern::PointToPoint)] {
         let settings = Settings {
             pattern,
             ..Settings::default()
@@ -52,7 +52,7 @@ fn what_xmpp_has_not_is_refused_by_name() {
         (
             "pattern",
             Settings {
-                pattern: Some(Pattern::RequestReply),
+                pattern: Some(MessagingPattern::RequestReply),
                 ..d()
             },
         ),
@@ -212,7 +212,7 @@ fn what_xmpp_has_not_is_refused_by_name() {
 #[test]
 fn what_point_to_point_has_not_is_refused_with_it() {
     let direct = Settings {
-        pattern: Some(Pattern::PointToPoint),
+        pattern: Some(MessagingPattern::PointToPoint),
         ..Settings::default()
     };
     let last = Settings {
@@ -306,7 +306,7 @@ fn subscriptions_that_cannot_be_are_refused_beforehand() {
     for filter in ["", "a#", "#/a", "a\u{0}b"] {
         assert!(check(None, filter, None).is_err(), "{filter}");
     }
-    let direct = Some(Pattern::PointToPoint);
+    let direct = Some(MessagingPattern::PointToPoint);
     assert!(check(direct, "a/b", None).is_ok());
     assert!(check(direct, "a/#", None).is_err());
     assert!(check(direct, &"a".repeat(1024), None).is_err());
@@ -338,7 +338,7 @@ fn the_matrix_says_what_is_emulated() {
     );
     assert_eq!(support(Capability::BinaryPayload), Support::Emulated);
     assert_eq!(
-        support(Capability::Pattern(Pattern::PointToPoint)),
+        support(Capability::Pattern(MessagingPattern::PointToPoint)),
         Support::Native
     );
     assert_eq!(support(Capability::LastValue), Support::Native);

@@ -4,7 +4,7 @@ mod common;
 
 use common::Ejabberd;
 use pubgauge_conformance::{self as conformance, Exception};
-use pubgauge_driver::{Pattern, Settings};
+use pubgauge_driver::{MessagingPattern, Settings};
 use pubgauge_driver_xmpp::XmppDriver;
 
 fn conforms(mut server: Ejabberd, settings: &Settings, exceptions: &[Exception<'_>]) {
@@ -40,7 +40,7 @@ const NO_WILDCARDS: &str =
 #[test]
 fn point_to_point_conforms() {
     let settings = Settings {
-        pattern: Some(Pattern::PointToPoint),
+        pattern: Some(MessagingPattern::PointToPoint),
         ..Settings::default()
     };
     let exceptions = ["many-to-one-and-one-to-many", "closes-in-time"]

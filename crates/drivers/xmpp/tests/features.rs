@@ -4,13 +4,13 @@ mod common;
 
 use common::{Ejabberd, Rig, native, payload, text};
 use pubgauge_driver::{
-    Acknowledgement, Change, Clock, Driver, Pattern, Publish, Settings, Subscription,
+    Acknowledgement, Change, Clock, Driver, MessagingPattern, Publish, Settings, Subscription,
 };
 use pubgauge_driver_xmpp::XmppDriver;
 
 fn point_to_point() -> Settings {
     Settings {
-        pattern: Some(Pattern::PointToPoint),
+        pattern: Some(MessagingPattern::PointToPoint),
         ..Settings::default()
     }
 }

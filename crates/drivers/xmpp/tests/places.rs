@@ -3,7 +3,7 @@
 mod common;
 
 use common::Ejabberd;
-use pubgauge_driver::{Pattern, Settings};
+use pubgauge_driver::{MessagingPattern, Settings};
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testing::separate_places;
 
@@ -29,7 +29,10 @@ fn publishers_and_subscribers_have_ports_of_their_own() {
         .split_once(',')
         .unwrap();
     let ports = [first, second].map(|port| port.parse().unwrap());
-    for pattern in [Pattern::PublishSubscribe, Pattern::PointToPoint] {
+    for pattern in [
+        MessagingPattern::PublishSubscribe,
+        MessagingPattern::PointToPoint,
+    ] {
         let settings = Settings {
             pattern: Some(pattern),
             ..Settings::default()

@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in libzmq's terms.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, OnFull, Pattern, Reliability, Resolution, Session, Settings,
-    Target, Traits, Transport, Unsupported, spelt,
+    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
+    Settings, Target, Traits, Transport, Unsupported, spelt,
 };
 
 use crate::native::{Framing, Native};
@@ -90,28 +90,30 @@ pub(crate) fn resolve(
     let native = Native::read(settings, &mut answer);
     let queue = queue(settings);
 
-    let point_to_point = settings.pattern == Some(Pattern::PointToPoint);
+    let point_to_point = settings.pattern == Some(MessagingPattern::PointToPoint);
     let sockets = match point_to_point {
         false => "PUB/SUB",
         true => "PUSH/PULL",
     };
     answer.decide("pattern", settings.pattern, |p| match (p, topology) {
-        (None | Some(Pattern::PublishSubscribe), _) => Ok("PUB/SUB sockets".into()),
-        (Some(Pattern::PointToPoint), Topology::Direct) => Ok(
+        (None | Some(MessagingPattern::PublishSubscribe), _) => Ok("PUB/SUB sockets".into()),
+        (Some(MessagingPattern::PointToPoint), Topology::Direct) => Ok(
             "a PUSH socket for each topic of a publisher, whose receivers' PULL sockets share it \
              in turn; a subscription on the publisher's XPUB socket tells them where it is"
                 .into(),
         ),
-        (Some(Pattern::PointToPoint), Topology::Forwarder) => Err(
+        (Some(MessagingPattern::PointToPoint), Topology::Forwarder) => Err(
             "a forwarder of PUSH/PULL (ZMQ_STREAMER) has one queue for all topics, so that \
              receivers would take what others are to get; use ZeroMQ without a forwarder \
              (zeromq-direct)"
                 .into(),
         ),
-        (Some(Pattern::RequestReply), _) => Err("this driver speaks PUB/SUB and PUSH/PULL, \
+        (Some(MessagingPattern::RequestReply), _) => {
+            Err("this driver speaks PUB/SUB and PUSH/PULL, \
                                                  REQ/REP is not built in; use a ping-pong \
                                                  workload, which asks and answers on two topics"
-            .into()),
+                .into())
+        }
     });
     answer.decide("reliability", settings.reliability, |r| match r {
         None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => Ok(format!(
@@ -369,7 +371,7 @@ fn priority(answer: &mut Resolution, settings: &Settings, native: &Native) -> i3
 fn conflate(answer: &mut Resolution, settings: &Settings, native: &Native, topology: Topology) {
     answer.decide("conflate", settings.conflate, |c| match (c, topology) {
         (None | Some(false), _) => Ok("no".into()),
-        (Some(true), _) if settings.pattern == Some(Pattern::PointToPoint) => {
+        (Some(true), _) if settings.pattern == Some(MessagingPattern::PointToPoint) => {
             Err("a message for one receiver is not replaced by a newer one; leave it out".into())
         }
         (Some(true), _) if native.framing == Framing::Multipart => {

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use pubgauge_conformance::{Exception, Proof, check, failures, prove};
-use pubgauge_driver::{Capability, Pattern, Settings, Target};
+use pubgauge_driver::{Capability, MessagingPattern, Settings, Target};
 use pubgauge_driver_zeromq::ZeromqDriver;
 use serde_json::json;
 
@@ -62,7 +62,7 @@ fn point_to_point_over_tcp() {
     let shown = prove(
         &ZeromqDriver,
         &direct(&scratch),
-        Capability::Pattern(Pattern::PointToPoint),
+        Capability::Pattern(MessagingPattern::PointToPoint),
         None,
     );
     assert_eq!(shown, Ok(Proof::Shown));

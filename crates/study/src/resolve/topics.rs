@@ -3,8 +3,8 @@
 use pubgauge_workload::filter::{filter_fault, topic_fault};
 use pubgauge_workload::mark::DEFAULT_ROOT;
 
-use super::{Clashes, MAX_DEVICES, MAX_TOPICS, pattern_name};
-use crate::file::{Dimension, FlowFile, Pattern};
+use super::{Clashes, MAX_DEVICES, MAX_TOPICS, flow_pattern_name};
+use crate::file::{Dimension, FlowFile, FlowPattern};
 use crate::units::{did_you_mean, nearest};
 
 /// Topics of each publisher; filters and group of each subscriber.
@@ -37,7 +37,7 @@ pub(super) fn who_talks_to_whom(
     if u64::from(file.topics.unwrap_or(0)) > MAX_TOPICS {
         clashes.add("topics", format!("more than {MAX_TOPICS} topics in a flow"));
     }
-    if file.groups.is_some() && file.pattern != Some(Pattern::Shared) {
+    if file.groups.is_some() && file.pattern != Some(FlowPattern::Shared) {
         clashes.add("groups", "groups are for pattern = \"shared\"");
     }
     if file.groups == Some(0) {
@@ -81,11 +81,11 @@ struct Topics {
 fn counts(file: &FlowFile, recorded: Option<u32>, clashes: &mut Clashes<'_>) -> (u32, u32) {
     let publishers = file.publishers.or(recorded);
     match file.pattern {
-        Some(Pattern::Pairs) => {
+        Some(FlowPattern::Pairs) => {
             let publishers = publishers.or(file.subscribers).unwrap_or(1);
             (publishers, file.subscribers.unwrap_or(publishers))
         }
-        Some(Pattern::OneToMany) => {
+        Some(FlowPattern::OneToMany) => {
             let publishers = publishers.unwrap_or(1);
             if publishers > 1 {
                 clashes.add(
@@ -95,7 +95,7 @@ fn counts(file: &FlowFile, recorded: Option<u32>, clashes: &mut Clashes<'_>) -> 
             }
             (publishers, file.subscribers.unwrap_or(1))
         }
-        Some(Pattern::ManyToOne) => {
+        Some(FlowPattern::ManyToOne) => {
             let subscribers = file.subscribers.unwrap_or(1);
             if subscribers > 1 {
                 clashes.add(
@@ -105,7 +105,7 @@ fn counts(file: &FlowFile, recorded: Option<u32>, clashes: &mut Clashes<'_>) -> 
             }
             (publishers.unwrap_or(1), subscribers)
         }
-        Some(Pattern::ManyToMany | Pattern::Shared) | None => {
+        Some(FlowPattern::ManyToMany | FlowPattern::Shared) | None => {
             (publishers.unwrap_or(1), file.subscribers.unwrap_or(1))
         }
     }
@@ -135,13 +135,13 @@ fn plain_topics(
         None => format!("{DEFAULT_ROOT}/{}", slug(name)),
     };
     let default = match file.pattern {
-        Some(Pattern::OneToMany | Pattern::ManyToMany) | None => 1,
-        Some(Pattern::Pairs | Pattern::ManyToOne | Pattern::Shared) => {
+        Some(FlowPattern::OneToMany | FlowPattern::ManyToMany) | None => 1,
+        Some(FlowPattern::Pairs | FlowPattern::ManyToOne | FlowPattern::Shared) => {
             publishers.max(subscribers.min(1))
         }
     };
     let count = file.topics.unwrap_or(default).max(1);
-    if file.pattern == Some(Pattern::Pairs) && count < publishers {
+    if file.pattern == Some(FlowPattern::Pairs) && count < publishers {
         clashes.add(
             "topics",
             format!("{publishers} pairs need at least {publishers} topics of their own"),
@@ -185,10 +185,10 @@ fn by_pattern(
 ) -> Vec<(Vec<String>, Option<String>)> {
     let publishers = topics.publishers.len() as u32;
     let subscribers = file.subscribers.unwrap_or(match file.pattern {
-        Some(Pattern::Pairs) => publishers,
+        Some(FlowPattern::Pairs) => publishers,
         _ => 1,
     });
-    if file.pattern == Some(Pattern::Pairs) && publishers != subscribers {
+    if file.pattern == Some(FlowPattern::Pairs) && publishers != subscribers {
         clashes.add(
             "subscribers",
             format!("pattern 1-1 makes pairs, but there are {publishers} publishers and {subscribers} subscribers"),
@@ -204,7 +204,7 @@ fn by_pattern(
         _ => topics.all.clone(),
     };
     let groups = file.groups.unwrap_or(1);
-    let shared = file.pattern == Some(Pattern::Shared);
+    let shared = file.pattern == Some(FlowPattern::Shared);
     if shared && groups > subscribers && subscribers > 0 {
         clashes.add(
             "groups",
@@ -212,12 +212,12 @@ fn by_pattern(
         );
     }
     let of = |index: u32| match file.pattern {
-        Some(Pattern::OneToMany | Pattern::ManyToOne | Pattern::Shared) => everything(),
-        Some(Pattern::Pairs) => topics.publishers[index as usize].clone(),
-        Some(Pattern::ManyToMany) | None if subscribers == 1 || topics.all.len() == 1 => {
+        Some(FlowPattern::OneToMany | FlowPattern::ManyToOne | FlowPattern::Shared) => everything(),
+        Some(FlowPattern::Pairs) => topics.publishers[index as usize].clone(),
+        Some(FlowPattern::ManyToMany) | None if subscribers == 1 || topics.all.len() == 1 => {
             everything()
         }
-        Some(Pattern::ManyToMany) | None => dealt(&topics.all, index, subscribers),
+        Some(FlowPattern::ManyToMany) | None => dealt(&topics.all, index, subscribers),
     };
     (0..subscribers)
         .map(|index| {
@@ -409,13 +409,13 @@ fn template_topics(file: &FlowFile, template: &Template, clashes: &mut Clashes<'
         );
     }
     match file.pattern {
-        Some(Pattern::OneToMany) if made > 1 => {
+        Some(FlowPattern::OneToMany) if made > 1 => {
             clashes.add(
                 "pattern",
                 format!("pattern 1-n has one publisher, but the template makes {made}"),
             );
         }
-        Some(Pattern::ManyToOne) if file.subscribers.is_some_and(|s| s > 1) => {
+        Some(FlowPattern::ManyToOne) if file.subscribers.is_some_and(|s| s > 1) => {
             clashes.add("subscribers", "pattern n-1 has one subscriber");
         }
         _ => {}
@@ -433,14 +433,14 @@ fn by_filters(
     filters: &[String],
     clashes: &mut Clashes<'_>,
 ) -> Vec<(Vec<String>, Option<String>)> {
-    if let Some(pattern @ (Pattern::Pairs | Pattern::OneToMany | Pattern::ManyToMany)) =
+    if let Some(pattern @ (FlowPattern::Pairs | FlowPattern::OneToMany | FlowPattern::ManyToMany)) =
         file.pattern
     {
         clashes.add(
             "subscribe",
             format!(
                 "pattern {} already says who subscribes to what; leave one of them out",
-                pattern_name(pattern)
+                flow_pattern_name(pattern)
             ),
         );
         return Vec::new();
@@ -481,7 +481,7 @@ fn by_filters(
             }
         }
         for copy in 0..copies {
-            let group = (file.pattern == Some(Pattern::Shared))
+            let group = (file.pattern == Some(FlowPattern::Shared))
                 .then(|| format!("group-{nth}-{}", copy % groups));
             subscribers.push((filled.clone(), group));
         }

@@ -101,7 +101,7 @@ fn exchange(
     for n in 0..traffic.subscribers {
         let client = subscribing.named(&format!("subscriber{n}"));
         // Under point-to-point a receiver names its topics.
-        if settings.pattern == Some(Pattern::PointToPoint) {
+        if settings.pattern == Some(MessagingPattern::PointToPoint) {
             for n in 0..traffic.publishers {
                 subscribing.subscribe(client, &heard(n));
             }
