@@ -7,7 +7,7 @@ FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint lint-code check-docs check-fuzz check-dependencies bench hostile fuzz deps deb package-test clean
+.PHONY: run build demo-all test systems test-fast lint lint-code check-docs check-fuzz check-dependencies bench hostile fuzz deps deb static package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -81,12 +81,18 @@ deb:
 	./scripts/install-deps.sh package
 	CARGO="$(CARGO)" ./scripts/deb.sh
 
-# `cargo install`, then the package in a clean root without a toolchain; as root, on Debian.
+# One file without any library of the system: all drivers but DDS.
+static:
+	CARGO="$(CARGO)" ./scripts/static.sh
+
+# `cargo install`, the package in a clean root without a toolchain, the static program in an empty one; as root,
+# on Debian.
 package-test:
 	./scripts/install-deps.sh package
 	CARGO="$(CARGO)" ./scripts/cargo-install-test.sh
 	CARGO="$(CARGO)" ./scripts/deb.sh
 	./scripts/package-test.sh target/debian/pubgauge_*.deb
+	./scripts/static-test.sh "$$(CARGO="$(CARGO)" ./scripts/static.sh)"
 
 deps:
 	./scripts/install-deps.sh test

@@ -160,7 +160,8 @@ struct Server {
 
 impl Server {
     fn serve(mut self, listener: &TcpListener) {
-        only_when_idle();
+        // Where the system does not allow it, the bound on scrapes must do.
+        let _ = pubgauge_testbed::only_when_idle();
         for stream in listener.incoming() {
             if self.over.load(Relaxed) {
                 return;
@@ -228,16 +229,6 @@ fn read_request(stream: &mut TcpStream, until: Instant) -> std::io::Result<Strin
     }
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
     Ok(String::from_utf8_lossy(line).into_owned())
-}
-
-/// Lets the calling thread run only when a processor has nothing else to do. If the system does not
-/// allow it, the bound on scrapes must do.
-fn only_when_idle() {
-    // SAFETY: a sched_param of zeros is valid, as SCHED_IDLE demands; 0 is the calling thread.
-    unsafe {
-        let param: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &param);
-    }
 }
 
 /// Processor seconds of the calling thread.

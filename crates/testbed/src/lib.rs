@@ -49,7 +49,9 @@ pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use owned::OwnedFolder;
 pub use piped::{Confinement, Piped, Streams};
 pub use ports::free_port;
-pub use realtime::{SchedulingError, pin_to, set_realtime, set_timer_slack, usable_cpus};
+pub use realtime::{
+    SchedulingError, only_when_idle, pin_to, set_realtime, set_timer_slack, usable_cpus,
+};
 pub use running::{Record, Running};
 pub use sampler::{
     BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::io;
 
 use pubgauge_driver::Resource;
+use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
 pub(crate) use available::cgroup_paths;
 pub use available::{Available, available};
@@ -266,41 +267,24 @@ fn in_words(bytes: u64) -> String {
 /// Raises the soft limit of open files to the hard one and returns the limit that then holds.
 ///
 /// # Errors
-/// If the system refuses to tell or to raise it.
+/// If the system refuses to raise it.
 pub fn raise_nofile() -> io::Result<u64> {
-    let mut limit = nofile()?;
-    if limit.rlim_cur < limit.rlim_max {
-        limit.rlim_cur = limit.rlim_max;
-        // SAFETY: a valid limit.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    let limit = getrlimit(process::Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = Rlimit {
+            current: limit.maximum,
+            ..limit
+        };
+        setrlimit(process::Resource::Nofile, raised)?;
     }
-    Ok(limit.rlim_cur)
+    Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// The soft limit of open files of this process.
-///
-/// # Errors
-/// If the system refuses to tell.
-pub fn max_open_files() -> io::Result<u64> {
-    Ok(nofile()?.rlim_cur)
-}
-
-fn nofile() -> io::Result<libc::rlimit> {
-    rlimit(libc::RLIMIT_NOFILE)
-}
-
-fn rlimit(resource: libc::__rlimit_resource_t) -> io::Result<libc::rlimit> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is writable.
-    match unsafe { libc::getrlimit(resource, &mut limit) } {
-        0 => Ok(limit),
-        _ => Err(io::Error::last_os_error()),
-    }
+/// The soft limit of open files of this process; [`u64::MAX`] if there is none.
+pub fn max_open_files() -> u64 {
+    getrlimit(process::Resource::Nofile)
+        .current
+        .unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub fn machine_facts() -> MachineFacts {
         cores: usable_cpus().len() as u32,
         memory_bytes: memory_bytes(&read("/proc/meminfo")),
         governor: governor(),
-        max_open_files: max_open_files().unwrap_or(0),
+        max_open_files: max_open_files(),
         load_average_1min: load_average(),
     }
 }

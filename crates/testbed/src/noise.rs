@@ -114,8 +114,8 @@ impl Shared {
 
 fn sleep_until(due: Nanos) {
     let until = libc::timespec {
-        tv_sec: (due / 1_000_000_000) as libc::time_t,
-        tv_nsec: (due % 1_000_000_000) as libc::c_long,
+        tv_sec: (due / 1_000_000_000) as _,
+        tv_nsec: (due % 1_000_000_000) as _,
     };
     let abs = libc::TIMER_ABSTIME;
     let none = std::ptr::null_mut();

@@ -21,14 +21,9 @@ pub fn set_timer_slack(ns: u64) -> io::Result<()> {
 /// # Errors
 /// Mostly for want of the right to, with the way to get it.
 pub fn set_realtime(priority: u8) -> Result<(), SchedulingError> {
-    let parameters = libc::sched_param {
-        sched_priority: i32::from(priority),
-    };
-    // SAFETY: valid parameters for the calling thread.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0 {
+    let Err(error) = schedule(libc::SCHED_FIFO, i32::from(priority)) else {
         return Ok(());
-    }
-    let error = io::Error::last_os_error();
+    };
     let hint = match error.raw_os_error() {
         Some(libc::EPERM) => {
             "allow it with `setcap cap_sys_nice+ep` on the program, a line `USER - rtprio 99` in \
@@ -41,6 +36,28 @@ pub fn set_realtime(priority: u8) -> Result<(), SchedulingError> {
         what: format!("no real-time priority {priority}: {error}"),
         hint: hint.to_owned(),
     })
+}
+
+/// Lets the calling thread run only when a processor has nothing else to do (`SCHED_IDLE`).
+///
+/// # Errors
+/// If the system does not allow it.
+pub fn only_when_idle() -> io::Result<()> {
+    schedule(libc::SCHED_IDLE, 0)
+}
+
+/// Gives the calling thread a policy. `sched_setscheduler` is no way to: in musl it always fails.
+fn schedule(policy: i32, priority: i32) -> io::Result<()> {
+    // SAFETY: parameters of zeros are valid, and the calling thread lives.
+    let error = unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = priority;
+        libc::pthread_setschedparam(libc::pthread_self(), policy, &parameters)
+    };
+    match error {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
 }
 
 /// Lets the calling thread run on one processor only.
@@ -136,6 +153,18 @@ mod tests {
                 1
             );
         });
+    }
+
+    #[test]
+    fn an_idle_thread_is_known_to_the_kernel_as_one() {
+        let policy = apart(|| {
+            only_when_idle().unwrap();
+            std::fs::read_to_string("/proc/thread-self/stat").unwrap()
+        });
+        // Field 41, counted from behind the name (proc_pid_stat(5)).
+        let (_, fields) = policy.rsplit_once(')').unwrap();
+        let idle = libc::SCHED_IDLE.to_string();
+        assert_eq!(fields.split_whitespace().nth(38), Some(idle.as_str()));
     }
 
     #[test]

@@ -402,7 +402,7 @@ fn check_limits(system: &SystemFile) -> Result<(), StartError> {
         let hint = format!("limits.cpus may name: {}", list(&usable));
         return Err(refuse(format!("there is no processor {cpu} here"), hint));
     }
-    let allowed = max_open_files().unwrap_or(u64::MAX);
+    let allowed = max_open_files();
     match system.limits.open_files {
         Some(wanted) if wanted > allowed => Err(refuse(
             format!("{wanted} open files are more than pubgauge itself may have"),

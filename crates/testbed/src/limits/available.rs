@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::{nofile, rlimit};
+use rustix::process::{self, getrlimit};
 
 /// What the client's process and host have left. `u64::MAX` where there is no limit, or none that
 /// can be read.
@@ -31,7 +31,9 @@ pub fn available() -> Available {
     let (memory_bytes, memory_bound) = memory();
     let (threads, threads_bound) = threads();
     Available {
-        files_limit: nofile().map_or(u64::MAX, |limit| limit.rlim_max),
+        files_limit: getrlimit(process::Resource::Nofile)
+            .maximum
+            .unwrap_or(u64::MAX),
         files_open: open_files(),
         ports: ports(),
         threads,
@@ -161,7 +163,7 @@ fn user_threads_left() -> Option<u64> {
     if user == 0 {
         return None;
     }
-    let limit = rlimit(libc::RLIMIT_NPROC).ok()?.rlim_cur;
+    let limit = getrlimit(process::Resource::Nproc).current?;
     let running: u64 = std::fs::read_dir("/proc")
         .ok()?
         .flatten()

@@ -186,8 +186,8 @@ fn few_descriptors_are_not_kept_for_samplers() {
 #[test]
 fn the_soft_limit_becomes_the_hard_one() {
     let limit = raise_nofile().unwrap();
-    let now = nofile().unwrap();
-    assert_eq!((now.rlim_cur, now.rlim_max), (limit, limit));
+    let now = getrlimit(process::Resource::Nofile);
+    assert_eq!((now.current, now.maximum), (Some(limit), Some(limit)));
     let clients = |clients| Needs {
         clients,
         files: clients,

@@ -121,7 +121,7 @@ impl ProcessSampler {
             peak_rss_bytes: 0,
             last_cpu_ns: 0,
             tick_ns: tick_ns(),
-            most_kept: kept_threads(max_open_files().unwrap_or(u64::MAX)),
+            most_kept: kept_threads(max_open_files()),
         }
     }
 
