@@ -5,7 +5,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_workload::{BURST_SLOT, Flow, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::assignment::Timetable;
+use crate::timetable::Timetable;
 
 /// Most bursts of one flow that a measurement may have: each is kept apart.
 const MOST_BURSTS: u64 = 1_000_000;

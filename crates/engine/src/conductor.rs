@@ -15,12 +15,13 @@ use pubgauge_workload::{Flow, Until};
 
 use self::collecting::Collected;
 use self::workers::{Inbox, WorkerHandle};
-use crate::assignment::{Assignment, Brief, Role, Timetable, Workers, divide, interval_of, spread};
+use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
 use crate::link::{Link, Order, Outbox, Place, PrepareThread, Secrets, VERSION, local};
 use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
 use crate::series::Cuts;
+use crate::timetable::{Timetable, interval_of};
 use crate::window::Tokens;
 use crate::worker::{Command, windows};
 

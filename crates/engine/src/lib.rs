@@ -19,6 +19,7 @@ pub mod recording;
 pub mod sending;
 pub mod series;
 pub mod times;
+pub mod timetable;
 mod usage;
 pub mod window;
 pub mod worker;

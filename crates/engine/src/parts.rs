@@ -14,9 +14,9 @@ use pubgauge_driver::Nanos;
 use pubgauge_workload::Phases;
 use serde::{Deserialize, Serialize};
 
-use crate::assignment::Timetable;
 use crate::series::Totals;
 use crate::times::Measure;
+use crate::timetable::Timetable;
 
 /// Measured messages of one flow that were due in one part of the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos
 use pubgauge_workload::Exchange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::assignment::{Assignment, Brief, Timetable};
+use crate::assignment::{Assignment, Brief};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::ledger::{Account, Ledger};
 use crate::link::Outbox;
@@ -18,6 +18,7 @@ use crate::parts::{self, FlowParts, Parts};
 use crate::recording::{FlowRecording, MemberRecording, Traffic};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::{Measure, Times};
+use crate::timetable::Timetable;
 use crate::window::Progress;
 use crate::worker::Context;
 

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use hdrhistogram::Histogram;
 use pubgauge_driver::{Nanos, Resource};
 
-use crate::assignment::Timetable;
 use crate::bursts::BurstRecording;
 use crate::intervals::Intervals;
 use crate::parts::WindowRecord;
 use crate::recording::{FlowRecording, Recording, Traffic};
 use crate::series::Totals;
 use crate::times::{Measure, histogram};
+use crate::timetable::Timetable;
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

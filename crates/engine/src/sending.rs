@@ -17,7 +17,7 @@ use pubgauge_driver::{
 use pubgauge_workload::{Due, Exchange, Schedule};
 use rustc_hash::FxHashMap;
 
-use crate::assignment::{Assignment, Brief, Timetable};
+use crate::assignment::{Assignment, Brief};
 use crate::bursts::Bursts;
 use crate::link::Outbox;
 use crate::live::Counters;
@@ -26,6 +26,7 @@ use crate::receiving::tag;
 use crate::recording::{FlowRecording, Traffic};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::{Measure, Times};
+use crate::timetable::Timetable;
 use crate::worker::{Context, Positions};
 
 /// Flat-out messages between two polls.

@@ -8,8 +8,8 @@ use pubgauge_driver::Nanos;
 use pubgauge_workload::{Arrivals, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::assignment::Timetable;
 use crate::parts::bounds;
+use crate::timetable::Timetable;
 
 /// Periods below this are no concern of a cut: few of the messages of a record are under way in it.
 const SLOW: Nanos = 5_000_000;

@@ -14,7 +14,7 @@ use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::assignment::{Assignment, Brief, Timetable};
+use crate::assignment::{Assignment, Brief};
 use crate::link::Outbox;
 use crate::live::{Counters, FlowCounters};
 use crate::pulse::Pulse;
@@ -23,6 +23,7 @@ use crate::recording::{Conversion, Recording, Usage};
 use crate::sending::Sending;
 use crate::series::add_up;
 use crate::times::Interval;
+use crate::timetable::Timetable;
 use crate::usage::{Reading, threads};
 
 /// How often a worker tells what it has counted.

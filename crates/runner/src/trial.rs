@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::{Clock, Driver, Mapping, Mark, Nanos, Settings, Tls};
-use pubgauge_engine::assignment::{Assignment, Brief, Workers, interval_of};
+use pubgauge_engine::assignment::{Assignment, Brief, Workers};
 use pubgauge_engine::conductor::{Outcome, Phase, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Place;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::parts::bounds;
+use pubgauge_engine::timetable::interval_of;
 use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_results::verdict::judge;

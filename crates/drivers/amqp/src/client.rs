@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pubgauge_amqp_codec::Method;
 use pubgauge_driver::ClientSpec;
-use pubgauge_net::fleet::Link;
+use pubgauge_net::fleet::{Broken, Link};
 
 use crate::window::Window;
 
@@ -196,4 +196,20 @@ mod tests {
         let size = size_of::<pubgauge_net::fleet::Client<AmqpClient>>();
         assert!(size <= 168, "{size}");
     }
+}
+
+/// The server broke the protocol.
+pub(crate) fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
+    link.protocol_broken(what, "is it an AMQP 0-9-1 server?")
+}
+
+/// A method that the server may send, but not now.
+pub(crate) fn unexpected(link: &L<'_>, method: &Method<'_>) -> Broken {
+    let when = match link.client.own.step {
+        Step::Greeting => "before connection.start",
+        Step::LoggingIn => "during the login",
+        Step::Entering => "before connection.open-ok",
+        Step::Opening | Step::Done => "out of turn",
+    };
+    breach(link, format!("a {} {when}", method.name()))
 }

@@ -8,10 +8,9 @@ use pubgauge_amqp_codec::{FRAME_MIN, Method, TableBuf, Value};
 use pubgauge_driver::Events;
 use pubgauge_net::fleet::{Broken, State};
 
-use crate::client::{L, Step, send};
+use crate::client::{L, Step, breach, send, unexpected};
 use crate::fleet::Amqp;
 use crate::options::Sasl;
-use crate::protocol::{breach, unexpected};
 
 /// A RabbitMQ that nobody has configured lets this user in, from its own host.
 const DEFAULT_LOGIN: &str = "guest";

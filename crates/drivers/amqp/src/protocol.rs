@@ -25,7 +25,9 @@ use pubgauge_driver::{Change, Delivery, Events};
 use pubgauge_net::fleet::{Broken, State};
 use pubgauge_net::tls;
 
-use crate::client::{Answer, Awaits, CONSUMING, Content, L, PUBLISHING, Partial, Step, send};
+use crate::client::{
+    Answer, Awaits, CONSUMING, Content, L, PUBLISHING, Partial, Step, breach, send, unexpected,
+};
 use crate::fleet::Amqp;
 use crate::login;
 use crate::options::FRAME_MAX;
@@ -34,22 +36,6 @@ use crate::topics::topic_of;
 
 /// Buffers of messages above this are not kept for reuse, in bytes.
 const KEEP_BODY: usize = 4 << 20;
-
-/// The server broke the protocol.
-pub(crate) fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
-    link.protocol_broken(what, "is it an AMQP 0-9-1 server?")
-}
-
-/// A method that the server may send, but not now.
-pub(crate) fn unexpected(link: &L<'_>, method: &Method<'_>) -> Broken {
-    let when = match link.client.own.step {
-        Step::Greeting => "before connection.start",
-        Step::LoggingIn => "during the login",
-        Step::Entering => "before connection.open-ok",
-        Step::Opening | Step::Done => "out of turn",
-    };
-    breach(link, format!("a {} {when}", method.name()))
-}
 
 /// Takes in `bytes`, as many whole frames as they hold, and returns how many bytes that was.
 pub(crate) fn receive(

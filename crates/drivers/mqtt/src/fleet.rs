@@ -1,26 +1,25 @@
-//! MQTT for a fleet over TCP: what each client and all of them keep, and the calls that come from
-//! the fleet. What the packets mean is in [`crate::protocol`].
+//! MQTT for a fleet over TCP: the calls that come from the fleet. What the packets mean is in
+//! [`crate::protocol`].
 
 use std::borrow::Cow;
 
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, FleetConfig, Nanos, Payload, Refusal, Scheme,
-    Subscription, TopicId, Will, refusal,
+    Subscription, TopicId, refusal,
 };
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, QoS, ReasonCode,
     Subscribe, SubscribeOptions, Version, encode_pingreq, packet_len, topic,
 };
 use pubgauge_net::endpoint::Addressing;
-use pubgauge_net::fleet::{Broken, Link, Protocol, Taken, TcpFleet};
+use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
 use pubgauge_net::pair;
-use pubgauge_net::topics::Topics;
 
-use crate::leave::{self, Left};
+use crate::client::{L, Mqtt, MqttClient};
 use crate::options::Options;
-use crate::protocol;
-use crate::session::{Awaits, Received, Session};
+use crate::session::{Awaits, Session};
 use crate::topics::Topic;
+use crate::{leave, protocol};
 
 /// How MQTT endpoints are written.
 pub(crate) const ADDRESSING: Addressing = Addressing {
@@ -45,42 +44,6 @@ const PLAIN: Scheme = Scheme {
     path: None,
 };
 
-/// What is kept of a client besides its connection. An idle one has no boxes.
-pub(crate) struct MqttClient {
-    /// The server may keep a session of it beyond its connection.
-    pub has_session: bool,
-    /// It was lost or dropped while it had a will to be retained.
-    pub will_was_due: bool,
-    /// Its last connection ended after all was written, and a DISCONNECT.
-    pub ended_in_order: bool,
-    /// Receive Maximum of the server.
-    pub receive_max: u16,
-    /// Topic Alias Maximum of the server, as far as the settings use it.
-    pub alias_max: u16,
-    /// Aliases given out.
-    pub aliases: u16,
-    /// Maximum Packet Size of the server.
-    pub max_packet: u32,
-    pub session: Option<Box<Session>>,
-    pub will: Option<Box<Will>>,
-}
-
-/// A client and its connection.
-pub(crate) type L<'a> = Link<'a, MqttClient>;
-
-/// What all clients of a fleet share.
-pub(crate) struct Mqtt {
-    pub options: Options,
-    /// The fleet is being closed: connections from now on have no session and no will.
-    pub leaving: bool,
-    pub topics: Topics<Topic>,
-    pub bitmap_pool: Vec<Box<Received>>,
-    /// Longest packet that is taken from a server, in bytes.
-    pub max_in: usize,
-    /// What the end of the fleet came to.
-    pub left: Left,
-}
-
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Mqtt>, DriverError> {
     let target = &config.target;
@@ -103,17 +66,6 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Mqtt>, DriverError> {
 }
 
 impl Mqtt {
-    pub fn new(options: Options, max_in: usize) -> Mqtt {
-        Mqtt {
-            options,
-            leaving: false,
-            topics: Topics::default(),
-            bitmap_pool: Vec::new(),
-            max_in,
-            left: Left::default(),
-        }
-    }
-
     /// Whether a DISCONNECT has to say that no session is to stay (MQTT 5).
     fn ends_sessions(&self) -> bool {
         self.leaving && self.options.durable && self.options.version == Version::V5

@@ -10,46 +10,16 @@ use pubgauge_driver::{ClientId, Fleet, Nanos};
 use pubgauge_mqtt_codec::{Packet, Publish};
 use pubgauge_net::fleet::{State, TcpFleet};
 
-use crate::fleet::Mqtt;
+use crate::client::{Left, Mqtt};
 
 /// Connections that are made at once to remove things.
 const AT_ONCE: usize = 64;
-
-/// What the end of a fleet came to.
-#[derive(Default)]
-pub(crate) struct Left {
-    /// Retained messages that were taken away: so many were published for it.
-    pub cleared: usize,
-    /// Retained messages that may be there still.
-    retained: usize,
-    /// Sessions that may be there still.
-    sessions: usize,
-}
 
 /// A connection without a session, which ends the session that there was, and takes away the
 /// retained messages of these topics.
 struct Visit {
     client: ClientId,
     topics: Vec<String>,
-}
-
-impl Left {
-    /// What could not be removed.
-    pub fn words(&self) -> Option<String> {
-        let mut what = Vec::new();
-        if self.retained > 0 {
-            what.push(format!("retained messages ({})", self.retained));
-        }
-        if self.sessions > 0 {
-            what.push(format!("durable sessions ({})", self.sessions));
-        }
-        (!what.is_empty()).then(|| {
-            format!(
-                "{} of this trial may still be on the server, which did not answer in time at the end\n  hint: topics and client identifiers of a trial carry its mark; remove them there if the server is to be used further",
-                what.join(" and ")
-            )
-        })
-    }
 }
 
 /// Ends all clients by `until`, with what they would leave behind. Last values go when none of

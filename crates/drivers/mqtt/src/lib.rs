@@ -17,6 +17,7 @@
 //! and that is the engine's to decide. Packet identifiers of QoS 2 messages received and not
 //! released live and die with the session too, so that nothing is delivered twice.
 
+mod client;
 mod fleet;
 mod leave;
 mod native;

@@ -21,7 +21,7 @@ use pubgauge_net::fleet::{Broken, State};
 use pubgauge_net::out::OUT_CAP;
 use pubgauge_net::tls;
 
-use crate::fleet::{L, Mqtt};
+use crate::client::{L, Mqtt};
 use crate::options::MAX_IN_FLIGHT;
 use crate::session::Awaits;
 

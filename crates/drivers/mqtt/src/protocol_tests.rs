@@ -6,7 +6,8 @@ use pubgauge_mqtt_codec::{
     Ack, ConnAck, Packet, PacketType, Properties, Publish, QoS, ReasonCode, SubAck, Version,
 };
 
-use crate::fleet::{ADDRESSING, L, Mqtt};
+use crate::client::{L, Mqtt};
+use crate::fleet::ADDRESSING;
 use crate::options::Options;
 use crate::protocol::{connect, receive, window};
 use crate::session::Awaits;

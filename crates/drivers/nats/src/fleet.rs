@@ -1,20 +1,18 @@
-//! NATS for a fleet over TCP: what each client and all of them keep, and the calls that come from
-//! the fleet. What the server's lines mean is in [`crate::protocol`].
+//! NATS for a fleet over TCP: the calls that come from the fleet. What the server's lines mean is in
+//! [`crate::protocol`].
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, FleetConfig, Payload, Refusal, Scheme,
     Subscription, TopicId, refusal,
 };
 use pubgauge_net::endpoint::Addressing;
-use pubgauge_net::fleet::{Broken, Link, Protocol, Taken, TcpFleet};
+use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
 use pubgauge_net::pair;
-use pubgauge_net::topics::Topics;
 
 use crate::options::Options;
-use crate::protocol::{self, Awaits, ask};
+use crate::protocol::{self, Awaits, L, Nats, NatsClient, ask};
 use crate::{subject, wire};
 
 /// How NATS endpoints are written.
@@ -42,34 +40,6 @@ const PLAIN: Scheme = Scheme {
 /// All clients publish to the same subjects: topics belong to none of them.
 const EVERYBODY: u32 = 0;
 
-/// What is kept of a client besides its connection.
-#[derive(Default)]
-pub(crate) struct NatsClient {
-    /// What the server's next PONGs are the answers to; none while nothing is under way.
-    #[allow(clippy::box_collection)] // An idle client must be small: 8 bytes, not 32.
-    pub pongs: Option<Box<VecDeque<Awaits>>>,
-    /// Subscriptions asked for, which are numbered by that.
-    pub subscriptions: u32,
-    /// Longest message that the server takes, in bytes.
-    pub max_out: u32,
-}
-
-/// A client and its connection.
-pub(crate) type L<'a> = Link<'a, NatsClient>;
-
-/// What all clients of a fleet share.
-pub(crate) struct Nats {
-    /// The header of every message; empty for none.
-    pub header: Vec<u8>,
-    pub keep_alive_s: u16,
-    /// Longest message that is taken from a server, header and all, in bytes.
-    pub max_in: usize,
-    /// The PUB or HPUB line of each topic, up to the length of the message.
-    topics: Topics<Vec<u8>>,
-    /// The subject that came last, and the topic that it is.
-    pub last: (Vec<u8>, String),
-}
-
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Nats>, DriverError> {
     let (options, _) =
@@ -77,18 +47,6 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Nats>, DriverError> {
     let endpoints = pair::plain_places(&config.target.endpoints, &ADDRESSING)?;
     let (tuning, nats) = (options.tuning, Nats::new(options, config.max_payload));
     TcpFleet::open(config, endpoints, tuning, nats)
-}
-
-impl Nats {
-    pub fn new(options: Options, max_payload: usize) -> Nats {
-        Nats {
-            max_in: max_payload.saturating_add(options.header.len()),
-            header: options.header,
-            keep_alive_s: options.keep_alive_s,
-            topics: Topics::default(),
-            last: Default::default(),
-        }
-    }
 }
 
 impl Protocol for Nats {
@@ -173,16 +131,5 @@ impl Protocol for Nats {
 
     fn dropped(&mut self, link: &mut L<'_>, _: bool) {
         link.client.own = NatsClient::default();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_idle_client_is_small() {
-        let size = size_of::<pubgauge_net::fleet::Client<NatsClient>>();
-        assert!(size <= 128, "{size}");
     }
 }

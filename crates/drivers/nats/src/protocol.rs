@@ -1,4 +1,4 @@
-//! What a client does with the lines it gets. No sockets here: bytes come in as a slice, and what
+//! What each client and all of them keep, and what a client does with the lines it gets. No sockets here: bytes come in as a slice, and what
 //! is to be sent is appended to the client's output buffer.
 //!
 //! | line | while greeting | while connected |
@@ -9,12 +9,15 @@
 //! | PING | answered | answered |
 //! | -ERR | failed | a subscription is refused, or failed |
 
+use std::collections::VecDeque;
+
 use pubgauge_driver::{Change, Delivery, Encryption, Events};
-use pubgauge_net::fleet::{Broken, State};
+use pubgauge_net::fleet::{Broken, Link, State};
+use pubgauge_net::topics::Topics;
 use pubgauge_net::words::restore;
 use serde_json::{Value, json};
 
-use crate::fleet::{L, Nats};
+use crate::options::Options;
 use crate::wire::{Op, decode, show};
 
 /// What the server's next PONG is the answer to.
@@ -25,6 +28,46 @@ pub(crate) enum Awaits {
     /// One that the server said this of.
     Refused(String),
     SignOfLife,
+}
+
+/// What is kept of a client besides its connection.
+#[derive(Default)]
+pub(crate) struct NatsClient {
+    /// What the server's next PONGs are the answers to; none while nothing is under way.
+    #[allow(clippy::box_collection)] // An idle client must be small: 8 bytes, not 32.
+    pub pongs: Option<Box<VecDeque<Awaits>>>,
+    /// Subscriptions asked for, which are numbered by that.
+    pub subscriptions: u32,
+    /// Longest message that the server takes, in bytes.
+    pub max_out: u32,
+}
+
+/// A client and its connection.
+pub(crate) type L<'a> = Link<'a, NatsClient>;
+
+/// What all clients of a fleet share.
+pub(crate) struct Nats {
+    /// The header of every message; empty for none.
+    pub header: Vec<u8>,
+    pub keep_alive_s: u16,
+    /// Longest message that is taken from a server, header and all, in bytes.
+    pub max_in: usize,
+    /// The PUB or HPUB line of each topic, up to the length of the message.
+    pub topics: Topics<Vec<u8>>,
+    /// The subject that came last, and the topic that it is.
+    pub last: (Vec<u8>, String),
+}
+
+impl Nats {
+    pub fn new(options: Options, max_payload: usize) -> Nats {
+        Nats {
+            max_in: max_payload.saturating_add(options.header.len()),
+            header: options.header,
+            keep_alive_s: options.keep_alive_s,
+            topics: Topics::default(),
+            last: Default::default(),
+        }
+    }
 }
 
 fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {

@@ -5,9 +5,9 @@ use pubgauge_driver::*;
 use pubgauge_net::endpoint::Endpoint;
 use pubgauge_net::fleet::{Client, Protocol, Shared, State};
 
-use crate::fleet::{ADDRESSING, L, Nats};
+use crate::fleet::ADDRESSING;
 use crate::options::Options;
-use crate::protocol::receive;
+use crate::protocol::{L, Nats, NatsClient, receive};
 
 #[derive(Default)]
 struct Seen(Vec<String>);
@@ -148,4 +148,10 @@ proptest! {
             }
         });
     }
+}
+
+#[test]
+fn an_idle_client_is_small() {
+    let size = size_of::<Client<NatsClient>>();
+    assert!(size <= 128, "{size}");
 }

@@ -5,7 +5,6 @@ use std::io;
 use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos, Transport};
 
 use super::ended::failed;
-use super::queues::remove_socket_file;
 use super::{Client, Lost, Phase, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_path;
 use crate::options::Options;
@@ -318,6 +317,14 @@ pub(super) fn cannot_bind(address: &str, error: &io::Error) -> DriverError {
         false => Attempt::Open,
     };
     failed(&format!("cannot bind {address}"), attempt, error)
+}
+
+/// libzmq leaves the file of a local socket behind.
+pub(super) fn remove_socket_file(address: &str) {
+    if let Some(path) = address.strip_prefix("ipc://") {
+        // If it is not there, so much the better.
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// When a client that begins to connect now has failed to.

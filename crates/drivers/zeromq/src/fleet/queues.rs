@@ -14,7 +14,7 @@ use pubgauge_driver::{
     Attempt, Change, ClientId, DriverError, Events, Failure, TopicId, Transport,
 };
 
-use super::connecting::cannot_bind;
+use super::connecting::{cannot_bind, remove_socket_file};
 use super::ended::failed;
 use super::{Client, Phase, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_queue_path;
@@ -41,14 +41,6 @@ impl OpenQueue {
     pub(super) fn close(self, epoll: &std::os::fd::OwnedFd, linger_ms: i32) {
         self.port.close(epoll, linger_ms);
         remove_socket_file(&self.address);
-    }
-}
-
-/// libzmq leaves the file of a local socket behind.
-pub(super) fn remove_socket_file(address: &str) {
-    if let Some(path) = address.strip_prefix("ipc://") {
-        // If it is not there, so much the better.
-        let _ = std::fs::remove_file(path);
     }
 }
 

@@ -1,0 +1,88 @@
+//! What each client and all of them keep.
+
+use pubgauge_driver::Will;
+use pubgauge_net::fleet::Link;
+use pubgauge_net::topics::Topics;
+
+use crate::options::Options;
+use crate::session::{Received, Session};
+use crate::topics::Topic;
+
+/// What is kept of a client besides its connection. An idle one has no boxes.
+pub(crate) struct MqttClient {
+    /// The server may keep a session of it beyond its connection.
+    pub has_session: bool,
+    /// It was lost or dropped while it had a will to be retained.
+    pub will_was_due: bool,
+    /// Its last connection ended after all was written, and a DISCONNECT.
+    pub ended_in_order: bool,
+    /// Receive Maximum of the server.
+    pub receive_max: u16,
+    /// Topic Alias Maximum of the server, as far as the settings use it.
+    pub alias_max: u16,
+    /// Aliases given out.
+    pub aliases: u16,
+    /// Maximum Packet Size of the server.
+    pub max_packet: u32,
+    pub session: Option<Box<Session>>,
+    pub will: Option<Box<Will>>,
+}
+
+/// A client and its connection.
+pub(crate) type L<'a> = Link<'a, MqttClient>;
+
+/// What all clients of a fleet share.
+pub(crate) struct Mqtt {
+    pub options: Options,
+    /// The fleet is being closed: connections from now on have no session and no will.
+    pub leaving: bool,
+    pub topics: Topics<Topic>,
+    pub bitmap_pool: Vec<Box<Received>>,
+    /// Longest packet that is taken from a server, in bytes.
+    pub max_in: usize,
+    /// What the end of the fleet came to.
+    pub left: Left,
+}
+
+/// What the end of a fleet came to.
+#[derive(Default)]
+pub(crate) struct Left {
+    /// Retained messages that were taken away: so many were published for it.
+    pub cleared: usize,
+    /// Retained messages that may be there still.
+    pub retained: usize,
+    /// Sessions that may be there still.
+    pub sessions: usize,
+}
+
+impl Mqtt {
+    pub fn new(options: Options, max_in: usize) -> Mqtt {
+        Mqtt {
+            options,
+            leaving: false,
+            topics: Topics::default(),
+            bitmap_pool: Vec::new(),
+            max_in,
+            left: Left::default(),
+        }
+    }
+}
+
+impl Left {
+    /// What could not be removed.
+    pub fn words(&self) -> Option<String> {
+        let mut what = Vec::new();
+        if self.retained > 0 {
+            what.push(format!("retained messages ({})", self.retained));
+        }
+        if self.sessions > 0 {
+            what.push(format!("durable sessions ({})", self.sessions));
+        }
+        (!what.is_empty()).then(|| {
+            format!(
+                "{} of this trial may still be on the server, which did not answer in time at the end\n  hint: topics and client identifiers of a trial carry its mark; remove them there if the server is to be used further",
+                what.join(" and ")
+            )
+        })
+    }
+}

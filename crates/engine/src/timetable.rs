@@ -1,0 +1,77 @@
+//! The points in time of a run.
+
+use pubgauge_driver::Nanos;
+use pubgauge_workload::Flow;
+use serde::{Deserialize, Serialize};
+
+/// The points in time of a run, on the trial's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timetable {
+    /// Warm-up traffic begins.
+    pub warm_up: Nanos,
+    /// The measurement begins.
+    pub measure: Nanos,
+    /// The measurement ends at the latest.
+    pub end: Nanos,
+    /// Length of the intervals of the series: see [`interval_of`].
+    pub interval: Nanos,
+}
+
+impl Timetable {
+    /// When a flow's schedule begins: with the warm-up, or, where the flow has a place of its own in
+    /// time, so much after the start of the measurement.
+    pub fn origin(&self, flow: &Flow) -> Nanos {
+        if flow.start_offset > 0 || flow.active_for.is_some() {
+            self.measure + flow.start_offset
+        } else {
+            self.warm_up
+        }
+    }
+
+    /// When a flow's schedule begins and when it ends.
+    pub fn span(&self, flow: &Flow) -> (Nanos, Nanos) {
+        let origin = self.origin(flow);
+        let end = flow.active_for.map(|span| origin.saturating_add(span));
+        (origin, end.map_or(self.end, |end| end.min(self.end)))
+    }
+}
+
+/// Length of the intervals of a series over a measurement of `length`: 1 s, or a tenth of a
+/// measurement below 10 s (but no less than 100 ms), so that a short one shows its course too: a
+/// verdict knows a queue that grows little by eight records or more. A measurement beyond half an
+/// hour has as many whole seconds as leave it 1,800 records at the most: each takes about 350 bytes
+/// of memory, and a day would have 86,400 of them.
+pub fn interval_of(length: Nanos) -> Nanos {
+    const SECOND: Nanos = 1_000_000_000;
+    const RECORDS: Nanos = 1_800;
+    match length.div_ceil(RECORDS * SECOND) {
+        0 | 1 => (length / 10).clamp(SECOND / 10, SECOND),
+        seconds => seconds * SECOND,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_has_eight_records_and_1800_at_the_most() {
+        const MS: Nanos = 1_000_000;
+        for (length_s, step_ms) in [
+            (1, 100),
+            (5, 500),
+            (10, 1_000),
+            (1_800, 1_000),
+            (1_801, 2_000),
+            (3_600, 2_000),
+            (86_400, 48_000),
+        ] {
+            assert_eq!(
+                interval_of(length_s * 1_000 * MS),
+                step_ms * MS,
+                "{length_s} s"
+            );
+        }
+        assert_eq!(interval_of(0), 100 * MS);
+    }
+}
