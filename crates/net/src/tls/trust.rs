@@ -292,12 +292,13 @@ impl std::error::Error for Distrust {}
 
 /// Why TLS failed at `endpoint` (`SCHEME://HOST:PORT`), and what to do.
 pub fn failure(endpoint: &str, error: &Error) -> DriverError {
-    let (what, hint) = match error {
-        Error::InvalidCertificate(CertificateError::Other(OtherError(other)))
-            if let Some(distrust) = other.downcast_ref::<Distrust>() =>
-        {
-            (distrust.what.clone(), distrust.hint.clone())
+    let distrust = match error {
+        Error::InvalidCertificate(CertificateError::Other(OtherError(other))) => {
+            other.downcast_ref::<Distrust>()
         }
+        _ => None,
+    };
+    let (what, hint) = match error {
         Error::InvalidMessage(_) => (
             "the server's answer is not TLS".to_owned(),
             wrong_port(endpoint),
@@ -324,10 +325,13 @@ pub fn failure(endpoint: &str, error: &Error) -> DriverError {
             }
             .to_owned(),
         ),
-        other => (
-            other.to_string(),
-            "check the server's TLS settings; its log may say more".to_owned(),
-        ),
+        other => match distrust {
+            Some(distrust) => (distrust.what.clone(), distrust.hint.clone()),
+            None => (
+                other.to_string(),
+                "check the server's TLS settings; its log may say more".to_owned(),
+            ),
+        },
     };
     DriverError::with_hint(format!("{endpoint}: TLS failed: {what}"), hint)
 }
@@ -359,7 +363,9 @@ pub fn wrong_port(endpoint: &str) -> String {
             scheme.trim_end_matches('s')
         ),
         "mqtt" | "amqp" | "xmpp" => format!("{asked} With TLS the address begins with {scheme}s://"),
-        // STARTTLS among them: there the port speaks plain text at first.
+        // Here the port speaks plain text at first.
+        "nats+tls" => "does it offer TLS? Without TLS the address begins with nats://. TLS from the first byte (handshake_first) is not spoken here.".into(),
+        "nats" => "does it do without TLS? With TLS the address begins with nats+tls://.".into(),
         "xmpp+starttls" => "with TLS from the first byte the address begins with xmpps://, without any TLS with xmpp://".into(),
         _ => asked.into(),
     }
