@@ -25,7 +25,7 @@ pub struct Scheme {
 pub enum Encryption {
     /// Not at all.
     None,
-    /// By TLS after some words in plain text (RFC 6120 §5), without which there is no connection.
+    /// By TLS after an exchange in plain text (RFC 6120 §5); a server without it is refused.
     StartTls,
     /// By TLS from the first byte.
     Tls,
@@ -44,7 +44,7 @@ impl Scheme {
         self.name == name || self.also.contains(&name)
     }
 
-    /// The one of `schemes` that an endpoint is of.
+    /// The scheme of an endpoint, if it is one of `schemes`.
     pub fn of<'a>(endpoint: &str, schemes: &'a [Scheme]) -> Option<&'a Scheme> {
         let (name, _) = endpoint.split_once("://")?;
         schemes.iter().find(|scheme| scheme.is(name))
@@ -82,8 +82,8 @@ pub fn addresses(joined: &str) -> Vec<&str> {
     found
 }
 
-/// Whether an endpoint is an IPv4 address on loopback (127.0.0.0/8): every other one there may be the
-/// source of a connection to it.
+/// Whether an endpoint is an IPv4 address on loopback (127.0.0.0/8): any other address of that network
+/// may be the source of a connection to it.
 pub fn is_on_loopback(endpoint: &str) -> bool {
     let place = endpoint
         .split_once("://")

@@ -35,7 +35,7 @@ pub trait Driver: Send + Sync {
     /// what all fleets of one trial find in [`Target::shared`]. `None`, which is the default: fleets
     /// share nothing, and may be in several processes.
     ///
-    /// Settings that [`Driver::resolve`] refuses have the system of the default settings.
+    /// For settings that [`Driver::resolve`] refuses: the system of the default settings.
     fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
         let _ = (settings, mark);
         None
@@ -64,8 +64,8 @@ pub trait Driver: Send + Sync {
     /// How the system behaves under `settings`, as far as the engine must know.
     fn traits(&self, settings: &Settings) -> Traits;
 
-    /// Whether clients of a system like `target` can subscribe so under `settings`, as far as that
-    /// can be said before anything is started; pure, like [`Driver::resolve`].
+    /// Whether clients of a system like `target` can have `subscription` under `settings`, as far as
+    /// that can be said before anything is started; pure, like [`Driver::resolve`]. The default: yes.
     ///
     /// # Errors
     /// Why not, and what would do instead.
@@ -79,7 +79,7 @@ pub trait Driver: Send + Sync {
         Ok(())
     }
 
-    /// How clients of a system like `target` reach each other.
+    /// How clients of a system like `target` reach each other; through a server by default.
     fn topology(&self, target: &Target) -> Topology {
         let _ = target;
         Topology::Brokered

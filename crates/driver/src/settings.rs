@@ -42,7 +42,7 @@ pub struct Settings {
     pub conflate: Option<bool>,
     /// How bytes travel.
     pub transport: Option<Transport>,
-    /// Seconds between signs of life on an idle connection; 0 means never.
+    /// Keep-alive interval in seconds: pings on an idle connection; 0 means none.
     pub keep_alive_s: Option<u16>,
     /// Extra name-value pairs attached to each message.
     pub user_properties: Option<BTreeMap<String, String>>,
@@ -87,7 +87,7 @@ impl Settings {
         }
     }
 
-    /// These settings, with what `own` says on top.
+    /// These settings, overridden by those that `own` gives.
     pub fn with(&self, own: &Settings) -> Settings {
         let mut native = self.native.clone();
         for (driver, values) in &own.native {

@@ -14,7 +14,8 @@ pub trait TopicMatch {
     /// Whether the filter has wildcards.
     fn is_wild(&self) -> bool;
 
-    /// What every matching topic begins with: all whole levels before the first wildcard.
+    /// What every matching topic begins with: all whole levels before the first wildcard, with the `/`
+    /// after them; the filter itself if it has no wildcard.
     fn literal_prefix(&self) -> &str;
 }
 
