@@ -82,8 +82,8 @@ pub fn addresses(joined: &str) -> Vec<&str> {
     found
 }
 
-/// Whether an endpoint is an IPv4 address on loopback (127.0.0.0/8): any other address of that network
-/// may be the source of a connection to it.
+/// Whether an endpoint is an IPv4 address on loopback (127.0.0.0/8): any other address of that
+/// network may be the source of a connection to it.
 pub fn is_on_loopback(endpoint: &str) -> bool {
     let place = endpoint
         .split_once("://")

@@ -231,7 +231,8 @@ impl Capability {
         };
         let mut asks = vec![ask.clone()];
         if self == Capability::InFlight {
-            // A window of unacknowledged messages means nothing where messages are not acknowledged.
+            // A window of unacknowledged messages means nothing where messages are not
+            // acknowledged.
             asks.clear();
         }
         if name == "reliability" || name == "pattern" {
@@ -334,7 +335,8 @@ impl Capability {
         Some((name, s))
     }
 
-    /// Whether these settings ask for it. Where it has a number (a lifespan, a limit), any number does.
+    /// Whether these settings ask for it. Where it has a number (a lifespan, a limit), any number
+    /// does.
     pub fn is_asked_by(self, settings: &Settings) -> bool {
         let Some((name, plainest)) = self.ask() else {
             return false;

@@ -38,8 +38,8 @@ impl Payload<'_> {
     }
 }
 
-/// Range of the pool in which bodies begin, in bytes. They begin at multiples of eight: 8192 bodies of
-/// one size differ.
+/// Range of the pool in which bodies begin, in bytes. They begin at multiples of eight: 8192 bodies
+/// of one size differ.
 const WINDOW: usize = 1 << 16;
 
 /// A pool of pseudo-random bytes from which bodies are cut: the body of message `sequence` of

@@ -1,5 +1,5 @@
-//! Bounds of the share of the machine that a process may be limited to. The files of systems and those
-//! of studies have the same bounds, and neither's crate may use the other.
+//! Bounds of the share of the machine that a process may be limited to. The files of systems and
+//! those of studies have the same bounds, and neither's crate may use the other.
 
 /// Smallest share of processor time, in processors: the kernel takes no quota below 1 ms, and the
 /// period is 10 ms.

@@ -105,8 +105,8 @@ pub struct Brief {
     links: Vec<Link>,
     /// Settings of each device.
     pub settings_of: Vec<u32>,
-    /// Whether a flow's bodies are pubgauge's own, so that they can be checked (recorded contents are
-    /// not).
+    /// Whether a flow's bodies are pubgauge's own, so that they can be checked (recorded contents
+    /// are not).
     pub checked: Vec<bool>,
 }
 

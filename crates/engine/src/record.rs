@@ -96,8 +96,8 @@ pub struct TrialRecord {
     pub series: Vec<Moment>,
     /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
     pub bursts: Vec<Vec<BurstRecording>>,
-    /// The windows of the measurement that began before its end, in the order in which the study names
-    /// them.
+    /// The windows of the measurement that began before its end, in the order in which the study
+    /// names them.
     pub windows: Vec<WindowRecord>,
     /// The drain.
     pub drain: Drain,

@@ -19,8 +19,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads the times of the calling thread and of the library threads `helpers`. In simulated time
-    /// all are 0.
+    /// Reads the times of the calling thread and of the library threads `helpers`. In simulated
+    /// time all are 0.
     pub fn take(clock: &Clock, helpers: &[u32]) -> Self {
         let now = clock.now();
         if let Clock::Virtual(_) = clock {

@@ -26,8 +26,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// One token for each of `messages`, and `each` at the least, so that one message can go; for these
-    /// workers.
+    /// One token for each of `messages`, and `each` at the least, so that one message can go; for
+    /// these workers.
     pub fn new(messages: u64, each: u64, workers: Vec<usize>) -> Self {
         Tokens {
             each,
@@ -42,8 +42,8 @@ impl Tokens {
         self.free += tokens;
     }
 
-    /// Hands out what is free, a message's worth at a time to the worker that holds least unused, in
-    /// turn where several do. Returns what each worker gets. `unused`: what a worker holds.
+    /// Hands out what is free, a message's worth at a time to the worker that holds least unused,
+    /// in turn where several do. Returns what each worker gets. `unused`: what a worker holds.
     pub fn hand_out(&mut self, unused: impl Fn(usize) -> u64) -> Vec<(usize, u64)> {
         let held = |worker: &usize| (*worker, unused(*worker));
         let before: Vec<(usize, u64)> = self.workers.iter().map(held).collect();
@@ -83,8 +83,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Notes that account `number` has passed the first `upto` messages of a stream. Returns how many
-    /// messages all parties of this worker have passed now that they had not before. `parties`
+    /// Notes that account `number` has passed the first `upto` messages of a stream. Returns how
+    /// many messages all parties of this worker have passed now that they had not before. `parties`
     /// counts them; absent: only one party hears the stream.
     pub fn pass(
         &mut self,

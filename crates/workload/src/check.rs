@@ -1,4 +1,4 @@
-//! The last gate before a workload is run.
+//! The last check before a workload is run.
 
 use crate::filter::{filter_fault, topic_fault};
 use crate::{Audience, AudienceError, Exchange, Schedule, ScheduleError, Workload};

@@ -9,8 +9,8 @@ use crate::recording::FlowRecording;
 use crate::series::Totals;
 
 impl Sending {
-    /// The measurement ended at `end`. Messages that still wait count as not sent, and so do those that
-    /// the schedule had due by then and that were not looked at; nothing is sent any more.
+    /// The measurement ended at `end`. Messages that still wait count as not sent, and so do those
+    /// that the schedule had due by then and that were not looked at; nothing is sent any more.
     pub fn stop(&mut self, end: Nanos) {
         self.cuts.end_at(end);
         let Some(table) = self.table else {

@@ -31,7 +31,8 @@ impl Sending {
     }
 
     /// Sends sentinels, some at a time, in rounds with growing pauses. Returns when to go on. A
-    /// publisher that is held back, by an in-flight window for example, keeps its place in the round.
+    /// publisher that is held back, by an in-flight window for example, keeps its place in the
+    /// round.
     pub fn send_sentinels(&mut self, fleet: &mut dyn Fleet) -> Nanos {
         let mut now = self.clock.now();
         if now < self.round.next {

@@ -31,7 +31,8 @@ impl<P: Protocol> TcpFleet<P> {
         if matches!(client.state, State::Down | State::Connecting) {
             return;
         }
-        // A server that has hung up will not read answers any more: the rest of what it sent is read.
+        // A server that has hung up will not read answers any more: the rest of what it sent is
+        // read.
         if client.pending() > READ_PAUSE && !client.marks.hung_up {
             client.paused = true;
             return;

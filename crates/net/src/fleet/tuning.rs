@@ -147,8 +147,8 @@ impl SocketOptions {
         socket
     }
 
-    /// Sets one of [`SocketOptions::NATIVE`] and returns what it becomes; `None` if there is no such
-    /// option, or it has no such value.
+    /// Sets one of [`SocketOptions::NATIVE`] and returns what it becomes; `None` if there is no
+    /// such option, or it has no such value.
     pub fn take(&mut self, name: &str, value: &Value) -> Option<String> {
         let bytes = || {
             let bytes = usize::try_from(value.as_u64()?).ok()?;

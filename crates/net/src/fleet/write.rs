@@ -220,8 +220,8 @@ impl<P: Protocol> TcpFleet<P> {
         Ok(())
     }
 
-    /// Shuts the writing side, if it was not shut before. The server closes when it has read the last
-    /// bytes; to close at once could discard them if bytes from the server were still unread
+    /// Shuts the writing side, if it was not shut before. The server closes when it has read the
+    /// last bytes; to close at once could discard them if bytes from the server were still unread
     /// (RFC 1122 §4.2.2.13).
     fn half_close(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
