@@ -104,7 +104,7 @@ fn combinations(claim: &Claim) -> Vec<Choice> {
         })
 }
 
-/// An alternative by what tells it from the others of its side.
+/// An alternative, named by what distinguishes it from the others of its side.
 fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
     let Some(side) = sides(claim).find(|s| s.chosen_by() == name) else {
         return name.to_owned();

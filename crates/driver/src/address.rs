@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 pub struct Scheme {
     /// What stands before `://`, for example `mqtts`. No two drivers have one in common.
     pub name: &'static str,
-    /// Other names that endpoints in a system's file may have, for example `ssl`. They tell nothing
-    /// about the driver: an address that stands for a system alone has [`Scheme::name`].
+    /// Other names that endpoints in a system's file may have, for example `ssl`. No driver is found
+    /// by them: an address without a system's file has [`Scheme::name`].
     pub also: &'static [&'static str],
     /// How connections are encrypted.
     pub encryption: Encryption,

@@ -12,8 +12,8 @@ pub trait Driver: Send + Sync {
     /// Its name in study files, `systems/*.toml` and results, for example `mqtt`.
     fn name(&self) -> &'static str;
 
-    /// The schemes of addresses that stand for such a system, for example `mqtt` and `mqtts`, the
-    /// usual one first. A driver without any, which is the default, is named by system files alone.
+    /// The schemes of addresses of such a system, for example `mqtt` and `mqtts`, the usual one first.
+    /// A driver without any, which is the default, can be named by system files alone.
     fn schemes(&self) -> &'static [Scheme] {
         &[]
     }
@@ -97,7 +97,7 @@ pub trait Driver: Send + Sync {
 
     /// What clients of a system like `target` take, at the least, of the process and the host
     /// that they live in under `settings`; pure, like [`Driver::resolve`]. Settings that it
-    /// refuses take nothing. The default knows nothing.
+    /// refuses take nothing. The default is 0 throughout: not known.
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
         let _ = (settings, target, crowd);
         Footprint::default()

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! word 0  bits 0..48   intended send time, ns since the trial's epoch
-//!         bits 48..54  a constant, by which a header of this trial is told
+//!         bits 48..54  a constant, which shows that a header is of this trial
 //!         bits 54..56  kind
 //!         bits 56..64  low eight bits of the stream
 //! word 1  bits 0..16   high sixteen bits of the stream

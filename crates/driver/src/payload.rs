@@ -2,8 +2,8 @@
 
 use crate::header::HEADER_LEN;
 
-/// A payload in two parts, so that nobody has to join them before the driver copies both into
-/// its own buffer. The parts follow each other on the wire without a gap.
+/// A payload in two parts, which are not joined before the driver copies both into its own buffer.
+/// The parts follow each other on the wire without a gap.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     /// The encoded [`crate::Header`].

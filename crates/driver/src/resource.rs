@@ -1,4 +1,4 @@
-//! Resources of the client's own process and host that can end, so that a system is not blamed
+//! Resources of the client's own process and host that can run out, so that a system is not blamed
 //! for what its clients could not even ask of it.
 
 use std::fmt;

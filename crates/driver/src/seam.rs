@@ -145,8 +145,8 @@ pub struct Tls {
     pub key_file: Option<PathBuf>,
     /// Name to check the server's certificate against, if it differs from the endpoint's host.
     pub server_name: Option<String>,
-    /// Whatever certificate the server shows is taken, unchecked: the connection is encrypted, but
-    /// perhaps to somebody else.
+    /// Any certificate is accepted, unchecked: the connection is encrypted, but perhaps to another
+    /// server.
     pub insecure: bool,
 }
 
@@ -228,7 +228,7 @@ pub enum Refusal {
 pub enum Acknowledgement {
     /// It has the message (MQTT PUBACK / PUBCOMP, AMQP confirm).
     Taken,
-    /// It has the message, and said that nobody is subscribed.
+    /// It has the message, and said that there is no subscriber.
     NoSubscriber,
     /// It rejected the message, with the protocol's own code.
     Rejected(u16),
@@ -388,8 +388,8 @@ pub trait Fleet {
     /// Only what ends the whole fleet. Trouble of one client is [`Change::Failed`].
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError>;
 
-    /// Begins an orderly end of one client ([`Change::Closed`] follows). What was accepted is written first; a
-    /// handshake that delivers (exactly once) is cut off where it stands, which [`Fleet::unsettled`] tells before.
+    /// Begins an orderly end of one client ([`Change::Closed`] follows). What was accepted is written first. An
+    /// unfinished exactly-once handshake is cut off; [`Fleet::unsettled`] counts such messages before.
     fn disconnect(&mut self, client: ClientId);
 
     /// Drops one client's connection without telling the server, as a crash would. No change is

@@ -1,5 +1,5 @@
-//! Topics and filters of the seam, which are those of MQTT (5.0, section 4.7): levels parted by `/`, `+`
-//! for one level, `#` for all the rest.
+//! Topics and filters of the seam, which are those of MQTT (5.0, section 4.7): levels separated by `/`,
+//! `+` for one level, `#` for all the rest.
 
 /// Whether a filter matches a topic.
 pub trait TopicMatch {

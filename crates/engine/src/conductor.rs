@@ -107,8 +107,8 @@ pub enum Phase {
 pub trait Observer {
     /// A phase has begun.
     fn phase(&mut self, _phase: Phase, _now: Nanos) {}
-    /// Called some hundred times a second. A returned text ends the trial: why it makes no sense
-    /// to go on, such as a broker that died.
+    /// Called some hundred times a second. A returned text ends the trial: why it cannot go on, such
+    /// as a broker that died.
     fn tick(&mut self, _phase: Phase, _live: &Live, _now: Nanos) -> Option<String> {
         None
     }

@@ -343,7 +343,7 @@ impl Receiving {
         self.cuts.end_at(end);
     }
 
-    /// Closes the accounts of every record that ended by `now` (clock time).
+    /// Takes the totals of every record that ended by `now` (clock time).
     #[inline]
     pub fn keep_time(&mut self, now: Nanos) {
         if self.cuts.is_due(now) {

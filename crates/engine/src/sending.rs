@@ -385,7 +385,7 @@ impl Sending {
         })
     }
 
-    /// Closes the accounts of every record that ended by `now`.
+    /// Takes the totals of every record that ended by `now`.
     #[inline]
     pub fn keep_time(&mut self, now: Nanos) {
         if self.cuts.is_due(now) {

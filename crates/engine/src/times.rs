@@ -97,7 +97,7 @@ struct Run {
 }
 
 impl Times {
-    /// A series of histograms that go to `out`, of a measurement of so many parts.
+    /// A series of histograms that go to `out`, of a measurement of `parts` parts.
     pub fn new(flow: u32, measure: Measure, parts: usize, out: Outbox) -> Self {
         Times {
             flow,

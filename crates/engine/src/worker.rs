@@ -39,7 +39,7 @@ const GRACE: Nanos = 2 * NAP;
 /// How much was sent of some streams: (stream, [measured messages, warm-up messages]).
 pub type Positions = Vec<(u32, [u32; 2])>;
 
-/// What the conductor tells a worker.
+/// A command of the conductor to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Connect all clients and subscribe. Subscribers of brokerless systems get the addresses of
@@ -48,7 +48,7 @@ pub enum Command {
     /// Where every client can be reached, now that all are connected; for those that publish and
     /// subscribe in a brokerless system: (device, address).
     Peers(Vec<(u32, String)>),
-    /// Send sentinels, until told otherwise.
+    /// Send sentinels until another command comes.
     Prove,
     /// Run by this timetable.
     Run(Timetable),
@@ -69,7 +69,7 @@ pub enum Command {
     Finish(Nanos),
 }
 
-/// What a worker tells the conductor.
+/// A report of a worker to the conductor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
     /// It has started: its process, and the threads that work for it, library threads included.
@@ -493,7 +493,7 @@ impl Worker {
     fn note(&mut self, error: Failure) {
         self.exhausted.extend(error.exhausted);
         if self.errors.len() < Recording::MOST_ERRORS {
-            // A server's own words may be as long as it likes.
+            // A server's own reason may be of any length.
             self.errors.push(shortened(error.why));
         } else {
             self.more_errors += 1;

@@ -120,7 +120,7 @@ pub enum CredentialsError {
         attempt: &'static str,
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// Other users may have read or written it.
@@ -173,7 +173,7 @@ impl Credentials {
         };
         // Owner and mode are those of the file that was opened.
         let mut options = std::fs::OpenOptions::new();
-        // A pipe that nobody writes to is not waited for.
+        // A pipe without a writer is not waited for.
         options
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32);

@@ -61,7 +61,7 @@ impl Drop for KeptCredentials {
 /// Removes credentials of a run that is gone.
 fn remove_left(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    // A pipe that nobody writes to is not waited for.
+    // A pipe without a writer is not waited for.
     options
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32);

@@ -308,13 +308,13 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a connection.
+    /// Adds a pending connection; closes the oldest where there are too many.
     fn wait(&self, number: u64, socket: TcpStream) {
         let mut pending = self.pending();
         pending.push_back((number, socket));
         while pending.len() > self.limits.pending {
             if let Some((_, oldest)) = pending.pop_front() {
-                // Whoever is gone already is out of the way too.
+                // One that is gone already needs no shutdown.
                 let _ = oldest.shutdown(Shutdown::Both);
                 self.counts().crowded += 1;
             }
@@ -337,7 +337,7 @@ impl Shared {
         });
         match admitted {
             Ok(joined) => {
-                // Sent first, so that whoever sees the count finds the worker.
+                // Sent first, so that a reader of the count finds the worker.
                 if to.send(joined).is_ok() {
                     self.counts().joined += 1;
                 }
@@ -376,7 +376,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
         if !waiting[1].revents().is_empty() {
             break;
         }
-        // Not for ever, so that a flood does not keep it from being stopped.
+        // A bounded number, so that a flood does not keep it from being stopped.
         for _ in 0..AT_ONCE {
             match socket.accept() {
                 Ok((connection, _)) => {
@@ -401,7 +401,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
         hearing.retain(|thread| !thread.is_finished());
     }
     for (_, connection) in shared.pending().drain(..) {
-        // Whoever is gone already is out of the way too.
+        // One that is gone already needs no shutdown.
         let _ = connection.shutdown(Shutdown::Both);
     }
     for thread in hearing {

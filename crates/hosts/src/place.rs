@@ -1,4 +1,4 @@
-//! Which worker this is, and where the conductor is: what started the worker says it in its environment.
+//! Which worker this is, and where the conductor is, from variables that the worker's launcher has set.
 
 use std::fmt;
 use std::net::Ipv6Addr;

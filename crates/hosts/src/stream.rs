@@ -12,7 +12,7 @@ use rustix::net::sockopt;
 
 /// Ciphertext that is read at once: a record and its header.
 const AT_ONCE: usize = 17 << 10;
-/// How long the far end may be told that this one ends.
+/// Time for telling the far end that this one ends.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// A host that does not answer for this long is lost.
 const LOST: Duration = Duration::from_secs(10);

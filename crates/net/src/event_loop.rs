@@ -112,9 +112,9 @@ pub enum Phase {
 /// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// It stands in the queue of those that are to be read from.
+    /// It is in the queue of clients to read from.
     queued: bool,
-    /// The server has ended its side, or the connection has an error that a read will tell.
+    /// The server has ended its side, or the connection has an error that a read will return.
     pub hung_up: bool,
 }
 
@@ -170,7 +170,7 @@ pub trait Driven {
     fn event_loop_mut(&mut self) -> &mut EventLoop;
     /// What it has to report.
     fn reports(&mut self) -> &mut Reports;
-    /// How far a client is, and its marks; `None` if there is no such client.
+    /// The phase of a client's connection, and its marks; `None` if there is no such client.
     fn marks(&mut self, id: ClientId) -> Option<(Phase, &mut Marks)>;
     /// The time for its timers, in milliseconds since it was opened.
     fn note_time(&mut self, now_ms: u32);
@@ -178,7 +178,7 @@ pub trait Driven {
     fn next_timer_ms(&self) -> Option<u32>;
     /// What is to be done before it may sleep: write what waits, keep the timers.
     fn prepare(&mut self);
-    /// TCP has connected, and the first bytes go out; or it has `failed`, and so has the client.
+    /// TCP has connected, and the first bytes go out; or it has `failed`, and the client fails.
     fn greet(&mut self, id: ClientId, failed: bool);
     /// The socket takes bytes again.
     fn writable(&mut self, id: ClientId);
@@ -459,7 +459,7 @@ mod tests {
         reads.sort_unstable_by_key(|(id, _)| *id);
         let bytes = |n: &[usize], id| n.iter().map(move |n| (id, Some(*n))).collect::<Vec<_>>();
         assert_eq!(reads, [bytes(&[4, 4, 2], 0), bytes(&[4, 2], 1)].concat());
-        // Nobody is read twice before everybody was read once.
+        // No client is read twice before each was read once.
         for round in reader.reads.chunks(2).take(2) {
             assert_ne!(round[0].0, round[1].0, "{:?}", reader.reads);
         }

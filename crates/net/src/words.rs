@@ -1,5 +1,5 @@
-//! Topics in the words of protocols that part levels with dots: `a/b` is `a.b` there. What would mean
-//! something else within a level is written `%XX`.
+//! Topics in the words of protocols that separate levels with dots: `a/b` is `a.b` there. Characters
+//! that would mean something else within a level are written `%XX`.
 
 use std::fmt::Write;
 

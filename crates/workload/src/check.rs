@@ -34,7 +34,7 @@ pub enum WorkloadError {
         /// Index of the subscriber.
         subscriber: usize,
     },
-    /// Ping-pong needs somebody to answer.
+    /// A ping-pong without a subscriber to answer.
     #[error("flow `{0}`: ping-pong needs at least one subscriber to answer")]
     NobodyAnswers(String),
     /// A flow that cannot be scheduled.

@@ -127,7 +127,7 @@ impl Answering {
             if !waiting[1].revents().is_empty() {
                 return;
             }
-            // Not for ever, so that a flood does not keep it from being stopped.
+            // A bounded number, so that a flood does not keep it from being stopped.
             for _ in 0..AT_ONCE {
                 if !self.take() {
                     break;

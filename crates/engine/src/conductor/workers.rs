@@ -173,7 +173,7 @@ impl Conductor<'_> {
                 }
                 self.next_burst(flow as usize);
                 passed = true;
-                // At once: whoever waits for them does nothing else.
+                // At once: a worker that waits for them sends nothing meanwhile.
                 self.hand_out();
                 continue;
             }
@@ -299,7 +299,7 @@ impl Conductor<'_> {
             // Cut off: what was planned after this moment did not happen.
             table.end = table.end.min(now).max(table.measure);
         }
-        // Everybody must know: in a brokerless system a client would take the end of its peer for
+        // All workers must know: in a brokerless system a client would take the end of its peer for
         // a lost connection.
         self.tell(None, &Command::Closing);
         self.await_workers(Duration::from_secs(1), |handle| handle.closing);

@@ -211,8 +211,8 @@ pub fn refuse(output: &mut impl Write, why: String) -> io::Result<()> {
     frames::write(output, &Report::Failed(why.into()))
 }
 
-/// The worker's end: does what an order from `input` says, on `clock`, which reads what the conductor's does, and
-/// reports to `output`, until the recording is given or the input ends.
+/// The worker's end: carries out an order from `input`, on `clock`, which has the conductor's time, and reports
+/// to `output`, until the recording is given or the input ends.
 ///
 /// # Errors
 /// If the conductor does not read any more, or the input is not an order.

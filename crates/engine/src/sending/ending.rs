@@ -1,4 +1,4 @@
-//! The end of sending: what stayed unsent, and the accounts of the worker.
+//! The end of sending: what stayed unsent, and the counts of the worker.
 
 use pubgauge_driver::Nanos;
 

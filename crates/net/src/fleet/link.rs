@@ -256,7 +256,7 @@ impl<'a, C> Link<'a, C> {
         ))
     }
 
-    /// What the server sent is not the protocol; `hint` says what to look at.
+    /// What the server sent violates the protocol; `hint` says what to look at.
     pub fn protocol_broken(&self, what: impl Display, hint: &str) -> Broken {
         self.broken(format_args!(
             "the server broke the protocol: {what}\n  hint: {hint}"

@@ -243,7 +243,7 @@ fn plain<C>(client: &mut Client<C>, wire: &mut WireBytes, buf: &mut [u8]) -> Io 
 fn plaintext<C>(client: &mut Client<C>, _: &mut WireBytes, buf: &mut [u8]) -> Io {
     match client.tls.as_mut().map(|tls| tls.reader().read(buf)) {
         Some(Ok(n @ 1..)) => Io::Done(n),
-        // Nothing for now, or nothing ever again, which the socket tells too.
+        // Nothing for now, or the end, which the socket reports too.
         _ => Io::WouldBlock,
     }
 }

@@ -1,5 +1,5 @@
-//! What rustls does not tell of a certificate (RFC 5280 §4.1): its version, for how long it is valid,
-//! its common name, and the key of one of version 1, which rustls does not read.
+//! What rustls does not expose of a certificate (RFC 5280 §4.1): its version, for how long it is
+//! valid, its common name, and the key of one of version 1, which rustls does not read.
 
 use std::ops::RangeInclusive;
 

@@ -98,7 +98,7 @@ impl Place<'_> {
         TraceError {
             file: self.path.to_path_buf(),
             line,
-            // What concerns the whole line stands at its beginning.
+            // An error of the whole line is shown at its beginning.
             column: column.or(line.map(|_| 1)),
             message,
             hint: hint.map(str::to_string),
