@@ -132,7 +132,8 @@ pub enum Points {
     Every,
     /// It must hold at one.
     Some,
-    /// It must hold for the mean over all, the geometric one where the figures are positive.
+    /// It must hold for the mean over all: the geometric one, except of differences and of figures that
+    /// may be 0.
     Mean,
 }
 

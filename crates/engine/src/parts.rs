@@ -1,10 +1,10 @@
 //! What happened in the named windows of a measurement.
 //!
 //! The beginnings and ends of all windows, the bounds, cut the measurement into parts; windows may
-//! overlap, and a window is a run of parts. A message belongs to the part of its intended send time, and
-//! so do its deliveries, its losses and its times, whenever they come; that is exact, because the header
-//! carries that time. Rates count what happened between two bounds: at each of them every worker takes
-//! its totals, as at a cut of the series ([`crate::series`]).
+//! overlap, and a window is one part or several neighbouring ones. A message belongs to the part of its
+//! intended send time, and so do its deliveries, its losses and its times, whenever they come; that is
+//! exact, because the header carries that time. Rates count what happened between two bounds: at each of
+//! them every worker takes its totals, as at a cut of the series ([`crate::series`]).
 
 use std::collections::BTreeMap;
 use std::ops::Range;

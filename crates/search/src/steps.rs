@@ -21,7 +21,8 @@ pub struct Question {
     pub width: f64,
     /// Trials after which the search ends, whatever is known by then. The default is 30.
     pub most_trials: usize,
-    /// Seconds of trials after which the search ends, whatever is known by then. The default is 480.
+    /// Most seconds of trials, those of costs included: the search ends before a trial that would exceed
+    /// them, whatever is known by then. The default is 480.
     pub most_seconds: f64,
 }
 

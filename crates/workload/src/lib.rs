@@ -34,7 +34,7 @@ pub const SECOND: Nanos = 1_000_000_000;
 /// The smallest message, in bytes: the header has to fit.
 pub const MIN_SIZE: u32 = 16;
 
-/// Largest payload in bytes: what an MQTT packet holds at most (MQTT 3.1.1, section 2.2.3).
+/// Largest payload in bytes: the largest remaining length of an MQTT packet (3.1.1, section 2.2.3).
 pub const MAX_SIZE: u32 = 268_435_455;
 
 /// Bursts that wait for one another begin at multiples of this, from the flow's beginning, so that all

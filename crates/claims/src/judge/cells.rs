@@ -510,8 +510,8 @@ pub(super) fn estimate(
     }
 }
 
-/// The judge of counts: exact, in every repeat. Where nothing was counted, the largest share that could still
-/// be.
+/// The judge of counts: exact, in every repeat. Where nothing was counted, the figures say how large the share
+/// may still be (rule of three).
 pub(super) fn count(measured: &Result<Measured, String>, least: f64, most: Option<f64>) -> Finding {
     let (values, expected) = match measured {
         Err(why) => return lacking(why.clone()),

@@ -153,7 +153,7 @@ impl<'a, C> Link<'a, C> {
         }
     }
 
-    /// Sets the client's one timer, which replaces the time it had.
+    /// Sets the client's one timer to `after_ms` from now; the one before becomes stale.
     pub fn set_timer(&mut self, after_ms: u32) {
         // 0 stands for no timer.
         self.client.due_ms = self.shared.now_ms.saturating_add(after_ms).max(1);
