@@ -1,4 +1,4 @@
-//! Whether a server is who it should be, and in words why not and what to do.
+//! Whether a server's certificate is trusted, and in words why not and what to do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use rustls::{
 
 use super::certificate::Certificate;
 
-/// Verifies as the web does, and trusts a certificate that was named by itself.
+/// Verifies certificates as web browsers do, and trusts one that the user named itself.
 ///
 /// rustls takes no certificate of an authority and none of version 1 from a server; both are what
 /// `openssl req -x509` and `openssl x509 -signkey` make for a broker. Where the very certificate that
@@ -54,7 +54,7 @@ impl Trust {
         })
     }
 
-    /// A certificate that the user named itself.
+    /// Checks a certificate that the user named itself: validity and names.
     fn as_named(
         &self,
         der: &CertificateDer<'_>,
@@ -80,7 +80,7 @@ impl Trust {
         })
     }
 
-    /// What to tell of a certificate that is not taken.
+    /// Why a certificate is not taken, and what to do.
     fn words(
         &self,
         der: &CertificateDer<'_>,
@@ -234,7 +234,7 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// Takes whatever a server shows.
+/// Takes any certificate, unchecked.
 #[derive(Debug)]
 pub(super) struct Anybody {
     pub schemes: Vec<SignatureScheme>,
@@ -395,7 +395,7 @@ fn in_time(certificate: &Certificate<'_>, time: UnixTime) -> Result<(), Certific
     Ok(())
 }
 
-/// What is wrong with a certificate, of what rustls says.
+/// The error of a certificate in an error of rustls.
 fn of(error: Error) -> CertificateError {
     match error {
         Error::InvalidCertificate(error) => error,
