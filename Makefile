@@ -51,8 +51,8 @@ MACHETE = 0.9.2
 check-dependencies: target/tools/bin/cargo-machete
 	env -u CARGO target/tools/bin/cargo-machete
 
+# Unoptimised it is built in half the time, and reads all files within a second all the same.
 target/tools/bin/cargo-machete:
-	# Unoptimised it is built in half the time, and reads all files within a second all the same.
 	$(CARGO) install --quiet --locked --debug --root target/tools cargo-machete@$(MACHETE)
 
 # With the oldest Rust that Cargo.toml names, without the DDS drivers. Where rustup is not or does not get it, nobody
