@@ -195,6 +195,10 @@ pub struct Trial {
     pub verdict: Verdict,
     /// Start of the trial, RFC 3339.
     pub started: String,
+    /// Seconds that the whole trial took, those in which its system started and ended included; 0 where
+    /// they are not known, as in simulated time.
+    #[serde(default)]
+    pub took_s: f64,
     /// Length of the measurement in seconds.
     pub duration_s: f64,
     /// Messages due in the measurement.

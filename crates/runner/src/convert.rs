@@ -92,6 +92,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         repeat: asked.repeat,
         verdict: Default::default(),
         started: asked.started.clone(),
+        took_s: 0.0,
         duration_s,
         offered: sum.offered,
         published: sum.published,

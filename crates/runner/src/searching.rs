@@ -53,13 +53,18 @@ fn seen(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) ->
     own.iter().map(one).collect()
 }
 
-/// About how long a trial took, s; told from what is stored of it.
+/// How long a trial took, s. Where that is not stored, it is about as long as its phases.
 pub fn seconds(trial: &Trial) -> f64 {
-    AROUND_S
-        + trial.connections.connect_s
-        + trial.connections.ready_s
-        + trial.duration_s
-        + trial.drain.seconds
+    match trial.took_s > 0.0 {
+        true => trial.took_s,
+        false => {
+            AROUND_S
+                + trial.connections.connect_s
+                + trial.connections.ready_s
+                + trial.duration_s
+                + trial.drain.seconds
+        }
+    }
 }
 
 /// The step of a search as a trial stores it; `None` at its end.

@@ -24,6 +24,8 @@ pub struct Question {
     /// Most seconds of trials, those of costs included: the search ends before a trial that would exceed
     /// them, whatever is known by then. The default is 480.
     pub most_seconds: f64,
+    /// Seconds that a long trial measures. The default is 45.
+    pub long_seconds: f64,
 }
 
 impl Default for Question {
@@ -37,6 +39,7 @@ impl Default for Question {
             width: 0.10,
             most_trials: 30,
             most_seconds: 480.0,
+            long_seconds: 45.0,
         }
     }
 }
@@ -138,6 +141,9 @@ const CLIENT_ZONE: f64 = 0.25;
 /// Share by which a load may be too much without a short trial showing it: ten records in 5 s show a queue
 /// that grows by 0.2 % of what is sent, if it grows evenly.
 const UNSEEN: f64 = 0.005;
+/// Largest share of a search's time that is kept for its first long trial. Where there is less time, short
+/// trials come first.
+const KEPT_FOR_LONG: f64 = 0.25;
 /// Shares of the limit at which costs are measured.
 const COSTS: [f64; 2] = [0.5, 0.9];
 
@@ -161,9 +167,9 @@ struct View<'a> {
     flat_out: Option<f64>,
     trials: usize,
     seconds: f64,
-    /// Seconds that the last trial took, and the shortest.
-    last_seconds: f64,
-    shortest_seconds: f64,
+    /// Seconds that the last short trial took, and the last long one; 0 without any.
+    short_seconds: f64,
+    long_seconds: f64,
     /// Whether only long trials show what is within.
     long_only: bool,
     costs: usize,
@@ -182,8 +188,8 @@ impl<'a> View<'a> {
             flat_out: None,
             trials: 0,
             seconds: 0.0,
-            last_seconds: 0.0,
-            shortest_seconds: f64::INFINITY,
+            short_seconds: 0.0,
+            long_seconds: 0.0,
             long_only: false,
             costs: 0,
             given_up: false,
@@ -191,14 +197,16 @@ impl<'a> View<'a> {
         };
         let mut in_vain: Vec<&Seen> = Vec::new();
         for one in seen {
+            view.seconds += one.seconds;
             if matches!(one.step, Step::Cost(_)) {
                 view.costs += 1;
                 continue;
             }
             view.trials += 1;
-            view.seconds += one.seconds;
-            view.last_seconds = one.seconds;
-            view.shortest_seconds = view.shortest_seconds.min(one.seconds);
+            match one.step.is_long() {
+                true => view.long_seconds = one.seconds,
+                false => view.short_seconds = one.seconds,
+            }
             // A client that is the bottleneck flat out does no harm: the trial shows roughly where the limit
             // is.
             let told = match one.finding {
@@ -321,13 +329,37 @@ impl<'a> View<'a> {
         self.deciding().count() >= FEWEST && (width || step)
     }
 
-    /// Whether another trial as long as the last, and those of the costs, would take longer than there is.
-    fn spent(&self) -> bool {
-        let question = self.question;
-        let left = question.most_seconds - self.seconds;
-        let costs = COSTS.len() as f64 * self.shortest_seconds;
-        self.trials >= question.most_trials
-            || (self.trials > 0 && left <= self.last_seconds + costs)
+    /// Seconds that a step takes: as many as the last one of its kind.
+    fn expected_seconds(&self, step: Step) -> f64 {
+        match (step.is_long(), self.long_seconds > 0.0) {
+            (false, _) => self.short_seconds,
+            (true, true) => self.long_seconds,
+            // What a trial takes beside its measurement is in that of a short one.
+            (true, false) => self.question.long_seconds + self.short_seconds,
+        }
+    }
+
+    /// Whether there is time for a step, and for others after it that take so long, s.
+    fn has_time_for(&self, step: Step, after: f64) -> bool {
+        self.seconds + self.expected_seconds(step) + after <= self.question.most_seconds
+    }
+
+    /// Whether a step is one too many, by number or time. The trials of the costs are kept time for, and, if
+    /// it is not most of what there is, the first long one.
+    fn spent(&self, step: Step) -> bool {
+        let costs = COSTS.len() as f64 * self.short_seconds;
+        let long = self.expected_seconds(Step::Long(0.0));
+        let keeps = !step.is_long() && !self.tried_long();
+        let kept = match keeps && long <= KEPT_FOR_LONG * self.question.most_seconds {
+            true => costs + long,
+            false => costs,
+        };
+        self.trials >= self.question.most_trials
+            || (self.trials > 0 && !self.has_time_for(step, kept))
+    }
+
+    fn tried_long(&self) -> bool {
+        self.evidence.iter().any(|e| e.long)
     }
 
     /// The highest load near the interval's lower end that a long trial stayed within.
@@ -408,7 +440,13 @@ impl<'a> View<'a> {
     fn cost(&self) -> Step {
         let base = self.confirmed().or(self.found().low);
         match (COSTS.get(self.costs), base) {
-            (Some(share), Some(base)) => Step::Cost(self.rounded(share * base, f64::round)),
+            (Some(share), Some(base)) => {
+                let step = Step::Cost(self.rounded(share * base, f64::round));
+                match self.has_time_for(step, 0.0) {
+                    true => step,
+                    false => Step::End,
+                }
+            }
             _ => Step::End,
         }
     }
@@ -417,16 +455,27 @@ impl<'a> View<'a> {
         if self.given_up {
             return Step::End;
         }
+        let step = self.wanted();
+        if matches!(step, Step::Cost(_) | Step::End) || !self.spent(step) {
+            return step;
+        }
+        // A long trial shows, once, that what is known by then lasts.
+        match self.interval() {
+            Some((low, _))
+                if !self.tried_long()
+                    && self.again.is_none()
+                    && self.has_time_for(Step::Long(low), 0.0) =>
+            {
+                Step::Long(low)
+            }
+            _ => self.cost(),
+        }
+    }
+
+    /// What to measure next if there is time for it.
+    fn wanted(&self) -> Step {
         if self.question.flat_out && self.flat_out.is_none() {
             return Step::FlatOut;
-        }
-        if self.spent() {
-            // A long trial shows, once, that what is known by then lasts.
-            let tried = self.evidence.iter().any(|e| e.long);
-            return match self.interval() {
-                Some((low, _)) if !tried && self.again.is_none() => Step::Long(low),
-                _ => self.cost(),
-            };
         }
         if let Some(again) = self.again {
             return again;

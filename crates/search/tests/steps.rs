@@ -41,6 +41,63 @@ fn three_trials_that_tell_nothing_end_it() {
     );
 }
 
+/// A search of a system that carries 900, whose trials take `seconds` beside what they measure.
+fn searched(question: &Question, seconds: f64) -> (Vec<Seen>, f64) {
+    let mut all: Vec<Seen> = Vec::new();
+    loop {
+        let (load, measures) = match next(question, &all) {
+            Step::FlatOut => (1000.0, 5.0),
+            Step::Short(load) | Step::Cost(load) => (load, 5.0),
+            Step::Long(load) => (load, question.long_seconds),
+            Step::End => break,
+        };
+        let finding = match load <= 900.0 {
+            true => Finding::Within,
+            false => Finding::Beyond,
+        };
+        all.push(Seen {
+            achieved: load.min(900.0),
+            seconds: seconds + measures,
+            ..seen(next(question, &all), finding)
+        });
+    }
+    let took = all.iter().map(|one| one.seconds).sum();
+    (all, took)
+}
+
+#[test]
+fn no_search_takes_longer_than_it_may() {
+    for width in [0.1, 0.001] {
+        for seconds in [0.0, 1.0, 8.0, 20.0, 60.0] {
+            for most_seconds in [30.0, 120.0, 480.0, 900.0] {
+                let question = Question {
+                    width,
+                    most_seconds,
+                    ..Question::default()
+                };
+                let (all, took) = searched(&question, seconds);
+                assert!(took <= most_seconds || all.len() == 1, "{took} s, {all:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn time_is_kept_for_a_long_trial_and_costs() {
+    let question = Question {
+        width: 0.001,
+        most_trials: 1000,
+        ..Question::default()
+    };
+    for seconds in [1.0, 8.0, 20.0] {
+        let (all, _) = searched(&question, seconds);
+        let long = all.iter().filter(|one| matches!(one.step, Step::Long(_)));
+        assert_eq!(long.count(), 1, "{all:?}");
+        let costs = all.iter().filter(|one| matches!(one.step, Step::Cost(_)));
+        assert_eq!(costs.count(), 2, "{all:?}");
+    }
+}
+
 #[test]
 fn a_client_at_its_end_flat_out_is_no_trouble() {
     let question = Question::default();

@@ -225,6 +225,7 @@ impl Proposer<'_> {
                 width: rules.width,
                 most_trials: rules.trials as usize,
                 most_seconds: rules.budget as f64 / SECOND as f64,
+                long_seconds: rules.long as f64 / SECOND as f64,
                 ..question
             },
             None => question,

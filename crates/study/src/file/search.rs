@@ -25,7 +25,8 @@ pub struct SearchFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 6, max = 1000))]
     pub trials: Option<u32>,
-    /// Length of a search at most; 8min if absent. A trial that has begun is not cut off.
+    /// Length of a search at most, the starts and ends of its system included; 8min if absent. No trial begins
+    /// that would take it beyond, told by those before; one that has begun is not cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Span>,
 }
