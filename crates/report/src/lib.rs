@@ -55,9 +55,8 @@ pub use table::table;
 /// (log `latency`). For trials without one the points in `results.json` are used.
 pub type Logs = BTreeMap<u32, Vec<Interval>>;
 
-/// A workload in one line: its name, devices, topics, sizes, arrivals, and the settings that all systems
-/// were asked for: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings
-/// safe)`.
+/// A workload in one line: its name, devices, topics, sizes, arrivals, and the settings that all systems were
+/// asked for: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
 fn workload_words(workload: &Workload<'_>) -> String {
     words_without(workload, "")
 }

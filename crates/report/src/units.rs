@@ -122,8 +122,8 @@ const QUANTITIES: [(&str, f64); 13] = [
     ("h", 3600.0),
 ];
 
-/// A quantity as a study writes it, with a space before a unit of size or time: `1KiB` becomes `1
-/// KiB`. Rates and other text stay as they are.
+/// A quantity as a study writes it, with a space before a unit of size or time: `1KiB` becomes
+/// `1 KiB`. Rates and other text stay as they are.
 pub fn spaced(quantity: &str) -> String {
     let (number, unit) = parts(quantity);
     let known = QUANTITIES.iter().any(|(name, _)| *name == unit);
