@@ -162,7 +162,7 @@ pub fn states_script(states: &[(Host, LinkState)]) -> String {
     rules::states(states)
 }
 
-/// Whether this machine can make a network: returns whether throughput over it cannot be quoted
+/// Checks that this machine can make a network; returns whether throughput over it cannot be quoted
 /// ([`Plan::shape_only`]).
 ///
 /// # Errors

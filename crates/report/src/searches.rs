@@ -350,7 +350,7 @@ pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// What failed, with its figure: `thread 98 %`.
+/// What limited the load, with its figure: `thread 98 %`.
 pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
     let value = gave_way.figure;
     let figure = match &gave_way.unit[..] {

@@ -61,7 +61,7 @@ pub enum Ended {
     Budget,
     /// The system was overloaded, lost messages or died: further pairs would not show the figures.
     System,
-    /// Most trials were not valid because of the client.
+    /// Most trials were client-bound, unsteady, or not run as planned.
     Client,
     /// The run was cut off, or is still going on.
     Cut,

@@ -128,7 +128,7 @@ pub struct StudyInfo {
 pub struct CriterionOutcome {
     /// The criterion as the study states it.
     pub criterion: String,
-    /// Whether it was met; absent if no valid trial bears on it.
+    /// Whether it was met; absent if undecided: a trial cannot tell, or no trial applies.
     pub met: Option<bool>,
     /// The figures that decided.
     pub figures: String,

@@ -30,7 +30,7 @@ pub struct Search {
     pub confirmed: Option<f64>,
     /// What ended the search.
     pub bound: Bound,
-    /// What failed first beyond the limit.
+    /// The bottleneck or unmet criterion beyond the limit.
     pub gave_way: Option<GaveWay>,
     /// Sentences on what the interval does not say, and on what would make it better.
     #[serde(default)]
@@ -56,13 +56,13 @@ pub enum Bound {
     Budget,
 }
 
-/// What failed first, with its figure.
+/// What limited the load, with its figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
     /// `processor`, `thread`, `link` (of a host of a network), `loss`, `latency`, `queue`, `connections`,
     /// `criterion`, `client`, `machine` (other programs on it).
     pub what: String,
-    /// Its figure where it failed, in `unit`.
+    /// Its figure just beyond the limit, in `unit`.
     pub figure: f64,
     /// Unit of the figure.
     pub unit: String,

@@ -228,7 +228,7 @@ pub fn conclude(
     }
 }
 
-/// What failed beyond the limit, and the trial that shows it: the one nearest to the limit.
+/// What limited the load, and the trial that shows it: of those beyond the limit the nearest to it.
 fn gave_way<'a>(
     axis: &str,
     own: &[(&'a Trial, SearchStep)],

@@ -27,7 +27,7 @@ const ENDED_ON_WIDTH: f64 = 0.97;
 const FEWEST: u32 = 6;
 /// How often a trial that the client spoilt is repeated in its round.
 const AGAIN: usize = 2;
-/// Spoilt trials of a cell from which on its comparisons are given up, if they are also the most.
+/// Spoilt trials of a cell from which its comparisons are given up, if they are also more than half.
 const SPOILT: usize = 6;
 
 /// How cells are compared.

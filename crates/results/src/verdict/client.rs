@@ -279,7 +279,7 @@ struct Still {
     spoils_tail: bool,
 }
 
-/// The longest stall.
+/// The worker, or the machine, that was stalled for the largest share of the measurement.
 fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     let load = &trial.worker_load;
     // A worker that waits for a full link waits in a system call, which looks like a stall.

@@ -216,7 +216,7 @@ fn rises(points: &[(f64, f64)]) -> bool {
 /// Points that rise in a straight line to the end: first and last value of the line, and the
 /// seconds between them. The slope exceeds its error clearly, with the correlation of neighbouring
 /// points taken into account; each quarter is higher than the one before; and the second half rises
-/// about as fast as the whole, so that it is not levelling off.
+/// at least half as fast as the whole, so that it is not levelling off.
 fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     if points.len() < thresholds::RECORDS_ALONE {
         return None;
@@ -242,7 +242,7 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
 
 /// Probability that a slope is at least this many of its standard errors where there is no trend.
 /// The error from few points is itself uncertain: eight random points reach five standard errors
-/// once in 8000 times.
+/// once in 800 times.
 fn chance(errors: f64, degrees_of_freedom: usize) -> f64 {
     // An error of 0: the points lie on a line.
     if errors.is_infinite() {

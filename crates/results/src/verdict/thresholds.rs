@@ -54,7 +54,7 @@ pub const RECORDS_ALONE: usize = 8;
 pub const SLOPE_LASTS: f64 = 0.5;
 /// Rise of median latency, as a share of what it was at first, that is material by itself.
 pub const LATENCY_RISE_SHARE: f64 = 0.05;
-/// Factor by which the median latency of the last quarter exceeds that of the first.
+/// Factor between the median latencies of the first and the last quarter from which they differ.
 pub const LATENCY_FACTOR: f64 = 2.0;
 /// Change of median latency up to which it is ignored, in nanoseconds.
 pub const LATENCY_FLOOR_NS: f64 = 100_000.0;
