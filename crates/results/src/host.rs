@@ -86,7 +86,7 @@ impl Trial {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
     /// The largest error of each of them, ns: for the worst pair of hosts, the sum of both clocks. Values of
-    /// which that is more than a tenth are absent. Absent: not known, and all values are.
+    /// which that is more than a tenth are absent. Absent: not known; then all values are absent too.
     pub bound_ns: Option<u64>,
 }
 

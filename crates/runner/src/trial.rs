@@ -52,8 +52,8 @@ pub struct Job<'a> {
     pub driver: Arc<dyn Driver>,
     /// What the application asks for.
     pub settings: &'a Settings,
-    /// Settings of flows that have their own, with what they became; the n-th is number n + 1 in
-    /// [`pubgauge_workload::Flow::settings`].
+    /// Settings of flows that have their own, with what they became; index n has the number n + 1
+    /// in [`pubgauge_workload::Flow::settings`].
     pub of_flows: Vec<(Settings, Vec<Mapping>)>,
     /// Name of the settings' variant.
     pub settings_name: &'a str,

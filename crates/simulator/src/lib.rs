@@ -51,8 +51,8 @@ pub struct Behaviour {
     /// Time that the system's only processor needs for one message, nanoseconds: further messages
     /// wait in a queue; 0: unlimited capacity.
     pub service_ns: Nanos,
-    /// From a time on, the processor needs another time per message: (since the bus was made, time per
-    /// message), nanoseconds. Models burst credit that is used up.
+    /// From a time on, the processor needs another time per message: (start since the bus was made, time
+    /// per message), nanoseconds. Models burst credit that is used up.
     pub service_later: Option<(Nanos, Nanos)>,
     /// While this much work waits, the processor needs another time per message: (work, time per message),
     /// nanoseconds. Models a system that is slower under load.
