@@ -1,8 +1,8 @@
 //! Topics and filters on the wire.
 //!
-//! ZeroMQ knows no topics: a subscription is a prefix of the message's first frame (RFC 29,
-//! "Publish-Subscribe"). So that one prefix says exactly what a filter says, every level of a
-//! topic is ended by `/` and the topic as a whole by a zero byte:
+//! ZeroMQ has no topics: a subscription is a prefix of the message's first frame (RFC 29,
+//! "Publish-Subscribe"). So that one prefix says exactly what a filter says, every level of a topic
+//! is ended by `/` and the topic as a whole by a zero byte:
 //!
 //! | | on the wire |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | filter `#` | the empty prefix |
 //!
 //! `+` cannot be a prefix. It is refused, unless the user asks for filtering at the receiver
-//! (`native.zeromq.plus-wildcard = "filter-at-receiver"`): then the prefix ends where the first
-//! `+` stands and the subscriber throws away what does not match, as a ZeroMQ application would
-//! have to; the excess messages cross the wire and cost CPU.
+//! (`native.zeromq.plus-wildcard = "filter-at-receiver"`): then the prefix ends before the first
+//! `+` and the subscriber drops what does not match, as a ZeroMQ application would have to; the
+//! excess messages cross the wire and cost CPU.
 
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{DriverError, Subscription};
@@ -48,8 +48,8 @@ pub(crate) fn announcement(wire_topic: &[u8], publisher: &str, queue: &str) -> V
     [wire_topic, publisher.as_bytes(), &[END], queue.as_bytes()].concat()
 }
 
-/// Cuts an [`announcement`] into topic, publisher's address, and queue's address; `None` if it is
-/// none.
+/// Cuts an [`announcement`] into topic, publisher's address, and queue's address; `None` if
+/// `message` is not one.
 pub(crate) fn split_announcement(message: &[u8]) -> Option<(&str, &str, &str)> {
     let (topic, addresses) = split(message)?;
     let (publisher, queue) = std::str::from_utf8(addresses)
@@ -70,16 +70,16 @@ pub(crate) fn split(message: &[u8]) -> Option<(&str, &[u8])> {
 /// A filter, translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// What ZeroMQ is told.
+    /// The prefix that the socket subscribes to.
     pub(crate) prefix: Vec<u8>,
-    /// What the receiver must still check, if the prefix says less than the filter.
+    /// The filter that the receiver must still check, if the prefix matches more.
     pub(crate) check: Option<String>,
 }
 
 /// Translates a subscription.
 ///
 /// # Errors
-/// A group, which PUB/SUB does not know; a wildcard under `point_to_point`; what [`translate`]
+/// A group, which PUB/SUB does not have; a wildcard under `point_to_point`; what [`translate`]
 /// refuses.
 pub(crate) fn accept(
     subscription: &Subscription,
@@ -87,7 +87,7 @@ pub(crate) fn accept(
     point_to_point: bool,
 ) -> Result<Filter, DriverError> {
     if point_to_point {
-        // The receivers of a topic share it whether or not they call themselves a group.
+        // The receivers of a topic share it, with or without a group.
         if subscription.filter.contains(['+', '#']) {
             return Err(DriverError::with_hint(
                 format!(
