@@ -1,4 +1,4 @@
-//! MQTT 5 properties (§2.2.2): all of them, and which may stand where.
+//! MQTT 5 properties (§2.2.2), and which packets each may be in.
 
 use crate::error::{DecodeError, EncodeError};
 use crate::packet::PacketType;
@@ -8,7 +8,7 @@ use crate::wire::{Reader, VARINT_MAX, write_binary, write_varint};
 
 const SECTION: &str = "5.0 §2.2.2.2";
 
-/// Where properties stand: a packet type, or the will of a CONNECT.
+/// Where properties are: a packet type, or the will of a CONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u16);
 
@@ -209,8 +209,8 @@ mod emit {
 
 /// The properties of one packet, in wire form without their length.
 ///
-/// Those of a decoded packet have been checked: each may stand there, and none but User Property
-/// (and, in a PUBLISH, Subscription Identifier) stands twice.
+/// Those of a decoded packet have been checked: each is allowed there, and none but User Property
+/// (and, in a PUBLISH, Subscription Identifier) occurs twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties<'a> {
     raw: &'a [u8],
@@ -356,7 +356,7 @@ impl<'a> IntoIterator for Properties<'a> {
     }
 }
 
-/// Goes through [`Properties`].
+/// Iterator over [`Properties`].
 #[derive(Clone, Debug)]
 pub struct PropertiesIter<'a>(Reader<'a>);
 
