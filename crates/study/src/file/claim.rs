@@ -11,17 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::written::written_as;
 
-/// What somebody says of systems, and the rule by which a run judges it: see docs/claims.md.
+/// A statement about systems, and the rule by which a run judges it: see docs/claims.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClaimFile {
     /// Its name, unique in the study.
     pub id: String,
-    /// What is said.
+    /// The statement, in one sentence.
     pub sentence: String,
-    /// Where: paper, section, figure.
+    /// Where it was made: paper, section, figure.
     pub source: String,
-    /// The source's own figures; they stand beside the measured ones and decide nothing.
+    /// The source's own figures; they are shown beside the measured ones and decide nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub papers: Option<String>,
     /// Figure of every part that names none.
