@@ -394,6 +394,7 @@ impl<'a> Filters<'a> {
     /// Each filter with its options.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, SubscribeOptions)> {
         let mut reader = Reader::new(self.raw);
+        // The bytes were checked when the value was made: an error here ends the iteration.
         std::iter::from_fn(move || {
             let filter = reader.string().ok()?;
             let options = SubscribeOptions::from_bits(reader.u8().ok()?, Version::V5).ok()?;

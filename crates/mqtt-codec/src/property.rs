@@ -368,7 +368,7 @@ impl<'a> Iterator for PropertiesIter<'a> {
         if self.0.is_empty() {
             return None;
         }
-        // Checked when it was decoded: an error here is simply the end.
+        // Checked when it was decoded: an error here ends the iteration.
         read(&mut self.0).ok().map(|(property, _)| property)
     }
 }
