@@ -135,7 +135,7 @@ fn properties<'a>(r: &mut Reader<'a>, flags: u16) -> Option<Properties<'a>> {
     Some(p)
 }
 
-/// A whole message for a consumer, as it stands in the receive buffer.
+/// A whole message for a consumer, borrowed from the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered<'a> {
     /// The channel it came on.

@@ -30,7 +30,7 @@ pub enum FrameKind {
     Heartbeat = 8,
 }
 
-/// A frame, as it stands in the receive buffer.
+/// A frame, borrowed from the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Its type.

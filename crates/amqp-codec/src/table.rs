@@ -3,7 +3,7 @@
 use crate::error::EncodeError;
 use crate::wire::{Field, Reader, put_long, put_short};
 
-/// A table as it stands on the wire, without its length.
+/// A table in wire form, without its length.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Table<'a>(&'a [u8]);
 

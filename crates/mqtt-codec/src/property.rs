@@ -54,7 +54,7 @@ macro_rules! properties {
             }
         }
 
-        /// Reads one property; the bits say in which places it may stand.
+        /// Reads one property; the bits are the places that allow it.
         #[inline]
         fn read<'a>(reader: &mut Reader<'a>) -> Result<(Property<'a>, u16), DecodeError> {
             // An identifier is a variable byte integer, but all that exist take one byte.
@@ -101,7 +101,7 @@ properties! {
     SharedSubscriptionAvailable = 0x2a, "Shared Subscription Available", boolean bool, [ConnAck];
 }
 
-/// Readers of the values, with the rules that hold wherever the property stands.
+/// Readers of the values, with the rules that hold in every place.
 mod values {
     use super::*;
 
@@ -299,7 +299,7 @@ impl<'a> Properties<'a> {
         Ok(properties)
     }
 
-    /// Checks that each property may stand in `place` and none stands twice.
+    /// Checks that `place` allows each property and that none occurs twice.
     pub(crate) fn check(self, place: Place) -> Result<(), DecodeError> {
         let mut reader = Reader::new(self.raw);
         let mut seen = 0u64;
@@ -383,8 +383,8 @@ impl PropertiesBuf {
     /// Adds a property.
     ///
     /// # Errors
-    /// If a string or binary value is longer than 65,535 bytes. Whether the property may stand
-    /// where it is put is checked when the packet is encoded.
+    /// If a string or binary value is longer than 65,535 bytes. Whether the packet allows the
+    /// property is checked when it is encoded.
     pub fn push(&mut self, property: Property<'_>) -> Result<(), EncodeError> {
         let before = self.raw.len();
         write(&mut self.raw, property).inspect_err(|_| self.raw.truncate(before))

@@ -23,7 +23,7 @@ impl PublishTemplate {
     /// Prepares messages to `topic` (empty only if the properties have a topic alias).
     ///
     /// # Errors
-    /// If the topic is not a valid topic name, or a property cannot stand in a PUBLISH of this
+    /// If the topic is not a valid topic name, or a property is not allowed in a PUBLISH of this
     /// version.
     pub fn new(
         version: Version,

@@ -1,5 +1,5 @@
 //! Two DDS implementations in one system: clients publish through Fast DDS and subscribe through
-//! Cyclone DDS, which meet on the wire (DDSI-RTPS).
+//! Cyclone DDS, which interoperate by DDSI-RTPS.
 //!
 //! The driver adds nothing of its own: each fleet is one fleet of either driver, a client is a
 //! client of the one, the other, or both. A setting is honoured if both honour it.
@@ -8,7 +8,7 @@
 //! clients all publish or all subscribe (the engine's usual division) sleeps in the fleet that they
 //! live in, as without this driver. A worker with both kinds cannot sleep in two libraries at once:
 //! it looks at Fast DDS every [`SLICE`] while it sleeps in Cyclone DDS, so that a blocked publisher
-//! hears up to that much late that there is room; messages are not delayed.
+//! may be released that much late; messages are not delayed.
 
 mod fleet;
 

@@ -70,7 +70,7 @@ struct Client {
     partitions: Vec<String>,
     topics: Vec<u32>,
     blocked: bool,
-    /// Its reader stands in `flooded`.
+    /// Its reader is listed in [`FastddsFleet::flooded`].
     flooded: bool,
 }
 

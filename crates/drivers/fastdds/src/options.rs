@@ -13,7 +13,7 @@ const LIBRARY_SAMPLES: i32 = 400;
 /// Samples of one publisher that a reader holds: more than its writer may have under way, so that
 /// the reader need not reject (and the writer resend) what a short pause lets pile up.
 const READER_SAMPLES: i32 = 1000;
-/// Payload bytes that the histories may come to hold if nobody set their limits.
+/// Payload bytes that the histories may hold if the settings do not limit them.
 const WRITER_BYTES: usize = 64 << 20;
 const READER_BYTES: usize = 256 << 20;
 /// The same without acknowledgements: a sample that a reader rejects is lost.

@@ -142,7 +142,7 @@ struct Proxy {
     /// A frame that found the subscribers' queues full.
     held: Option<Message>,
     counts: ForwarderCounts,
-    /// What is subscribed to by whoever asks for the count of messages.
+    /// The subscription with which the count of messages is asked for.
     asked: Vec<u8>,
     /// The bytes before the count.
     answer: Box<[u8]>,

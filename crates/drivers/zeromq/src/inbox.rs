@@ -34,7 +34,7 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct TopicCache {
     topic: String,
-    /// The same as it stands before the payload.
+    /// The same in wire form.
     wire: Vec<u8>,
 }
 

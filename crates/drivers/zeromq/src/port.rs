@@ -18,7 +18,7 @@ const NEVER_MS: i32 = 1_000_000_000;
 pub(crate) enum Role {
     /// PUB or XPUB; under point-to-point the XPUB that tells where a topic's queue is.
     Publisher = 0,
-    /// SUB; under point-to-point it only hears where queues are.
+    /// SUB; under point-to-point it only receives the addresses of queues.
     Subscriber = 1,
     /// PUSH: the queue of one topic of one publisher.
     Queue = 2,
@@ -35,7 +35,7 @@ impl Role {
     ];
 }
 
-/// What an entry of the epoll set stands for.
+/// The key of an entry of the epoll set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Number of the client; of a [`Role::Queue`], number of the topic.

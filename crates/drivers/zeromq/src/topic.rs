@@ -22,7 +22,7 @@ use pubgauge_driver::{DriverError, Subscription};
 /// Ends a topic; can therefore not be part of one.
 const END: u8 = 0;
 
-/// The bytes that stand before the payload of every message of `topic`.
+/// The bytes before the payload of every message of `topic`.
 ///
 /// # Errors
 /// An empty topic, or one with a wildcard or a zero byte.
@@ -42,8 +42,8 @@ pub(crate) fn wire_topic(topic: &str) -> Result<Box<[u8]>, DriverError> {
     Ok(wire.into())
 }
 
-/// What tells receivers where the queue of a topic is: the topic as it stands before payloads,
-/// the publisher's address, a zero byte, and the queue's address.
+/// The message that tells receivers the address of a topic's queue: the topic's [`wire_topic`], the
+/// publisher's address, a zero byte, and the queue's address.
 pub(crate) fn announcement(wire_topic: &[u8], publisher: &str, queue: &str) -> Vec<u8> {
     [wire_topic, publisher.as_bytes(), &[END], queue.as_bytes()].concat()
 }
