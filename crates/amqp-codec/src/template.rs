@@ -22,7 +22,7 @@ pub struct PublishTemplate {
 
 impl PublishTemplate {
     /// Encodes the unchanging part. If `mandatory`, each message carries its number as
-    /// `message-id`, so that one that comes back can be told from others.
+    /// `message-id`, so that a returned message can be identified.
     ///
     /// # Errors
     /// A name or property that is too long for its field.

@@ -38,11 +38,11 @@
 //! allocation a message.
 //!
 //! # When a subscriber does not keep up
-//! Nothing is dropped. A connected subscriber for which more than
-//! [`Options::max_backlog_bytes`] wait stops the publishers that feed it: their
-//! connections are not read until half of that is gone, so a flat-out publisher
-//! feels TCP's back-pressure. Other traffic goes on. Meanwhile their keep-alive
-//! is suspended and their pings wait.
+//! Nothing is dropped, except as below. A connected subscriber for which more
+//! than [`Options::max_backlog_bytes`] wait stops the publishers that feed it:
+//! their connections are not read until half of that is gone, so a flat-out
+//! publisher feels TCP's back-pressure. Other traffic goes on. Meanwhile their
+//! keep-alive is suspended and their pings wait.
 //!
 //! Publishers that would wait for each other in a circle (the simplest: a
 //! client that floods itself) are let through when waiting could not end: at

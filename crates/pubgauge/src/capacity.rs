@@ -294,7 +294,7 @@ mod tests {
         let of = |count: u32| brokers(&one.over(count).expect("flat out"), count);
         let (alone, several) = (of(1), of(6));
         assert_eq!(alone.iter().map(Clients::all).collect::<Vec<_>>(), [12_002]);
-        // Both subscribers hear all topics, and are connected to each broker.
+        // Both subscribers subscribe to all topics, and are connected to each broker.
         assert!(
             several
                 .iter()

@@ -319,7 +319,7 @@ pub struct FlowFile {
 /// Who talks to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FlowPattern {
-    /// Pairs: subscriber k hears publisher k.
+    /// Pairs: subscriber k gets the messages of publisher k.
     #[serde(rename = "1-1")]
     Pairs,
     /// One publisher, heard by every subscriber.
@@ -328,8 +328,8 @@ pub enum FlowPattern {
     /// Every publisher heard by one subscriber.
     #[serde(rename = "n-1")]
     ManyToOne,
-    /// Topics are dealt out in turn to publishers and to subscribers; with one topic, everybody
-    /// hears everybody.
+    /// Topics are dealt out in turn to publishers and to subscribers; with one topic, every
+    /// subscriber gets the messages of every publisher.
     #[serde(rename = "n-m")]
     ManyToMany,
     /// Subscribers share the messages as members of groups.

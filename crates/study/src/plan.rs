@@ -28,7 +28,7 @@ use crate::window;
 /// Most trials of a study.
 pub(crate) const MAX_TRIALS: usize = 100_000;
 
-/// What the caller knows and wants.
+/// The systems there are, and the caller's choices.
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
     /// The systems there are.
@@ -79,7 +79,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The study with all flags applied, as TOML: what a run stores as its question.
     pub resolved: String,
-    /// How searches go on, if any of the trials stands for one.
+    /// How searches proceed, if any of the trials stands for one.
     pub search: Option<SearchPlan>,
     /// How cells are compared with each other, if they are.
     pub compare: Option<ComparePlan>,

@@ -104,7 +104,7 @@ pub(crate) struct Partial {
 pub(crate) enum Content {
     #[default]
     Delivery,
-    /// A message that came back, with the number in its header once that has come.
+    /// A returned message (basic.return), with the number in its header once that has come.
     Return(Option<u64>),
 }
 

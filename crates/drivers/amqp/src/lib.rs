@@ -15,7 +15,7 @@
 //! longer [unsettled](pubgauge_driver::Fleet::unsettled). Whether the server has them is not known,
 //! and the protocol does not say that they be sent again; publishing them anew would make new
 //! messages, which only the engine may do. Deliveries that were not acknowledged stay in a durable
-//! session's queue and come again, marked as such.
+//! session's queue and are delivered again, marked as such.
 //!
 //! # Sessions
 //!
@@ -94,7 +94,7 @@ impl Driver for AmqpDriver {
             back_pressure: true,
             acknowledges: reliable,
             lossless: reliable && !automatic && !limited,
-            // A message comes again only to another connection.
+            // A message is delivered again only on another connection.
             may_duplicate: false,
         }
     }

@@ -3,12 +3,12 @@
 //!
 //! | channel | method | what happens |
 //! |---|---|---|
-//! | 0 | connection.start, tune, open-ok | the login goes on |
-//! | 0 | connection.blocked, unblocked | publishing is held back, goes on |
+//! | 0 | connection.start, tune, open-ok | the login continues |
+//! | 0 | connection.blocked, unblocked | publishing is held back, resumes |
 //! | 0 | connection.close | failed, with the server's words |
 //! | 1 | basic.ack, basic.nack, tx.commit-ok | messages are acknowledged |
 //! | 1 | basic.return | a message is marked as not routed; its confirm follows |
-//! | 1, 2 | channel.flow | publishing is held back, goes on |
+//! | 1, 2 | channel.flow | publishing is held back, resumes |
 //! | 2 | basic.deliver | delivered, and acknowledged with all others of the read |
 //! | 2 | basic.cancel | failed: the queue is gone |
 //! | 1, 2 | channel.close | failed, or the subscription is refused, or the session is not there |

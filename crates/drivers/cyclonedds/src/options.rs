@@ -16,10 +16,10 @@ const LARGEST_MESSAGE: u32 = 65_000;
 /// KEEP_LAST depth where messages may be dropped and the settings do not say how many are kept.
 const DEFAULT_DEPTH: i32 = 1000;
 
-/// How many messages a reader's cache holds at most, unless told otherwise.
+/// Default for the most messages in a reader's cache.
 const DEFAULT_CACHE: u32 = 20_000;
 
-/// Bytes of payload that a reader's cache holds at most, unless told otherwise.
+/// Default for the most payload bytes in a reader's cache.
 const CACHE_BYTES: usize = 128 << 20;
 
 /// Settings in DDS's terms.

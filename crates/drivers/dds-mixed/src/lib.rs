@@ -5,8 +5,8 @@
 //! client of the one, the other, or both. A setting is honoured if both honour it.
 //!
 //! What it costs: the threads and the discovery of two participants for each worker. A worker whose
-//! clients all publish or all subscribe (the engine's usual division) sleeps in the fleet that they
-//! live in, as without this driver. A worker with both kinds cannot sleep in two libraries at once:
+//! clients all publish or all subscribe (the engine's usual division) sleeps in the fleet of those
+//! clients, as without this driver. A worker with both kinds cannot sleep in two libraries at once:
 //! it looks at Fast DDS every [`SLICE`] while it sleeps in Cyclone DDS, so that a blocked publisher
 //! may be released that much late; messages are not delayed.
 

@@ -44,7 +44,7 @@ pub(crate) struct FastddsFleet {
     ready: Vec<u32>,
     samples: Vec<RawSample>,
     news: VecDeque<(ClientId, Change)>,
-    /// Clients that were told Blocked; since when, and how many datagrams had come by then.
+    /// Clients whose publish was `Blocked`; since when, and how many datagrams had come by then.
     blocked: Vec<u32>,
     blocked_at: Nanos,
     blocked_arrivals: i64,

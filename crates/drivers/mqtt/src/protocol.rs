@@ -25,7 +25,7 @@ use crate::client::{L, Mqtt};
 use crate::options::MAX_IN_FLIGHT;
 use crate::session::Awaits;
 
-/// The server broke the protocol, and is told so.
+/// The server broke the protocol; the connection fails with a reason code.
 fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
     Broken {
         code: Some(ReasonCode::PROTOCOL_ERROR.0),

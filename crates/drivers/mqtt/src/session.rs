@@ -14,7 +14,7 @@ use crate::options::MAX_IN_FLIGHT;
 /// Payload buffers of more bytes than this are freed when their message is acknowledged.
 const KEEP_PAYLOAD: usize = 64 << 10;
 
-/// What a message under way waits for.
+/// What a message in flight waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
     /// The slot is free.
@@ -24,7 +24,7 @@ pub(crate) enum Awaits {
     PubComp,
 }
 
-/// A message under way.
+/// A message in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub awaits: Awaits,
@@ -38,7 +38,7 @@ pub(crate) struct Slot {
     pub payload: Vec<u8>,
 }
 
-/// Messages under way and subscriptions waiting, of one client.
+/// Messages in flight and waiting subscriptions, of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     slots: Vec<Slot>,
@@ -86,7 +86,7 @@ impl Session {
         lost
     }
 
-    /// Messages under way.
+    /// Number of messages in flight.
     pub fn in_flight(&self) -> u64 {
         (self.slots.len() - self.free.len()) as u64
     }
@@ -143,7 +143,7 @@ impl Session {
         slot + 1
     }
 
-    /// The message with this packet identifier, if one is under way.
+    /// The message with this packet identifier, if one is in flight.
     #[inline]
     pub fn slot(&mut self, packet_id: u16) -> Option<&mut Slot> {
         self.slots

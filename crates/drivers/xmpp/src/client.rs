@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Features,
     /// `<proceed/>`, after which TLS may begin, is awaited.
     Proceed,
-    /// SASL is under way.
+    /// SASL is in progress.
     Login,
     /// The features of a stream that is logged in are awaited.
     LoggedIn,
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     pub prefix: Box<str>,
     /// Our full address, once bound.
     pub jid: Option<Box<str>>,
-    /// A binding is under way.
+    /// A binding is in progress.
     pub binding: bool,
     pub window: Window,
     /// Topics whose nodes are not known to be there yet.

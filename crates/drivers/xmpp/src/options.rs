@@ -10,7 +10,7 @@ use pubgauge_net::socket::SocketOptions;
 use crate::native::{NAME, Native};
 use crate::sasl::Choice;
 
-/// Publish requests under way per publisher, unless the settings say otherwise.
+/// Default for the most publish requests in flight per publisher.
 const DEFAULT_IN_FLIGHT: u32 = 100;
 
 const MAX_IN_FLIGHT: u32 = 1 << 20;

@@ -76,7 +76,7 @@ pub(crate) struct Account<'a> {
     pub shown: &'a str,
 }
 
-/// A login under way.
+/// A login in progress.
 pub(crate) struct Login {
     mechanism: Box<dyn Mechanism>,
     /// What the server's nonce must begin with (RFC 5802 §5.1): our own.

@@ -226,7 +226,7 @@ pub enum Cells {
     /// A name of `[side]`, or of a system.
     Named(String),
     /// What they have in common. `side` stands for the cells of another side; where that has several
-    /// implementations, the same one is taken wherever it stands.
+    /// implementations, the same one is taken in all places.
     Like(BTreeMap<String, Values>),
     /// Implementations of the same, which must agree.
     Any(Vec<Cells>),

@@ -1,4 +1,4 @@
-//! What the client itself has run out of, as far as libzmq tells and where it does not.
+//! Which resource the client has run out of, also where libzmq does not report it.
 //!
 //! libzmq connects and accepts on threads of its own. Where it gets no socket or no port for a
 //! connection it only says that it will try again, as it does for a peer that refuses; where it
