@@ -49,7 +49,7 @@ pub(crate) struct ZeromqFleet {
     /// Subscribers that may have messages left.
     flooded: Vec<u32>,
     turns: u32,
-    /// Calls of `poll` that skipped input and output since the last that did not.
+    /// Calls of `poll` in a row that skipped reading.
     hurried: u32,
     /// Whether any client ever subscribes.
     subscribes: bool,
