@@ -71,7 +71,7 @@ run() { # LIST STREAM COMMAND...: those of the list that no other stream has beg
 : >"$list.again"
 {
     run apart 1 leftover
-    for what in lint-code check-docs check-fuzz check-dependencies; do
+    for what in lint-code check-docs check-fuzz check-dependencies check-msrv; do
         leftover make -s "$what" CARGO="$cargo" || echo "$what" >>"$list.failed"
     done
 } >"$list.out.apart" 2>&1 &

@@ -4,13 +4,13 @@
 use crate::decide::{Finding, Outcome, Ways, all, inside};
 use crate::stats::{CONFIDENCE, Estimate, half_by_chance, line, moments};
 
-/// A ratio at a point of the axis, on logarithms, or why there is none.
+/// A point of the axis with the ratio there, as a logarithm, or why there is none.
 pub type Ratio = (String, Result<Estimate, String>);
 
 /// Repeats that a judge of curves needs.
 pub const FEWEST: usize = 3;
 
-/// Least seconds, or steps of a curve, for a standard deviation: over seconds 8, over steps 2.
+/// Fewest records of a repeat for a standard deviation or a growth.
 const WINDOWS: usize = 8;
 
 pub(crate) fn shown_ratio(log: f64) -> String {
@@ -200,7 +200,7 @@ fn straight(curves: &[Vec<(f64, f64)>]) -> Finding {
     )
 }
 
-/// Where each curve (x, y) first reaches this share of its own largest value: the place of that point.
+/// Where each curve (x, y) first reaches this share of its own largest value: the index of that point.
 pub fn reached(curves: &[Vec<(f64, f64)>], share: f64) -> Vec<usize> {
     let place = |curve: &Vec<(f64, f64)>| {
         let largest = curve.iter().map(|p| p.1).fold(f64::MIN, f64::max);
@@ -210,8 +210,8 @@ pub fn reached(curves: &[Vec<(f64, f64)>], share: f64) -> Vec<usize> {
     curves.iter().map(place).collect()
 }
 
-/// Whether the first side is the earlier one in more repeats than chance would have it, or the later one:
-/// exact binomial, one repeat with one. Equal places speak for neither.
+/// Whether the first side is earlier in more repeats than by chance, or later: exact binomial test, repeat
+/// by repeat. Repeats with equal places count for neither.
 pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
     let pairs = || a.iter().zip(b);
     let all = pairs().count();
@@ -231,7 +231,7 @@ pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
         true => (earlier, ways.hold),
         false => (later, ways.fail),
     };
-    // As many as would tell if the share stayed as it is.
+    // As many as would decide if the share stayed as it is.
     let tells = |repeats: &usize| {
         let expected = (hits * repeats) / all.max(1);
         half_by_chance(expected, *repeats) <= (1.0 - CONFIDENCE) / ways as f64
@@ -246,14 +246,14 @@ pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
 }
 
 /// Standard deviation over mean (coefficient of variation) of the records of a repeat; `None` of fewer than
-/// 8, or around 0.
+/// 8, or if the mean is not above 0.
 pub fn variation(records: &[f64]) -> Option<f64> {
     let (mean, variance) = moments(records);
     (records.len() >= WINDOWS && mean > 0.0).then(|| variance.sqrt() / mean)
 }
 
 /// The mean of the last quarter of a repeat's records over that of the first; `None` of fewer than 8, or
-/// from 0.
+/// if the first is not above 0.
 pub fn growth(records: &[f64]) -> Option<f64> {
     let quarter = records.len() / 4;
     let (first, _) = moments(&records[..quarter]);

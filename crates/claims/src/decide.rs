@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::stats::Estimate;
 
-/// What is said of a claim.
+/// The judgement of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It holds here.
@@ -37,7 +37,7 @@ pub struct Finding {
     pub reason: String,
     /// The figures that were judged, in words; empty if there are none.
     pub ours: String,
-    /// About how many repeats would tell, where repeats would.
+    /// About how many repeats would decide; `None` where repeats would not help.
     pub repeats_to_tell: Option<u32>,
 }
 
@@ -52,7 +52,7 @@ impl Finding {
         }
     }
 
-    /// Nobody can tell, because of `reason`.
+    /// [`Outcome::CannotTell`], because of `reason`.
     pub fn cannot_tell(reason: impl Into<String>) -> Finding {
         Finding::new(Outcome::CannotTell, reason, "")
     }
@@ -88,7 +88,7 @@ impl Ways {
         }
     }
 
-    /// At least so many of `points` must hold.
+    /// At least `least` of `points` must hold.
     pub fn least(least: usize, points: usize) -> Ways {
         Ways {
             hold: (points + 1).saturating_sub(least).max(1),
@@ -111,12 +111,12 @@ pub type Show<'a> = &'a dyn Fn(f64) -> String;
 /// The judge of one point: the quantity lies between `low` and `high` (either may be infinite).
 ///
 /// It holds if its whole interval does, fails if its whole interval lies on one side outside, and is
-/// undecided else.
+/// undecided otherwise.
 pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Show<'_>) -> Finding {
     let (from, to) = estimate.interval(ways.hold);
     let (least, most) = estimate.interval(ways.fail);
     let middle = estimate.middle();
-    // A limit's only end is its middle.
+    // The middle of a limit with one end is that end.
     let end = |end: f64, or: &str| match end == middle {
         true => or.to_owned(),
         false => format!("({} {or})", show(end)),
@@ -145,7 +145,7 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
         false => (low - middle).max(middle - high),
     };
     let ways = if is_inside { ways.hold } else { ways.fail };
-    // With ever more repeats the ends that there are close in on the middle; one that is lacking stays away.
+    // With ever more repeats the known ends approach the middle; an end that is lacking does not.
     let known = |end: f64| end.is_finite();
     let tells = match is_inside {
         true => (low == f64::NEG_INFINITY || known(from)) && (high == f64::INFINITY || known(to)),
@@ -169,7 +169,7 @@ pub fn any(findings: &[(String, Finding)]) -> Finding {
     combine(findings, Outcome::Holds, Outcome::DoesNotHold)
 }
 
-/// At least so many must hold. What is not applicable is left out and named: it could have held, and could
+/// At least `least` must hold. What is not applicable is left out and named: it could have held, and could
 /// have failed.
 pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
     let count = |outcome| {
@@ -211,7 +211,8 @@ pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
     }
 }
 
-/// Implementations of the same thing must agree; where they differ, nobody can tell.
+/// Implementations of the same thing must agree; where they differ, the outcome is
+/// [`Outcome::CannotTell`].
 pub fn agree(findings: &[(String, Finding)]) -> Finding {
     let applicable = || {
         findings
@@ -266,7 +267,7 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
     } else {
         (otherwise, otherwise)
     };
-    // What holds in all its points needs no list of them as a reason.
+    // A finding that holds at all its points needs no list of them as a reason.
     let mut reason = match told {
         Outcome::Holds if decides != Outcome::Holds => String::new(),
         told => {
@@ -321,7 +322,7 @@ fn listed(findings: &[(String, Finding)], of: impl Fn(&Finding) -> &str) -> Stri
     )
 }
 
-/// At most so many are told one by one.
+/// Most findings that are listed one by one.
 const SHOWN: usize = 8;
 
 fn shortened(all: &[String]) -> String {

@@ -1,4 +1,4 @@
-//! A claim against a run.
+//! Judging a claim by a run.
 
 mod cells;
 mod curves;
@@ -15,7 +15,7 @@ pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
 use cells::{Measured, Series, estimate};
 pub use picture::{Curve, Picture, Point, pictures};
 
-/// Decided points below which a share says nothing.
+/// Fewest decided points by which a share is judged.
 const FEWEST_DECIDED: usize = 6;
 
 /// Judges a claim by what a run measured.
@@ -76,7 +76,7 @@ fn missing(needs: &Needs, run: &Run<'_>) -> Option<String> {
     }
 }
 
-/// Which alternative of each side.
+/// The number of the alternative of each side.
 type Choice = BTreeMap<String, usize>;
 
 fn sides(claim: &Claim) -> impl Iterator<Item = &Side> {
@@ -104,7 +104,7 @@ fn combinations(claim: &Claim) -> Vec<Choice> {
         })
 }
 
-/// An alternative by what tells it from the others of its side.
+/// An alternative, named by what distinguishes it from the others of its side.
 fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
     let Some(side) = sides(claim).find(|s| s.chosen_by() == name) else {
         return name.to_owned();
@@ -161,7 +161,8 @@ fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(Stri
     parts.iter().map(named).collect()
 }
 
-/// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are out.
+/// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are left
+/// out.
 fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) -> Finding {
     let applicable = |part: &&Part| missing(&part.needs, run).is_none();
     let parts = claim.parts.iter().filter(applicable);
@@ -197,7 +198,7 @@ fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) ->
     Finding::new(outcome, reason, ours)
 }
 
-/// What is judged as one: a side, or a side over another, along the axis.
+/// One side, or the ratio or difference of two, along the axis.
 struct Line<'s> {
     name: String,
     terms: Vec<(f64, &'s Series)>,

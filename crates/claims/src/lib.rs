@@ -2,7 +2,7 @@
 //!
 //! - [`rule`]: what a claim says, as plain data: figure, sides, axis, judge.
 //! - [`mod@words`]: the same as a sentence.
-//! - [`mod@judge`]: a claim against a run.
+//! - [`mod@judge`]: the judgement of a claim by a run.
 //! - [`decide`]: whether a quantity lies in a range, and how findings are combined.
 //! - [`curve`]: judges of a curve over an axis: crossing, jump, slope, spread.
 //! - [`stats`]: estimates over repeats.

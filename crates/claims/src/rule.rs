@@ -11,7 +11,7 @@ pub struct Claim {
     pub sentence: String,
     /// Where: paper, section, figure.
     pub source: String,
-    /// The paper's own figures; they stand beside ours and decide nothing.
+    /// The paper's own figures; they are shown beside the measured ones and decide nothing.
     pub papers: String,
     /// What is judged; all parts must hold.
     pub parts: Vec<Part>,
@@ -59,7 +59,7 @@ pub struct Needs {
     pub systems: Vec<String>,
     /// Links that the run must have gone over, in words: "links of 95 Mbit/s".
     pub network: Option<String>,
-    /// Something that no run has, and why.
+    /// Why the claim is never judged: it needs something that no run has.
     pub never: Option<String>,
 }
 
@@ -100,13 +100,13 @@ pub struct Rule {
     pub points: Points,
     /// What is judged. Without `against`, a judge of ratios takes each with the next: a chain.
     pub sides: Vec<Side>,
-    /// What each side is held against.
+    /// What each side is compared with.
     pub against: Vec<Side>,
     /// The largest of all sides over the smallest is judged, whichever they are, in place of each side.
     pub gap: bool,
-    /// How.
+    /// How they are judged.
     pub judge: Judge,
-    /// The paper's machine decides its numbers: a range is doubled on either side, but stays on its side
+    /// The paper's numbers depend on its machine: a range is doubled on either side, but stays on its side
     /// of 1; a crossing or a jump may lie anywhere.
     pub wide: bool,
     /// Repeats were measured in turns: compared repeat by repeat.
@@ -132,11 +132,12 @@ pub enum Points {
     Every,
     /// It must hold at one.
     Some,
-    /// Of the (geometric) mean over all.
+    /// It must hold for the mean over all: the geometric one, except of differences and of figures that
+    /// may be 0.
     Mean,
 }
 
-/// A range, its ends left out; infinite where it is open.
+/// A range, its ends excluded; infinite where it is open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Lower end.
@@ -184,9 +185,9 @@ impl Bounds {
 pub enum Judge {
     /// The figure of each side lies in a range.
     Value(Bounds),
-    /// The ratio of two sides does.
+    /// The ratio of two sides lies in a range.
     Ratio(Bounds),
-    /// The difference of two sides does, in the figure's unit.
+    /// The difference of two sides lies in a range, in the figure's unit.
     Difference(Bounds),
     /// Two sides differ by no more than this share.
     Equal(f64),
@@ -223,7 +224,7 @@ pub enum Judge {
 /// What is asked of the steps from point to point of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
-    /// By how much a step may go the other way: a share, or, with `plain`, so much of the figure.
+    /// By how much a step may go the other way: a share, or, with `plain`, an amount in the figure's unit.
     pub tolerance: f64,
     /// Where last over first lies, or, with `plain`, last minus first.
     pub ends: Bounds,
@@ -266,8 +267,8 @@ pub fn same(a: &str, b: &str) -> bool {
     a == b || !share && quantity(a).zip(quantity(b)).is_some_and(|(a, b)| a == b)
 }
 
-/// The ends of a range of values: `64B..1KiB`, `..1KiB`, `64B..`; infinite where it is open. `None` if it is
-/// none.
+/// The ends of a range of values: `64B..1KiB`, `..1KiB`, `64B..`; infinite where it is open. `None` if the
+/// text is not a range.
 pub fn range(text: &str) -> Option<(f64, f64)> {
     let (low, high) = text.split_once("..")?;
     let end = |text: &str, open: f64| match text.trim() {

@@ -25,7 +25,7 @@ thread_local! {
     static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::default();
 }
 
-/// Two-sided quantile of Student's t.
+/// Two-sided quantile of Student's t at a confidence, 0 to 1; infinite if `freedom` is not above 0.
 pub fn t_quantile(confidence: f64, freedom: f64) -> f64 {
     let compute = || {
         StudentsT::new(0.0, 1.0, freedom)
@@ -63,10 +63,10 @@ pub enum Estimate {
         freedom: f64,
         /// Repeats of the side that has fewest.
         repeats: usize,
-        /// The ends that its interval lacks: some repeats say no more than *at least so much*.
+        /// The ends that its interval lacks, where some repeats are lower bounds only.
         lacks: Lacks,
     },
-    /// Between two bounds at 95 %, however often one asks; infinite where there is none.
+    /// Between two bounds at 95 %, whatever confidence is asked for; infinite where there is none.
     Between {
         /// Lower bound.
         low: f64,
@@ -82,7 +82,7 @@ impl Estimate {
     }
 
     /// A sum of means, each times its factor: (1, a), (-1, b) is the difference of a and b by Welch's
-    /// t. Two repeats of each at least.
+    /// t. Each needs two repeats at least.
     pub fn contrast(terms: &[(f64, &[f64])]) -> Estimate {
         let (mut mean, mut square, mut below) = (0.0, 0.0, 0.0);
         for (factor, values) in terms {
@@ -120,8 +120,8 @@ impl Estimate {
         }
     }
 
-    /// Its interval at a confidence of `1 - 0.05 / ways` (Bonferroni: with so many ways to be
-    /// contradicted, one would come by chance).
+    /// Its interval at a confidence of `1 - 0.05 / ways` (Bonferroni: of many comparisons some
+    /// contradict by chance).
     pub fn interval(&self, ways: usize) -> (f64, f64) {
         self.interval_at(1.0 - (1.0 - CONFIDENCE) / ways.max(1) as f64)
     }
@@ -178,7 +178,7 @@ pub fn wilson(hits: usize, all: usize) -> (f64, f64) {
 
 /// The chance of `hits` or more of `all`, each by chance in one of two (exact binomial).
 pub fn half_by_chance(hits: usize, all: usize) -> f64 {
-    // Term by term from `all` hits down, each from the one before it.
+    // Term by term from `all` hits downwards, each computed from the one before it.
     let (mut term, mut sum) = (0.5f64.powi(all as i32), 0.0);
     for hit in (hits..=all).rev() {
         sum += term;

@@ -2,7 +2,7 @@
 
 use crate::rule::{Bounds, Claim, Filter, Judge, Part, Points, Rule, Steps};
 
-/// A number with three significant digits; whole ones in full.
+/// A number with three significant digits; from 100 on as a whole number, in full.
 pub fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
@@ -249,7 +249,7 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     format!("{said}{}", conditions(rule))
 }
 
-/// Which cells, which trials, how compared.
+/// The conditions of a rule: which cells, which trials, how compared.
 fn conditions(rule: &Rule) -> String {
     let mut words = Vec::new();
     let filter: &Filter = &rule.filter;

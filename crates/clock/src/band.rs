@@ -1,7 +1,7 @@
 //! The fit: the middle of all courses that the offset may have taken, and half their spread.
 
-/// A drift is used that is known to within this, ns per ns: 5 ppm. Over a trial of 10 s that is 50 us, as much as
-/// no drift would be wrong by for common clocks.
+/// A drift is used if it is known to within this, ns per ns: 5 ppm. Over a trial of 10 s that is 50 us, about the
+/// error of common clocks without a correction for drift.
 const KNOWN_DRIFT: f64 = 5e-6;
 
 /// Where the band of possible offsets has a corner. Between corners it is straight.
@@ -61,7 +61,7 @@ pub struct Line {
 pub struct Fit {
     /// First moment, near clock, ns.
     origin: u64,
-    /// What all offsets are beyond, ns.
+    /// The offset from which all others count, ns.
     base: i64,
     points: Vec<Point>,
     /// Cap on drift, ns per ns.
@@ -105,7 +105,7 @@ impl Fit {
         up(self.points.iter().map(half).fold(0.0, f64::max))
     }
 
-    /// How wrong an offset is at most that was taken from `used` at a moment from `from` to `until` (near
+    /// The largest error, ns, of an offset that was taken from `used` at a moment from `from` to `until` (near
     /// clock, ns): what this fit leaves open, and by how much it differs from `used`, at the worst moment.
     /// For values that were corrected with an earlier fit of the same two clocks and cannot be corrected
     /// again.
@@ -127,8 +127,8 @@ impl Fit {
         up(wrong.fold(0.0, f64::max))
     }
 
-    /// The straight course on from `near` (near clock, ns) that suits this fit best: through the offset then, with
-    /// the mean drift of the fit's span if that is known to within 5 ppm, else without drift.
+    /// The straight course on from `near` (near clock, ns) that fits best: through the offset then, with the
+    /// mean drift of the fit's span if that is known to within 5 ppm, else without drift.
     pub fn line(&self, near: u64) -> Line {
         let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
         let span = last.at - first.at;
@@ -142,8 +142,8 @@ impl Fit {
         }
     }
 
-    /// How wrong a reading is at most that was converted by `line` at a moment from `from` to `until` (near clock,
-    /// ns): what this fit leaves open, and by how much it differs from the line, at the worst moment.
+    /// The largest error, ns, of a reading that was converted by `line` at a moment from `from` to `until` (near
+    /// clock, ns): what this fit leaves open, and by how much it differs from the line, at the worst moment.
     pub fn bound_of_line(&self, line: &Line, from: u64, until: u64) -> u64 {
         let ends = [from, until.max(from)].map(|end| self.since(end));
         let corners = self.points.iter().map(|point| point.at);

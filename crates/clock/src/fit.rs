@@ -13,26 +13,26 @@ use crate::band::{Fit, Point};
 use crate::exchange::Exchange;
 use crate::region::{Half, Region};
 
-/// The longest segment, s; a sudden change of drift counts as one over so much time.
+/// The longest segment, s; a sudden change of drift counts as one over this time.
 const SEGMENT_S: f64 = 1.0;
 /// The longest time of a fit, s: a day and some hours.
 const LONGEST_S: u64 = 100_000;
-/// Readings are whole nanoseconds: each limit may be wrong by so much.
+/// Readings are whole nanoseconds: each limit may be wrong by this much.
 const READING_NS: f64 = 1.0;
 
-/// What the clocks are trusted to keep to. The bound is hard for clocks that do.
+/// Limits that the clocks are trusted to keep. The bound is hard for clocks that keep them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caps {
     /// Largest drift of one clock against the other, parts per million; above 0, at most 100,000.
     ///
     /// The default is 200: Ethernet allows each host's oscillator 100 (IEEE 802.3). A daemon that slews a
-    /// clock goes beyond it (the kernel's own slew is 500), and is told.
+    /// clock goes beyond it (the kernel's own slew is 500), which shows as a [`FitError::Contradiction`].
     pub drift_ppm: f64,
     /// Largest change of the drift in a second, parts per million; above 0. At two moments further apart it
-    /// may differ by so much for each second between them; a sudden change counts as one over a second.
+    /// may differ by this much for each second between them; a sudden change counts as one over a second.
     ///
     /// The default is 1. A daemon that changes a clock's frequency by more at once needs a higher cap; the
-    /// bound does not hold for what it does beyond the cap, and that is told only where exchanges show it.
+    /// bound does not hold for what it does beyond the cap, which is found only where exchanges show it.
     pub change_ppm_per_s: f64,
 }
 
@@ -58,16 +58,16 @@ impl Caps {
 
 /// A time within which the clocks did what the caps do not allow: one was set, or drifted too fast.
 ///
-/// It runs from an exchange to one that contradicts it, and those between: what came before the one, or
-/// after the other, has no part in it. A clock that was set was set within.
+/// It runs from one exchange to a later one that contradicts it and those between. Exchanges before or
+/// after these have no part in it. A clock that was set was set within that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Break {
     /// The first of these exchanges was sent, near clock, ns.
     pub from: u64,
     /// The last of them was heard, near clock, ns.
     pub until: u64,
-    /// By how much that reading lies beyond any course that the caps allow, ns; the clock moved by at least
-    /// so much more than they do.
+    /// By how much that reading lies beyond any course that the caps allow, ns: the clock moved by at least
+    /// this much more than they allow.
     pub beyond_ns: u64,
 }
 
@@ -89,7 +89,7 @@ pub enum FitError {
         "the clocks did what their caps do not allow, {}\n  hint: a clock was set or slewed (look at the time daemons of both hosts), or drifts more than the caps say", told(.0)
     )]
     Contradiction(Vec<Break>),
-    /// Caps that mean nothing.
+    /// Caps out of their ranges.
     #[error(
         "caps on the clocks make no sense: {0:?}; expected a drift above 0 and at most 100000 ppm, a change of it above 0"
     )]
@@ -123,8 +123,8 @@ fn told(breaks: &[Break]) -> String {
 /// The offset over the time of these exchanges, in any order.
 ///
 /// # Errors
-/// No exchanges, or over more than 100,000 s; readings or caps that make no sense; clocks that did what the
-/// caps do not allow.
+/// No exchanges, or over more than 100,000 s; readings that go back, caps out of their ranges; clocks that
+/// did what the caps do not allow.
 pub fn fit(exchanges: &[Exchange], caps: Caps) -> Result<Fit, FitError> {
     fit_over(exchanges, caps, u64::MAX, 0)
 }
@@ -195,7 +195,7 @@ impl Limit {
     }
 }
 
-/// The limit with which nothing was left, and by how much it was missed, ns.
+/// The limit that left an empty region, and by how much it was missed, ns.
 struct Stuck {
     limit: usize,
     beyond: f64,
@@ -219,7 +219,7 @@ struct Search {
     change: f64,
     /// How far the true course leaves a straight line within a segment at most, ns.
     bend: f64,
-    /// Below and above all offsets that there can be, ns.
+    /// Bounds below and above all possible offsets, ns.
     range: (f64, f64),
 }
 
@@ -296,8 +296,8 @@ impl Search {
         Ok(self.band(&regions))
     }
 
-    /// Regions of the segments `over` that agree with `limits` of them, those that come later on the way
-    /// left out.
+    /// Regions of the segments `over`, each cut by those of `limits` that lie in it or before it on the
+    /// way.
     fn walk(
         &self,
         limits: Range<usize>,
@@ -367,7 +367,7 @@ impl Search {
         Ok(())
     }
 
-    /// All times at which nothing is left, each after the one before.
+    /// All times at which the limits leave nothing, each after the one before.
     fn breaks(&self) -> Vec<Break> {
         let mut breaks: Vec<Break> = Vec::new();
         let mut start = 0;

@@ -1,8 +1,8 @@
 //! Exchanges of clock readings over UDP.
 //!
-//! A question and its answer are packets of the same length, so that the server is of no use to who wants
-//! to flood others. Both are authenticated with a [`Key`] that the run made: packets of strangers, repeated
-//! ones and garbage are counted and ignored. Whoever delays packets makes the bound wider, never wrong.
+//! A question and its answer are packets of the same length, so that the server cannot amplify a flood.
+//! Both are authenticated with a [`Key`] that the run made: packets without it, repeated ones and garbage
+//! are counted and ignored. An attacker who delays packets makes the bound wider, never wrong.
 
 mod client;
 mod packet;
@@ -30,7 +30,7 @@ pub fn monotonic() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The key of a run: who has it may take part in exchanges.
+/// The key of a run: those who have it may take part in exchanges.
 #[derive(Clone)]
 pub struct Key {
     bytes: [u8; Key::LEN],

@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 pub struct Scheme {
     /// What stands before `://`, for example `mqtts`. No two drivers have one in common.
     pub name: &'static str,
-    /// Other names that endpoints in a system's file may have, for example `ssl`. They tell nothing
-    /// about the driver: an address that stands for a system alone has [`Scheme::name`].
+    /// Other names that endpoints in a system's file may have, for example `ssl`. No driver is found
+    /// by them: an address without a system's file has [`Scheme::name`].
     pub also: &'static [&'static str],
     /// How connections are encrypted.
     pub encryption: Encryption,
@@ -25,7 +25,7 @@ pub struct Scheme {
 pub enum Encryption {
     /// Not at all.
     None,
-    /// By TLS after some words in plain text (RFC 6120 §5), without which there is no connection.
+    /// By TLS after an exchange in plain text (RFC 6120 §5); a server without it is refused.
     StartTls,
     /// By TLS from the first byte.
     Tls,
@@ -44,7 +44,7 @@ impl Scheme {
         self.name == name || self.also.contains(&name)
     }
 
-    /// The one of `schemes` that an endpoint is of.
+    /// The scheme of an endpoint, if it is one of `schemes`.
     pub fn of<'a>(endpoint: &str, schemes: &'a [Scheme]) -> Option<&'a Scheme> {
         let (name, _) = endpoint.split_once("://")?;
         schemes.iter().find(|scheme| scheme.is(name))
@@ -82,8 +82,8 @@ pub fn addresses(joined: &str) -> Vec<&str> {
     found
 }
 
-/// Whether an endpoint is an IPv4 address on loopback (127.0.0.0/8): every other one there may be the
-/// source of a connection to it.
+/// Whether an endpoint is an IPv4 address on loopback (127.0.0.0/8): any other address of that
+/// network may be the source of a connection to it.
 pub fn is_on_loopback(endpoint: &str) -> bool {
     let place = endpoint
         .split_once("://")

@@ -39,7 +39,7 @@ pub enum Capability {
     LastValue,
     /// Messages expire.
     Lifespan,
-    /// Important messages overtake.
+    /// Messages of higher priority overtake others.
     Priority,
     /// One transmission for many subscribers.
     Multicast,
@@ -55,7 +55,7 @@ pub enum Capability {
     InFlight,
     /// A limit on messages that wait.
     QueueLimit,
-    /// What happens at that limit.
+    /// What happens at the limit on messages that wait.
     OnFull(OnFull),
     /// How clients reach each other.
     Topology(Topology),
@@ -95,7 +95,7 @@ pub enum Topology {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Answer {
-    /// Whether.
+    /// Whether the system has it.
     pub support: Support,
     /// What it becomes in the system's own terms; why not, if it is unsupported.
     pub words: String,
@@ -109,14 +109,14 @@ pub enum Support {
     Native,
     /// The driver makes it from what the system has.
     Emulated,
-    /// It promises it, and was measured to break the promise.
+    /// The system promises it, and was measured to break the promise.
     Broken,
     /// It cannot be had.
     Unsupported,
 }
 
 impl Answer {
-    /// The system has it, as this.
+    /// The system has it; `words`: as what.
     pub fn native(words: impl Into<String>) -> Self {
         Answer {
             support: Support::Native,
@@ -124,7 +124,7 @@ impl Answer {
         }
     }
 
-    /// The driver makes it, from this.
+    /// The driver makes it; `words`: from what.
     pub fn emulated(words: impl Into<String>) -> Self {
         Answer {
             support: Support::Emulated,
@@ -231,7 +231,8 @@ impl Capability {
         };
         let mut asks = vec![ask.clone()];
         if self == Capability::InFlight {
-            // A window of what is not acknowledged means nothing where nothing is.
+            // A window of unacknowledged messages means nothing where messages are not
+            // acknowledged.
             asks.clear();
         }
         if name == "reliability" || name == "pattern" {
@@ -334,7 +335,8 @@ impl Capability {
         Some((name, s))
     }
 
-    /// Whether these settings ask for it. Where it has a number (a lifespan, a limit), any does.
+    /// Whether these settings ask for it. Where it has a number (a lifespan, a limit), any number
+    /// does.
     pub fn is_asked_by(self, settings: &Settings) -> bool {
         let Some((name, plainest)) = self.ask() else {
             return false;
@@ -353,7 +355,7 @@ impl Capability {
 }
 
 impl Filtering {
-    /// A filter of this kind.
+    /// A filter of this kind; `None` where no filter expresses it.
     pub(crate) fn example(self) -> Option<&'static str> {
         match self {
             Filtering::Exact => Some("a/b"),

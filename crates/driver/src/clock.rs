@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 /// `CLOCK_MONOTONIC`, which is the same for every process and network namespace of a host).
 pub type Nanos = u64;
 
-/// Where the time comes from. Real runs use [`Clock::Monotonic`]; tests over the simulated
-/// system use [`Clock::Virtual`], which moves only when the simulated fleet sleeps, so that an
-/// hour of traffic takes milliseconds.
+/// Where the time comes from. Real runs use [`Clock::Monotonic`], their workers on other hosts
+/// [`Clock::Converted`]; tests over the simulated system use [`Clock::Virtual`], which moves only
+/// when the simulated fleet sleeps, so that an hour of traffic takes milliseconds.
 #[derive(Clone, Debug)]
 pub enum Clock {
     /// The host's `CLOCK_MONOTONIC`.
     Monotonic,
-    /// What another host's `CLOCK_MONOTONIC` reads, by this host's.
+    /// Another host's `CLOCK_MONOTONIC`, computed from this host's.
     Converted(Course),
     /// Simulated time, advanced by the simulated system.
     Virtual(Arc<AtomicU64>),
@@ -50,7 +50,7 @@ impl Clock {
     }
 }
 
-/// How one clock is taken to go by another's readings: a straight line, which never goes back.
+/// A linear conversion of one clock's readings into another's; it never goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Course {
     /// A reading of the near clock.

@@ -12,8 +12,8 @@ pub trait Driver: Send + Sync {
     /// Its name in study files, `systems/*.toml` and results, for example `mqtt`.
     fn name(&self) -> &'static str;
 
-    /// The schemes of addresses that stand for such a system, for example `mqtt` and `mqtts`, the
-    /// usual one first. A driver without any, which is the default, is named by system files alone.
+    /// The schemes of addresses of such a system, for example `mqtt` and `mqtts`, the usual one first.
+    /// A driver without any, which is the default, can be named by system files alone.
     fn schemes(&self) -> &'static [Scheme] {
         &[]
     }
@@ -35,7 +35,7 @@ pub trait Driver: Send + Sync {
     /// what all fleets of one trial find in [`Target::shared`]. `None`, which is the default: fleets
     /// share nothing, and may be in several processes.
     ///
-    /// Settings that [`Driver::resolve`] refuses have the system of the default settings.
+    /// For settings that [`Driver::resolve`] refuses: the system of the default settings.
     fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
         let _ = (settings, mark);
         None
@@ -64,8 +64,8 @@ pub trait Driver: Send + Sync {
     /// How the system behaves under `settings`, as far as the engine must know.
     fn traits(&self, settings: &Settings) -> Traits;
 
-    /// Whether clients of a system like `target` can subscribe so under `settings`, as far as that
-    /// can be said before anything is started; pure, like [`Driver::resolve`].
+    /// Whether clients of a system like `target` can have `subscription` under `settings`, as far as
+    /// that can be said before anything is started; pure, like [`Driver::resolve`]. The default: yes.
     ///
     /// # Errors
     /// Why not, and what would do instead.
@@ -79,7 +79,7 @@ pub trait Driver: Send + Sync {
         Ok(())
     }
 
-    /// How clients of a system like `target` reach each other.
+    /// How clients of a system like `target` reach each other; through a server by default.
     fn topology(&self, target: &Target) -> Topology {
         let _ = target;
         Topology::Brokered
@@ -97,7 +97,7 @@ pub trait Driver: Send + Sync {
 
     /// What clients of a system like `target` take, at the least, of the process and the host
     /// that they live in under `settings`; pure, like [`Driver::resolve`]. Settings that it
-    /// refuses take nothing. The default knows nothing.
+    /// refuses take nothing. The default is 0 throughout: not known.
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
         let _ = (settings, target, crowd);
         Footprint::default()

@@ -1,4 +1,4 @@
-//! The drivers that a program knows.
+//! The drivers that a program has.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use crate::address::Scheme;
 use crate::driver::Driver;
 use crate::seam::DriverError;
 
-/// The drivers that a program knows: whoever needs a driver by its name or by the scheme of an
-/// address is given these.
+/// The drivers that a program has, by name and by the scheme of an address. Code that needs a
+/// driver is given these.
 #[derive(Clone, Default)]
 pub struct Drivers(Vec<Arc<dyn Driver>>);
 

@@ -48,15 +48,15 @@ pub enum Ports {
     /// Each client connects once, to the endpoint and from the source address that it is given
     /// ([`crate::ClientSpec`]).
     OneForEachClient,
-    /// So many of the one address that all clients have.
+    /// This many, all of one local address that all clients have.
     OfOneAddress(u64),
 }
 
 impl Footprint {
     /// Of clients that each have one TCP connection to a server, watched by one epoll for each
-    /// fleet. `client_bytes`: memory of an idle client in the process. The kernel has some
-    /// 3.7 KB for its end of a connection: slabs grew by 7.4 KB for both ends (Linux 6.18, 4000
-    /// connections to mosquitto).
+    /// fleet. `client_bytes`: memory of an idle client in the process. The kernel takes some
+    /// 3.7 KB for the client's end of a connection: slabs grew by 7.4 KB for both ends (Linux 6.18,
+    /// 4000 connections to mosquitto).
     pub fn over_tcp(crowd: &Crowd, client_bytes: u64) -> Self {
         const KERNEL_BYTES: u64 = 3_700;
         Footprint {
@@ -69,7 +69,7 @@ impl Footprint {
     }
 }
 
-/// Of two libraries side by side; ports are those of whoever knows.
+/// Of two libraries side by side; the ports are those of the first that knows them.
 impl Add for Footprint {
     type Output = Footprint;
 

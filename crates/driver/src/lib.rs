@@ -1,9 +1,9 @@
-//! The seam through which every middleware is reached.
+//! The driver interface (the seam), through which every middleware is reached.
 //!
 //! A *driver* speaks to one kind of system (MQTT, ZeroMQ, ...). It opens *fleets*: one worker
 //! thread's share of the clients of one system. The engine owns time, the message header,
 //! counting and the schedule; a driver moves bytes and says what it can do. A driver never
-//! paces, stamps, counts, prints or retries behind the engine's back.
+//! paces, stamps, counts, prints or retries of its own accord.
 
 mod address;
 pub mod capability;

@@ -2,8 +2,8 @@
 
 use crate::header::HEADER_LEN;
 
-/// A payload in two parts, so that nobody has to join them before the driver copies both into
-/// its own buffer. The parts follow each other on the wire without a gap.
+/// A payload in two parts, which are not joined before the driver copies both into its own buffer.
+/// The parts follow each other on the wire without a gap.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     /// The encoded [`crate::Header`].
@@ -38,7 +38,8 @@ impl Payload<'_> {
     }
 }
 
-/// Distinct bodies of one size before they repeat, times eight bytes.
+/// Range of the pool in which bodies begin, in bytes. They begin at multiples of eight: 8192 bodies
+/// of one size differ.
 const WINDOW: usize = 1 << 16;
 
 /// A pool of pseudo-random bytes from which bodies are cut: the body of message `sequence` of

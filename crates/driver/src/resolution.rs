@@ -53,8 +53,8 @@ impl Resolution {
         }
     }
 
-    /// A setting that the system has nothing for: `otherwise` if it was not given or is false, refused
-    /// for this reason if it was.
+    /// A setting that the system has nothing for: it becomes `otherwise` if it was not given or is
+    /// false, and is refused for `reason` if it was given.
     pub fn absent<T: Serialize>(
         &mut self,
         setting: &str,

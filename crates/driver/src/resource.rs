@@ -1,4 +1,4 @@
-//! Resources of the client's own process and host that can end, so that a system is not blamed
+//! Resources of the client's own process and host that can run out, so that a system is not blamed
 //! for what its clients could not even ask of it.
 
 use std::fmt;
@@ -31,7 +31,7 @@ pub enum Attempt {
     /// To make a socket, to open a file, to create an epoll.
     Open,
     /// To connect. `EADDRNOTAVAIL` then means that no port is left, unless there is no source
-    /// address for that destination at all: who calls this rules that out.
+    /// address for that destination at all: the caller rules that out.
     Connect,
     /// To bind to port 0, for which the kernel chooses one.
     BindAnyPort,
@@ -53,8 +53,8 @@ impl Resource {
         Resource::Watches,
     ];
 
-    /// The resource whose end an error tells of; `None` if it tells of something else, such as
-    /// a server that refuses or has gone.
+    /// The resource that an error says is exhausted; `None` if the error says something else, such
+    /// as a server that refuses or has gone.
     pub fn ended(attempt: Attempt, error: &io::Error) -> Option<Resource> {
         Resource::of_errno(attempt, error.raw_os_error()?)
     }
@@ -102,7 +102,7 @@ impl Resource {
         }
     }
 
-    /// Whether this process can have so many more descriptors and threads at present: takes them
+    /// Whether this process can have this many more descriptors and threads at present: takes them
     /// and gives them back. For libraries that do not say why they failed, or that end the
     /// process where they get none.
     ///
@@ -143,8 +143,8 @@ impl Resource {
         Ok(())
     }
 
-    /// What this process cannot have one more of at present: descriptors or threads. A library's
-    /// failure without a reason has this one, if any.
+    /// What this process cannot have one more of at present: descriptors or threads. It is taken as
+    /// the reason of a library's failure that gives none.
     pub fn missing_now() -> Option<Resource> {
         Resource::can_have(1, 1).err()
     }

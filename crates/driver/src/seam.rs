@@ -1,4 +1,4 @@
-//! The seam proper: [`Fleet`], the [`Events`] that it reports, and what goes in and out.
+//! The interface itself: [`Fleet`], the [`Events`] that it reports, and the data of its calls.
 
 use std::fmt;
 use std::io;
@@ -39,7 +39,8 @@ pub struct FleetConfig {
     pub target: Target,
     /// What the application asks for; [`crate::Driver::resolve`] accepted it.
     pub settings: Settings,
-    /// The trial's clock; real drivers may assume [`Clock::Monotonic`].
+    /// The trial's clock, on which [`Fleet::poll`] gets its `until`. Real drivers may assume that it
+    /// is not [`Clock::Virtual`].
     pub clock: Clock,
     /// The longest payload that will be published or received, in bytes.
     pub max_payload: usize,
@@ -77,8 +78,8 @@ pub struct Target {
     pub shared: Option<Shared>,
 }
 
-/// Where the clients of a fleet are on a network: what systems without a broker listen on and look for
-/// each other at.
+/// Where the clients of a fleet are on a network: the addresses at which clients of systems without a
+/// broker listen and find each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnNetwork {
     /// The address of the fleet's host.
@@ -93,8 +94,8 @@ pub struct OnNetwork {
 pub type Shared = Arc<dyn std::any::Any + Send + Sync>;
 
 impl Target {
-    /// What stands beside the settings where TLS is spoken to a server that is not checked
-    /// ([`Tls::insecure`]); nothing where none of the endpoints, which have these `schemes`, has TLS.
+    /// The row beside the settings that says that TLS is spoken to a server that is not checked
+    /// ([`Tls::insecure`]); `None` where none of the endpoints, which have these `schemes`, has TLS.
     pub fn unchecked(&self, schemes: &[Scheme]) -> Option<Mapping> {
         let encrypted = |endpoint: &String| {
             Scheme::of(endpoint, schemes).is_some_and(|scheme| scheme.encryption.is_on())
@@ -144,8 +145,8 @@ pub struct Tls {
     pub key_file: Option<PathBuf>,
     /// Name to check the server's certificate against, if it differs from the endpoint's host.
     pub server_name: Option<String>,
-    /// Whatever certificate the server shows is taken, unchecked: the connection is encrypted, but
-    /// perhaps to somebody else.
+    /// Any certificate is accepted, unchecked: the connection is encrypted, but perhaps to another
+    /// server.
     pub insecure: bool,
 }
 
@@ -168,7 +169,7 @@ pub struct ClientSpec {
     pub subscribes: bool,
     /// Index into [`Target::endpoints`].
     pub endpoint: usize,
-    /// Local address to connect from, when one has too few ports.
+    /// Local address to connect from, when one address has too few ports; the kernel's choice if absent.
     pub source: Option<IpAddr>,
     /// Addresses of the publishers it must listen to, where [`Traits::publishers_first`].
     pub peers: Vec<String>,
@@ -227,7 +228,7 @@ pub enum Refusal {
 pub enum Acknowledgement {
     /// It has the message (MQTT PUBACK / PUBCOMP, AMQP confirm).
     Taken,
-    /// It has the message, and said that nobody is subscribed.
+    /// It has the message, and said that there is no subscriber.
     NoSubscriber,
     /// It rejected the message, with the protocol's own code.
     Rejected(u16),
@@ -256,8 +257,8 @@ pub enum Change {
         /// Where subscribers can reach it, in brokerless systems.
         address: Option<String>,
     },
-    /// The system has taken a subscription (in the order in which they were asked for). Only
-    /// sentinels prove that delivery has begun.
+    /// The system has taken a subscription; reported in the order in which subscriptions were asked
+    /// for. Only sentinels prove that delivery has begun.
     Subscribed,
     /// The system refused a subscription.
     SubscriptionRefused(String),
@@ -266,7 +267,7 @@ pub enum Change {
     /// The connection was lost or could not be made; says why and what to do. The client stays
     /// in place for [`Fleet::reconnect`].
     Failed(Failure),
-    /// An orderly end that we asked for.
+    /// An orderly end that [`Fleet::disconnect`] asked for.
     Closed,
 }
 
@@ -308,7 +309,7 @@ impl fmt::Display for Failure {
 /// Where a fleet reports what happened, from inside [`Fleet::poll`].
 pub trait Events {
     /// The driver has just read from the system: the messages reported next came with that
-    /// read. The engine takes the time here, once for all of them. To be called at least every
+    /// read. The engine reads the clock here, once for all of them. To be called at least every
     /// 64 messages where a library hands over one message at a time.
     fn arrived(&mut self);
     /// A message for a subscriber.
@@ -387,11 +388,12 @@ pub trait Fleet {
     /// Only what ends the whole fleet. Trouble of one client is [`Change::Failed`].
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError>;
 
-    /// Begins an orderly end of one client ([`Change::Closed`] follows). What was accepted is written first; a
-    /// handshake that delivers (exactly once) is cut off where it stands, which [`Fleet::unsettled`] tells before.
+    /// Begins an orderly end of one client ([`Change::Closed`] follows). What was accepted is written first. An
+    /// unfinished exactly-once handshake is cut off; [`Fleet::unsettled`] counts such messages before.
     fn disconnect(&mut self, client: ClientId);
 
-    /// Drops one client's connection without a word, as a crash would. No change is reported.
+    /// Drops one client's connection without telling the server, as a crash would. No change is
+    /// reported.
     fn abort(&mut self, client: ClientId);
 
     /// Begins to connect a client again after [`Change::Failed`], [`Change::Closed`] or
@@ -410,7 +412,7 @@ pub trait Fleet {
     fn wire_bytes(&self) -> WireBytes;
 
     /// System calls that wrote to the network since the fleet was opened, where the driver makes
-    /// them itself: how messages were gathered shows in their number.
+    /// them itself: their number shows how messages were gathered. `None`, the default: not known.
     fn writes(&self) -> Option<u64> {
         None
     }
@@ -474,8 +476,8 @@ impl DriverError {
         }
     }
 
-    /// From words and the error that an attempt came to: `WHAT: ERROR`. Says what to do if a
-    /// resource of the client has ended.
+    /// From words and the error of an attempt: `WHAT: ERROR`. Says what to do if a resource of the
+    /// client is exhausted.
     pub fn of_io(what: impl fmt::Display, attempt: Attempt, error: &io::Error) -> Self {
         let what = format!("{what}: {error}");
         match Resource::ended(attempt, error) {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Settings {
-    /// Who gets a message, and whether somebody answers.
+    /// Who gets a message, and whether the system brings an answer back.
     pub pattern: Option<MessagingPattern>,
     /// How hard the system tries to deliver.
     pub reliability: Option<Reliability>,
@@ -42,7 +42,7 @@ pub struct Settings {
     pub conflate: Option<bool>,
     /// How bytes travel.
     pub transport: Option<Transport>,
-    /// Seconds between signs of life on an idle connection; 0 means never.
+    /// Keep-alive interval in seconds: pings on an idle connection; 0 means none.
     pub keep_alive_s: Option<u16>,
     /// Extra name-value pairs attached to each message.
     pub user_properties: Option<BTreeMap<String, String>>,
@@ -87,7 +87,7 @@ impl Settings {
         }
     }
 
-    /// These settings, with what `own` says on top.
+    /// These settings, overridden by those that `own` gives.
     pub fn with(&self, own: &Settings) -> Settings {
         let mut native = self.native.clone();
         for (driver, values) in &own.native {
@@ -158,7 +158,7 @@ impl Settings {
     }
 }
 
-/// Who gets a message, and whether somebody answers (happ2016, requirement R1).
+/// Who gets a message, and whether the system brings an answer back (happ2016, requirement R1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessagingPattern {
@@ -228,7 +228,7 @@ pub enum OnFull {
 pub enum Batching {
     /// Each message is sent by itself.
     Off,
-    /// Up to so many bytes are sent together.
+    /// Up to this many bytes are sent together.
     Bytes(u32),
     /// The driver chooses from rate and payload.
     Adaptive,

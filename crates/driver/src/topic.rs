@@ -1,5 +1,5 @@
-//! Topics and filters of the seam, which are those of MQTT (5.0, section 4.7): levels parted by `/`, `+`
-//! for one level, `#` for all the rest.
+//! Topics and filters of the seam, which are those of MQTT (5.0, section 4.7): levels separated by `/`,
+//! `+` for one level, `#` for all the rest.
 
 /// Whether a filter matches a topic.
 pub trait TopicMatch {
@@ -14,7 +14,8 @@ pub trait TopicMatch {
     /// Whether the filter has wildcards.
     fn is_wild(&self) -> bool;
 
-    /// What every matching topic begins with: all whole levels before the first wildcard.
+    /// What every matching topic begins with: all whole levels before the first wildcard, with the `/`
+    /// after them; the filter itself if it has no wildcard.
     fn literal_prefix(&self) -> &str;
 }
 

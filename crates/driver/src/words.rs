@@ -4,7 +4,7 @@
 const KEPT: [usize; 2] = [1400, 400];
 
 /// A message of at most about 1,900 characters: of a longer one the beginning and the end, and between them how
-/// much is missing. Topics of 65,535 bytes and servers that give long reasons stand in messages.
+/// much is missing. Messages may quote topics of 65,535 bytes and long reasons of servers.
 pub fn shortened(text: impl Into<String>) -> String {
     let text = text.into();
     let count = match text.len() > KEPT[0] + KEPT[1] {

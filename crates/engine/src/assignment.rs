@@ -45,8 +45,8 @@ pub struct Assignment {
     /// Bound on flat-out messages under way, per flow, where the system has no back-pressure of
     /// its own and the flow names none.
     pub default_window: Option<u32>,
-    /// What falls due within this span leaves in one wake-up: no message early, none later than
-    /// this by intent, ns; 0: each at its own time.
+    /// Messages that fall due within this span, ns, are sent in one wake-up: none early, and none
+    /// delayed by more than the span on purpose; 0: each at its own time.
     pub pacing_within: Nanos,
     /// Real-time priority of the worker's thread, 1 to 99.
     pub realtime: Option<u8>,
@@ -69,7 +69,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Workers of a side, and its hosts.
+    /// The workers of a side on all of its hosts, and the number of these hosts; both at least 1.
     pub fn of(&self, role: Role) -> (u32, u32) {
         let (each, hosts) = match role {
             Role::Publishers => (self.publishers, self.publisher_hosts),
@@ -105,7 +105,8 @@ pub struct Brief {
     links: Vec<Link>,
     /// Settings of each device.
     pub settings_of: Vec<u32>,
-    /// Whether a flow's bodies are ours, so that they can be checked (recorded contents are not).
+    /// Whether a flow's bodies are pubgauge's own, so that they can be checked (recorded contents
+    /// are not).
     pub checked: Vec<bool>,
 }
 
@@ -253,8 +254,8 @@ fn groups_are_whole(workload: &Workload, audience: &Audience) -> Result<(), Stri
     Ok(())
 }
 
-/// For each device, the first of those that must be with one worker: members of one group, because
-/// their ledger is one.
+/// For each device, the first of those that must be with the same worker: members of one group,
+/// because they share one ledger.
 fn companies(brief: &Brief) -> Vec<u32> {
     fn first_of(company: &mut [u32], device: u32) -> u32 {
         let mut first = device;
@@ -340,7 +341,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
     assignments
 }
 
-/// For each stream, the workers with parties that hear it.
+/// For each stream, how many workers have parties that hear it.
 pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
     let mut spread = vec![0u16; brief.stream_count() as usize];
     for assignment in assignments {

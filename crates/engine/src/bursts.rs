@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::timetable::Timetable;
 
-/// Most bursts of one flow that a measurement may have: each is kept apart.
+/// Most bursts of one flow that a measurement may have: each has an account of its own.
 const MOST_BURSTS: u64 = 1_000_000;
 /// How long before it begins a burst is announced: a worker looks for commands at least every 10 ms.
 const NOTICE: Nanos = 12_000_000;
@@ -149,7 +149,7 @@ impl BurstGate {
         }
     }
 
-    /// A worker has handed over its part, of which so many tokens were taken.
+    /// A worker has handed over its part, which took this many tokens.
     pub fn sent(&mut self, tokens: u64) {
         self.sent += 1;
         self.under_way += tokens as i64;
@@ -166,7 +166,8 @@ impl BurstGate {
         now.saturating_sub(self.last)
     }
 
-    /// When the next burst begins, if this one is over; `origin` is the flow's beginning. Told once.
+    /// When the next burst begins, if this one is over; `origin` is the flow's beginning. Returned
+    /// once for each burst.
     pub fn next(&mut self, now: Nanos, origin: Nanos) -> Option<Nanos> {
         if self.sent < self.workers.len() || self.under_way > 0 {
             return None;

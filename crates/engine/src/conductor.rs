@@ -48,8 +48,8 @@ pub struct TrialSpec {
     pub workers: Workers,
     /// Marks the trial's messages.
     pub mark: Mark,
-    /// What falls due within this span leaves in one wake-up, ns; 0: each at its own time. See
-    /// [`Assignment::pacing_within`].
+    /// Messages that fall due within this span, ns, are sent in one wake-up; 0: each at its own time.
+    /// See [`Assignment::pacing_within`].
     pub pacing_within: Nanos,
     /// Real-time priority for the workers' threads, 1 to 99.
     pub realtime: Option<u8>,
@@ -60,8 +60,8 @@ pub struct TrialSpec {
 }
 
 impl TrialSpec {
-    /// A trial in this process ([`local`]) with one worker on each side, the system's own settings, a
-    /// mark that no other trial has, and pacing that is as precise as it can be.
+    /// A trial in this process ([`local`]) with one worker on each side, default settings, a mark that
+    /// no other trial has, and each message sent at its own time.
     pub fn local(
         brief: Arc<Brief>,
         driver: Arc<dyn Driver>,
@@ -103,18 +103,18 @@ pub enum Phase {
     Close,
 }
 
-/// Someone who watches a trial from the conductor's thread.
+/// Watches a trial from the conductor's thread.
 pub trait Observer {
     /// A phase has begun.
     fn phase(&mut self, _phase: Phase, _now: Nanos) {}
-    /// Called some hundred times a second. A returned text ends the trial: why it makes no sense
-    /// to go on, such as a broker that died.
+    /// Called some hundred times a second. A returned text ends the trial: why it cannot go on, such
+    /// as a broker that died.
     fn tick(&mut self, _phase: Phase, _live: &Live, _now: Nanos) -> Option<String> {
         None
     }
 }
 
-/// Nobody watches.
+/// An observer that ignores the trial.
 pub struct Nobody;
 impl Observer for Nobody {}
 
@@ -133,7 +133,7 @@ struct Conductor<'a> {
     epoch: Nanos,
     inbox: Inbox,
     workers: Vec<WorkerHandle>,
-    /// When it last looked whether anybody had reported.
+    /// When it last looked for reports.
     looked: Instant,
     /// Broker by broker: its workers, and how many connections they have.
     brokers: BTreeMap<u32, (Vec<usize>, u64)>,
@@ -405,7 +405,7 @@ fn publishing(spec: &TrialSpec, assignments: &[Assignment], flow: usize) -> Vec<
     workers.map(|a| a.worker as usize).collect()
 }
 
-/// Whose turn it is, for each flow whose bursts wait for one another.
+/// The gate of each flow whose bursts wait for one another.
 fn burst_gates(spec: &TrialSpec, assignments: &[Assignment]) -> Vec<Option<BurstGate>> {
     let flows = spec.brief.workload.flows.iter().enumerate();
     let gate = |(f, flow): (usize, &Flow)| {

@@ -12,7 +12,7 @@ use crate::times::Measure;
 pub struct EncodedInterval {
     /// The flow.
     pub flow: u32,
-    /// What it is of.
+    /// What was measured.
     pub measure: Measure,
     /// Which interval of the measurement, from 0.
     pub number: u32,
@@ -20,7 +20,7 @@ pub struct EncodedInterval {
     pub histogram: Vec<u8>,
 }
 
-/// So many bytes are written at a time.
+/// Bytes that are gathered before they are written to the file.
 const BLOCK: usize = 256 << 10;
 
 /// The intervals of a trial, sorted by number, flow and measure.
@@ -31,7 +31,7 @@ pub struct Intervals {
     file: Option<File>,
     /// Bytes in the file.
     written: u64,
-    /// What comes after them. Where there is no room for a file it holds all else.
+    /// What comes after them. Where the file cannot be written, it holds all the rest.
     rest: Vec<u8>,
     no_file: bool,
 }
@@ -119,7 +119,7 @@ impl Intervals {
     /// Each in turn, sorted.
     ///
     /// # Errors
-    /// What the file system says: the histogram is lost.
+    /// Where the file cannot be read: that histogram is lost.
     pub fn each(&self) -> impl Iterator<Item = io::Result<EncodedInterval>> {
         self.places.iter().map(|place| self.read(*place))
     }

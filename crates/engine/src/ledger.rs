@@ -77,7 +77,7 @@ impl Seen {
             beyond.pop_front();
             self.base += 64;
         }
-        // Back to the cheap path once the last gap of a short run is closed.
+        // Back to the fast path once the last gap of a short run is closed.
         if beyond.len() <= 1 {
             let only = beyond.front().copied().unwrap_or(0);
             if only & only.wrapping_add(1) == 0 {
@@ -254,8 +254,8 @@ impl Ledger {
         &mut self.entries[number as usize]
     }
 
-    /// Notes that whatever of the first `count` messages of `account` has not come is passed over:
-    /// how many that were not so before. Not for groups.
+    /// Notes that those of the first `count` messages of `account` that have not come are passed
+    /// over. Returns by how many messages the position moved. Not for groups.
     pub fn close(&mut self, account: Account, count: u32, entitled: impl FnOnce() -> bool) -> u32 {
         let Some(number) = self.open(account, entitled) else {
             return 0;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::{Assignment, Brief, Role};
 use crate::worker::{Command, Context, Report, Worker};
 
-/// Version of what is said over a link; both sides must speak the same.
+/// Version of the link's protocol; both sides must have the same.
 pub const VERSION: u32 = 4;
 
 /// What a worker is to do, and for which trial.
@@ -40,7 +40,7 @@ pub struct Order {
     pub settings: Arc<[Settings]>,
     /// Origin of the times in headers, on the clock that all workers share, ns.
     pub epoch: Nanos,
-    /// For each stream, the workers with parties that hear it.
+    /// For each stream, how many workers have parties that hear it.
     pub spread: Arc<[u16]>,
 }
 
@@ -64,7 +64,7 @@ impl Outbox {
         Outbox { worker, sender }
     }
 
-    /// Reports; whether somebody still listens.
+    /// Reports; false if the conductor no longer takes reports.
     pub fn send(&self, report: Report) -> bool {
         self.sender.send((self.worker, report)).is_ok()
     }
@@ -72,7 +72,8 @@ impl Outbox {
 
 /// The conductor's end of a link. A worker whose link is dropped ends.
 pub trait Link {
-    /// Tells the worker something. A worker that is gone has reported why, or will be missed.
+    /// Sends the worker a command. To a worker that is gone it is lost; the conductor learns of that
+    /// from [`Report::Gone`] or from its silence.
     fn send(&mut self, command: Command);
 
     /// One turn of a worker that has no thread of its own.
@@ -100,7 +101,8 @@ pub trait Place: Send + Sync {
         outbox: Outbox,
     ) -> Result<Box<dyn Link>, DriverError>;
 
-    /// How long before something begins workers must be told, so that all know in time, ns.
+    /// How long before something begins workers must be told, so that all know in time, ns; 20 ms by
+    /// default.
     fn lead(&self) -> Nanos {
         20_000_000
     }
@@ -203,7 +205,7 @@ impl Threads {
         self
     }
 
-    /// Runs a worker on the calling thread until it has given its recording or nobody listens.
+    /// Runs a worker on the calling thread until it has given its recording or its link is dropped.
     pub fn run(self, order: Order, secrets: Secrets, commands: Receiver<Command>, outbox: Outbox) {
         let early = (self.prepare_thread)(&order.assignment);
         match self.here.worker(order, secrets, commands, outbox.clone()) {
@@ -269,7 +271,7 @@ struct ThreadLink {
 
 impl Link for ThreadLink {
     fn send(&mut self, command: Command) {
-        // A worker that is gone has said so.
+        // A worker that is gone has reported that.
         let _ = self.sender.send(command);
     }
 
@@ -352,7 +354,8 @@ pub fn local(
     }
 }
 
-/// Another place, with everything that is said encoded and decoded on the way, as between processes.
+/// Another place, with all orders, commands and reports encoded and decoded on the way, as between
+/// processes.
 pub struct Encoded(pub Arc<dyn Place>);
 
 impl Place for Encoded {

@@ -1,5 +1,5 @@
-//! What workers have counted while they run: plain data, told some hundred times a second, never per
-//! message.
+//! What workers have counted while they run: plain data, reported some hundred times a second, never
+//! per message.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct Counters {
     pub sent: u64,
     /// Deliveries of any kind.
     pub received: u64,
-    /// Deliveries of what the party had.
+    /// Deliveries of messages that the party had.
     pub repeated: u64,
     /// Longest time for which nothing came although something was under way to this worker, ns.
     pub silence: u64,
@@ -56,7 +56,7 @@ pub struct Live {
     pub sent: u64,
     /// Deliveries of any kind.
     pub received: u64,
-    /// Deliveries of what the party had.
+    /// Deliveries of messages that the party had.
     pub repeated: u64,
     /// Longest time for which nothing came to a worker although something was under way to it, ns.
     pub silence: u64,
@@ -75,9 +75,9 @@ pub struct Live {
 pub struct ThreadOf {
     /// The side.
     pub role: Role,
-    /// Its process.
+    /// The number of its process (PID).
     pub process: u32,
-    /// Its number.
+    /// Its own number (TID).
     pub thread: u32,
 }
 
@@ -110,7 +110,7 @@ impl Live {
                 passed_over += flow.passed_over;
             }
         }
-        // Workers do not tell at the same moment: a delivery may be known before its publication.
+        // Workers do not report at the same moment: a delivery may be known before its publication.
         let missing = u64::saturating_sub(expected, unique);
         live.under_way = missing.saturating_sub(passed_over);
         live.passed_over = passed_over.min(missing);

@@ -1,10 +1,10 @@
 //! What happened in the named windows of a measurement.
 //!
-//! The ends of all windows, its bounds, cut the measurement into parts; windows may overlap, and a
-//! window is some neighbouring parts. A message belongs to the part of its intended send time, and so do
-//! its deliveries, its losses and its times, whenever they come; that is exact, because the header
-//! carries that time. Rates count what happened between two bounds: at each of them every worker takes
-//! its totals, as at a cut of the series ([`crate::series`]).
+//! The beginnings and ends of all windows, the bounds, cut the measurement into parts; windows may
+//! overlap, and a window is one part or several neighbouring ones. A message belongs to the part of its
+//! intended send time, and so do its deliveries, its losses and its times, whenever they come; that is
+//! exact, because the header carries that time. Rates count what happened between two bounds: at each of
+//! them every worker takes its totals, as at a cut of the series ([`crate::series`]).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub struct PartRecording {
     /// Messages that the driver accepted, and the system did not reject later.
     pub published: u64,
     /// Messages that were refused at once, or rejected by the system later. A later rejection belongs to
-    /// the part of the actual send time, which is all that it tells.
+    /// the part of the actual send time, the only time that it carries.
     pub refused: u64,
     /// Messages never handed over.
     pub not_sent: u64,
@@ -118,7 +118,7 @@ fn parts(bounds: &[Nanos], from: Nanos, to: Nanos) -> Range<usize> {
 /// One flow's messages on one worker, part by part.
 #[derive(Debug)]
 pub struct Parts {
-    /// The trial's clock.
+    /// Times of the trial's clock.
     bounds: Box<[Nanos]>,
     /// The measurement.
     measured: Range<Nanos>,

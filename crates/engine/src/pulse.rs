@@ -1,4 +1,4 @@
-//! The pulse of a worker: whether its loop came round when it was to.
+//! The pulse of a worker: whether each turn of its loop began when it was due.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::usage::{running, waiting};
 
 /// Shortest delay of the loop that counts.
 const FLOOR: Nanos = 5_000_000;
-/// How often the thread's accounts are read.
+/// How often the kernel's times of the thread are read.
 const EVERY: Nanos = 20_000_000;
 
 /// Finds the times in which the worker's thread neither ran nor waited for a processor though its
 /// sleep was over: a stopped process, a virtual machine that was not run.
 ///
-/// What the kernel accounts to the thread as running or waiting since the last reading is taken off
-/// each delay, so that a stall is rather found too short than where there was none.
+/// What the kernel counts as the thread's running or waiting since the last reading is taken off
+/// each delay, so that a stall is reported too short rather than where there was none.
 pub struct Pulse {
     simulated: bool,
     /// When the loop's next turn should begin.

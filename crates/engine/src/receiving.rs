@@ -1,4 +1,4 @@
-//! The receiving half of a worker: what comes out of a fleet is stamped, checked and counted.
+//! The receiving half of a worker: what comes out of a fleet is timed, checked and counted.
 
 mod events;
 mod under_way;
@@ -179,13 +179,13 @@ struct FlowTimes {
     round_trip: Option<Times>,
 }
 
-/// How often tokens of a window that is always full are told while all of it passes.
+/// Reports of returned tokens while as many messages arrive as a full window holds.
 const TOLD_PER_WINDOW: u64 = 64;
 
 /// Acknowledgement tags: stream, kind and a coarse send time that wraps every 18 minutes.
 const TAG_TIME_BITS: u32 = 38;
 
-/// Packs what is needed to time an acknowledgement. Send times keep 4 ns.
+/// Packs what is needed to time an acknowledgement. Send times have a resolution of 4 ns.
 pub fn tag(stream: u32, kind: Kind, sent: Nanos) -> u64 {
     u64::from(stream) << 40
         | (kind as u64) << TAG_TIME_BITS
@@ -343,7 +343,7 @@ impl Receiving {
         self.cuts.end_at(end);
     }
 
-    /// Closes the accounts of every record that ended by `now` (clock time).
+    /// Takes the totals of every record that ended by `now` (clock time).
     #[inline]
     pub fn keep_time(&mut self, now: Nanos) {
         if self.cuts.is_due(now) {
@@ -373,7 +373,7 @@ impl Receiving {
         !self.parties.is_empty()
     }
 
-    /// Writes what it has counted.
+    /// Writes its counts into `counters`.
     pub fn count(&self, counters: &mut Counters) {
         for (flow, counted) in self.flows.iter().zip(&mut counters.flows) {
             counted.unique = flow.counts.unique;
@@ -387,7 +387,7 @@ impl Receiving {
     }
 
     /// Takes what has passed of flows with a window since the last time: (flow, messages). Unless
-    /// `all`, only of flows of which enough has passed to be worth telling: all for a narrow window.
+    /// `all`, only of flows of which at least a 64th of the window has passed.
     pub fn passed_since(&mut self, all: bool) -> impl Iterator<Item = (u32, u64)> {
         let flows = self.flows.iter_mut().enumerate();
         flows.filter_map(move |(f, flow)| {
@@ -400,7 +400,7 @@ impl Receiving {
         })
     }
 
-    /// What came so far, of any kind, beside what was `sent`.
+    /// What came so far, of any kind, added to what was `sent`.
     pub fn traffic(&self, sent: Traffic) -> Traffic {
         Traffic {
             received: self.received,

@@ -96,7 +96,8 @@ pub struct TrialRecord {
     pub series: Vec<Moment>,
     /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
     pub bursts: Vec<Vec<BurstRecording>>,
-    /// The windows of the measurement that it came to, in the order in which the study names them.
+    /// The windows of the measurement that began before its end, in the order in which the study
+    /// names them.
     pub windows: Vec<WindowRecord>,
     /// The drain.
     pub drain: Drain,
@@ -108,9 +109,9 @@ pub struct TrialRecord {
     pub exhausted: BTreeSet<Resource>,
     /// Connections planned.
     pub planned: u64,
-    /// From the first connect to the last, ns.
+    /// From the beginning of the trial until all clients were connected and subscribed, ns.
     pub connect_span: Nanos,
-    /// From there to the last proof of readiness, ns.
+    /// From then to the last proof of readiness, ns.
     pub prove_span: Nanos,
 }
 
@@ -122,7 +123,7 @@ impl TrialRecord {
         sum
     }
 
-    /// The record of a trial of so many flows that did not begin.
+    /// The record of a trial of `flows` flows that did not begin.
     pub fn nothing(outcome: Outcome, flows: usize) -> Self {
         TrialRecord {
             outcome,

@@ -39,13 +39,13 @@ pub struct Recording {
     /// Members of groups that share, with what each got.
     #[serde(default)]
     pub members: Vec<MemberRecording>,
-    /// When it closed its accounts, by its clock: what came later is not counted.
+    /// When it stopped counting, by its clock: what came later is not counted.
     pub closed_at: Nanos,
     /// Sentinels published.
     pub sentinels: u64,
     /// Messages and deliveries of any kind.
     pub traffic: Traffic,
-    /// Deliveries that were none of this trial's, or not for that subscriber.
+    /// Deliveries of messages that are not this trial's, or not for that subscriber.
     pub foreign: u64,
     /// Last values that the system had kept.
     pub retained: u64,
@@ -56,13 +56,13 @@ pub struct Recording {
     pub silence: Nanos,
     /// The worker's use of processors during the measurement, library threads included.
     pub usage: Usage,
-    /// The same from the first connect to the last.
+    /// The same from the command to connect until all its clients were connected and subscribed.
     pub connect_usage: Usage,
     /// Bytes on the wire.
     pub wire: WireBytes,
     /// Connections made at the start.
     pub made: u64,
-    /// Connections lost unasked.
+    /// Connections lost.
     pub lost: u64,
     /// Connections made again.
     pub remade: u64,
@@ -120,8 +120,8 @@ pub struct Traffic {
     pub closing_due: u64,
     /// Deliveries of these.
     pub closing_received: u64,
-    /// Messages beside these, by which the fleets took last values away when they closed. Nobody was
-    /// subscribed any more.
+    /// Messages beside these, by which the fleets removed last values when they closed. There were no
+    /// subscribers any more.
     #[serde(default)]
     pub parting: u64,
 }
@@ -165,7 +165,7 @@ pub struct FlowRecording {
     /// party (for a group: to each of its members).
     pub passed_over: u64,
     /// Of the deliveries that have not come, those that were still under way when the drain was cut
-    /// short; the conductor's to say.
+    /// short; the conductor counts them.
     pub under_way: u64,
     /// Deliveries with a damaged body.
     pub corrupt: u64,
@@ -275,6 +275,6 @@ pub struct Usage {
     pub longest_stall: Nanos,
     /// The thread went to sleep.
     pub voluntary_switches: u64,
-    /// The thread was pushed off its processor.
+    /// The thread was preempted.
     pub involuntary_switches: u64,
 }

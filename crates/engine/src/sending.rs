@@ -47,7 +47,7 @@ struct Local {
     blocked: bool,
 }
 
-/// A stream's way out.
+/// What sending on a stream needs.
 struct Outlet {
     topic: TopicId,
     /// Next sequence number of measured and of warm-up messages.
@@ -71,11 +71,11 @@ struct Sender {
     turn: Option<Turn>,
 }
 
-/// Whose turn it is among bursts that wait for one another.
+/// The present burst of a flow whose bursts wait for one another.
 struct Turn {
     /// When the burst began, or begins, that is sent now.
     burst: Nanos,
-    /// Since when all of it is handed over, and when that was told last.
+    /// Since when all of it is handed over, and when that was reported last.
     over: Option<(Nanos, Nanos)>,
 }
 
@@ -111,7 +111,7 @@ enum Pace {
 struct Bound {
     /// Tokens that one message takes at most, see [`crate::window`].
     tokens: u64,
-    /// Since when there have been no tokens, and when that was told last.
+    /// Since when there have been no tokens, and when that was reported last.
     without: Option<(Nanos, Nanos)>,
 }
 
@@ -145,14 +145,14 @@ pub struct Sending {
     series: Vec<Vec<Totals>>,
     /// Flow by flow, what was sent by each bound of a window.
     by_bound: Vec<Vec<Totals>>,
-    /// Workers on which each stream's messages will be under way.
+    /// On how many workers each stream's messages will be under way.
     spread: Arc<[u16]>,
     lag: Vec<Option<Times>>,
     table: Option<Timetable>,
     measured_limit: Option<u64>,
-    /// What falls due within this span leaves in one wake-up, ns.
+    /// Messages that fall due within this span, ns, are sent in one wake-up.
     pacing_within: Nanos,
-    /// When what falls due meanwhile leaves.
+    /// When messages that fall due meanwhile are sent.
     leave_at: Nanos,
     measured: u64,
     /// When the last message of a limited measurement was handed over.
@@ -299,7 +299,7 @@ impl Sending {
             }
             return Ok(());
         }
-        // One sender for all publishers of a flow: they stand together, in ascending order.
+        // One sender for all publishers of a flow: they are consecutive, in ascending order.
         let locals = std::mem::take(&mut self.locals);
         let mut first = 0;
         for run in locals.chunk_by(|a, b| a.flow == b.flow) {
@@ -375,7 +375,7 @@ impl Sending {
         Ok(())
     }
 
-    /// The bound on messages under way of a flow; none if nobody hears it.
+    /// The bound on messages under way of a flow; `None` if it has no subscribers.
     fn bound(&self, flow: u32, window: Option<u32>) -> Option<Bound> {
         let streams = self.brief.streams_of(flow as usize);
         let tokens = streams.map(|stream| self.spread[stream as usize]).max()?;
@@ -385,7 +385,7 @@ impl Sending {
         })
     }
 
-    /// Closes the accounts of every record that ended by `now`.
+    /// Takes the totals of every record that ended by `now`.
     #[inline]
     pub fn keep_time(&mut self, now: Nanos) {
         if self.cuts.is_due(now) {
@@ -517,7 +517,7 @@ impl Sending {
         }
     }
 
-    /// Writes what it has counted.
+    /// Writes its counts into `counters`.
     pub fn count(&self, counters: &mut Counters) {
         counters.sent = self.sent;
         let held = self.tokens.iter();
@@ -542,7 +542,7 @@ impl Sending {
     }
 }
 
-/// Where a responder answers messages of `topic`.
+/// The topic on which a responder answers messages of `topic`.
 pub fn reply_topic(topic: &str) -> String {
     format!("{topic}/reply")
 }

@@ -1,6 +1,6 @@
 //! The series of a trial: what had happened by each of a sequence of moments, its cuts.
 //!
-//! Every worker closes its accounts at the same cuts by the trial's clock, before it counts anything
+//! Every worker takes its totals at the same cuts by the trial's clock, before it counts anything
 //! later, so that the sums over workers are exact: whatever was delivered before a cut was also
 //! published before it.
 
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::parts::bounds;
 use crate::timetable::Timetable;
 
-/// Periods below this are no concern of a cut: few of the messages of a record are under way in it.
+/// Cuts take no account of flows with periods below this: at a cut few of a record's messages are under
+/// way.
 const SLOW: Nanos = 5_000_000;
 
 /// Messages of one flow, of warm-up and measurement together, up to one moment.
@@ -49,8 +50,8 @@ impl Totals {
 impl std::ops::Sub for Totals {
     type Output = Totals;
 
-    /// What happened since an earlier moment. What is a state and no count (passed over, waiting)
-    /// may have gone down; it is 0 then.
+    /// What happened since an earlier moment. What is a state rather than a count (passed over,
+    /// waiting) may have gone down; it is 0 then.
     fn sub(self, earlier: Totals) -> Totals {
         Totals {
             published: self.published.saturating_sub(earlier.published),
@@ -96,7 +97,7 @@ pub struct Cuts {
     next: Nanos,
 }
 
-/// A moment at which accounts are taken.
+/// A moment at which totals are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
     /// The measurement begins.
@@ -168,7 +169,7 @@ impl Cuts {
         self.next
     }
 
-    /// Goes on to the moment after the next one; what the next one is.
+    /// Passes the next cut or bound, and returns which it was.
     pub fn pass(&mut self) -> Passed {
         let passed = match self.next < self.next_cut {
             true => {
@@ -190,7 +191,7 @@ impl Cuts {
         self.bounds.len() - self.passed
     }
 
-    /// Number of the record that is not yet closed.
+    /// Number of the record that has not ended yet.
     pub fn record(&self) -> u32 {
         self.number.saturating_sub(1)
     }

@@ -1,4 +1,4 @@
-//! Histograms of times: one for each interval of the series, handed on whole and exact.
+//! Histograms of times: one for each interval of the series, sent to the conductor whole.
 
 use hdrhistogram::Histogram;
 use pubgauge_driver::Nanos;
@@ -15,7 +15,7 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are constants that are in range")
 }
 
-/// What a histogram is of.
+/// What a histogram measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Measure {
     /// Arrival minus intended send time.
@@ -30,16 +30,16 @@ pub enum Measure {
     RoundTrip,
 }
 
-/// One record's worth of one measure of one flow.
+/// The values of one measure of one flow in one record of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The flow.
     pub flow: u32,
-    /// What it is of.
+    /// What was measured.
     pub measure: Measure,
     /// Which record of the series, from 0.
     pub number: u32,
-    /// Of the messages of which part of the measurement ([`crate::parts`]).
+    /// The part of the measurement that the messages belong to ([`crate::parts`]).
     #[serde(default)]
     pub part: u32,
     /// The values.
@@ -97,7 +97,7 @@ struct Run {
 }
 
 impl Times {
-    /// A series of histograms that go to `out`, of a measurement of so many parts.
+    /// A series of histograms that go to `out`, of a measurement of `parts` parts.
     pub fn new(flow: u32, measure: Measure, parts: usize, out: Outbox) -> Self {
         Times {
             flow,
@@ -135,7 +135,7 @@ impl Times {
         current.saturating_record_n(value.max(1), count);
     }
 
-    /// Hands on what came in record `number`, which ends here.
+    /// Sends the conductor what came in record `number`, which ends here.
     pub fn cut(&mut self, number: u32) {
         let ended = std::mem::take(&mut self.run);
         self.record(ended);
@@ -158,7 +158,8 @@ impl Times {
         }
     }
 
-    /// Hands on what is left, in record `number`; how many values were above [`LONGEST`].
+    /// Sends the conductor what is left, as of record `number`. Returns how many values were above
+    /// [`LONGEST`].
     pub fn finish(mut self, number: u32) -> u64 {
         self.cut(number);
         self.overflowed

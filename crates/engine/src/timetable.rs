@@ -18,8 +18,8 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// When a flow's schedule begins: with the warm-up, or, where the flow has a place of its own in
-    /// time, so much after the start of the measurement.
+    /// When a flow's schedule begins: with the warm-up, or, where the flow has a start offset or a
+    /// length of its own, that offset after the start of the measurement.
     pub fn origin(&self, flow: &Flow) -> Nanos {
         if flow.start_offset > 0 || flow.active_for.is_some() {
             self.measure + flow.start_offset
@@ -38,9 +38,9 @@ impl Timetable {
 
 /// Length of the intervals of a series over a measurement of `length`: 1 s, or a tenth of a
 /// measurement below 10 s (but no less than 100 ms), so that a short one shows its course too: a
-/// verdict knows a queue that grows little by eight records or more. A measurement beyond half an
-/// hour has as many whole seconds as leave it 1,800 records at the most: each takes about 350 bytes
-/// of memory, and a day would have 86,400 of them.
+/// verdict needs eight records or more to find a queue that grows slowly. A measurement beyond half
+/// an hour has as many whole seconds as leave it 1,800 records at the most: each takes about 350
+/// bytes of memory, and a day would have 86,400 of them.
 pub fn interval_of(length: Nanos) -> Nanos {
     const SECOND: Nanos = 1_000_000_000;
     const RECORDS: Nanos = 1_800;

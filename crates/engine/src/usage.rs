@@ -7,7 +7,7 @@ use pubgauge_driver::{Clock, Nanos};
 
 use crate::recording::Usage;
 
-/// A reading of the calling worker's accounts.
+/// A reading of the times that the kernel counts for the calling worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
     at: Nanos,
@@ -19,8 +19,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads the calling thread's accounts and those of the library threads `helpers`. In simulated
-    /// time nothing takes any.
+    /// Reads the times of the calling thread and of the library threads `helpers`. In simulated
+    /// time all are 0.
     pub fn take(clock: &Clock, helpers: &[u32]) -> Self {
         let now = clock.now();
         if let Clock::Virtual(_) = clock {

@@ -17,16 +17,17 @@ use crate::ledger::Ledger;
 pub struct Tokens {
     /// What one message takes at most.
     each: u64,
-    /// In nobody's hands.
+    /// Held by no worker.
     free: u64,
     /// Workers with publishers of the flow.
     workers: Vec<usize>,
-    /// Whose turn it is among those who hold the same.
+    /// The worker that is next among those that hold equally many.
     turn: usize,
 }
 
 impl Tokens {
-    /// Enough for `messages`, of which each takes `each`; for these workers.
+    /// One token for each of `messages`, and `each` at the least, so that one message can go; for
+    /// these workers.
     pub fn new(messages: u64, each: u64, workers: Vec<usize>) -> Self {
         Tokens {
             each,
@@ -41,8 +42,8 @@ impl Tokens {
         self.free += tokens;
     }
 
-    /// Hands out what is free, a message's worth at a time to whoever holds least unused, each in
-    /// turn where several do; what each worker gets. `unused` tells what a worker holds.
+    /// Hands out what is free, a message's worth at a time to the worker that holds least unused,
+    /// in turn where several do. Returns what each worker gets. `unused`: what a worker holds.
     pub fn hand_out(&mut self, unused: impl Fn(usize) -> u64) -> Vec<(usize, u64)> {
         let held = |worker: &usize| (*worker, unused(*worker));
         let before: Vec<(usize, u64)> = self.workers.iter().map(held).collect();
@@ -67,7 +68,7 @@ impl Tokens {
 
 /// How far all of this worker's parties are with a stream that several of them hear.
 struct Level {
-    /// Messages that none of them waits for.
+    /// Messages that all of them have passed.
     passed: u32,
     /// Parties that have passed no more than these.
     behind: u32,
@@ -82,8 +83,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Notes that account `number` has passed the first `upto` messages of a stream; how many
-    /// messages all parties of this worker have passed now that they had not before. `parties`
+    /// Notes that account `number` has passed the first `upto` messages of a stream. Returns how
+    /// many messages all parties of this worker have passed now that they had not before. `parties`
     /// counts them; absent: only one party hears the stream.
     pub fn pass(
         &mut self,

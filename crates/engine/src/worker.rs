@@ -26,20 +26,20 @@ use crate::times::Interval;
 use crate::timetable::Timetable;
 use crate::usage::{Reading, threads};
 
-/// How often a worker tells what it has counted.
+/// How often a worker reports what it has counted.
 const TOLD_EVERY: Nanos = 10_000_000;
-/// The same if nothing has changed: a sign of life.
+/// The same if nothing has changed, so that it does not seem to hang.
 const TOLD_AT_LEAST: Nanos = 500_000_000;
 /// Longest sleep, so that commands are seen soon.
 const NAP: Nanos = 10_000_000;
-/// What was due before the end of the measurement is still sent if the worker hears of the end
-/// within this time: so long it may have slept.
+/// What was due before the end of the measurement is still sent if the worker gets the command
+/// within this time of the end: it may have slept that long.
 const GRACE: Nanos = 2 * NAP;
 
 /// How much was sent of some streams: (stream, [measured messages, warm-up messages]).
 pub type Positions = Vec<(u32, [u32; 2])>;
 
-/// What the conductor tells a worker.
+/// A command of the conductor to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Connect all clients and subscribe. Subscribers of brokerless systems get the addresses of
@@ -48,7 +48,7 @@ pub enum Command {
     /// Where every client can be reached, now that all are connected; for those that publish and
     /// subscribe in a brokerless system: (device, address).
     Peers(Vec<(u32, String)>),
-    /// Send sentinels, until told otherwise.
+    /// Send sentinels until another command comes.
     Prove,
     /// Run by this timetable.
     Run(Timetable),
@@ -58,27 +58,28 @@ pub enum Command {
     CloseStreams(Nanos),
     /// What was sent of these streams so far no longer counts as under way.
     GiveUp(Positions),
-    /// So many more tokens of a flow's window, see [`crate::window`]: (flow, tokens).
+    /// More tokens of a flow's window, see [`crate::window`]: (flow, tokens).
     Grant(u32, u64),
     /// The next burst of a flow whose bursts wait for one another begins: (flow, when).
     Burst(u32, Nanos),
-    /// Connections are about to be closed: from the answer on, one that ends is no loss.
+    /// Connections are about to be closed: after the answer ([`Report::Closing`]) one that ends does
+    /// not count as lost.
     Closing,
-    /// Give the recording; end all connections by this time.
+    /// End all connections by this time, and give the recording.
     Finish(Nanos),
 }
 
-/// What a worker tells the conductor.
+/// A report of a worker to the conductor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
-    /// It is there: its process, and the threads that work for it, library threads included.
+    /// It has started: its process, and the threads that work for it, library threads included.
     Hello {
         /// Its process.
         process: u32,
         /// Its threads.
         threads: Vec<u32>,
     },
-    /// What it has counted, some hundred times a second, and at least twice a second.
+    /// What it has counted: some hundred times a second while it changes, and at least twice a second.
     Counters(Box<Counters>),
     /// Tokens of a window that come back: (flow, tokens).
     Passed(u32, u64),
@@ -90,20 +91,20 @@ pub enum Report {
     /// All clients are connected and subscribed; the addresses under which publishers can be
     /// reached.
     Ready(Vec<(u32, String)>),
-    /// Connecting or subscribing has failed for good.
+    /// Starting, connecting, subscribing or the fleet has failed for good.
     Failed(Failure),
-    /// The measured messages it was allowed are all handed over.
+    /// When the last of the measured messages that it may send was handed over.
     Done(Nanos),
-    /// A flow's window has been full, or its next burst has waited, for so long, ns, without anything
-    /// coming back. What was sent of the flow.
+    /// A flow's window has been full, or its next burst has waited, without anything coming back: (for
+    /// how long, ns; what was sent of the flow).
     Stuck(Nanos, Positions),
     /// It knows that connections are about to be closed.
     Closing,
     /// Everything it saw.
     Recording(Box<Recording>),
-    /// How its clock was converted; told by whoever started it, after the recording.
+    /// How its clock was converted; the agent that started it reports this after the recording.
     Clock(Conversion),
-    /// It is gone, and why; of no consequence after the recording.
+    /// It is gone, and why; ignored after the recording.
     Gone(String),
 }
 
@@ -124,7 +125,7 @@ pub struct Context {
     pub epoch: Nanos,
     /// Bodies of messages.
     pub filler: Arc<Filler>,
-    /// For each stream, the workers with parties that hear it.
+    /// For each stream, how many workers have parties that hear it.
     pub spread: Arc<[u16]>,
 }
 
@@ -175,7 +176,7 @@ pub struct Worker {
     helpers: Vec<u32>,
     commands: Receiver<Command>,
     outbox: Outbox,
-    /// When it told last what it has counted, and what that was.
+    /// When it last reported what it has counted, and what that was.
     told: (Nanos, Counters),
     counters: Counters,
     sending: Sending,
@@ -343,7 +344,7 @@ impl Worker {
         true
     }
 
-    /// Tells what has come back of windows, and now and then what was counted.
+    /// Reports the tokens that came back, and every 10 ms what was counted.
     fn tell(&mut self) {
         for (flow, tokens) in self.receiving.passed_since(false) {
             self.outbox.send(Report::Passed(flow, tokens));
@@ -360,7 +361,7 @@ impl Worker {
         }
     }
 
-    /// Tells what was counted, if that has changed or it was long ago.
+    /// Reports what was counted, if that has changed or the last report is 0.5 s old.
     fn tell_counters(&mut self, now: Nanos) {
         for (flow, tokens) in self.receiving.passed_since(true) {
             self.outbox.send(Report::Passed(flow, tokens));
@@ -440,7 +441,7 @@ impl Worker {
                 Ok(Command::Finish(until)) => self.finish(until),
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => {
-                    // The conductor is gone: nobody wants the recording.
+                    // The conductor is gone: the recording has no reader.
                     self.fleet.close(self.context.clock.now());
                     self.phase = Phase::Over;
                     return;
@@ -449,7 +450,7 @@ impl Worker {
         }
     }
 
-    /// Ends the accounts of the measurement's processor time.
+    /// Ends the count of the measurement's processor time.
     fn close_window(&mut self, end: Nanos) {
         if let Some(table) = &mut self.table {
             table.end = table.end.min(end);
@@ -492,7 +493,7 @@ impl Worker {
     fn note(&mut self, error: Failure) {
         self.exhausted.extend(error.exhausted);
         if self.errors.len() < Recording::MOST_ERRORS {
-            // A server's own words may be as long as it likes.
+            // A server's own reason may be of any length.
             self.errors.push(shortened(error.why));
         } else {
             self.more_errors += 1;

@@ -1,4 +1,4 @@
-//! Whether somebody who knocks is let in.
+//! Whether a connection is admitted.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::limited::{Failure, Limited};
 use crate::listener::{Joined, Limits};
 use crate::stream::Connection;
 
-/// Why somebody is not let in.
+/// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Stranger,
@@ -24,11 +24,11 @@ pub(crate) enum Refusal {
     Mismatched,
     WrongToken,
     Replayed,
-    /// Another took the place meanwhile.
+    /// It was closed to make room for newer ones.
     Evicted,
 }
 
-/// Lets workers of one run in.
+/// Admits the workers of one run.
 #[derive(Debug)]
 pub(crate) struct Door {
     config: Arc<ServerConfig>,
@@ -73,12 +73,12 @@ impl Door {
         }
     }
 
-    /// Whether the place of one who has joined may be taken by another of the same rank.
+    /// Whether another worker of the same rank may replace one that has joined.
     fn is_free(&self, joined: &Option<Connection>) -> bool {
         self.again && joined.as_ref().is_some_and(Connection::is_gone)
     }
 
-    /// Takes the place of a rank; whether it was free.
+    /// Marks a rank as joined; returns whether it was free.
     fn enter(&self, rank: u32) -> bool {
         let mut here = self.here();
         let free = here.get(&rank).is_none_or(|one| self.is_free(one));
@@ -92,7 +92,8 @@ impl Door {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears somebody out, within the limits. `is_ours` is asked last, whether the place is still free.
+    /// Does the handshake and the hello of a connection, within the limits. `is_ours` is asked last:
+    /// whether the connection was not closed meanwhile to make room.
     pub fn admit(
         &self,
         socket: TcpStream,
@@ -116,7 +117,7 @@ impl Door {
             return Err(Refusal::Evicted);
         }
         let rank = checked.as_ref().ok().map(|hello| hello.rank);
-        // Whoever joins at the same time with the same token is the later one.
+        // Of two that join at the same time with the same token, the second is refused.
         let is_first = rank.is_none_or(|rank| self.enter(rank));
         let answer = match is_first {
             true => answer,
@@ -138,7 +139,7 @@ impl Door {
                 Ok(joined)
             }
             Err(_) => {
-                // It never heard that it is in, and may come again.
+                // It did not get the welcome, and may try again.
                 if let Some(rank) = rank {
                     self.here().remove(&rank);
                 }
@@ -148,7 +149,7 @@ impl Door {
     }
 
     /// # Errors
-    /// Why not, for the counts and in words for whoever asked.
+    /// Why not: for the counts, and in words for the worker.
     fn check(&self, said: &[u8], exported: &[u8; 32]) -> Result<Hello, (Refusal, String)> {
         let hint = "hint: the workers' program must be the one that runs the study";
         let hello = Hello::decode(said).map_err(|unclear| match unclear {
@@ -192,7 +193,7 @@ fn replayed() -> Answer {
     }
 }
 
-/// What it was that failed before a hello was there.
+/// What failed before there was a hello.
 fn refusal(error: io::Error, was_tls: bool) -> Refusal {
     match Failure::of(error) {
         Failure::Silent => Refusal::Silent,

@@ -8,7 +8,8 @@
 //! token RANK 64 hexadecimal digits
 //! ```
 //!
-//! with a line for each rank, or for one alone. Neither is ever an argument, which all users of a host see.
+//! with a line for each rank, or for one alone. Fingerprint and token are never arguments, which all users of
+//! a host see.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -51,7 +52,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// What shows that a worker has the rank that it says. It is shown by a proof and never sent.
+/// The secret that belongs to a rank, 256 bits. A worker proves that it knows it, and never sends it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token([u8; 32]);
 
@@ -73,7 +74,7 @@ impl Token {
         hex(hmac::sign(&self.key(), &said(exported, rank)).as_ref())
     }
 
-    /// Whether a proof is right; takes as long for each that is wrong.
+    /// Whether a proof is right; takes as long for every wrong one.
     pub(crate) fn proves(&self, proof: &str, exported: &[u8; 32], rank: u32) -> bool {
         let said = said(exported, rank);
         unhex(proof).is_some_and(|tag| hmac::verify(&self.key(), &said, &tag).is_ok())
@@ -103,7 +104,7 @@ pub struct Credentials {
     pub tokens: BTreeMap<u32, Token>,
 }
 
-/// Why credentials cannot be had. None of the messages has a part of them.
+/// Why credentials cannot be had. No message contains any part of them.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// No file was named.
@@ -119,10 +120,10 @@ pub enum CredentialsError {
         attempt: &'static str,
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// Somebody else may have read or written it.
+    /// Other users may have read or written it.
     #[error("the credentials in {} may be known to others: {why}\n  hint: {hint}", .file.display())]
     Exposed {
         /// The file.
@@ -132,7 +133,7 @@ pub enum CredentialsError {
         /// What to do.
         hint: &'static str,
     },
-    /// It is no such file.
+    /// It is not a file of credentials.
     #[error("{}, line {line}: {expected} was expected", .file.display())]
     Malformed {
         /// The file.
@@ -160,19 +161,19 @@ impl Credentials {
     }
 
     /// Reads a file that belongs to this user or to root. Its owner alone may read it, and where that is root,
-    /// this user's group too: so Kubernetes mounts secrets for those who are not root.
+    /// its group too: that is how Kubernetes mounts secrets for users other than root.
     ///
     /// # Errors
-    /// A file that is missing, open to others, or something else.
+    /// A file that is missing, open to others, longer than 4 MiB, or not a file of credentials.
     pub fn read(path: &Path) -> Result<Credentials, CredentialsError> {
         let wrong = |error| CredentialsError::File {
             attempt: "read",
             file: path.into(),
             error,
         };
-        // The file that was opened is the one that is looked at.
+        // Owner and mode are those of the file that was opened.
         let mut options = std::fs::OpenOptions::new();
-        // A pipe that nobody writes to is not waited for.
+        // A pipe without a writer is not waited for.
         options
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32);
@@ -247,7 +248,7 @@ impl Credentials {
             .ok_or(CredentialsError::NoToken(rank))
     }
 
-    /// What the file has; secret.
+    /// The text of the file; secret.
     pub fn text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\ncertificate {}\n", self.fingerprint);
         for (rank, token) in &self.tokens {
@@ -298,7 +299,7 @@ impl Credentials {
 }
 
 /// # Errors
-/// Who else may know what is in a file, and what to do.
+/// How others may know what is in a file, and what to do.
 fn exposed(owner: u32, mode: u32, own: u32) -> Result<(), (String, &'static str)> {
     if owner != own && owner != 0 {
         let why = format!("it belongs to user {owner}");

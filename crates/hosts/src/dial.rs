@@ -1,4 +1,4 @@
-//! The worker's end: dials the conductor and is let in, or told why not.
+//! The worker's end: dials the conductor and joins, or is told why not.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -20,7 +20,7 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 /// Time between attempts at first; it doubles up to [`SLOWEST`].
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const SLOWEST: Duration = Duration::from_secs(2);
-/// Bytes of a conductor until its welcome.
+/// Most bytes that are read from a conductor until its welcome.
 const BYTES: usize = 16 << 10;
 
 /// How to join.
@@ -28,34 +28,34 @@ const BYTES: usize = 16 << 10;
 pub struct Dial {
     /// Where the conductor listens.
     pub conductor: Address,
-    /// The run's certificate, and the token of this rank among others perhaps.
+    /// The fingerprint of the run's certificate and tokens, that of this rank among them.
     pub credentials: Credentials,
     /// Which worker this is.
     pub rank: Rank,
     /// Where it runs.
     pub machine: Machine,
-    /// How long the name may be unknown and the conductor not be there: it may start later, and the name of a
-    /// Kubernetes service takes a while. [`PATIENCE`](Self::PATIENCE) is usual.
+    /// How long to try while the name is unknown or no conductor answers: it may start later, and the name of
+    /// a Kubernetes service takes a while. [`PATIENCE`](Self::PATIENCE) is usual.
     pub patience: Duration,
 }
 
 impl Dial {
-    /// What is usual: 60 s.
+    /// The usual patience: 60 s.
     pub const PATIENCE: Duration = Duration::from_secs(60);
 }
 
-/// A worker that is let in: both halves of its stream.
+/// A worker that has joined: both halves of its stream.
 #[derive(Debug)]
 pub struct Member {
-    /// What the conductor said.
+    /// The conductor's answer.
     pub welcome: Welcome,
     /// The conductor's address.
     pub address: SocketAddr,
-    /// Ends the connection, says how it ended.
+    /// Ends the connection, and says how it ended.
     pub connection: Connection,
-    /// What the conductor says.
+    /// What the conductor sends.
     pub reader: Reader,
-    /// What it is told.
+    /// What is sent to it.
     pub writer: Writer,
 }
 
@@ -65,7 +65,7 @@ pub enum JoinError {
     /// No token for its rank.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// Nobody there within the time.
+    /// No conductor answered within the time.
     #[error(
         "the conductor at {conductor} could not be joined within {seconds} s: {why}\n  hint: does it listen on an address that this host reaches, and does its name resolve here?"
     )]
@@ -87,7 +87,7 @@ pub enum JoinError {
         /// The fingerprint in the credentials.
         expected: Fingerprint,
     },
-    /// Something else than a conductor.
+    /// What answers is not a conductor.
     #[error("whoever answers at {conductor} is no conductor: {why}")]
     Strange {
         /// Where.
@@ -95,7 +95,7 @@ pub enum JoinError {
         /// What it said.
         why: String,
     },
-    /// The conductor does not let this worker in.
+    /// The conductor refuses this worker.
     #[error("the conductor at {conductor} refused rank {rank}: {why}")]
     Refused {
         /// Where.
@@ -110,10 +110,10 @@ pub enum JoinError {
     Tls(#[from] rustls::Error),
 }
 
-/// Dials until somebody answers, and joins.
+/// Dials until a conductor answers, and joins.
 ///
 /// # Errors
-/// Nobody there in time; somebody else; a refusal.
+/// No answer within [`Dial::patience`]; an answer of something else; a refusal.
 pub fn join(dial: &Dial) -> Result<Member, JoinError> {
     join_by(dial, |address| {
         let name = (address.host.as_str(), address.port);
@@ -185,7 +185,7 @@ fn any(
     Ok(Tried::Again(last))
 }
 
-/// Says hello to whoever answers.
+/// One attempt over a connection: handshake, hello, answer.
 fn greet(
     dial: &Dial,
     token: &Token,
@@ -214,7 +214,7 @@ fn greet(
         }
         Err(Failure::Tls(error)) => return Err(strange(&error.to_string())),
         Err(Failure::TooMuch) => return Err(strange("it says too much")),
-        // Too many may be there at once: those that had to go come again.
+        // Too many may dial at once: those whose connections were closed try again.
         Err(Failure::Silent) => return Ok(Tried::Again("no answer came in time".into())),
         Err(Failure::Left(error)) => {
             return Ok(Tried::Again(format!("it ended the connection: {error}")));

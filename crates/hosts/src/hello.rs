@@ -1,5 +1,5 @@
-//! What is said before a link begins: a worker's hello, the conductor's answer. Each is one frame as those of
-//! the link (four bytes of length, big-endian, and JSON), at most [`LONGEST`] bytes long.
+//! The exchange before a link begins: a worker's hello, the conductor's answer. Each is one frame like those
+//! of the link (four bytes of length, big-endian, and JSON), at most [`LONGEST`] bytes long.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::machine::Machine;
 use crate::{hex, unhex};
 
-/// Version of what is said here.
+/// Version of this exchange.
 pub const VERSION: u32 = 1;
 /// The longest frame before a link begins, bytes, without its length.
 pub const LONGEST: usize = 4_096;
 /// The longest name in a hello, bytes: that of a host.
 const LONGEST_NAME: usize = 255;
 
-/// What a worker says first.
+/// The first frame of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
@@ -30,7 +30,7 @@ pub struct Hello {
     pub pubgauge: String,
     /// Which worker it is, from 0.
     pub rank: u32,
-    /// How many there are, as what started it says.
+    /// How many workers there are, according to what started this one.
     pub size: Option<u32>,
     /// Where it runs.
     pub machine: Machine,
@@ -53,7 +53,7 @@ pub enum Answer {
     },
 }
 
-/// What a worker that is let in is told.
+/// The answer to a worker that is let in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Welcome {
@@ -61,7 +61,7 @@ pub struct Welcome {
     pub size: u32,
     /// Where the conductor runs.
     pub machine: Machine,
-    /// Where to exchange clock readings; none if the conductor does not want to.
+    /// Where to exchange clock readings; `None` if the conductor has no clock server.
     pub clock: Option<ClockServer>,
 }
 
@@ -82,7 +82,7 @@ impl ClockServer {
         ClockServer { port, key }
     }
 
-    /// Its key; `None` if what was said is none.
+    /// Its key; `None` if the text is not a key.
     pub fn key(&self) -> Option<Key> {
         unhex(&self.key).map(Key::from_bytes)
     }
@@ -97,9 +97,9 @@ impl fmt::Debug for ClockServer {
 /// Why a hello is not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unclear {
-    /// It makes no sense.
+    /// It is not a hello.
     Malformed,
-    /// It is of this other version.
+    /// It has this other version.
     Version(u32),
 }
 
@@ -107,7 +107,7 @@ impl Hello {
     /// Reads a hello without its length.
     ///
     /// # Errors
-    /// Anything else.
+    /// Another version, or anything else.
     pub fn decode(bytes: &[u8]) -> Result<Hello, Unclear> {
         /// What hellos of all versions have.
         #[derive(Deserialize)]
@@ -126,7 +126,7 @@ impl Hello {
             &machine.boot_id,
             &machine.time_namespace,
         ];
-        // They are printed: nothing in them may steer a terminal.
+        // They are printed: they must not have control characters.
         let is_plain = |name: &&String| {
             name.len() <= LONGEST_NAME && name.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         };
@@ -145,7 +145,7 @@ pub(crate) fn interface(address: IpAddr) -> String {
     own.find(|name| is_interface(name)).unwrap_or_default()
 }
 
-/// Whether an interface can be called so, and nothing that reads the name takes it for more than a name.
+/// Whether an interface can have this name, and the name has no characters with a meaning elsewhere.
 fn is_interface(name: &str) -> bool {
     const LONGEST: usize = 15;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-@".contains(&byte);
@@ -162,7 +162,7 @@ pub(crate) fn frame(what: &impl Serialize) -> io::Result<Vec<u8>> {
 /// Reads one frame, without its length.
 ///
 /// # Errors
-/// What the reader says; a frame that is longer than [`LONGEST`].
+/// Those of the reader; a frame that is longer than [`LONGEST`].
 pub(crate) fn read(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;

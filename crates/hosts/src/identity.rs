@@ -16,7 +16,7 @@ use rustls::{
 
 use crate::credentials::{Credentials, Fingerprint, Token};
 
-/// The name in the certificate. Nobody looks at it: the fingerprint is what counts.
+/// The name in the certificate. It is not checked: the fingerprint is.
 const NAME: &str = "pubgauge-conductor";
 /// What both ends export of a connection, for the proof of a token.
 const EXPORTED: &[u8] = b"EXPORTER-pubgauge-join";
@@ -57,7 +57,7 @@ impl Identity {
             .with_protocol_versions(&[&TLS13])?
             .with_no_client_auth()
             .with_single_cert(vec![der], key)?;
-        // Nobody comes twice.
+        // No session is resumed.
         config.send_tls13_tickets = 0;
         Ok(Identity {
             fingerprint,
@@ -108,7 +108,7 @@ pub(crate) fn name() -> ServerName<'static> {
     ServerName::try_from(NAME).expect("a host name")
 }
 
-/// What both ends of a connection know of it, and nobody else.
+/// A secret of one connection that both its ends know (RFC 8446 §7.5).
 pub(crate) fn exported<Side>(tls: &rustls::ConnectionCommon<Side>) -> Result<[u8; 32], Error> {
     tls.export_keying_material([0; 32], EXPORTED, None)
 }

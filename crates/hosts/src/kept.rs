@@ -9,8 +9,8 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::credentials::{Credentials, CredentialsError, FIRST_LINE};
 
-/// A file with credentials. It is locked by the run that has written it, and removed when this is dropped; what
-/// a killed run has left is replaced by the next.
+/// A file with credentials. It is locked by the run that has written it, and removed when this is dropped; the
+/// file that a killed run has left is replaced by the next run.
 #[derive(Debug)]
 pub struct KeptCredentials {
     path: PathBuf,
@@ -22,7 +22,7 @@ impl KeptCredentials {
     /// Writes `credentials` to `path`.
     ///
     /// # Errors
-    /// There is another file, or one of a run that still needs it; it cannot be written.
+    /// There is another file there, or that of a run that still needs it; it cannot be written.
     pub fn write(
         credentials: &Credentials,
         path: &Path,
@@ -53,7 +53,7 @@ impl KeptCredentials {
 
 impl Drop for KeptCredentials {
     fn drop(&mut self) {
-        // Whoever has removed it before has done what is wanted.
+        // It may have been removed already.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -61,7 +61,7 @@ impl Drop for KeptCredentials {
 /// Removes credentials of a run that is gone.
 fn remove_left(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    // A pipe that nobody writes to is not waited for.
+    // A pipe without a writer is not waited for.
     options
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32);

@@ -1,4 +1,5 @@
-//! A socket for a while and some bytes: what a stranger may take before it is known.
+//! A socket with a limit on time and on bytes read: for a connection that has not proved a token
+//! yet.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,21 +12,21 @@ pub(crate) struct Limited<'a> {
     left: usize,
 }
 
-/// More was said than may be.
+/// More bytes came than are allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("more bytes came than are read before a worker is known")]
 struct TooMuch;
 
-/// How a conversation failed.
+/// How an exchange failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The time is over.
     Silent,
-    /// More was said than may be, or a frame that is too long.
+    /// More bytes came than are allowed, or a frame that is too long.
     TooMuch,
-    /// The far end went away.
+    /// The far end closed the connection.
     Left(io::Error),
-    /// What came is not what TLS says.
+    /// What came is not valid TLS.
     Tls(rustls::Error),
 }
 

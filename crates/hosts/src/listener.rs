@@ -1,4 +1,4 @@
-//! The conductor's end: waits for workers and keeps strangers out.
+//! The conductor's end: admits workers and refuses everything else.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,19 +20,19 @@ use crate::identity::Identity;
 use crate::machine::Machine;
 use crate::stream::{Connection, Reader, Writer};
 
-/// Connections that are taken before it is looked whether to stop.
+/// Connections that are accepted between two checks whether to stop.
 const AT_ONCE: usize = 64;
-/// How long nobody is let in once descriptors have run out.
+/// How long nothing is accepted once descriptors have run out.
 const REST: Duration = Duration::from_millis(20);
 
-/// What somebody may take who is not known yet.
+/// Limits of connections that have not proved a token yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time; where there are more the oldest has to go. The default is 64.
+    /// Connections at a time; where there are more, the oldest is closed. The default is 64.
     pub pending: usize,
     /// From the connection to the answer. The default is 10 s.
     pub time: Duration,
-    /// Bytes, those of TLS included. The default is 16 KiB.
+    /// Bytes read of each, those of TLS included. The default is 16 KiB.
     pub bytes: usize,
 }
 
@@ -49,9 +49,9 @@ impl Default for Limits {
 /// Where and how to listen.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The default is a free port on loopback: other hosts are let in only where that was asked for.
+    /// The default is a free port on loopback: other hosts can join only where that was asked for.
     pub address: SocketAddr,
-    /// For strangers.
+    /// Of connections that have not proved a token yet.
     pub limits: Limits,
     /// Port and key of the conductor's clock server, which workers are told.
     pub clock: Option<(u16, Key)>,
@@ -71,16 +71,16 @@ impl Default for Options {
     }
 }
 
-/// Who came.
+/// The connections that came, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Workers that were let in.
     pub joined: u64,
-    /// Connections that spoke no TLS, or ended before they had said who they are.
+    /// Connections that spoke no TLS, or ended before their hello.
     pub strangers: u64,
-    /// Connections that had not said who they are when their time was over.
+    /// Connections without a hello when their time was over.
     pub silent: u64,
-    /// Connections that said what makes no sense, or too much.
+    /// Connections that sent something other than a hello, or too many bytes.
     pub garbage: u64,
     /// Workers of another version of the program, or of a run of another size.
     pub mismatched: u64,
@@ -88,28 +88,28 @@ pub struct Counts {
     pub wrong_token: u64,
     /// Proofs of a rank that has joined already, and may not again.
     pub replayed: u64,
-    /// Connections that had to go because there were too many, or nothing left to hear them with.
+    /// Connections that were closed because there were too many, or no thread or descriptor to serve them.
     pub crowded: u64,
 }
 
-/// A worker that was let in: what it said, and both halves of its stream.
+/// A worker that was let in: its hello, and both halves of its stream.
 #[derive(Debug)]
 pub struct Joined {
-    /// What it said of itself; its proof is right.
+    /// Its hello; its proof is right.
     pub hello: Hello,
     /// Where it came from.
     pub address: SocketAddr,
     /// The conductor's own address, as the worker reached it.
     pub reached: SocketAddr,
-    /// Ends the connection, says how it ended: the peer of a link.
+    /// Ends the connection, and says how it ended: the peer of a link.
     pub connection: Connection,
-    /// What the worker says.
+    /// What the worker sends.
     pub reader: Reader,
-    /// What it is told.
+    /// What is sent to it.
     pub writer: Writer,
 }
 
-/// Workers that have not come.
+/// Workers that have not joined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} of {size} workers have not joined within {seconds} s: {}{}", .missing.len(), ranks(.missing), hints(.counts))]
 pub struct Missing {
@@ -119,7 +119,7 @@ pub struct Missing {
     pub size: u32,
     /// How long they were waited for.
     pub seconds: u64,
-    /// Who came instead.
+    /// The connections that came meanwhile.
     pub counts: Counts,
 }
 
@@ -158,7 +158,8 @@ impl Counts {
     }
 }
 
-/// Lets the workers of a run in, on threads of its own, until it is dropped. Those that are in stay.
+/// Lets the workers of a run in, on threads of its own, until it is dropped. Those that have joined keep
+/// their connections.
 #[derive(Debug)]
 pub struct Listener {
     address: SocketAddr,
@@ -173,7 +174,7 @@ impl Listener {
     /// Listens for one worker per token of `credentials`, which are those of `identity`.
     ///
     /// # Errors
-    /// An address that is taken or not this host's; no thread.
+    /// An address that is taken or not this host's; a thread that cannot be started.
     pub fn start(
         identity: &Identity,
         credentials: &Credentials,
@@ -222,7 +223,7 @@ impl Listener {
         self.address
     }
 
-    /// Who has come so far.
+    /// The connections that came so far.
     pub fn counts(&self) -> Counts {
         *self.shared.counts()
     }
@@ -243,11 +244,12 @@ impl Listener {
         joined.recv_timeout(longest).ok()
     }
 
-    /// All workers by rank, once the last has come. Those that [`next`](Self::next) has given are not among
-    /// them.
+    /// All workers by rank, once the last has joined. Those that [`next`](Self::next) has given are not
+    /// among them.
     ///
     /// # Errors
-    /// Who has not come within `longest`. Those that have are gone again then.
+    /// The workers that have not joined within `longest`. The connections of those that have are dropped
+    /// then.
     pub fn all(&self, longest: Duration) -> Result<Vec<Joined>, Missing> {
         let until = Instant::now() + longest;
         let mut all = Vec::new();
@@ -279,7 +281,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // A counter at its end would be full of stops.
+        // It fails only where the counter is full, which is a stop as well.
         let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // It has no reason to panic, and no result.
@@ -293,7 +295,7 @@ struct Shared {
     door: Door,
     limits: Limits,
     counts: Mutex<Counts>,
-    /// Connections that have not said who they are, the oldest first.
+    /// Connections without a hello yet, the oldest first.
     pending: Mutex<VecDeque<(u64, TcpStream)>>,
 }
 
@@ -306,27 +308,27 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a connection.
+    /// Adds a pending connection; closes the oldest where there are too many.
     fn wait(&self, number: u64, socket: TcpStream) {
         let mut pending = self.pending();
         pending.push_back((number, socket));
         while pending.len() > self.limits.pending {
             if let Some((_, oldest)) = pending.pop_front() {
-                // Whoever is gone already is out of the way too.
+                // One that is gone already needs no shutdown.
                 let _ = oldest.shutdown(Shutdown::Both);
                 self.counts().crowded += 1;
             }
         }
     }
 
-    /// A connection waits no more; whether it did.
+    /// A connection is no longer pending; returns whether it was.
     fn leaves(&self, number: u64) -> bool {
         let mut pending = self.pending();
         let place = pending.iter().position(|(other, _)| *other == number);
         place.and_then(|place| pending.remove(place)).is_some()
     }
 
-    /// Hears somebody out.
+    /// Admits or refuses a connection.
     fn hear(&self, number: u64, socket: TcpStream, to: &Sender<Joined>) {
         let claimed = Cell::new(false);
         let admitted = self.door.admit(socket, || {
@@ -335,12 +337,12 @@ impl Shared {
         });
         match admitted {
             Ok(joined) => {
-                // Sent first, so that whoever sees the count finds the worker.
+                // Sent first, so that a reader of the count finds the worker.
                 if to.send(joined).is_ok() {
                     self.counts().joined += 1;
                 }
             }
-            // Those that had to go have been counted.
+            // Those that were closed to make room have been counted.
             Err(refusal) if claimed.get() || self.leaves(number) => self.count(refusal),
             Err(_) => {}
         }
@@ -374,7 +376,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
         if !waiting[1].revents().is_empty() {
             break;
         }
-        // Not for ever, so that a flood does not keep it from being stopped.
+        // A bounded number, so that a flood does not keep it from being stopped.
         for _ in 0..AT_ONCE {
             match socket.accept() {
                 Ok((connection, _)) => {
@@ -386,10 +388,10 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It left before it was taken.
+                // It was closed before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
-                    // Most likely no descriptors: those that are heard give theirs back.
+                    // Most likely no descriptors: pending connections will free some.
                     shared.counts().crowded += 1;
                     std::thread::sleep(REST);
                     break;
@@ -399,7 +401,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
         hearing.retain(|thread| !thread.is_finished());
     }
     for (_, connection) in shared.pending().drain(..) {
-        // Whoever is gone already is out of the way too.
+        // One that is gone already needs no shutdown.
         let _ = connection.shutdown(Shutdown::Both);
     }
     for thread in hearing {
@@ -414,7 +416,7 @@ fn take(
     shared: &Arc<Shared>,
     to: &Sender<Joined>,
 ) -> io::Result<JoinHandle<()>> {
-    // Accepted from a socket that does not block, which Linux does not hand on; others do.
+    // The listening socket does not block. On Linux accepted ones do not inherit that; elsewhere they do.
     connection.set_nonblocking(false)?;
     shared.wait(number, connection.try_clone()?);
     let (shared, to) = (Arc::clone(shared), to.clone());
@@ -422,7 +424,7 @@ fn take(
     thread.spawn(move || shared.hear(number, connection, &to))
 }
 
-/// A connection that nobody can hear.
+/// A connection that cannot be served.
 fn crowded(shared: &Shared, number: u64) {
     shared.leaves(number);
     shared.counts().crowded += 1;

@@ -1,10 +1,10 @@
-//! Which worker this is, and where the conductor is: what started the worker says it in its environment.
+//! Which worker this is, and where the conductor is, from variables that the worker's launcher has set.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// The port where a conductor is looked for if none was told.
+/// The port of a conductor whose address has none.
 pub const DEFAULT_PORT: u16 = 17_631;
 
 /// Variables with rank and size. The innermost first: a batch script's own Slurm variables are seen by what
@@ -29,12 +29,12 @@ pub struct Rank {
 /// Why it is not known which worker this is, or where the conductor is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    /// Nothing in the environment tells the rank.
+    /// No variable of the environment has the rank.
     #[error(
         "nothing tells this worker its rank\n  hint: expected SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK or JOB_COMPLETION_INDEX in the environment, as srun, mpirun and Kubernetes' Indexed Jobs set them"
     )]
     NoRank,
-    /// A variable is no number that it can be.
+    /// The value of a variable is not a possible number.
     #[error("{variable} is {value:?}; expected {expected}")]
     Number {
         /// Its name.
@@ -44,20 +44,20 @@ pub enum PlaceError {
         /// What it should be.
         expected: String,
     },
-    /// Nothing tells where the conductor is.
+    /// Neither an argument nor the environment has the conductor's address.
     #[error(
         "nothing tells where the conductor is\n  hint: --join HOST:PORT; under srun SLURM_LAUNCH_NODE_IPADDR tells it"
     )]
     NoConductor,
-    /// An address that is none.
+    /// Text that is not an address.
     #[error("{0:?} is no address of a conductor; expected HOST, HOST:PORT or [IPv6]:PORT")]
     Address(String),
 }
 
-/// The rank and the size that the environment tells.
+/// The rank and the size in the environment.
 ///
 /// # Errors
-/// If it tells none, or nonsense.
+/// If there is no rank, or a number that is not possible.
 pub fn rank(variable: impl Fn(&str) -> Option<String>) -> Result<Rank, PlaceError> {
     let found = RANKS
         .iter()
@@ -145,7 +145,7 @@ impl FromStr for Address {
 /// Where the conductor is: as asked, else on the host from which Slurm's `srun` was started.
 ///
 /// # Errors
-/// If neither is there, or it is no address.
+/// If neither is there, or what is there is not an address.
 pub fn conductor(
     asked: Option<&str>,
     variable: impl Fn(&str) -> Option<String>,

@@ -10,11 +10,11 @@ use pubgauge_engine::link::stream::Peer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-/// Ciphertext that is read at once: a record, and what leads it.
+/// Ciphertext that is read at once: a record and its header.
 const AT_ONCE: usize = 17 << 10;
-/// How long the far end may be told that this one ends.
+/// Time for telling the far end that this one ends.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// A host that answers nothing for so long is lost.
+/// A host that does not answer for this long is lost.
 const LOST: Duration = Duration::from_secs(10);
 
 /// How a connection ended that was ended in order.
@@ -28,7 +28,7 @@ pub struct Connection(Arc<Shared>);
 struct Shared {
     socket: TcpStream,
     tls: Mutex<rustls::Connection>,
-    /// Who is there, for messages.
+    /// The far end, for messages.
     whom: String,
     /// Why it ended, once it has.
     why: Mutex<Option<String>>,
@@ -55,7 +55,7 @@ impl Connection {
         socket.set_read_timeout(None)?;
         socket.set_write_timeout(None)?;
         socket.set_nodelay(true)?;
-        // A host without power says nothing more: the kernel asks, and gives up.
+        // A host without power does not close its connections: the kernel probes it, and gives up.
         sockopt::set_socket_keepalive(&socket, true)?;
         sockopt::set_tcp_keepidle(&socket, LOST / 2)?;
         sockopt::set_tcp_keepintvl(&socket, Duration::from_secs(1))?;
@@ -76,8 +76,8 @@ impl Connection {
         Ok((Connection(shared), reader, writer))
     }
 
-    /// Whether the far end, which has nothing to say yet, has ended the connection or is lost: something came
-    /// that was not read.
+    /// For a far end that has nothing to send yet: whether it has ended the connection or is lost. Anything
+    /// that waits to be read counts as that.
     pub fn is_gone(&self) -> bool {
         let watched = PollFlags::IN | PollFlags::RDHUP;
         let mut socket = [PollFd::new(&self.0.socket, watched)];
@@ -85,7 +85,7 @@ impl Connection {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // A look that fails found nothing: whoever uses the connection will see.
+        // A poll that fails counts as nothing found: the next use of the connection will fail.
         matches!(poll(&mut socket, Some(&at_once)), Ok(1..))
     }
 
@@ -114,12 +114,13 @@ impl Peer for Connection {
     }
 }
 
-/// What comes. A connection that was lost ends it, as one that was closed does; [`Connection`] says which.
+/// The reading half. It ends where the connection was closed and where it was lost; [`Connection`] says
+/// which.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
     raw: Box<[u8]>,
-    /// What of `raw` TLS has not seen.
+    /// The part of `raw` that TLS has not processed.
     waiting: std::ops::Range<usize>,
 }
 
@@ -167,7 +168,7 @@ impl Read for Reader {
     }
 }
 
-/// What goes. When it is dropped the far end is told that nothing more comes.
+/// The writing half. When it is dropped, the far end is told that nothing more comes.
 #[derive(Debug)]
 pub struct Writer(Arc<Shared>);
 
@@ -190,7 +191,7 @@ impl Writer {
 impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (taken, sealed) = self.sealed(|tls| tls.writer().write(bytes))?;
-        // Whoever reads does not wait meanwhile.
+        // Without the lock: the reading half does not wait meanwhile.
         (&self.0.socket).write_all(&sealed)?;
         Ok(taken)
     }
@@ -202,7 +203,7 @@ impl Write for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Whoever cannot be told hears the socket close.
+        // A far end that cannot be told sees the socket close.
         let _ = self.0.socket.set_write_timeout(Some(GOODBYE));
         let end = self.sealed(|tls| {
             tls.send_close_notify();

@@ -120,10 +120,10 @@ impl Endpoint {
         })
     }
 
-    /// The first address that can be reached from `source`.
+    /// The first address of the same family as `source`; the first of all if there is no `source`.
     ///
     /// # Errors
-    /// If none is of its family.
+    /// If none is of that family.
     pub fn address_for(&self, source: Option<IpAddr>) -> Result<SocketAddr, DriverError> {
         let same_family = |a: &&SocketAddr| source.is_none_or(|s| s.is_ipv4() == a.is_ipv4());
         let found = self.addresses.iter().find(same_family).copied();

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 /// Events taken from epoll at once.
 const EVENTS: usize = 256;
 
-/// The sockets of a fleet, whose turn it is to be read from, and the clock that the loop goes by.
+/// The epoll set of a fleet, the queue of clients to read from, and the clock of the loop.
 pub struct EventLoop {
     epoll: OwnedFd,
     queue: VecDeque<u32>,
@@ -112,13 +112,13 @@ pub enum Phase {
 /// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// It stands in the queue of those that are to be read from.
+    /// It is in the queue of clients to read from.
     queued: bool,
-    /// The server has ended its side, or the connection has an error that a read will tell.
+    /// The server has ended its side, or the connection has an error that a read will return.
     pub hung_up: bool,
 }
 
-/// What a fleet has to tell its owner.
+/// Changes that a fleet has to report.
 #[derive(Debug, Default)]
 pub struct Reports {
     owed: Vec<(ClientId, Change)>,
@@ -127,7 +127,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Tells it now.
+    /// Reports a change now.
     #[inline]
     pub fn report(&mut self, events: &mut dyn Events, id: ClientId, change: Change) {
         self.reported = true;
@@ -141,17 +141,17 @@ impl Reports {
         events.delivered(id, delivery);
     }
 
-    /// Tells it at the next opportunity: now there is nobody who listens.
+    /// Queues a change for the next poll: outside of a poll there are no [`Events`] to report it to.
     pub fn owe(&mut self, id: ClientId, change: Change) {
         self.owed.push((id, change));
     }
 
-    /// What is owed of a client is never told.
+    /// Drops the queued changes of a client.
     pub fn forget(&mut self, id: ClientId) {
         self.owed.retain(|(owed, _)| *owed != id);
     }
 
-    /// Tells what is owed.
+    /// Reports the queued changes.
     pub fn report_owed(&mut self, events: &mut dyn Events) {
         for (id, change) in self.owed.drain(..) {
             self.reported = true;
@@ -166,11 +166,11 @@ impl Reports {
 pub trait Driven {
     /// Its sockets.
     fn event_loop(&self) -> &EventLoop;
-    /// The same, to be changed.
+    /// The same, mutable.
     fn event_loop_mut(&mut self) -> &mut EventLoop;
-    /// What it has to tell.
+    /// What it has to report.
     fn reports(&mut self) -> &mut Reports;
-    /// How far a client is, and its marks; `None` if there is no such client.
+    /// The phase of a client's connection, and its marks; `None` if there is no such client.
     fn marks(&mut self, id: ClientId) -> Option<(Phase, &mut Marks)>;
     /// The time for its timers, in milliseconds since it was opened.
     fn note_time(&mut self, now_ms: u32);
@@ -178,8 +178,7 @@ pub trait Driven {
     fn next_timer_ms(&self) -> Option<u32>;
     /// What is to be done before it may sleep: write what waits, keep the timers.
     fn prepare(&mut self);
-    /// TCP has connected, and the first words go out; or it has `failed`, and the client is
-    /// given up.
+    /// TCP has connected, and the first bytes go out; or it has `failed`, and the client fails.
     fn greet(&mut self, id: ClientId, failed: bool);
     /// The socket takes bytes again.
     fn writable(&mut self, id: ClientId);
@@ -187,7 +186,7 @@ pub trait Driven {
     /// [`Driven::mark_ready`]: no other edge will come.
     fn read_once(&mut self, id: ClientId, events: &mut dyn Events);
 
-    /// Tells what has happened outside of reads.
+    /// Reports what has happened outside of reads.
     fn report_owed(&mut self, events: &mut dyn Events) {
         self.reports().report_owed(events);
     }
@@ -195,7 +194,7 @@ pub trait Driven {
     /// [`pubgauge_driver::Fleet::poll`].
     ///
     /// # Errors
-    /// If the kernel refuses to wait.
+    /// If epoll fails.
     #[inline]
     fn run(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
         self.reports().reported = false;
@@ -234,7 +233,7 @@ pub trait Driven {
     /// Sleeps up to `wait` nanoseconds and takes note of which sockets can go on.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If epoll fails.
     fn sleep(&mut self, wait: Nanos) -> Result<(), DriverError> {
         let mut list = [epoll::Event {
             flags: epoll::EventFlags::empty(),
@@ -296,7 +295,7 @@ pub trait Driven {
         now
     }
 
-    /// Runs until `done` or `until`, and tells nobody what happens: for [`pubgauge_driver::Fleet::close`].
+    /// Runs until `done` or `until` and reports nothing: for [`pubgauge_driver::Fleet::close`].
     fn run_unheard(&mut self, until: Nanos, done: impl Fn(&Self) -> bool)
     where
         Self: Sized,
@@ -309,7 +308,7 @@ pub trait Driven {
     }
 }
 
-/// Hears of a fleet that is being closed.
+/// Ignores the events of a fleet that is being closed.
 struct Nobody;
 
 impl Events for Nobody {
@@ -460,7 +459,7 @@ mod tests {
         reads.sort_unstable_by_key(|(id, _)| *id);
         let bytes = |n: &[usize], id| n.iter().map(move |n| (id, Some(*n))).collect::<Vec<_>>();
         assert_eq!(reads, [bytes(&[4, 4, 2], 0), bytes(&[4, 2], 1)].concat());
-        // Nobody is read twice before everybody was read once.
+        // No client is read twice before each was read once.
         for round in reader.reads.chunks(2).take(2) {
             assert_ne!(round[0].0, round[1].0, "{:?}", reader.reads);
         }

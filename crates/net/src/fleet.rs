@@ -10,7 +10,7 @@
 //! | [`State::Connecting`] | TCP connects | |
 //! | [`State::Greeting`] | TLS, login | [`greet`](Protocol::greet), [`receive`](Protocol::receive), until it says [`Link::connected`] |
 //! | [`State::Connected`] | messages | `receive`, [`publish`](Protocol::publish), [`keep_alive`](Protocol::keep_alive), ... |
-//! | [`State::Closing`] | last words are written, the server's end is awaited | [`goodbye`](Protocol::goodbye), `receive` |
+//! | [`State::Closing`] | last bytes are written, the server's end is awaited | [`goodbye`](Protocol::goodbye), `receive` |
 //!
 //! From each of them it goes down, and [`Protocol::dropped`] is called.
 
@@ -36,13 +36,13 @@ pub use client::{Client, State};
 pub use link::{Link, Shared};
 pub use tuning::{Terms, Tuning};
 
-/// The buffer that all connections are read into: as much as one system call can usefully bring.
+/// Bytes of the buffer that all connections are read into: a larger read saves next to nothing.
 const READ_BUF: usize = 256 << 10;
 
 /// Time for TCP, TLS and login together.
 const CONNECT_TIMEOUT_MS: u32 = 30_000;
 
-/// Time for the server to end its side after our last words.
+/// Time for the server to close the connection after the client's last bytes.
 const CLOSE_TIMEOUT_MS: u32 = 5_000;
 
 /// What the bytes of a protocol are, and what they mean.
@@ -52,21 +52,21 @@ pub trait Protocol: Sized {
     /// What is kept of each client besides its connection. An idle client must stay small.
     type Client;
 
-    /// A sign of life, in messages.
+    /// The protocol's name of a ping, in error messages.
     const PING: &'static str = "ping";
 
-    /// Whether the writing side is shut after the last words, for the server to close then. Where
-    /// it is not, the protocol has an answer to them.
+    /// Whether the writing side is shut after the client's last bytes, so that the server closes.
+    /// Where it is not, the server answers those bytes.
     const HALF_CLOSES: bool = true;
 
     /// Protocols to be named in the handshake (ALPN, RFC 7301) where TLS begins with the connection.
     const ALPN: &'static [&'static [u8]] = &[];
 
-    /// The protocol's name and what to do, where it knows no wills.
+    /// The protocol's name and a hint, for the error, where it has no last wills.
     const NO_WILLS: Option<[&'static str; 2]> = None;
 
-    /// Before what a server turns a client away, and what it may not speak:
-    /// `["before its CONNACK", "this version of MQTT"]`.
+    /// For the error of a connection that the server closed early: before which answer, and what the
+    /// server may not speak: `["before its CONNACK", "this version of MQTT"]`.
     const TURNED_AWAY: [&'static str; 2];
 
     /// A new client.
@@ -75,12 +75,13 @@ pub trait Protocol: Sized {
     /// What the protocol cannot have: a name, a will.
     fn client(&mut self, spec: &ClientSpec) -> Result<Self::Client, DriverError>;
 
-    /// The name that a certificate must be for at one of the fleet's endpoints.
+    /// The name that the server's certificate must have at one of the fleet's endpoints; the
+    /// endpoint's host by default.
     fn server_name<'a>(&'a self, _place: usize, endpoint: &'a Endpoint) -> &'a str {
         &endpoint.host
     }
 
-    /// TCP is connected: appends the first words, if they are the client's.
+    /// TCP is connected: appends the first bytes, if the client speaks first.
     ///
     /// # Errors
     /// If the connection cannot go on.
@@ -92,7 +93,7 @@ pub trait Protocol: Sized {
     /// left comes again, with more behind it.
     ///
     /// # Errors
-    /// If the connection cannot go on. While the client is closing that is its end.
+    /// If the connection cannot go on. While the client is closing, that ends it in order.
     fn receive(
         &mut self,
         link: &mut Link<'_, Self::Client>,
@@ -151,11 +152,11 @@ pub trait Protocol: Sized {
     #[inline]
     fn after_write(&mut self, _link: &mut Link<'_, Self::Client>) {}
 
-    /// Appends a sign of life.
+    /// Appends a ping.
     fn ping(&mut self, link: &mut Link<'_, Self::Client>);
 
-    /// The timer of a connected client is due that [`Link::keep_alive`] set: a sign of life goes out
-    /// if nothing else did, and a server that leaves one unanswered for as long is given up.
+    /// The timer that [`Link::keep_alive`] set for a connected client is due: a ping goes out if
+    /// nothing else did, and a server that sends nothing for one interval after a ping is given up.
     ///
     /// # Errors
     /// If the server is given up.
@@ -163,25 +164,25 @@ pub trait Protocol: Sized {
         if !link.needs_ping(Self::PING)? {
             return Ok(());
         }
-        // Where bytes have been waiting all that time a ping would only wait behind them: the
-        // server's reading them is the sign of life.
+        // Where bytes have been waiting all that time, a ping would only wait behind them: that the
+        // server reads them shows that it is alive.
         if link.client.out.is_none() {
             self.ping(link);
         }
         Ok(())
     }
 
-    /// Appends the last words of a connected client.
+    /// Appends the last bytes of a connected client, such as a DISCONNECT.
     fn goodbye(&mut self, _link: &mut Link<'_, Self::Client>) {}
 
     /// The connection cannot go on, and is about to be dropped: appends what the server is to be
-    /// told. Whether anything is to be written.
+    /// told. Returns whether anything is to be written.
     fn failing(&mut self, _link: &mut Link<'_, Self::Client>, _code: Option<u8>) -> bool {
         false
     }
 
-    /// The connection is gone, but for its state. Settles messages that this settles.
-    /// `in_order` tells that all was written and the server has ended its side after that.
+    /// The connection has ended, and its state is about to be dropped. Settles the messages that
+    /// this settles. `in_order`: all was written, and the server closed after that.
     fn dropped(&mut self, _link: &mut Link<'_, Self::Client>, _in_order: bool) {}
 
     /// What the server has not done while a client is greeting: "no CONNACK".
@@ -195,7 +196,7 @@ pub trait Protocol: Sized {
         Some(link.turned_away(Self::TURNED_AWAY))
     }
 
-    /// Adds to what went wrong with TLS.
+    /// Adds the protocol's advice to an error of TLS.
     fn tls_failed(&self, _error: &mut DriverError) {}
 
     /// Called before the loop may sleep, ahead of writing.
@@ -208,12 +209,12 @@ pub trait Protocol: Sized {
         None
     }
 
-    /// Ends all clients by `until`, with what they would leave on the server.
+    /// Ends all clients by `until`, and removes what they would leave on the server.
     fn close(fleet: &mut TcpFleet<Self>, until: Nanos) {
         fleet.leave(until);
     }
 
-    /// Messages that were published to take something away at the end.
+    /// Messages that [`Protocol::close`] published itself, to remove others.
     fn parting_messages(&self) -> u64 {
         0
     }
@@ -242,12 +243,12 @@ pub enum Taken {
 pub struct Broken {
     /// In words, with a hint.
     pub failure: Failure,
-    /// What the protocol would tell the server, if it is the server's fault.
+    /// The protocol's error code for the server, if the server is at fault.
     pub code: Option<u8>,
 }
 
 impl Broken {
-    /// In words, the endpoint before them, with a hint. The server is told nothing.
+    /// From words that name the endpoint and have a hint. The server is told nothing.
     pub fn told(failure: impl Into<Failure>) -> Broken {
         Broken {
             failure: failure.into(),
@@ -258,11 +259,11 @@ impl Broken {
 
 /// One worker's share of the clients, of one protocol.
 pub struct TcpFleet<P: Protocol> {
-    /// What the protocol shares between them.
+    /// State of the protocol that the clients share.
     pub protocol: P,
-    /// By their numbers.
+    /// The clients, by [`ClientId`].
     pub clients: Vec<Client<P::Client>>,
-    /// What they share besides.
+    /// Other state that the clients share.
     pub shared: Shared,
     event_loop: EventLoop,
     /// Every connection is read into this and decoded in place.
@@ -322,12 +323,12 @@ impl<P: Protocol> TcpFleet<P> {
         self.event_loop.now()
     }
 
-    /// Runs until `done` or `until`, and tells nobody what happens.
+    /// Runs until `done` or `until` and reports nothing.
     pub fn run_until(&mut self, until: Nanos, done: impl Fn(&Self) -> bool) {
         self.run_unheard(until, done);
     }
 
-    /// Disconnects all clients and waits for their ends until then.
+    /// Disconnects all clients and waits for their ends until `until`.
     pub fn leave(&mut self, until: Nanos) {
         for id in 0..self.clients.len() as u32 {
             pubgauge_driver::Fleet::disconnect(self, ClientId(id));
@@ -337,7 +338,7 @@ impl<P: Protocol> TcpFleet<P> {
         });
     }
 
-    /// Ends a connection that cannot go on. The change is reported at the next opportunity.
+    /// Ends a connection that cannot go on. The change is reported by the next poll.
     fn fail(&mut self, id: ClientId, broken: Broken) {
         let client = &self.clients[id.0 as usize];
         let (state, half_closed) = (client.state, client.half_closed);
@@ -350,7 +351,7 @@ impl<P: Protocol> TcpFleet<P> {
         }
         let closing = state == State::Closing;
         self.drop_connection(id, closing && half_closed);
-        // After our own last words any end will do.
+        // After the client's last bytes any end is in order.
         let change = match closing {
             true => Change::Closed,
             false => Change::Failed(broken.failure),
@@ -358,7 +359,7 @@ impl<P: Protocol> TcpFleet<P> {
         self.shared.reports.owe(id, change);
     }
 
-    /// Ends a client's connection without a word.
+    /// Ends a client's connection without telling the server.
     fn drop_connection(&mut self, id: ClientId, in_order: bool) {
         let (protocol, mut link) = self.link(id);
         protocol.dropped(&mut link, in_order);

@@ -1,4 +1,4 @@
-//! Why a server did not let somebody in: nothing given, half given, or wrong.
+//! Why a login failed: no user name and password, only one of them, or a wrong one.
 
 use pubgauge_driver::PASSWORD_VARIABLE;
 

@@ -23,7 +23,7 @@ pub struct Out {
     pub start: usize,
     /// Messages among them that count as settled once they are written.
     pub messages: u32,
-    /// The socket took no more; it will say when it does.
+    /// The socket took no more; epoll reports when it does.
     pub stuck: bool,
 }
 
@@ -44,7 +44,7 @@ impl Out {
     }
 }
 
-/// Output buffers that nobody needs at the moment.
+/// Output buffers for reuse, 256 at the most.
 #[derive(Debug, Default)]
 #[allow(clippy::vec_box)] // They move in and out of clients, which hold 8 bytes each.
 pub struct OutPool(Vec<Box<Out>>);
@@ -55,7 +55,7 @@ impl OutPool {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Gives a buffer back.
+    /// Gives a buffer back; one with a capacity above 128 KiB is freed.
     pub fn put(&mut self, mut out: Box<Out>) {
         if self.0.len() < 256 && out.bytes.capacity() <= KEEP_OUT {
             out.bytes.clear();
@@ -67,8 +67,8 @@ impl OutPool {
     }
 }
 
-/// What a client has to write, after a write of it that got so far: a buffer that is empty goes
-/// back to the pool. Returns the messages in it, which are settled by that.
+/// Notes how far a write got: a buffer that is empty goes back to the pool. Returns the messages in
+/// it, which are settled by that; 0 while anything is left to write.
 #[inline]
 pub fn after_write(
     out: &mut Option<Box<Out>>,

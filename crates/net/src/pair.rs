@@ -57,7 +57,7 @@ impl<E: Clone> Pair<E> {
     }
 }
 
-/// All places of a target's endpoints, two of each: those that [`place_of`] counts.
+/// All places of a target's endpoints, two for each, in the order of [`place_of`].
 ///
 /// # Errors
 /// Those of `parse`; none, or more than a client's 16 bits can tell apart.
@@ -87,7 +87,7 @@ pub fn plain_places(urls: &[String], protocol: &Addressing) -> Result<Vec<Endpoi
     places(urls, protocol, |url| Pair::parse(url, protocol))
 }
 
-/// Which of so many [`places`] a client connects to.
+/// The index into `places` places ([`places`]) that a client connects to.
 ///
 /// # Errors
 /// If the target has no such endpoint.

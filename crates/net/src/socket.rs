@@ -22,7 +22,7 @@ pub struct SocketOptions {
 /// What a socket call came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// So many bytes went through; 0 of a read is the end of the stream.
+    /// The bytes that went through; 0 of a read is the end of the stream.
     Done(usize),
     /// It would have to wait.
     WouldBlock,
@@ -30,7 +30,7 @@ pub enum Io {
     Failed(Errno),
 }
 
-/// How it went to read from a client.
+/// What reading from a client came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// Bytes; more may be waiting.
@@ -66,8 +66,8 @@ pub fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> Io {
         .into()
 }
 
-/// Makes a socket with the options set and begins to connect to an endpoint, `shown` in words. The
-/// inner result is what `connect` said where it said it at once.
+/// Makes a socket with the options set and begins to connect to an endpoint, which messages call
+/// `shown`. The inner result is a failure that `connect` reported at once.
 ///
 /// # Errors
 /// When no socket can be made, an option cannot be set, or `source` is no address of this host.
@@ -122,8 +122,8 @@ pub fn begin_connect(
         match net::connect(&fd, &address) {
             Err(Errno::INTR) => {}
             Err(Errno::INPROGRESS) => break Ok(()),
-            // Said of a source address for want of ports, and of a destination for want of a
-            // source address.
+            // Reported where a source address has no port left, and where no source address
+            // reaches the destination.
             Err(Errno::ADDRNOTAVAIL) if !has_source_address(address) => {
                 break Err(Failure::from(format!(
                     "{shown}: this host has no address to connect to {} from\n  hint: check the network, and whether IPv6 is on where that is an address of IPv6",
@@ -136,7 +136,7 @@ pub fn begin_connect(
     Ok((fd, begun))
 }
 
-/// Whether this host has an address from which `address` can be reached: to connect a UDP socket
+/// Whether this host has an address from which `address` can be reached: connecting a UDP socket
 /// chooses one, sends nothing, and takes none of TCP's ports.
 fn has_source_address(address: SocketAddr) -> bool {
     let any: SocketAddr = match address {

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Timers of all clients of a fleet. One that was overtaken by another stays in until it is due,
-/// and is then told by its time, which is no longer the client's.
+/// Timers of all clients of a fleet. A stale timer, one that its client has replaced, stays in
+/// until it is due; the fleet then sees that its time is no longer the client's.
 #[derive(Debug, Default)]
 pub struct Timers(BinaryHeap<Reverse<(u32, u32)>>);
 

@@ -75,7 +75,7 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
     Ok(Arc::new(config))
 }
 
-/// Who is trusted: those in the file that was named, else those that the system trusts.
+/// The authorities that are trusted: those in the file that was named, else the system's.
 fn trust(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<Trust, DriverError> {
     let system = || {
         SYSTEM_AUTHORITIES
@@ -159,7 +159,7 @@ impl Setup {
     /// A connection's TLS state.
     ///
     /// # Errors
-    /// Why it cannot begin.
+    /// If TLS is not set up for that endpoint, or rustls refuses.
     pub fn begin(&self, place: usize) -> Result<Box<ClientConnection>, String> {
         let Some(Some((config, name))) = self.places.get(place) else {
             return Err("TLS is not set up".to_owned());
@@ -178,7 +178,7 @@ fn checked_name(name: &str) -> Result<ServerName<'static>, DriverError> {
     })
 }
 
-/// A socket as rustls wants to see it.
+/// A socket with the reading and writing that rustls calls.
 pub struct Wire<'a> {
     /// The socket.
     pub fd: BorrowedFd<'a>,
@@ -233,11 +233,11 @@ pub enum TlsRead {
 pub enum TlsFailure {
     /// The socket failed.
     Socket(Errno),
-    /// What came is no TLS, or not from whom it should be. The server has been told.
+    /// What came is not TLS, or the server's certificate is not trusted. An alert was sent.
     Protocol(rustls::Error),
 }
 
-/// Reads once from the socket and lets TLS take it in. Bytes are added to `received`.
+/// Reads once from the socket and lets TLS take it in. The encrypted bytes are added to `received`.
 ///
 /// # Errors
 /// If the connection cannot go on.
@@ -269,7 +269,7 @@ pub fn read(
 /// A connection's TLS state.
 ///
 /// # Errors
-/// What rustls says against it.
+/// If rustls refuses.
 pub fn connect(
     config: &Arc<ClientConfig>,
     name: ServerName<'static>,

@@ -17,7 +17,7 @@ struct Topic<T> {
 }
 
 /// All topics of a fleet. A topic belongs to one client; a protocol whose topics are the same for
-/// all clients gives all of them to one number.
+/// all clients gives all of them to one client number.
 pub struct Topics<T> {
     list: Vec<Topic<T>>,
     /// First topic under each hash of client and name.
@@ -40,7 +40,7 @@ impl<T> Topics<T> {
         self.list.get(id.0 as usize).map(|topic| &topic.own)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     #[inline]
     pub fn get_mut(&mut self, id: TopicId) -> Option<&mut T> {
         self.list.get_mut(id.0 as usize).map(|topic| &mut topic.own)

@@ -1,5 +1,5 @@
-//! Topics in the words of protocols that part levels with dots: `a/b` is `a.b` there. What would mean
-//! something else within a level is written `%XX`.
+//! Topics in the words of protocols that separate levels with dots: `a/b` is `a.b` there. Characters
+//! that would mean something else within a level are written `%XX`.
 
 use std::fmt::Write;
 
@@ -15,8 +15,8 @@ pub fn escape(level: &str, special: impl Fn(char) -> bool, words: &mut String) {
     }
 }
 
-/// Writes the topic into `topic` that became these words. Those that no topic becomes (a foreign
-/// publisher's) are taken as they are; what is not UTF-8 is empty.
+/// Writes into `topic` the topic that these words stand for. Words that [`escape`] does not write (a
+/// foreign publisher's) are taken as they are; words that are not UTF-8 give an empty topic.
 #[inline]
 pub fn restore(words: &[u8], topic: &mut String) {
     topic.clear();

@@ -6,10 +6,10 @@
 //!
 //! Bayesian search over a noisy threshold. Each trial is within what was asked for or beyond it; the
 //! chance of being within falls from 1 to 0 around the limit, over a spread that is not known either.
-//! All limits and spreads of a grid are weighed by what was seen ([`threshold`]). The next load is the
-//! median of that, alternately some way below and above it; the search ends where the 95 % interval is
-//! narrow enough. A long trial at its lower end then shows that the limit holds for longer than a
-//! search's trials last.
+//! All limits and spreads of a grid are weighed by what was seen ([`threshold`]). The next load lies
+//! near the median of the limits so weighed, alternately some way below and above it; the search ends
+//! where the 95 % interval is narrow enough. A long trial at its lower end then shows that the limit
+//! holds for longer than a search's trials last.
 
 #![forbid(unsafe_code)]
 

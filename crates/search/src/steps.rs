@@ -4,24 +4,25 @@ use std::cell::OnceCell;
 
 use crate::threshold::{Posterior, Prior};
 
-/// What is searched for.
+/// What is searched for. All loads have one unit, the caller's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
-    /// Whether a trial at no given load (flat out) tells about where the limit is.
+    /// Whether a flat-out trial shows roughly where the limit is. The default is yes.
     pub flat_out: bool,
-    /// Whether a load is a whole number.
+    /// Whether a load is a whole number. The default is no.
     pub whole: bool,
-    /// Load to begin with where nothing tells about where the limit is.
+    /// Load to begin with where nothing shows roughly where the limit is. The default is 100.
     pub start: f64,
-    /// Smallest load.
+    /// Smallest load, above 0. The default is 1.
     pub least: f64,
-    /// Largest load.
+    /// Largest load. The default is 10^8.
     pub most: f64,
-    /// Width of the interval at which the search ends, as a share of its lower end.
+    /// Width of the interval at which the search ends, as a share of its lower end. The default is 0.1.
     pub width: f64,
-    /// Trials from which the search is over, whatever is known by then.
+    /// Trials after which the search ends, whatever is known by then. The default is 30.
     pub most_trials: usize,
-    /// Seconds of trials from which the search is over, whatever is known by then.
+    /// Most seconds of trials, those of costs included: the search ends before a trial that would exceed
+    /// them, whatever is known by then. The default is 480.
     pub most_seconds: f64,
 }
 
@@ -40,7 +41,7 @@ impl Default for Question {
     }
 }
 
-/// What a trial told.
+/// The result of a trial, for the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// It stayed within all that is asked for.
@@ -49,18 +50,18 @@ pub enum Finding {
     Beyond,
     /// The client was the bottleneck.
     Client,
-    /// It tells nothing, as a broken trial.
+    /// None, such as that of a broken trial.
     Nothing,
 }
 
 /// A trial that was run for a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
-    /// What was asked for.
+    /// The step that it was.
     pub step: Step,
-    /// What the system delivered, in the unit of the load; for a flat-out trial and one that is beyond.
+    /// What the system delivered, in the unit of the load; used of a flat-out trial and of one beyond.
     pub achieved: f64,
-    /// What it told.
+    /// Its result.
     pub finding: Finding,
     /// How long it took.
     pub seconds: f64,
@@ -69,7 +70,7 @@ pub struct Seen {
 /// What to measure next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// As much as goes.
+    /// No given load: as much as the system takes.
     FlatOut,
     /// This load, as short as a verdict allows.
     Short(f64),
@@ -99,47 +100,48 @@ impl Step {
 pub enum Bound {
     /// The system.
     System,
-    /// The client: the system carries at least so much.
+    /// The client: the system carries at least this much.
     Client,
-    /// The search: its trials or time were spent, or no load was too much.
+    /// The search: its trials or its time ran out, or no load was too much.
     Budget,
 }
 
 /// What a search has found so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Lower end of the 95 % interval; `None` if no trial stayed within what was asked for.
+    /// Lower end of the 95 % interval, or the largest load that stayed within while there is no interval;
+    /// `None` if no trial stayed within what was asked for.
     pub low: Option<f64>,
-    /// Upper end; `None` where the system carries at least [`Found::low`].
+    /// Upper end, or the smallest load beyond; `None` where the system carries at least [`Found::low`].
     pub high: Option<f64>,
     /// The load that a long trial stayed within.
     pub confirmed: Option<f64>,
     /// What ended it.
     pub bound: Bound,
-    /// Whether short trials promised what long ones did not keep: the interval is that of long ones.
+    /// Whether long trials failed where short ones did not: the interval is that of long ones.
     pub long_only: bool,
 }
 
-/// Times that a trial is run in all whose client was the bottleneck, before that counts; and trials in a row
-/// that tell nothing, before the search is given up.
+/// Runs of a trial whose client was the bottleneck before that counts; and trials without a result in a row
+/// before the search is given up.
 const TRIES: usize = 3;
-/// Fewest trials that tell something.
+/// Fewest trials with a result.
 const FEWEST: usize = 6;
-/// Factor between loads while nothing tells about where the limit is.
+/// Factor between loads while nothing shows roughly where the limit is.
 const GROWTH: f64 = 4.0;
 /// How far from the median the next load is, in widths of the interval; in turn, on alternating sides.
 const OFFSETS: [f64; 3] = [0.10, 0.22, 0.35];
 /// Loads that long trials may fail at before the search goes without a confirmed one.
 const CONFIRMATIONS: usize = 4;
-/// Around the interval, as a share of it: a client that is at its end there is what limits.
+/// Share above the interval's upper end up to which a client that was the bottleneck counts as the limit.
 const CLIENT_ZONE: f64 = 0.25;
 /// Share by which a load may be too much without a short trial showing it: ten records in 5 s show a queue
 /// that grows by 0.2 % of what is sent, if it grows evenly.
 const UNSEEN: f64 = 0.005;
-/// Shares of the limit at which costs are told.
+/// Shares of the limit at which costs are measured.
 const COSTS: [f64; 2] = [0.5, 0.9];
 
-/// A trial that told something.
+/// A trial with a result.
 #[derive(Clone, Copy, Debug)]
 struct Evidence {
     load: f64,
@@ -153,7 +155,7 @@ struct Evidence {
 struct View<'a> {
     question: &'a Question,
     evidence: Vec<Evidence>,
-    /// A trial that told nothing and is to be run again.
+    /// A trial without a result, which is to be run again.
     again: Option<Step>,
     /// What the flat-out trial delivered.
     flat_out: Option<f64>,
@@ -162,10 +164,10 @@ struct View<'a> {
     /// Seconds that the last trial took, and the shortest.
     last_seconds: f64,
     shortest_seconds: f64,
-    /// Whether only long trials tell what is within.
+    /// Whether only long trials show what is within.
     long_only: bool,
     costs: usize,
-    /// Trial after trial told nothing.
+    /// [`TRIES`] trials in a row had no result.
     given_up: bool,
     /// Weighed once, when it is asked for.
     posterior: OnceCell<Posterior>,
@@ -197,7 +199,8 @@ impl<'a> View<'a> {
             view.seconds += one.seconds;
             view.last_seconds = one.seconds;
             view.shortest_seconds = view.shortest_seconds.min(one.seconds);
-            // A client that is at its end flat out is no trouble: the trial told about where the limit is.
+            // A client that is the bottleneck flat out does no harm: the trial shows roughly where the limit
+            // is.
             let told = match one.finding {
                 Finding::Within | Finding::Beyond => true,
                 Finding::Client => one.step == Step::FlatOut,
@@ -220,7 +223,7 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Takes what a trial told; `client`: it told that the client is the bottleneck.
+    /// Takes the result of a trial; `client`: that the client is the bottleneck.
     fn take(&mut self, one: &Seen, client: bool) {
         self.again = None;
         let Some(load) = one.step.load() else {
@@ -243,8 +246,8 @@ impl<'a> View<'a> {
         self.evidence.push(evidence);
     }
 
-    /// What decides: where long trials fail, short ones that did not say nothing. A client that was at its
-    /// end at one load and not at a larger one was disturbed.
+    /// The trials that decide. Where long trials fail, short ones that stayed within are left out. A client
+    /// that was the bottleneck at one load and not at a larger one was disturbed: that is left out too.
     fn deciding(&self) -> impl Iterator<Item = &Evidence> {
         let offered = self.evidence.iter().filter(|e| !e.client);
         let offered = offered.map(|e| e.load).fold(0.0, f64::max);
@@ -348,13 +351,13 @@ impl<'a> View<'a> {
         let load = match (self.most_within(), self.least_beyond()) {
             (Some(_), Some(_)) => return None,
             (None, None) => match self.flat_out.filter(|load| *load > 0.0) {
-                // Below what it delivered flat out: most systems carry that.
+                // A little below what it delivered flat out: most systems carry that.
                 Some(load) => 0.9 * load,
                 None => question.start,
             },
             (Some(within), None) if within >= question.most => return Some(Step::End),
             (None, Some(beyond)) if beyond <= question.least => return Some(Step::End),
-            // What a flat-out trial has told is near: then less than a factor of four.
+            // What a flat-out trial has shown is near: then less than a factor of four.
             (Some(within), None) => within * self.stride(),
             (None, Some(beyond)) => beyond / self.stride(),
         };
@@ -372,7 +375,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Above and below the median in turn.
+    /// The next load around the median, above and below it in turn.
     fn around(&self) -> Step {
         let posterior = self.posterior();
         let (low, high) = posterior.interval();
@@ -388,7 +391,7 @@ impl<'a> View<'a> {
         let (low, _) = self.interval()?;
         let last = self.evidence.last()?;
         if last.long && !last.within && !self.long_only {
-            // Once more at the same load: one long trial may have had bad luck.
+            // Once more at the same load: one long trial may have failed by chance.
             return Some(Step::Long(last.load));
         }
         let mut loads: Vec<f64> = self
@@ -418,7 +421,7 @@ impl<'a> View<'a> {
             return Step::FlatOut;
         }
         if self.spent() {
-            // What is known by then is shown to last, once.
+            // A long trial shows, once, that what is known by then lasts.
             let tried = self.evidence.iter().any(|e| e.long);
             return match self.interval() {
                 Some((low, _)) if !tried && self.again.is_none() => Step::Long(low),
@@ -448,7 +451,7 @@ impl<'a> View<'a> {
         let beyond = self.least_beyond();
         let interval = self.interval();
         let high = interval.map(|(_, high)| high).or(beyond);
-        // A client at its end near the limit may be the limit.
+        // A client that is the bottleneck near the limit may be the limit.
         let zone = high.unwrap_or(f64::INFINITY) * (1.0 + CLIENT_ZONE);
         let client = self.deciding().any(|e| e.client && e.load <= zone);
         let low = interval.map(|(low, _)| low).or(within);

@@ -1,11 +1,11 @@
-//! What trials say about a noisy threshold.
+//! The posterior distribution of a noisy threshold.
 
 /// Limits around the centre of the prior that are weighed: from a 20th of it to 20 times.
 const REACH: f64 = 3.0;
 /// Distance between them; a tenth of the narrowest interval that a search is asked for.
 const STEP: f64 = 0.005;
-/// Spreads of the threshold that are weighed, in natural logarithms of the load, and how likely each is
-/// beside the others: few systems wander by more than some per cent from trial to trial.
+/// Spreads of the threshold that are weighed, in natural logarithms of the load, with the prior weight
+/// of each: few systems vary by more than some per cent from trial to trial.
 const SPREADS: [(f64, f64); 8] = [
     (0.003, 0.6),
     (0.006, 0.6),
@@ -18,17 +18,17 @@ const SPREADS: [(f64, f64); 8] = [
 ];
 /// Share of trials whose outcome has nothing to do with the load.
 const LAPSE: f64 = 0.03;
-/// What a flat-out trial delivered is the limit within about so much, in natural logarithms...
+/// What a flat-out trial delivered is the limit within about this much, in natural logarithms...
 const NEAR: f64 = 0.25;
 /// ...and is far from it (overload makes some systems slower, and others drop) with this chance...
 const FAR_CHANCE: f64 = 0.25;
-/// ...and then within about so much.
+/// ...and then within about this much.
 const FAR: f64 = 1.0;
 
 /// What is known before any trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Prior {
-    /// The limit is about here.
+    /// The limit is about this load.
     About(f64),
     /// The limit is anywhere between these, each order of magnitude as likely.
     Between(f64, f64),
@@ -41,7 +41,7 @@ pub struct Posterior {
 }
 
 impl Posterior {
-    /// What trials at a load say, each of which was within what was asked for (`true`) or beyond.
+    /// The posterior after trials, each with its load and whether it was within what was asked for.
     pub fn new(prior: Prior, trials: &[(f64, bool)]) -> Posterior {
         let (from, to) = match prior {
             Prior::About(load) => (load.ln() - REACH, load.ln() + REACH),

@@ -19,7 +19,7 @@ pub struct StreamInfo {
     pub topic: u32,
 }
 
-/// Whoever is entitled to one copy of each message: a subscriber, or a group whose members
+/// A recipient that is entitled to one copy of each message: a subscriber, or a group whose members
 /// share the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
@@ -28,7 +28,7 @@ pub struct Party {
     /// Its subscribers as (index into [`Workload::flows`], index into [`Flow::subscribers`]);
     /// exactly one unless it is a group.
     pub members: Vec<(u32, u32)>,
-    /// The streams it is entitled to, in ascending order, without overlap or contact. Parties
+    /// The streams it is entitled to, in ascending order, neither overlapping nor adjacent. Parties
     /// with equal filters share them.
     pub streams: Arc<[Range<u32>]>,
 }
@@ -49,7 +49,7 @@ impl Party {
     }
 }
 
-/// Why it cannot be said who is entitled to what.
+/// Why deliveries cannot be attributed to parties.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AudienceError {
     /// Two filters of one connection match the same topic: systems differ in whether they then
@@ -101,7 +101,7 @@ impl Audience {
     ///
     /// # Errors
     /// When a delivery could not be attributed with certainty: overlapping filters of one
-    /// connection, groups at odds, too many streams.
+    /// connection, members of one group with different filters, too many streams.
     pub fn new(workload: &Workload) -> Result<Self, AudienceError> {
         let (streams, first) = number(workload)?;
         let topics = Topics::new(workload, &streams);
@@ -246,14 +246,14 @@ fn number(workload: &Workload) -> Result<Numbered, AudienceError> {
     Ok((streams, first))
 }
 
-/// All topics in byte order, each with its stream: what begins alike stands together.
+/// All topics in byte order, each with its stream: topics with a common prefix are adjacent.
 struct Topics<'a> {
     sorted: Sorted<'a>,
     /// The broker of each stream.
     brokers: Vec<u32>,
 }
 
-/// Topics in byte order, each with a number: what begins alike stands together.
+/// Topics in byte order, each with a number: topics with a common prefix are adjacent.
 pub(crate) struct Sorted<'a>(Vec<(&'a str, u32)>);
 
 impl<'a> Topics<'a> {
@@ -319,7 +319,7 @@ impl<'a> Sorted<'a> {
         Sorted(sorted)
     }
 
-    /// Tells the number of each topic that matches.
+    /// Calls `found` with the number of each topic that matches.
     pub(crate) fn each_match(&self, filter: &str, mut found: impl FnMut(u32)) {
         let equal = |topic: &str, found: &mut dyn FnMut(u32)| {
             let from = self.0.partition_point(|(t, _)| *t < topic);
@@ -349,7 +349,7 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// Parties per stream, by differences, since parties may hold long ranges.
+/// Parties per stream, by differences at the ends of ranges, which may be long.
 fn count(parties: &[Party], streams: usize) -> Vec<u32> {
     let mut steps = vec![0i64; streams + 1];
     for range in parties.iter().flat_map(|party| party.streams.iter()) {

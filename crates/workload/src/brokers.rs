@@ -1,5 +1,5 @@
-//! Several brokers side by side: each topic lives on one of them, and whoever publishes or hears it
-//! connects there.
+//! Several brokers side by side: each topic is on one of them, and its publishers and subscribers
+//! connect there.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub enum PlacementError {
         /// Brokers asked for.
         brokers: u32,
     },
-    /// A publisher's turns among its topics could not be kept.
+    /// A publisher could not take its topics in turn as before.
     #[error(
         "flow `{flow}`: the {topics} topics of publisher `{device}` live on {brokers} brokers and \
          cannot be dealt out to that many connections that send equally often"
@@ -41,7 +41,7 @@ pub enum PlacementError {
         device: String,
         /// Its topics.
         topics: usize,
-        /// Brokers that they live on.
+        /// Brokers that they are on.
         brokers: usize,
     },
     /// A recorded device sends on topics of several brokers.
@@ -55,7 +55,7 @@ pub enum PlacementError {
         /// The publisher's device.
         device: String,
     },
-    /// Who answers would have to be on several brokers.
+    /// The subscriber that answers would have to be on several brokers.
     #[error(
         "flow `{0}` is a ping-pong whose topics live on several brokers, but one subscriber answers \
          all its messages on one connection"
@@ -102,13 +102,13 @@ fn each(brokers: Brokers) -> impl Iterator<Item = u32> {
 }
 
 impl Workload {
-    /// The same workload over `brokers` brokers. A topic lives on one of them: its number in order
+    /// The same workload over `brokers` brokers. A topic is on one of them: its number in order
     /// of first appearance modulo `brokers`. A device has a connection to each broker on which it
     /// publishes or hears something; the further ones are devices of their own, named after the
     /// first with `-b2` for broker 2 and so on. Every message has the time and the topic that it has
-    /// on one broker, and is delivered as often.
+    /// with one broker, and is delivered as often.
     ///
-    /// A publisher of several brokers becomes one for each, which share its rate. A subscriber
+    /// A publisher on several brokers becomes one on each, which share its rate. A subscriber
     /// subscribes on a broker to those of its filters that match a topic there; a filter that matches
     /// none goes to the subscriber's first broker.
     ///
@@ -142,13 +142,13 @@ impl Workload {
     }
 }
 
-/// The topics of a workload and where they live.
+/// The topics of a workload and their brokers.
 struct Placed<'a> {
     of: HashMap<&'a str, u32>,
     sorted: Sorted<'a>,
 }
 
-/// The publishers and subscribers of a flow, each with what is its on every broker.
+/// The publishers and subscribers of a flow, each with its topics or filters on every broker.
 struct Parts {
     publishers: Vec<Vec<(u32, Vec<String>)>>,
     subscribers: Vec<Vec<(u32, Vec<String>)>>,
@@ -225,7 +225,7 @@ fn parts_of(subscriber: &Subscriber, heard: &HashMap<&str, Brokers>) -> Vec<(u32
     each(all | 1 << first).map(|b| (b, on(b))).collect()
 }
 
-/// Refuses what would be another workload.
+/// Refuses a division that would make another workload.
 fn faithful(workload: &Workload, flow: &Flow, parts: &Parts) -> Result<(), PlacementError> {
     let device = |nth: usize| {
         let device = flow.publishers[nth].device as usize;

@@ -1,4 +1,5 @@
-//! How many there are of everything in a workload: what decides how much a trial takes of the host.
+//! The numbers of a workload: connections, streams, pairs that decide how much a trial takes of the
+//! host.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -10,9 +11,9 @@ use crate::{Arrivals, Audience, Exchange, Phases, SECOND, Until, Workload};
 pub struct Census {
     /// Connections.
     pub devices: u64,
-    /// Devices that publish; who answers a ping-pong is one.
+    /// Devices that publish; one that answers a ping-pong is among them.
     pub publishers: u64,
-    /// Devices that subscribe; who is answered in a ping-pong is one.
+    /// Devices that subscribe; one that gets answers in a ping-pong is among them.
     pub subscribers: u64,
     /// Topics, counted for each device that publishes to them; those of answers included.
     pub streams: u64,
@@ -23,7 +24,8 @@ pub struct Census {
     /// Pairs of one of the streams of the audience and a party that is entitled to it: what the
     /// ledger counts by.
     pub entitlements: u64,
-    /// About how many messages the measurement has; `None` flat out and by a recorded trace.
+    /// About how many messages the measurement has; `None` if a flow is flat out, sends in bursts
+    /// or replays a trace.
     pub messages: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The last gate before a workload is run.
+//! The last check before a workload is run.
 
 use crate::filter::{filter_fault, topic_fault};
 use crate::{Audience, AudienceError, Exchange, Schedule, ScheduleError, Workload};
@@ -34,7 +34,7 @@ pub enum WorkloadError {
         /// Index of the subscriber.
         subscriber: usize,
     },
-    /// Ping-pong needs somebody to answer.
+    /// A ping-pong without a subscriber to answer.
     #[error("flow `{0}`: ping-pong needs at least one subscriber to answer")]
     NobodyAnswers(String),
     /// A flow that cannot be scheduled.

@@ -1,4 +1,4 @@
-//! The plainest workload: everybody who subscribes hears everybody who publishes.
+//! The plainest workload: every subscriber hears every publisher.
 
 use crate::{Arrivals, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber, Workload};
 

@@ -1,7 +1,7 @@
 //! What devices and applications do, as plain data: who publishes what to whom, how big, when.
 //!
-//! Everything here is pure. A [`Workload`] is fully resolved: templates expanded, units gone,
-//! nothing left that could be wrong. The study crate builds it, the engine runs it.
+//! Everything here is pure. A [`Workload`] is fully resolved: templates are expanded, times are in
+//! nanoseconds and sizes in bytes. The study crate builds it, the engine runs it.
 
 pub mod audience;
 pub mod brokers;
@@ -34,7 +34,7 @@ pub const SECOND: Nanos = 1_000_000_000;
 /// The smallest message, in bytes: the header has to fit.
 pub const MIN_SIZE: u32 = 16;
 
-/// Largest payload in bytes: what an MQTT packet holds at most (MQTT 3.1.1, section 2.2.3).
+/// Largest payload in bytes: the largest remaining length of an MQTT packet (3.1.1, section 2.2.3).
 pub const MAX_SIZE: u32 = 268_435_455;
 
 /// Bursts that wait for one another begin at multiples of this, from the flow's beginning, so that all
@@ -86,9 +86,10 @@ pub struct Flow {
     pub arrivals: Arrivals,
     /// How big messages are, header included, in bytes.
     pub size: Sizes,
-    /// Nanoseconds by which the flow starts later than the phase.
+    /// Nanoseconds from the start of the measurement to that of the flow. 0: the flow starts with the
+    /// warm-up, or with the measurement if `active_for` is given.
     pub start_offset: Nanos,
-    /// How long after its start the flow sends; absent: to the end of the phase.
+    /// How long after its start the flow sends; absent: to the end of the measurement.
     pub active_for: Option<Nanos>,
     /// One way, or there and back.
     pub exchange: Exchange,
@@ -222,15 +223,15 @@ pub enum Exchange {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// After so many nanoseconds.
+    /// After this many nanoseconds.
     Time(Nanos),
-    /// After so many messages over all flows; at the latest after the second number of
+    /// After this many messages over all flows; at the latest after the second number of
     /// nanoseconds.
     Count(u64, Nanos),
 }
 
 impl Until {
-    /// The latest end, nanoseconds from the start of the phase.
+    /// When the phase ends at the latest, nanoseconds from its start.
     pub fn latest(&self) -> Nanos {
         match *self {
             Until::Time(t) | Until::Count(_, t) => t,
@@ -250,16 +251,16 @@ pub struct Phases {
     pub warm_up: Until,
     /// The measurement.
     pub measure: Until,
-    /// How long nothing may come before messages that were overtaken count as lost, and repeated
+    /// How long nothing must come before messages that were passed over count as lost, and repeated
     /// ones are no longer awaited.
     pub drain_quiet: Nanos,
     /// Longest drain.
     pub drain_within: Nanos,
     /// Reconnect a client that was lost, after this long; absent: a lost client stays lost.
     pub reconnect_after: Option<Nanos>,
-    /// Connections are cut on purpose, from outside.
+    /// Connections are cut on purpose, from outside: lost ones do not break the trial.
     pub disconnects_allowed: bool,
-    /// Loss is the subject.
+    /// Losses are what is studied: they do not make the trial lossy.
     pub losses_allowed: bool,
     /// Named spans of the measurement, each with its own figures. They may overlap.
     #[serde(default)]

@@ -7,8 +7,8 @@ pub const DEFAULT_ROOT: &str = "pubgauge";
 
 impl Workload {
     /// The same workload with names of its own: the default topics, the connections and the groups
-    /// carry `word`. Topics that the study names stay as they are; whoever uses one of them in two
-    /// runs at once hears both, and the marks of the messages tell them apart.
+    /// carry `word`. Topics that the study names stay as they are: two runs that use one of them at
+    /// the same time hear each other, and tell their messages apart by the marks.
     ///
     /// Only the first level of a default topic changes, so that filters with wildcards still match.
     pub fn marked(&self, word: &str) -> Workload {

@@ -70,7 +70,7 @@ pub enum ReplayMode {
 /// One message that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Due {
-    /// When, nanoseconds from the start of the phase.
+    /// When, nanoseconds from the flow's start.
     pub at: Nanos,
     /// Index into [`Flow::publishers`].
     pub publisher: u32,
@@ -107,7 +107,7 @@ pub enum ScheduleError {
 
 /// The messages of one flow that one worker must send, in order of time.
 ///
-/// Times count from the flow's own start: [`Flow::start_offset`] is the engine's to add.
+/// Times count from the flow's own start: the engine adds [`Flow::start_offset`].
 /// [`Flow::active_for`] is obeyed here for every flow that has due times.
 pub struct Schedule {
     seed: u64,
@@ -131,7 +131,7 @@ enum Source {
     Periodic {
         pace: Pace,
         point: Point,
-        /// From one publisher of the shard to another that stands so many further on in the flow.
+        /// From one publisher of the shard to another that is this many further on in the flow.
         step: (u32, Point),
         /// From its last to its first.
         wrap: Point,
@@ -239,9 +239,9 @@ impl Schedule {
         }
     }
 
-    /// Takes back the message that came last, the first of a burst, and goes on with it at `at` or at the
-    /// first multiple of its period after that, nanoseconds from the flow's start. Of other arrivals
-    /// nothing changes.
+    /// Takes back the message that came last, the first of a burst, and gives it again, due at `at`
+    /// (nanoseconds from the flow's start) or the first multiple of the burst's period after that. Does
+    /// nothing for arrivals without bursts.
     pub fn next_burst_at(&mut self, at: Nanos) {
         if let Source::Bursts {
             every,
@@ -374,7 +374,7 @@ impl Iterator for Schedule {
             Source::FlatOut { round, next } => {
                 let message = (0, *next, *round);
                 turn(next, round);
-                // Flat out there are no due times, so the flow's end is the engine's affair.
+                // Flat out there are no due times, so the engine ends the flow.
                 return Some(self.message(message.0, message.1, message.2));
             }
             Source::Periodic {
@@ -488,8 +488,8 @@ impl Arrivals {
         )
     }
 
-    /// The time between bursts that are due as a whole, or its smallest unit where they wait for one
-    /// another; absent for other arrivals.
+    /// The time between bursts, or, where they wait for one another, [`BURST_SLOT`], the unit of that
+    /// time; absent for other arrivals.
     pub fn burst_period(&self) -> Option<Nanos> {
         match *self {
             Arrivals::Bursts { every, .. } => Some(every.unwrap_or(BURST_SLOT)),
@@ -523,8 +523,8 @@ impl Arrivals {
         }
     }
 
-    /// Messages per second over all publishers, averaged over bursts and silences; absent where
-    /// only the system or a trace knows.
+    /// Messages per second over all publishers, averaged over on and off times; absent flat out, for
+    /// [`Arrivals::Bursts`] and for a trace.
     pub fn mean_per_s(&self) -> Option<f64> {
         match *self {
             Arrivals::Periodic { per_s } | Arrivals::Poisson { per_s } => Some(per_s),

@@ -113,7 +113,7 @@ struct ByDevice {
 }
 
 impl Trace {
-    /// Opens a trace; as long as somebody holds it, opening it again is free.
+    /// Opens a trace. While it is in use in this process, opening it again does not read it again.
     ///
     /// # Errors
     /// What is wrong with the files, with file, line and column.
@@ -350,7 +350,7 @@ impl Builder {
             message: message.to_string(),
             hint: None,
         };
-        // Files follow one another or lie side by side; the sort is stable and takes both well.
+        // Files may follow one another or overlap in time; the sort is stable and fits both.
         let all = 0..self.readings.len();
         self.sort(all);
         let Some(first) = self.readings.first().map(|reading| reading.at) else {

@@ -15,9 +15,9 @@ pub struct Run<'a> {
     pub limits: Vec<Limit>,
     /// Cells that it could not measure.
     pub absent: Vec<Absent>,
-    /// What can be said of the network between its hosts, in the words of claims; nothing on one host.
+    /// Descriptions of the network between its hosts, in the words of claims; empty on one host.
     pub network: Vec<String>,
-    /// The size of the study that was run, if it is not all of it.
+    /// The scale at which the study was run, if that is not the whole study.
     pub scale: Option<String>,
     /// A figure's value with its unit.
     pub show: &'a dyn Fn(&str, f64) -> String,
@@ -33,7 +33,7 @@ impl Run<'_> {
         }
     }
 
-    /// The same of a cell of which the run does not know either.
+    /// The same of a cell that the run does not name either.
     pub(super) fn not_measured(&self) -> String {
         match &self.scale {
             Some(scale) => format!("not measured at scale {scale}"),
@@ -56,7 +56,7 @@ impl Run<'_> {
     }
 }
 
-/// What was measured alike.
+/// What repeats have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
     /// The system.
@@ -101,7 +101,7 @@ pub trait Figures {
 pub struct Absent {
     /// Where.
     pub cell: Cell,
-    /// Why nobody can tell by it, in a sentence.
+    /// Why nothing can be decided by it, in a sentence.
     pub reason: String,
 }
 
@@ -153,7 +153,7 @@ pub(super) enum Measured {
         expected: f64,
         windows: Vec<(u32, Vec<f64>)>,
     },
-    /// Repeats of which some, or all, say no more than *at least so much*: the client was their limit.
+    /// Repeats of which some, or all, are lower bounds only: the client was their limit.
     AtLeast(Vec<(u32, f64)>),
     /// A limit's interval.
     Between(f64, f64),
@@ -172,7 +172,7 @@ pub(super) fn at(name: &str, point: &str) -> String {
     }
 }
 
-/// Nothing to judge by; more repeats are said to help where they would.
+/// Nothing to judge by; with the number of repeats needed where more would help.
 pub(super) fn lacking(why: String) -> Finding {
     let repeats_to_tell = why.contains("valid repeats").then_some(FEWEST as u32);
     Finding {
@@ -370,7 +370,8 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         true => t.verdict == "valid",
         false => rule.verdicts.contains(&t.verdict),
     };
-    // What shows the system at its end cannot be left out: that would flatter it. What the client spoilt can.
+    // Trials that show the system's limit must not be left out: the rest would flatter it. Those that the client
+    // limited may be.
     let of_system =
         |t: &&&Observation<'_>| ["overloaded", "lossy", "broken"].contains(&&*t.verdict);
     if let Some(bad) = trials.iter().find(|t| !counts(t) && of_system(t)) {
@@ -386,7 +387,7 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         .get("flow")
         .and_then(|names| names.first())
         .map(String::as_str);
-    // Of several flows one may have gained what another lacked.
+    // One of several flows may have gained what another lost.
     let bounded = flow.is_none() && kept.len() < FEWEST && LEAST.contains(&&*rule.figure);
     if bounded {
         let with_bounds = |t: &&&Observation<'_>| counts(t) || t.verdict == CLIENT_BOUND;
@@ -509,7 +510,8 @@ pub(super) fn estimate(
     }
 }
 
-/// The judge of counts: exact, in every repeat; of nothing counted, what could still be.
+/// The judge of counts: exact, in every repeat. Where nothing was counted, the figures say how large the share
+/// may still be (rule of three).
 pub(super) fn count(measured: &Result<Measured, String>, least: f64, most: Option<f64>) -> Finding {
     let (values, expected) = match measured {
         Err(why) => return lacking(why.clone()),

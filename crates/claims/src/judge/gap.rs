@@ -5,8 +5,8 @@ use crate::curve::FEWEST;
 
 /// The gap at each point of the axis.
 ///
-/// In each repeat the largest and the smallest side are those of the means of all other repeats: taken from the
-/// repeat itself, noise alone would open a gap.
+/// In each repeat the largest and the smallest side are those by the means of all other repeats: chosen by the
+/// repeat itself, noise alone would make a gap.
 pub(super) fn series(sides: &[Series]) -> Series {
     let names: Vec<&str> = sides.iter().map(|side| side.name.as_str()).collect();
     let points = sides.first().map_or(&[][..], |side| &side.points);

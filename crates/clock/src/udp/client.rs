@@ -1,4 +1,4 @@
-//! The near end: asks.
+//! The near end: sends questions.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,7 +27,7 @@ pub struct ClientCounts {
     pub forged: u64,
     /// Answers that came again, or to nothing that is open.
     pub replayed: u64,
-    /// Sends and receives that failed, most often because nobody listens there.
+    /// Sends and receives that failed, most often because no server listens there.
     pub failed: u64,
 }
 
@@ -55,7 +55,7 @@ impl Client {
     /// A client of the server at `server`.
     ///
     /// # Errors
-    /// No socket, or no way there.
+    /// No socket, no route to the server, or no random numbers.
     pub fn connect(server: SocketAddr, key: Key, clock: Reading) -> io::Result<Client> {
         let own: SocketAddr = match server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -78,7 +78,7 @@ impl Client {
     /// The address that it asks from.
     ///
     /// # Errors
-    /// What the system says.
+    /// If the kernel does not give it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -139,7 +139,7 @@ impl Client {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => {
-                    // An error is told once, and then packets again.
+                    // The kernel reports an error once, and then packets again.
                     self.counts.failed += 1;
                     continue;
                 }

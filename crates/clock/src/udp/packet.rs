@@ -39,7 +39,7 @@ pub(super) struct Packet {
 /// Why a packet is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// No packet of this kind of exchange, or another version.
+    /// Not a packet of these exchanges, or of another version.
     Garbage,
     /// Not made with the run's key.
     Forged,

@@ -12,13 +12,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use super::packet::{Kind, LEN, Packet, Refused};
 use super::{Key, Reading};
 
-/// Sessions that are kept, so that their questions are answered once. Only who has the key opens any.
+/// Sessions that are kept, so that their questions are answered once. Only holders of the key open
+/// any.
 const SESSIONS: usize = 4_096;
 
-/// Packets that are taken before it is looked whether to stop.
+/// Packets that are taken between two checks whether to stop.
 const AT_ONCE: usize = 256;
 
-/// What came to a server.
+/// The packets that came to a server, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounts {
     /// Questions answered.
@@ -27,7 +28,7 @@ pub struct ServerCounts {
     pub garbage: u64,
     /// Packets that were not made with the run's key.
     pub forged: u64,
-    /// Questions that came again, or more than 64 questions late.
+    /// Questions that came again, or 64 or more behind the latest.
     pub replayed: u64,
     /// Questions of sessions beyond the first 4,096.
     pub crowded: u64,
@@ -48,7 +49,7 @@ impl Server {
     /// Listens on `address`; port 0 takes a free one.
     ///
     /// # Errors
-    /// An address that is taken or not this host's; no thread.
+    /// An address that is taken or not this host's; a thread that cannot be started.
     pub fn start(address: impl ToSocketAddrs, key: Key, clock: Reading) -> io::Result<Server> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -79,12 +80,12 @@ impl Server {
         self.address
     }
 
-    /// What has come so far.
+    /// The packets that came so far.
     pub fn counts(&self) -> ServerCounts {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers no more; what came altogether.
+    /// Stops answering; returns the counts of all packets.
     pub fn stop(mut self) -> ServerCounts {
         self.end();
         self.counts()
@@ -92,7 +93,7 @@ impl Server {
 
     fn end(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A counter at its end would be full of stops.
+            // It fails only where the counter is full, which is a stop as well.
             let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
             // It has no reason to panic, and no result.
             let _ = thread.join();
@@ -126,7 +127,7 @@ impl Answering {
             if !waiting[1].revents().is_empty() {
                 return;
             }
-            // Not for ever, so that a flood does not keep it from being stopped.
+            // A bounded number, so that a flood does not keep it from being stopped.
             for _ in 0..AT_ONCE {
                 if !self.take() {
                     break;
@@ -135,7 +136,7 @@ impl Answering {
         }
     }
 
-    /// Takes one packet; whether there was one.
+    /// Takes one packet; returns whether there was one.
     fn take(&mut self) -> bool {
         // One byte more, so that a longer packet is not taken for a whole one.
         let mut bytes = [0; LEN + 1];
@@ -191,7 +192,7 @@ struct Window {
 }
 
 impl Window {
-    /// Whether a question is new; it has come then.
+    /// Notes a question; returns whether it is new.
     fn takes(&mut self, number: u64) -> bool {
         if number == 0 {
             return false;

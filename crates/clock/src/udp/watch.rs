@@ -17,7 +17,7 @@ pub struct Pace {
     /// Time from one of these to the next. The default is 5 ms.
     pub burst_gap: Duration,
     /// Time from one question to the next during the trial, on average; each differs from it by up to a
-    /// quarter, so that they do not keep time with the traffic. The default is 100 ms.
+    /// quarter, so that they are not in step with the traffic. The default is 100 ms.
     pub gap: Duration,
     /// How long the last answers are waited for. The default is 500 ms.
     pub linger: Duration,
@@ -38,7 +38,7 @@ const GO_ON: u8 = 0;
 const FINISH: u8 = 1;
 const ABANDON: u8 = 2;
 
-/// Makes exchanges on a thread of its own: a burst, then one now and then, at the end a burst again.
+/// Makes exchanges on a thread of its own: a burst, then one every [`Pace::gap`], at the end a burst again.
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
@@ -74,7 +74,7 @@ impl Watch {
     /// Starts with the burst before the trial.
     ///
     /// # Errors
-    /// No thread.
+    /// A thread that cannot be started.
     pub fn start(client: Client, pace: Pace) -> io::Result<Watch> {
         let shared = Arc::new(Shared::default());
         shared.seen().bursts_wanted = 1;
@@ -92,14 +92,14 @@ impl Watch {
         })
     }
 
-    /// Waits for the end of the first burst, `longest` at the most; what was exchanged in it. Enough for a
-    /// first fit, which a trial can be started by.
+    /// Waits for the end of the first burst, `longest` at the most; returns its exchanges. They are enough for
+    /// a first fit, by which a trial can be started.
     pub fn before(&self, longest: Duration) -> Vec<Exchange> {
         self.wait(1, longest)
     }
 
-    /// Makes another burst now, and waits for its end, `longest` at the most; what was exchanged so far. For one who
-    /// goes on from trial to trial.
+    /// Makes another burst now, and waits for its end, `longest` at the most; returns all exchanges so far. For a
+    /// watch that goes on from trial to trial.
     pub fn burst(&self, longest: Duration) -> Vec<Exchange> {
         let wanted = {
             let mut seen = self.shared.seen();
@@ -109,13 +109,13 @@ impl Watch {
         self.wait(wanted, longest)
     }
 
-    /// Forgets what was exchanged before `near` (near clock, ns).
+    /// Forgets the exchanges before `near` (near clock, ns).
     pub fn forget(&self, near: u64) {
         let mut seen = self.shared.seen();
         seen.exchanges.retain(|exchange| exchange.sent >= near);
     }
 
-    /// Waits until so many bursts are over.
+    /// Waits until this many bursts are over, `longest` at the most.
     fn wait(&self, bursts: u64, longest: Duration) -> Vec<Exchange> {
         let until = Instant::now() + longest;
         let mut seen = self.shared.seen();
@@ -130,12 +130,12 @@ impl Watch {
         seen.exchanges.clone()
     }
 
-    /// What was exchanged so far.
+    /// The exchanges so far.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.shared.seen().exchanges.clone()
     }
 
-    /// Makes the burst after the trial; all that was exchanged, and what became of the questions.
+    /// Makes the burst after the trial; returns all exchanges, and what became of the questions.
     pub fn finish(mut self) -> (Vec<Exchange>, ClientCounts) {
         let counts = self.end(FINISH);
         let exchanges = std::mem::take(&mut self.shared.seen().exchanges);
@@ -208,7 +208,7 @@ impl Asking {
         }
     }
 
-    /// Keeps what comes until `until`, or until somebody has another wish.
+    /// Keeps the answers that come until `until`, or until the wish changes.
     fn listen(&mut self, until: Instant) {
         let wish = self.shared.wish();
         self.listen_while(until, |own| own.shared.wish() == wish);

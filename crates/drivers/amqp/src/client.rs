@@ -186,17 +186,6 @@ pub(crate) fn send(link: &mut L<'_>, channel: u16, method: Method<'_>) {
     debug_assert_eq!(encoded, Ok(()), "{}", method.name());
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_idle_client_is_small() {
-        let size = size_of::<pubgauge_net::fleet::Client<AmqpClient>>();
-        assert!(size <= 168, "{size}");
-    }
-}
-
 /// The server broke the protocol.
 pub(crate) fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
     link.protocol_broken(what, "is it an AMQP 0-9-1 server?")
@@ -211,4 +200,15 @@ pub(crate) fn unexpected(link: &L<'_>, method: &Method<'_>) -> Broken {
         Step::Opening | Step::Done => "out of turn",
     };
     breach(link, format!("a {} {when}", method.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_client_is_small() {
+        let size = size_of::<pubgauge_net::fleet::Client<AmqpClient>>();
+        assert!(size <= 168, "{size}");
+    }
 }

@@ -84,13 +84,12 @@ pub(crate) fn answered(
                 xmpp.made.retain(|(_, made)| *made != node);
             }
         }
-        (request @ (Request::Create { topic } | Request::Configure { topic }), Ok(_)) => {
-            if matches!(request, Request::Create { .. }) {
-                let node = xmpp.topic_name(topic).into();
-                xmpp.made.push((link.id, node));
-            }
+        (Request::Create { topic }, Ok(_)) => {
+            let node = xmpp.topic_name(topic).into();
+            xmpp.made.push((link.id, node));
             node_ready(xmpp, link, topic);
         }
+        (Request::Configure { topic }, Ok(_)) => node_ready(xmpp, link, topic),
         (Request::Create { topic }, Err(failure)) if failure.condition == "conflict" => {
             // It is there, but perhaps made for something else.
             ask(xmpp, link, Request::Configure { topic }, TRIES);

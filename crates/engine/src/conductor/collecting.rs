@@ -29,7 +29,7 @@ pub(super) struct Collected {
     intervals: Intervals,
     /// Of all flows and workers, the newest records. A histogram of each record would take 200 KB and more.
     recent: BTreeMap<u32, Histogram<u64>>,
-    /// Latency of the newest record that somebody has handed in.
+    /// Latency of the newest record that a worker has handed in.
     pub(super) newest: Option<LatencyLive>,
 }
 
@@ -168,7 +168,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// The series with its times; the last moment is `closed_at`, when nobody counted any more. It is
+    /// The series with its times; the last moment is `closed_at`, when no worker counted any more. It is
     /// later than the cut before it, so that nothing is left out that came between.
     fn moments(&self, series: Vec<Vec<Totals>>, closed_at: Nanos) -> Vec<Moment> {
         let Some(table) = self.table else {

@@ -20,7 +20,7 @@ impl Conductor<'_> {
         let phases = &self.spec.brief.workload.phases;
         let (quiet, began) = (phases.drain_quiet, self.spec.clock.now());
         // Deliveries of any kind: repeated ones are waited for, and messages of the warm-up may still
-        // stand before the measured ones.
+        // come before the measured ones.
         let mut last = (self.live.received, began);
         let mut closing = false;
         let may_repeat = self.any(|traits| traits.may_duplicate);

@@ -1,4 +1,4 @@
-//! The conductor's links to workers, what is told over them and what is heard.
+//! The conductor's links to workers: the commands it sends and the reports it takes in.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -14,12 +14,13 @@ pub(super) type Inbox = Receiver<(u32, Report)>;
 
 /// How long the conductor waits for reports before it looks at the time again.
 const GLANCE: Duration = Duration::from_millis(2);
-/// A worker that was not heard of for so long hangs.
+/// A worker that has reported nothing for this long hangs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 /// Between two looks at the inbox no more than this counts as silence: a conductor that slept longer
-/// did not listen either. One look lasts no longer.
+/// took in no reports either. One look lasts no longer than this.
 const LONGEST_LOOK: Duration = Duration::from_millis(100);
-/// A window is given up when it was full for so many times the longest silence of the trial.
+/// A window is given up when it was full for more than this many times the longest silence of the
+/// trial.
 const PATIENCE_FACTOR: Nanos = 3;
 
 /// A worker, as the conductor knows it.
@@ -27,7 +28,7 @@ pub(super) struct WorkerHandle {
     link: Option<Box<dyn Link>>,
     pub(super) role: Role,
     pub(super) counters: Counters,
-    /// For how long it was listened to since its last report.
+    /// For how long the conductor has waited for reports since the worker's last.
     silent: Duration,
     pub(super) ready: bool,
     pub(super) done: Option<Nanos>,
@@ -87,7 +88,7 @@ impl Conductor<'_> {
             .all(|handle| handle.is_over() || holds(handle))
     }
 
-    /// Lets the workers work for a moment and hears what they have to say.
+    /// Waits for the workers' reports for a moment and takes them in.
     pub(super) fn pass_time(
         &mut self,
         observer: &mut dyn Observer,
@@ -155,7 +156,7 @@ impl Conductor<'_> {
         let mut given_up = Vec::new();
         let mut passed = false;
         let mut counted = false;
-        // Workers that report faster than they are heard must not hold up the trial's phases.
+        // Workers that report faster than the conductor reads must not hold up the trial's phases.
         while inline || until.elapsed() < LONGEST_LOOK {
             let left = until.saturating_duration_since(Instant::now());
             let (worker, report) = match self.inbox.recv_timeout(left) {
@@ -172,7 +173,7 @@ impl Conductor<'_> {
                 }
                 self.next_burst(flow as usize);
                 passed = true;
-                // At once: whoever waits for them does nothing else.
+                // At once: a worker that waits for them sends nothing meanwhile.
                 self.hand_out();
                 continue;
             }
@@ -190,7 +191,7 @@ impl Conductor<'_> {
             self.tell(None, &Command::GiveUp(positions));
         }
         if !inline {
-            // Places that pass on what others say.
+            // Places that pass on the reports of others.
             self.workers
                 .iter_mut()
                 .filter_map(|handle| handle.link.as_mut())
@@ -204,7 +205,7 @@ impl Conductor<'_> {
         };
         handle.silent = Duration::ZERO;
         match report {
-            // Numbers of another host's mean others here.
+            // Numbers of another host's threads mean other threads here.
             Report::Hello { .. } if !self.spec.place.is_here() => {}
             Report::Hello { process, threads } => {
                 let role = handle.role;
@@ -298,7 +299,7 @@ impl Conductor<'_> {
             // Cut off: what was planned after this moment did not happen.
             table.end = table.end.min(now).max(table.measure);
         }
-        // Everybody must know: in a brokerless system a client would take the end of its peer for
+        // All workers must know: in a brokerless system a client would take the end of its peer for
         // a lost connection.
         self.tell(None, &Command::Closing);
         self.await_workers(Duration::from_secs(1), |handle| handle.closing);
@@ -325,12 +326,12 @@ impl Conductor<'_> {
                 link.join();
             }
         }
-        // What was said before the end.
+        // Reports from before the end.
         self.hear();
         self.record(outcome)
     }
 
-    /// A worker that has not told what it saw: without it the figures are not those of the trial.
+    /// A worker that has given no recording: without it the figures are not those of the trial.
     fn unheard(&mut self) -> Option<String> {
         let silent = self
             .workers
@@ -340,7 +341,7 @@ impl Conductor<'_> {
         Some(self.failure.take().unwrap_or(hangs))
     }
 
-    /// Waits until something holds of every worker that is not over, for so long at most.
+    /// Waits until something holds of every worker that is not over, for `patience` at most.
     fn await_workers(&mut self, patience: Duration, holds: impl Fn(&WorkerHandle) -> bool) {
         let patience = Instant::now() + patience;
         while !self.all(&holds) && Instant::now() < patience {

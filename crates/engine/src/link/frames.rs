@@ -1,4 +1,4 @@
-//! What is said over a link as bytes: frames of four bytes of length (big-endian) and JSON.
+//! The messages of a link as bytes: frames of four bytes of length (big-endian) and JSON.
 
 use std::io::{self, Read, Write};
 
@@ -20,7 +20,7 @@ pub fn write(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
 /// Writes one frame, which may wait in the writer's buffer.
 ///
 /// # Errors
-/// What the writer says; something that cannot be written as JSON.
+/// Those of the writer; data that cannot be written as JSON; a frame longer than 1 GiB.
 pub fn put(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     let bytes = serde_json::to_vec(what)?;
     if bytes.len() > LONGEST {
@@ -34,8 +34,8 @@ pub fn put(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
 /// Reads one frame; `None` at the end of the stream between two frames.
 ///
 /// # Errors
-/// What the reader says; a stream that ends within a frame; a frame that is too long or makes no
-/// sense.
+/// Those of the reader; a stream that ends within a frame; a frame that is longer than 1 GiB or is
+/// not a `T` in JSON.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let mut got = 0;

@@ -16,7 +16,7 @@ use crate::worker::{Command, Report};
 /// How long a worker that has given its recording may take to end by itself.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
-/// What a worker says before anything else.
+/// The first frame that a worker sends.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Greeting {
     /// [`VERSION`].
@@ -34,7 +34,7 @@ impl Greeting {
     }
 
     /// # Errors
-    /// Why this worker cannot be worked with.
+    /// Why this worker cannot be used.
     fn check(&self) -> Result<(), String> {
         if self.link == VERSION {
             return Ok(());
@@ -46,13 +46,13 @@ impl Greeting {
     }
 }
 
-/// What travels apart from the order.
+/// The second frame to a worker: what the order must not contain.
 #[derive(Serialize, Deserialize)]
 struct Letter {
     password: Option<String>,
 }
 
-/// Whoever is at the far end.
+/// The process at the other end.
 pub trait Peer: Send + Sync {
     /// Ends it at once.
     fn kill(&self);
@@ -66,7 +66,7 @@ pub trait Peer: Send + Sync {
     }
 }
 
-/// The conductor's end: a worker that is told over `output` and heard over `input`.
+/// The conductor's end: commands go out over `output`, reports come in over `input`.
 ///
 /// # Errors
 /// If the threads cannot be started.
@@ -81,7 +81,7 @@ pub fn link(
     let (sender, commands) = channel();
     let number = order.assignment.worker;
     let tell = move || {
-        // A worker that hears no more is missed by whoever hears it.
+        // Where a worker takes no more commands, the stream of its reports shows it.
         let _ = tell(output, &order, &secrets, &commands);
     };
     let theirs = peer.clone();
@@ -129,7 +129,7 @@ fn tell(
     pass_on(&mut output, commands, |command| command)
 }
 
-/// Writes what comes until nobody sends any more: as much at once as there is.
+/// Writes what comes until the channel is closed: as much at once as there is.
 fn pass_on<T, U: Serialize>(
     output: &mut impl Write,
     from: &Receiver<T>,
@@ -145,7 +145,7 @@ fn pass_on<T, U: Serialize>(
     Ok(())
 }
 
-/// Hears a worker out.
+/// Takes in a worker's reports until the stream ends.
 fn hear(input: impl Read, outbox: &Outbox) -> Result<(), String> {
     let mut input = BufReader::new(input);
     let strange = |error: io::Error| {
@@ -202,20 +202,20 @@ impl Drop for StreamLink {
     }
 }
 
-/// The worker's end, where there is no worker: tells why it cannot work.
+/// The worker's end, where there is no worker: reports why it cannot work.
 ///
 /// # Errors
-/// When nobody listens.
+/// If the conductor does not read any more.
 pub fn refuse(output: &mut impl Write, why: String) -> io::Result<()> {
     frames::put(output, &Greeting::own())?;
     frames::write(output, &Report::Failed(why.into()))
 }
 
-/// The worker's end: does what an order from `input` says, on `clock`, which reads what the conductor's does, and
-/// reports to `output`, until the recording is given or the input ends.
+/// The worker's end: carries out an order from `input`, on `clock`, which has the conductor's time, and reports
+/// to `output`, until the recording is given or the input ends.
 ///
 /// # Errors
-/// When nobody listens, or what is said makes no sense.
+/// If the conductor does not read any more, or the input is not an order.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -241,7 +241,7 @@ pub fn serve(
     std::thread::Builder::new()
         .name("commands".into())
         .spawn(move || {
-            // The worker ends when nobody can tell it anything any more.
+            // The worker ends when no more commands can come.
             while let Ok(Some(command)) = frames::read(&mut input) {
                 if sender.send(command).is_err() {
                     return;

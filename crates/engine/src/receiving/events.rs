@@ -171,7 +171,7 @@ impl Events for Receiving {
                 let info = self.brief.audience.streams[header.stream as usize];
                 let asker = &self.brief.workload.flows[flow].publishers[info.publisher as usize];
                 if self.clients[client.0 as usize].device != asker.device {
-                    // A wildcard subscriber overhears the answers; they are not for it.
+                    // A wildcard subscriber gets the answers too; they are not for it.
                     return;
                 }
                 self.answered.push(header.stream);

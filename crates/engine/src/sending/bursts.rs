@@ -45,8 +45,8 @@ impl Sending {
         }
     }
 
-    /// Tells, once nothing of the burst waits any more, that it is handed over; later, that the next one
-    /// still waits.
+    /// Reports, once no message of the burst waits any more, that it is handed over; later, that the
+    /// next one still waits.
     pub(super) fn burst_over(&mut self, index: usize, now: Nanos) {
         let flow = self.senders[index].flow;
         let Some(turn) = &mut self.senders[index].turn else {

@@ -1,4 +1,4 @@
-//! The end of sending: what stayed unsent, and the accounts of the worker.
+//! The end of sending: what stayed unsent, and the counts of the worker.
 
 use pubgauge_driver::Nanos;
 
@@ -9,8 +9,8 @@ use crate::recording::FlowRecording;
 use crate::series::Totals;
 
 impl Sending {
-    /// The measurement ended at `end`: what is still waiting was not sent, nor was what the schedule
-    /// had due by then and nobody looked at; nothing else will be.
+    /// The measurement ended at `end`. Messages that still wait count as not sent, and so do those
+    /// that the schedule had due by then and that were not looked at; nothing is sent any more.
     pub fn stop(&mut self, end: Nanos) {
         self.cuts.end_at(end);
         let Some(table) = self.table else {

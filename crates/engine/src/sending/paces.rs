@@ -14,22 +14,22 @@ use crate::worker::Positions;
 
 /// Flat-out messages that share one reading of the clock.
 const PER_STAMP: u32 = 64;
-/// Scheduled messages handed over between two polls, so that reading never starves.
+/// Most scheduled messages handed over between two polls, so that reading is not starved.
 const DUE_PER_TURN: u32 = 1024;
 /// A ping-pong question without an answer is given up after this long.
 const ANSWER_WITHIN: Nanos = 1_000_000_000;
-/// A worker tells that a window is full without anything coming back after this long, and again each
-/// time as much has passed.
+/// A worker reports that a window is full without anything coming back after this long, and again
+/// each time as long has passed.
 pub(super) const STUCK_AFTER: Nanos = 1_000_000_000;
 /// How soon a full window is looked at again.
 const WINDOW_AGAIN: Nanos = 50_000;
 
 impl Sending {
-    /// Hands over what is due; when the next message is due ([`Nanos::MAX`]: none is, or all
+    /// Hands over what is due. Returns when the next message is due ([`Nanos::MAX`]: none is, or all
     /// wait for the system; now or earlier: at once).
     ///
     /// Scheduled messages are gathered: those that fall due within [`Assignment::pacing_within`] of
-    /// the first leave together, whatever else wakes the worker meanwhile.
+    /// the first are sent together, whatever else wakes the worker meanwhile.
     ///
     /// [`Assignment::pacing_within`]: crate::assignment::Assignment::pacing_within
     pub fn send_due(&mut self, fleet: &mut dyn Fleet) -> Nanos {
@@ -51,7 +51,7 @@ impl Sending {
                     let at = match self.send_scheduled(fleet, index, ahead) {
                         Nanos::MAX => Nanos::MAX,
                         0 => 0,
-                        // What is due before the end of the measurement leaves before it ends.
+                        // What is due before the end of the measurement is sent before it ends.
                         due => due.saturating_add(self.pacing_within).min(sender.2),
                     };
                     leave_at = leave_at.min(at);
@@ -77,8 +77,8 @@ impl Sending {
         self.send_due(fleet);
     }
 
-    /// Hands over what is due of a schedule; when the next message is due, 0 if some may be left that
-    /// is due already.
+    /// Hands over what is due of a schedule. Returns when the next message is due, 0 if messages that
+    /// are due already may be left.
     fn send_scheduled(
         &mut self,
         fleet: &mut dyn Fleet,
@@ -278,8 +278,8 @@ impl Sending {
                         ready.swap_remove(*at);
                     }
                     Publish::Refused(_) => {
-                        // A lost connection would be hammered at full speed: it rests until the
-                        // client is connected again.
+                        // A lost connection would be tried again at full speed: its publisher pauses
+                        // until the client is connected again.
                         if kind == Kind::Measured {
                             self.offer(flow, now);
                         }
@@ -295,7 +295,7 @@ impl Sending {
                 return Nanos::MAX;
             }
         }
-        // More at once, unless there is nobody left to send.
+        // More at once, unless every publisher is held back.
         if ready.is_empty() { Nanos::MAX } else { 0 }
     }
 
@@ -385,7 +385,7 @@ impl Sending {
                         }
                     }
                 }
-                // Asked again at the next turn of the loop.
+                // Tried again at the next turn of the loop.
                 _ => blocked.push(local),
             }
         }
@@ -406,7 +406,7 @@ impl Sending {
                 if info.flow != sender.flow {
                     continue;
                 }
-                // Somebody else's answer may be overheard.
+                // An answer to another publisher may be received too.
                 let local = sender.local(info.publisher);
                 if let Pace::PingPong { idle, asked } = &mut sender.pace
                     && let Some(local) = local.filter(|local| asked.remove(local).is_some())

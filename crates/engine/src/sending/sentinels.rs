@@ -11,7 +11,7 @@ use super::{PER_TURN, Sending};
 const FIRST_PAUSE: Nanos = 50_000_000;
 /// Longest pause between two rounds.
 const LONGEST_PAUSE: Nanos = 1_000_000_000;
-/// How soon a publisher that was held back is asked again.
+/// How soon a publisher that was held back is tried again.
 const AGAIN: Nanos = 1_000_000;
 
 /// One sentinel on every stream.
@@ -30,8 +30,9 @@ impl Sending {
         self.round = Round::default();
     }
 
-    /// Sends sentinels, some at a time, in rounds with growing pauses; when to go on. A publisher
-    /// that is held back, by an in-flight window for example, keeps its place in the round.
+    /// Sends sentinels, some at a time, in rounds with growing pauses. Returns when to go on. A
+    /// publisher that is held back, by an in-flight window for example, keeps its place in the
+    /// round.
     pub fn send_sentinels(&mut self, fleet: &mut dyn Fleet) -> Nanos {
         let mut now = self.clock.now();
         if now < self.round.next {

@@ -181,7 +181,7 @@ impl Worker {
         self.receiving.changes = changes;
     }
 
-    /// Takes in what became of a client; `later` is what has happened since.
+    /// Takes in a change of a client; `later` has the changes after it.
     fn take_change(&mut self, client: ClientId, change: Change, later: &[(ClientId, Change)]) {
         let index = client.0 as usize;
         let device = self.assignment.devices[index];
@@ -211,7 +211,7 @@ impl Worker {
                 };
                 for subscription in &wanted {
                     match self.fleet.subscribe(client, subscription) {
-                        // Why the connection has ended already is told by its own change.
+                        // The connection has ended already; its own change says why.
                         Err(_) if later.iter().any(ended) => break,
                         Err(error) => self.fail(error.into()),
                         Ok(()) => {}

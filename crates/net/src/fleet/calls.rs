@@ -17,7 +17,7 @@ impl<P: Protocol> TcpFleet<P> {
             .ok_or_else(|| DriverError::new(format!("no client {} in this fleet", id.0)))
     }
 
-    /// Writes, where the buffer is full, and tells whether there is room then.
+    /// Writes a full buffer, and returns whether there is room then.
     #[cold]
     fn make_room(&mut self, id: ClientId) -> bool {
         let out = self.clients[id.0 as usize].out.as_ref();

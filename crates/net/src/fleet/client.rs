@@ -1,4 +1,4 @@
-//! One client: a connection, and what must be kept of it while it is idle, which is little.
+//! One client: a connection, and the little that must be kept of it while it is idle.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ pub enum State {
     Greeting,
     /// In use.
     Connected,
-    /// The last words are on their way, or sent and the server's end is awaited.
+    /// The last bytes are being written, or are sent and the server's end is awaited.
     Closing,
 }
 
@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// A client; `C` is what its protocol keeps of it. An idle one has no boxes here.
+/// A client; `C` is what its protocol keeps of it. An idle one has no buffers.
 pub struct Client<C> {
     pub(super) fd: Option<OwnedFd>,
     /// How far it has got.
@@ -48,17 +48,17 @@ pub struct Client<C> {
     pub paused: bool,
     /// A publish was held back and [`pubgauge_driver::Change::Writable`] is owed.
     pub(super) owes_writable: bool,
-    /// The sign of life asked for has not come.
+    /// A ping was sent and nothing has come since.
     pub awaits_pong: bool,
     /// The writing side was shut down.
     pub(super) half_closed: bool,
     /// Which of the fleet's endpoints it connects to.
     pub place: u16,
-    /// Seconds between signs of life; 0 for none.
+    /// Keep-alive interval in seconds; 0 for no pings.
     pub(super) keep_alive_s: u16,
-    /// Counts connections.
+    /// The number of connections begun.
     pub epoch: u32,
-    /// When the timer is due that counts; entries of the timer queue with another time are stale.
+    /// When the client's timer is due; entries of the timer queue with another time are stale.
     pub(super) due_ms: u32,
     /// When bytes were last written, in the milliseconds of [`super::Shared::now_ms`].
     pub last_sent_ms: u32,
@@ -71,7 +71,7 @@ pub struct Client<C> {
     pub(super) inbox: Option<Box<Vec<u8>>>,
     pub(super) tls: Option<Box<rustls::ClientConnection>>,
     source: Option<IpAddr>,
-    /// What it is called.
+    /// Its name, as in [`ClientSpec::name`].
     pub name: Box<str>,
     /// What the protocol keeps of it.
     pub own: C,
@@ -120,12 +120,12 @@ impl<C> Client<C> {
         self.out.as_ref().is_none_or(|out| !out.stuck) && !self.marks.hung_up
     }
 
-    /// Whether it has TLS, agreed upon or not yet.
+    /// Whether it has TLS, its handshake done or not.
     pub fn has_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Whether TLS has yet to be agreed upon.
+    /// Whether the handshake of TLS is not done yet.
     pub fn is_in_handshake(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }

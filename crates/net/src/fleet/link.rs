@@ -27,7 +27,7 @@ pub struct Shared {
     pub now_ms: u32,
     /// Messages accepted and not settled.
     pub unsettled: u64,
-    /// What is to be told, and whether this poll has told anything.
+    /// Changes to be reported, and whether this poll has reported anything.
     pub reports: Reports,
     pub(super) pool: OutPool,
     pub(super) timers: Timers,
@@ -39,7 +39,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Nothing under way, nobody to log in as.
+    /// Nothing under way; no user name and no password.
     pub fn new(endpoints: Vec<Endpoint>, tuning: Tuning) -> Shared {
         Shared {
             tuning,
@@ -120,7 +120,8 @@ impl<'a, C> Link<'a, C> {
         self.client.state == State::Connected
     }
 
-    /// The client has all that it needs and may be used. It is for the protocol to tell that.
+    /// The client has all that it needs and may be used. The protocol reports that
+    /// ([`Link::report_connected`]).
     pub fn connected(&mut self) {
         self.client.state = State::Connected;
         self.client.awaits_pong = false;
@@ -128,7 +129,7 @@ impl<'a, C> Link<'a, C> {
         self.client.last_received_ms = self.shared.now_ms;
     }
 
-    /// Tells that it is connected.
+    /// Reports that it is connected.
     pub fn report_connected(&mut self, events: &mut dyn Events, session_present: bool) {
         let change = Change::Connected {
             session_present,
@@ -143,8 +144,8 @@ impl<'a, C> Link<'a, C> {
         login::refused(self.shown(), self.username().is_some(), password)
     }
 
-    /// Has [`super::Protocol::keep_alive`] called when nothing was written for three quarters of so many seconds, the
-    /// first time after as many; 0 for never.
+    /// Has [`super::Protocol::keep_alive`] called when nothing was written for three quarters of `seconds`; never if
+    /// that is 0.
     pub fn keep_alive(&mut self, seconds: u16) {
         self.client.keep_alive_s = seconds;
         if seconds > 0 {
@@ -152,7 +153,7 @@ impl<'a, C> Link<'a, C> {
         }
     }
 
-    /// Sets the client's one timer.
+    /// Sets the client's one timer to `after_ms` from now; the one before becomes stale.
     pub fn set_timer(&mut self, after_ms: u32) {
         // 0 stands for no timer.
         self.client.due_ms = self.shared.now_ms.saturating_add(after_ms).max(1);
@@ -164,7 +165,7 @@ impl<'a, C> Link<'a, C> {
     /// Sets the timer again.
     ///
     /// # Errors
-    /// If nothing came for an interval since the last one.
+    /// If nothing came for an interval after the last ping.
     pub(super) fn needs_ping(&mut self, ping: &str) -> Result<bool, Broken> {
         let now_ms = self.shared.now_ms;
         let interval_ms = u32::from(self.client.keep_alive_s) * 1000;
@@ -186,7 +187,7 @@ impl<'a, C> Link<'a, C> {
             return Ok(false);
         }
         self.client.awaits_pong = true;
-        // A server that had nothing to send is not silent before it was asked.
+        // A server that had nothing to send counts as silent only from the ping on.
         let asked_ms = now_ms.saturating_sub(interval_ms);
         self.client.last_received_ms = self.client.last_received_ms.max(asked_ms);
         self.set_timer(due_ms);
@@ -209,13 +210,13 @@ impl<'a, C> Link<'a, C> {
         Ok(())
     }
 
-    /// Tells a change now.
+    /// Reports a change now.
     #[inline]
     pub fn report(&mut self, events: &mut dyn Events, change: Change) {
         self.shared.reports.report(events, self.id, change);
     }
 
-    /// Tells a change at the next opportunity.
+    /// Queues a change, which the next poll reports.
     pub fn owe(&mut self, change: Change) {
         self.shared.reports.owe(self.id, change);
     }
@@ -226,7 +227,7 @@ impl<'a, C> Link<'a, C> {
         self.shared.reports.deliver(events, self.id, delivery);
     }
 
-    /// Tells what became of a message, which is settled by that.
+    /// Reports what became of a message, which is settled by that.
     #[inline]
     pub fn acknowledge(&mut self, events: &mut dyn Events, tag: u64, answer: Acknowledgement) {
         self.shared.reports.reported = true;
@@ -234,7 +235,7 @@ impl<'a, C> Link<'a, C> {
         self.settled(1);
     }
 
-    /// So many messages are settled of which nothing is told.
+    /// This many messages are settled without a report.
     #[inline]
     pub fn settled(&mut self, messages: u64) {
         self.shared.unsettled -= messages;
@@ -255,7 +256,7 @@ impl<'a, C> Link<'a, C> {
         ))
     }
 
-    /// What the server sent is not the protocol; `hint` says what to look at.
+    /// What the server sent violates the protocol; `hint` says what to look at.
     pub fn protocol_broken(&self, what: impl Display, hint: &str) -> Broken {
         self.broken(format_args!(
             "the server broke the protocol: {what}\n  hint: {hint}"

@@ -14,14 +14,14 @@ use crate::socket::{self, Arrived, Io};
 use crate::tls::{self, TlsFailure, TlsRead};
 
 /// Bytes of answers that may wait before a client is not read from any more: a server that sends
-/// but does not read must not fill our memory.
+/// but does not read must not fill the client's memory.
 const READ_PAUSE: usize = 4 * OUT_CAP;
 
 /// How much the buffer of a large unit grows at once: its length is the server's claim, and memory
 /// is given only as its bytes come in.
 const GROWTH: usize = 1 << 20;
 
-/// Reads of one TLS connection in a row before others get their turn.
+/// Reads of one TLS connection in a row before other clients are read from.
 const TLS_READS: usize = 16;
 
 impl<P: Protocol> TcpFleet<P> {
@@ -31,13 +31,14 @@ impl<P: Protocol> TcpFleet<P> {
         if matches!(client.state, State::Down | State::Connecting) {
             return;
         }
-        // One that has hung up will not read our answers any more: its last words are read.
+        // A server that has hung up will not read answers any more: the rest of what it sent is
+        // read.
         if client.pending() > READ_PAUSE && !client.marks.hung_up {
             client.paused = true;
             return;
         }
         let mut arrived = self.read(id, events);
-        // The end of a stream is told together with its last words.
+        // The end of a stream is reported together with its last bytes.
         while self.has_hung_up(id) && matches!(arrived, Ok(Arrived::More)) {
             arrived = self.read(id, events);
         }
@@ -141,7 +142,7 @@ impl<P: Protocol> TcpFleet<P> {
         Ok(Arrived::More)
     }
 
-    /// Bytes came from the server: a sign of life.
+    /// Bytes came from the server: it is alive.
     #[inline]
     fn heard(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
@@ -238,11 +239,11 @@ fn plain<C>(client: &mut Client<C>, wire: &mut WireBytes, buf: &mut [u8]) -> Io 
     io
 }
 
-/// What came encrypted, and was counted so.
+/// Decrypted bytes, which were counted as they came.
 fn plaintext<C>(client: &mut Client<C>, _: &mut WireBytes, buf: &mut [u8]) -> Io {
     match client.tls.as_mut().map(|tls| tls.reader().read(buf)) {
         Some(Ok(n @ 1..)) => Io::Done(n),
-        // Nothing for now, or nothing ever again, which the socket tells too.
+        // Nothing for now, or the end, which the socket reports too.
         _ => Io::WouldBlock,
     }
 }

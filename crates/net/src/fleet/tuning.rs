@@ -1,4 +1,4 @@
-//! How a fleet over TCP is opened, and what settings come to it whatever the protocol.
+//! How a fleet over TCP is opened, and the settings that mean the same for every protocol.
 
 use pubgauge_driver::{Batching, OnFull, Resolution, Settings, Transport, spelt};
 use serde_json::Value;
@@ -31,18 +31,18 @@ impl Default for Tuning {
     }
 }
 
-/// What answers to settings say of a protocol.
+/// A protocol's words in the answers to settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// Its name.
+    /// The protocol's name.
     pub protocol: &'static str,
     /// What gathers before it is written.
     pub units: &'static str,
-    /// What is written by itself where nothing gathers.
+    /// One of the units, written by itself with batching off.
     pub unit: &'static str,
-    /// What TCP is here, and TLS.
+    /// What `transport` becomes: TCP, and where TLS comes in.
     pub tcp: &'static str,
-    /// Why it is nothing else.
+    /// Why any other transport is refused.
     pub not_tcp: &'static str,
 }
 
@@ -114,7 +114,7 @@ fn batch(settings: &Settings, terms: Terms, table: &mut Resolution) -> usize {
 }
 
 impl Default for SocketOptions {
-    /// No waiting for more bytes, and the kernel's buffers.
+    /// `TCP_NODELAY`, and the kernel's sizes of buffers.
     fn default() -> Self {
         SocketOptions {
             no_delay: true,
@@ -147,7 +147,8 @@ impl SocketOptions {
         socket
     }
 
-    /// Takes one of them; `None` if it is none, or has no such value. Returns what it becomes.
+    /// Sets one of [`SocketOptions::NATIVE`] and returns what it becomes; `None` if there is no
+    /// such option, or it has no such value.
     pub fn take(&mut self, name: &str, value: &Value) -> Option<String> {
         let bytes = || {
             let bytes = usize::try_from(value.as_u64()?).ok()?;

@@ -14,7 +14,7 @@ use crate::out::{OUT_CAP, Written, after_write, write_out};
 use crate::socket;
 use crate::tls::Wire;
 
-/// A client could not be written to. It has been failed already.
+/// A client could not be written to. Its failure is queued for the next report.
 pub(super) struct WriteFailed;
 
 impl<P: Protocol> Driven for TcpFleet<P> {
@@ -220,8 +220,8 @@ impl<P: Protocol> TcpFleet<P> {
         Ok(())
     }
 
-    /// Ends the writing side, if it was not ended before. The server closes when it has read our
-    /// last words; to close at once could throw them away, were bytes from the server still unread
+    /// Shuts the writing side, if it was not shut before. The server closes when it has read the
+    /// last bytes; to close at once could discard them if bytes from the server were still unread
     /// (RFC 1122 §4.2.2.13).
     fn half_close(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
@@ -240,7 +240,7 @@ impl<P: Protocol> TcpFleet<P> {
         let _ = shutdown(fd, Shutdown::Write);
     }
 
-    /// Sends signs of life that are due, and gives up on clients that wait in vain.
+    /// Sends pings that are due, and ends clients whose time to connect or to close is over.
     fn keep_timers(&mut self) {
         while let Some((due, id)) = self.shared.timers.pop_due(self.shared.now_ms) {
             let id = ClientId(id);

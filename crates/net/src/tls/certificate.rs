@@ -1,5 +1,5 @@
-//! What rustls does not tell of a certificate (RFC 5280 §4.1): its version, for how long it is valid,
-//! its common name, and the key of one of version 1, which rustls does not read.
+//! What rustls does not expose of a certificate (RFC 5280 §4.1): its version, for how long it is
+//! valid, its common name, and the key of one of version 1, which rustls does not read.
 
 use std::ops::RangeInclusive;
 
@@ -25,7 +25,7 @@ const SUBJECT_ALT_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 /// 2.5.4.3 (RFC 4519 §2.3).
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 
-/// What is said of it. Nothing of it is believed before a signature or a comparison says so.
+/// What a certificate claims. None of it is trusted before a signature or a comparison confirms it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Certificate<'a> {
     /// Version 1 has no extensions, and rustls takes none of that version from a server.
@@ -54,7 +54,7 @@ pub(super) struct Key<'a> {
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate in DER; `None` if it is none.
+    /// Reads a certificate in DER; `None` if it is not one.
     pub fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
         let mut certificate = content(&mut &*der, SEQUENCE)?;
         let mut body = content(&mut certificate, SEQUENCE)?;
@@ -91,7 +91,7 @@ impl<'a> Certificate<'a> {
 }
 
 /// The last common name in a name (§4.1.2.4): a sequence of sets of pairs. The outer option is `None`
-/// if it is no name.
+/// if the bytes are not a name.
 fn common_name(mut name: &[u8]) -> Option<Option<&str>> {
     let mut found = None;
     while !name.is_empty() {
@@ -144,7 +144,7 @@ fn element<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     Some((tag, content))
 }
 
-/// The content of the next element, which must be one of these.
+/// The content of the next element, which must have this tag.
 fn content<'a>(input: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let (found, content) = element(input)?;
     (found == tag).then_some(content)

@@ -1,4 +1,4 @@
-//! Whether a server is who it should be, and in words why not and what to do.
+//! Whether a server's certificate is trusted, and in words why not and what to do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use rustls::{
 
 use super::certificate::Certificate;
 
-/// Verifies as the web does, and trusts a certificate that was named by itself.
+/// Verifies certificates as web browsers do, and trusts one that the user named itself.
 ///
 /// rustls takes no certificate of an authority and none of version 1 from a server; both are what
 /// `openssl req -x509` and `openssl x509 -signkey` make for a broker. Where the very certificate that
@@ -54,7 +54,7 @@ impl Trust {
         })
     }
 
-    /// A certificate that the user named itself.
+    /// Checks a certificate that the user named itself: validity and names.
     fn as_named(
         &self,
         der: &CertificateDer<'_>,
@@ -80,7 +80,7 @@ impl Trust {
         })
     }
 
-    /// What to tell of a certificate that is not taken.
+    /// Why a certificate is not taken, and what to do.
     fn words(
         &self,
         der: &CertificateDer<'_>,
@@ -234,7 +234,7 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// Takes whatever a server shows.
+/// Takes any certificate, unchecked.
 #[derive(Debug)]
 pub(super) struct Anybody {
     pub schemes: Vec<SignatureScheme>,
@@ -292,12 +292,13 @@ impl std::error::Error for Distrust {}
 
 /// Why TLS failed at `endpoint` (`SCHEME://HOST:PORT`), and what to do.
 pub fn failure(endpoint: &str, error: &Error) -> DriverError {
-    let (what, hint) = match error {
-        Error::InvalidCertificate(CertificateError::Other(OtherError(other)))
-            if let Some(distrust) = other.downcast_ref::<Distrust>() =>
-        {
-            (distrust.what.clone(), distrust.hint.clone())
+    let distrust = match error {
+        Error::InvalidCertificate(CertificateError::Other(OtherError(other))) => {
+            other.downcast_ref::<Distrust>()
         }
+        _ => None,
+    };
+    let (what, hint) = match error {
         Error::InvalidMessage(_) => (
             "the server's answer is not TLS".to_owned(),
             wrong_port(endpoint),
@@ -324,10 +325,13 @@ pub fn failure(endpoint: &str, error: &Error) -> DriverError {
             }
             .to_owned(),
         ),
-        other => (
-            other.to_string(),
-            "check the server's TLS settings; its log may say more".to_owned(),
-        ),
+        other => match distrust {
+            Some(distrust) => (distrust.what.clone(), distrust.hint.clone()),
+            None => (
+                other.to_string(),
+                "check the server's TLS settings; its log may say more".to_owned(),
+            ),
+        },
     };
     DriverError::with_hint(format!("{endpoint}: TLS failed: {what}"), hint)
 }
@@ -359,7 +363,9 @@ pub fn wrong_port(endpoint: &str) -> String {
             scheme.trim_end_matches('s')
         ),
         "mqtt" | "amqp" | "xmpp" => format!("{asked} With TLS the address begins with {scheme}s://"),
-        // STARTTLS among them: there the port speaks plain text at first.
+        // Here the port speaks plain text at first.
+        "nats+tls" => "does it offer TLS? Without TLS the address begins with nats://. TLS from the first byte (handshake_first) is not spoken here.".into(),
+        "nats" => "does it do without TLS? With TLS the address begins with nats+tls://.".into(),
         "xmpp+starttls" => "with TLS from the first byte the address begins with xmpps://, without any TLS with xmpp://".into(),
         _ => asked.into(),
     }
@@ -389,7 +395,7 @@ fn in_time(certificate: &Certificate<'_>, time: UnixTime) -> Result<(), Certific
     Ok(())
 }
 
-/// What is wrong with a certificate, of what rustls says.
+/// The error of a certificate in an error of rustls.
 fn of(error: Error) -> CertificateError {
     match error {
         Error::InvalidCertificate(error) => error,

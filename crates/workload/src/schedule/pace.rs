@@ -24,14 +24,14 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Whole nanoseconds; none beyond 584 years.
+    /// Whole nanoseconds; `None` beyond 584 years.
     pub(super) fn nanos(self) -> Option<Nanos> {
         Nanos::try_from(self.whole).ok()
     }
 }
 
 impl Pace {
-    /// `per_s` messages a second; none if that is not above zero, or absurd.
+    /// `per_s` messages a second; `None` if that is not above zero, or above 10^12.
     pub(super) fn new(per_s: f64) -> Option<Self> {
         let scaled = (per_s * RESOLUTION as f64).round();
         (scaled >= 1.0 && scaled <= 1e12 * RESOLUTION as f64).then_some(Pace {
@@ -39,7 +39,7 @@ impl Pace {
         })
     }
 
-    /// Where message `k` stands. `k` below 10^14 is exact; beyond, time stops at its end.
+    /// When message `k` is due: exact for `k` below 10^14, saturating far above.
     pub(super) fn at(self, k: u64) -> Point {
         let product = NUMERATOR.saturating_mul(u128::from(k));
         Point {

@@ -135,8 +135,8 @@ impl Player {
         Mode::Tape { heads, next }
     }
 
-    /// Moves `head` to the first reading from where it stands that belongs to the shard; its time
-    /// from the head's start, or nothing at the end of the tape.
+    /// Moves `head` to the first reading from where it is that belongs to the shard. Returns its
+    /// time from the head's start, or nothing at the end of the tape.
     fn seek(&self, head: &mut Head) -> Option<u128> {
         loop {
             if head.index == self.trace.readings.len() {
@@ -175,7 +175,7 @@ impl Player {
         for &publisher in self.shard.iter() {
             let mut draws = Draws::new(seed, STREAM + u64::from(publisher), u64::MAX);
             let position = draws.below(self.trace.period());
-            // A device is met in the middle of a gap, not at its start.
+            // The start falls into the middle of a gap, not at its beginning.
             let gap = self.gap(publisher, position, interval, &mut draws);
             let first = (gap as f64 * (1.0 - draws.unit())) as Nanos;
             publishers.push(Walker {
@@ -203,7 +203,7 @@ impl Player {
         if from < to {
             return from..to;
         }
-        // Silent there: what is in force is the interval of the reading before, round the loop.
+        // No readings there: the interval of the reading before counts, round the loop.
         let last = if to == 0 { indices.len() - 1 } else { to - 1 };
         let start = at(&indices[last]) - at(&indices[last]) % interval;
         indices[..last].partition_point(|i| at(i) < start)..last + 1

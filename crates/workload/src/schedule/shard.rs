@@ -7,10 +7,10 @@ use std::ops::{Deref, Range};
 pub struct Shard(Box<[u32]>);
 
 impl Shard {
-    /// Where `publisher` stands among them, if it is one.
+    /// The position of `publisher` among them, if it is one.
     pub fn position(&self, publisher: u32) -> Option<usize> {
         let first = *self.0.first()?;
-        // Neighbours, most often.
+        // Most often the indices are consecutive.
         let at = publisher.checked_sub(first)? as usize;
         match self.0.get(at) {
             Some(there) if *there == publisher => Some(at),

@@ -94,7 +94,7 @@ impl SizeModel {
         let draws = || Draws::new(seed, STREAM + u64::from(publisher), nth);
         match self {
             SizeModel::Fixed(bytes) => *bytes,
-            // Each publisher begins one place further on, so that they do not all send their
+            // Each publisher begins one element further on, so that they do not all send their
             // longest message at once.
             SizeModel::List(list) => {
                 list[(nth.wrapping_add(u64::from(publisher)) % list.len() as u64) as usize]

@@ -52,7 +52,7 @@ struct Before {
     sent: Vec<f64>,
 }
 
-/// The columns of one file, found, and the memory that leaving readings out needs.
+/// The columns of one file, and what has to be remembered to leave readings out.
 pub(super) struct Rows {
     time: usize,
     time_format: Option<TimeFormat>,
@@ -68,7 +68,7 @@ pub(super) struct Rows {
     width: usize,
 }
 
-/// The plain format as one more table.
+/// The plain format as a [`TraceFormat`].
 fn plain(header: &ByteRecord) -> TraceFormat {
     let has = |name: &str| {
         header

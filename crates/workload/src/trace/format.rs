@@ -14,7 +14,7 @@ use crate::trace::TimeFormat;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TraceFormat {
-    /// What parts columns; `,` if absent.
+    /// What separates columns; `,` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<char>,
     /// Whether the first line names the columns; true if absent.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::convert::{Rows, Wrong};
 use super::{Builder, Raw, TimeFormat, TraceError, TraceSource, time};
 
-/// Longest line in bytes, and longest record of CSV; anything longer is no trace.
+/// Longest line in bytes, and longest record of CSV; a file with a longer one is refused.
 const MAX_LINE: u64 = 16 << 20;
 
 /// A text of which a reader takes no more than it is allowed to: CSV with an open quote would be one record.
@@ -98,7 +98,7 @@ impl Place<'_> {
         TraceError {
             file: self.path.to_path_buf(),
             line,
-            // What concerns the whole line stands at its beginning.
+            // An error of the whole line is shown at its beginning.
             column: column.or(line.map(|_| 1)),
             message,
             hint: hint.map(str::to_string),
@@ -170,7 +170,7 @@ impl Place<'_> {
     }
 }
 
-/// Watches the order of times.
+/// Refuses times out of order, unless they are to be sorted.
 struct Order {
     sort: bool,
     last: i64,
