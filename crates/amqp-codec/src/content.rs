@@ -1,4 +1,4 @@
-//! Content: headers with properties (§4.2.6.1), and whole deliveries in one go.
+//! Content: headers with properties (§4.2.6.1), and whole deliveries in one call.
 
 use crate::error::{DecodeError, EncodeError};
 use crate::frame::{FRAME_END, FRAME_OVERHEAD};
@@ -8,7 +8,7 @@ use crate::wire::{Field, Reader, put_short};
 /// Class of all content.
 const BASIC: u16 = 60;
 
-/// Properties of a message, as far as they are used here.
+/// Properties of a message; the others of the specification are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties<'a> {
     /// Name-value pairs of the application.
@@ -21,9 +21,9 @@ pub struct Properties<'a> {
     pub correlation_id: Option<&'a [u8]>,
     /// Where a reply goes.
     pub reply_to: Option<&'a [u8]>,
-    /// RabbitMQ: milliseconds to live, in decimal digits.
+    /// RabbitMQ: time to live in milliseconds, in decimal digits.
     pub expiration: Option<&'a [u8]>,
-    /// The application's name of the message.
+    /// The application's identifier of the message.
     pub message_id: Option<&'a [u8]>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> ContentHeader<'a> {
     /// Appends the payload of a header frame.
     ///
     /// # Errors
-    /// A string that is too long for its field. What was appended is of no use then.
+    /// A string that is too long for its field. What was appended is then incomplete.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let p = &self.properties;
         let flags = u16::from(p.headers.is_some()) << 13
@@ -135,25 +135,25 @@ fn properties<'a>(r: &mut Reader<'a>, flags: u16) -> Option<Properties<'a>> {
     Some(p)
 }
 
-/// A whole message for a consumer, as it stands in the receive buffer.
+/// A whole message for a consumer, borrowed from the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered<'a> {
     /// The channel it came on.
     pub channel: u16,
-    /// Its number on the channel.
+    /// Its delivery tag: its number on the channel.
     pub delivery_tag: u64,
     /// It was delivered before.
     pub redelivered: bool,
-    /// What it was routed by.
+    /// The key that it was routed by.
     pub routing_key: &'a [u8],
     /// The message.
     pub body: &'a [u8],
 }
 
-/// Reads a `basic.deliver` with header and body if they stand whole and one after the other at
-/// the start of `bytes`, the body in one frame; and their length together.
+/// Reads a `basic.deliver` with header and body if all three frames are complete at the start of
+/// `bytes`, the body in one frame; returns it and its length.
 ///
-/// `None` for anything else, wrong or right: [`crate::decode_frame`] tells what.
+/// `None` for anything else, valid or not: use [`crate::decode_frame`] then.
 #[inline]
 pub fn decode_delivery(bytes: &[u8], frame_max: usize) -> Option<(Delivered<'_>, usize)> {
     let (channel, method, rest) = frame(bytes, 1, frame_max)?;

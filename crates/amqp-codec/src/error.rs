@@ -1,6 +1,6 @@
-//! What can be wrong with bytes.
+//! Errors of decoding and encoding.
 
-/// Bytes that are no AMQP 0-9-1.
+/// Bytes that are not AMQP 0-9-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// A frame of a type that does not exist (§2.3.5).
@@ -20,7 +20,7 @@ pub enum DecodeError {
     /// A frame that does not end with 0xCE (§2.3.5).
     #[error("a frame without its end octet (§2.3.5)")]
     NoFrameEnd,
-    /// A method that does not exist, or that this crate has no use for.
+    /// A method that does not exist, or that this crate does not decode.
     #[error("method {0}.{1}, which is not known here")]
     UnknownMethod(u16, u16),
     /// A frame's payload ends before its fields do.

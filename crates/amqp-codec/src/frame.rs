@@ -26,11 +26,11 @@ pub enum FrameKind {
     Header = 2,
     /// A piece of a content body.
     Body = 3,
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat = 8,
 }
 
-/// A frame, as it stands in the receive buffer.
+/// A frame, borrowed from the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Its type.
@@ -44,7 +44,8 @@ pub struct Frame<'a> {
 /// Reads the frame at the start of `bytes` and its length; `None` if more bytes are needed.
 ///
 /// # Errors
-/// What is not a frame, or is longer than `frame_max` bytes (frame header and end included).
+/// Bytes that are not a frame, or a frame longer than `frame_max` bytes (frame header and end
+/// included).
 #[inline]
 pub fn decode_frame(
     bytes: &[u8],

@@ -1,13 +1,13 @@
 //! AMQP 0-9-1 frames, methods and content, for clients and for servers.
 //!
 //! Decoding borrows from the receive buffer: [`decode_frame`] looks at the start of a byte slice
-//! and answers with a [`Frame`] that points into it, or that more bytes are needed, or what is
-//! wrong with them. [`Method::decode`] and [`ContentHeader::decode`] take a frame's payload apart.
-//! Nothing is allocated and nothing panics, whatever the bytes.
+//! and returns a [`Frame`] that points into it, or that more bytes are needed, or an error.
+//! [`Method::decode`] and [`ContentHeader::decode`] decode a frame's payload. Nothing is allocated
+//! and nothing panics, whatever the bytes.
 //!
 //! The message path has two shortcuts: [`PublishTemplate`] keeps everything of a `basic.publish`
 //! that does not change from one message to the next, and [`decode_delivery`] reads a whole
-//! `basic.deliver` with its header and its only body frame in one go.
+//! `basic.deliver` with its header and its only body frame in one call.
 //!
 //! Section numbers in this crate are those of "AMQP Advanced Message Queuing Protocol,
 //! Protocol Specification, Version 0-9-1" (13 November 2008); methods marked as extensions are

@@ -15,7 +15,7 @@ pub mod declare {
     pub const DURABLE: u8 = 2;
     /// A queue for this connection only.
     pub const EXCLUSIVE: u8 = 4;
-    /// A queue that vanishes after its last consumer.
+    /// A queue that the server deletes after its last consumer.
     pub const AUTO_DELETE: u8 = 8;
 }
 
@@ -50,12 +50,12 @@ macro_rules! methods {
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
             pub struct $name<'a> {
                 $($(#[$field_doc])* pub $field: $t,)*
-                /// So that all methods are written alike.
+                /// Lets methods without fields have the same form as the others.
                 pub _bytes: std::marker::PhantomData<&'a [u8]>,
             }
         )*
 
-        /// Any method that is known here.
+        /// Any method that this crate decodes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Method<'a> {
             $($(#[$doc])* $name($name<'a>),)*
@@ -90,7 +90,7 @@ macro_rules! methods {
                 }
             }
 
-            /// Appends it as a whole frame on `channel`.
+            /// Appends the method as a whole frame on `channel`.
             ///
             /// # Errors
             /// A string that is too long for its field. Nothing was appended.
@@ -127,7 +127,7 @@ macro_rules! methods {
 }
 
 methods! {
-    /// The server introduces itself.
+    /// The server names its version, properties and SASL mechanisms.
     ConnectionStart 10 10 "connection.start" {
         /// 0
         version_major: u8,
@@ -140,7 +140,7 @@ methods! {
         /// Locales, separated by spaces.
         locales: Long<'a>,
     }
-    /// The client introduces itself and logs in.
+    /// The client names its properties and logs in.
     ConnectionStartOk 10 11 "connection.start-ok" {
         /// What it is and can do.
         client_properties: Table<'a>,
@@ -183,7 +183,7 @@ methods! {
         /// 0.
         reserved_2: u8,
     }
-    /// Entered.
+    /// Answer to `connection.open`.
     ConnectionOpenOk 10 41 "connection.open-ok" {
         /// Empty.
         reserved_1: &'a [u8],
@@ -213,7 +213,7 @@ methods! {
         /// Empty.
         reserved_1: &'a [u8],
     }
-    /// Open.
+    /// Answer to `channel.open`.
     ChannelOpenOk 20 11 "channel.open-ok" {
         /// Empty.
         reserved_1: Long<'a>,
@@ -223,7 +223,7 @@ methods! {
         /// 1 if messages may flow.
         active: u8,
     }
-    /// Done.
+    /// Answer to `channel.flow`.
     ChannelFlowOk 20 21 "channel.flow-ok" {
         /// 1 if messages flow.
         active: u8,
@@ -241,7 +241,7 @@ methods! {
     }
     /// The end is agreed upon.
     ChannelCloseOk 20 41 "channel.close-ok" {}
-    /// Makes an exchange, or checks that it is there.
+    /// Creates an exchange, or checks that it exists.
     ExchangeDeclare 40 10 "exchange.declare" {
         /// 0.
         reserved_1: u16,
@@ -254,9 +254,9 @@ methods! {
         /// Arguments.
         arguments: Table<'a>,
     }
-    /// It is there.
+    /// Answer to `exchange.declare`.
     ExchangeDeclareOk 40 11 "exchange.declare-ok" {}
-    /// Makes a queue, or checks that it is there.
+    /// Creates a queue, or checks that it exists.
     QueueDeclare 50 10 "queue.declare" {
         /// 0.
         reserved_1: u16,
@@ -267,7 +267,7 @@ methods! {
         /// Arguments.
         arguments: Table<'a>,
     }
-    /// It is there.
+    /// Answer to `queue.declare`.
     QueueDeclareOk 50 11 "queue.declare-ok" {
         /// Its name.
         queue: &'a [u8],
@@ -276,7 +276,7 @@ methods! {
         /// Consumers of it.
         consumer_count: u32,
     }
-    /// Has an exchange put messages into a queue.
+    /// Binds a queue to an exchange.
     QueueBind 50 20 "queue.bind" {
         /// 0.
         reserved_1: u16,
@@ -284,14 +284,14 @@ methods! {
         queue: &'a [u8],
         /// The exchange.
         exchange: &'a [u8],
-        /// Which messages.
+        /// Binding key: which messages go to the queue.
         routing_key: &'a [u8],
         /// 1 for no answer.
         no_wait: u8,
         /// Arguments.
         arguments: Table<'a>,
     }
-    /// Bound.
+    /// Answer to `queue.bind`.
     QueueBindOk 50 21 "queue.bind-ok" {}
     /// Removes a queue.
     QueueDelete 50 40 "queue.delete" {
@@ -302,12 +302,12 @@ methods! {
         /// 1 only if unused, 2 only if empty, 4 for no answer.
         bits: u8,
     }
-    /// Removed.
+    /// Answer to `queue.delete`.
     QueueDeleteOk 50 41 "queue.delete-ok" {
         /// Messages that were in it.
         message_count: u32,
     }
-    /// Limits what is under way to consumers.
+    /// Limits the unacknowledged deliveries to consumers.
     BasicQos 60 10 "basic.qos" {
         /// In bytes; 0 for no limit.
         prefetch_size: u32,
@@ -316,7 +316,7 @@ methods! {
         /// 1 for the channel rather than each of its consumers (RabbitMQ's reading).
         global: u8,
     }
-    /// Done.
+    /// Answer to `basic.qos`.
     BasicQosOk 60 11 "basic.qos-ok" {}
     /// Starts a consumer.
     BasicConsume 60 20 "basic.consume" {
@@ -331,19 +331,19 @@ methods! {
         /// Arguments.
         arguments: Table<'a>,
     }
-    /// Started.
+    /// Answer to `basic.consume`.
     BasicConsumeOk 60 21 "basic.consume-ok" {
         /// Its name.
         consumer_tag: &'a [u8],
     }
-    /// Ends a consumer; from the server: its queue is gone (extension).
+    /// Ends a consumer; from the server: its queue was deleted (extension).
     BasicCancel 60 30 "basic.cancel" {
         /// Its name.
         consumer_tag: &'a [u8],
         /// 1 for no answer.
         no_wait: u8,
     }
-    /// Ended.
+    /// Answer to `basic.cancel`.
     BasicCancelOk 60 31 "basic.cancel-ok" {
         /// Its name.
         consumer_tag: &'a [u8],
@@ -374,7 +374,7 @@ methods! {
     BasicDeliver 60 60 "basic.deliver" {
         /// The consumer.
         consumer_tag: &'a [u8],
-        /// Its number on this channel.
+        /// Delivery tag: its number on this channel.
         delivery_tag: u64,
         /// 1 if it was delivered before.
         redelivered: u8,
@@ -383,37 +383,37 @@ methods! {
         /// What it was routed by.
         routing_key: &'a [u8],
     }
-    /// A message was taken; from the server: a publisher confirm (extension).
+    /// Acknowledges a delivery; from the server: confirms a published message (extension).
     BasicAck 60 80 "basic.ack" {
-        /// Its number on this channel.
+        /// Delivery tag: number of the message on this channel.
         delivery_tag: u64,
         /// See [`MULTIPLE`].
         bits: u8,
     }
-    /// Extension: a message was not taken.
+    /// Extension: rejects a delivery, or a published message.
     BasicNack 60 120 "basic.nack" {
-        /// Its number on this channel.
+        /// Delivery tag: number of the message on this channel.
         delivery_tag: u64,
-        /// [`MULTIPLE`], and 2 to put it back.
+        /// [`MULTIPLE`], and 2 to put the message back into the queue.
         bits: u8,
     }
-    /// Extension: has the server confirm what is published on this channel.
+    /// Extension: asks the server to confirm messages published on this channel.
     ConfirmSelect 85 10 "confirm.select" {
         /// 1 for no answer.
         no_wait: u8,
     }
-    /// It will.
+    /// Answer to `confirm.select`.
     ConfirmSelectOk 85 11 "confirm.select-ok" {}
     /// Makes the channel transactional.
     TxSelect 90 10 "tx.select" {}
-    /// It is.
+    /// Answer to `tx.select`.
     TxSelectOk 90 11 "tx.select-ok" {}
     /// Ends a transaction: what was published in it is published.
     TxCommit 90 20 "tx.commit" {}
-    /// It is.
+    /// Answer to `tx.commit`.
     TxCommitOk 90 21 "tx.commit-ok" {}
     /// Ends a transaction: what was published in it is not.
     TxRollback 90 30 "tx.rollback" {}
-    /// It is not.
+    /// Answer to `tx.rollback`.
     TxRollbackOk 90 31 "tx.rollback-ok" {}
 }

@@ -3,11 +3,11 @@
 use crate::error::EncodeError;
 use crate::wire::{Field, Reader, put_long, put_short};
 
-/// A table as it stands on the wire, without its length.
+/// A table in wire form, without its length.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Table<'a>(&'a [u8]);
 
-/// A value in a table, as far as clients and RabbitMQ exchange them.
+/// A value in a table, of the types that clients and RabbitMQ exchange.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// `t`
@@ -34,7 +34,7 @@ impl<'a> Table<'a> {
         self.0
     }
 
-    /// Its entries in their order. Ends at the first that is malformed.
+    /// Its entries in their order, up to the first malformed one.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Value<'a>)> + use<'a> {
         let mut reader = Reader(self.0);
         std::iter::from_fn(move || Some((reader.short()?, value(&mut reader)?)))
@@ -99,7 +99,7 @@ fn value<'a>(r: &mut Reader<'a>) -> Option<Value<'a>> {
     })
 }
 
-/// A table being put together.
+/// Builds a [`Table`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableBuf(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Everything of a `basic.publish` that does not change from one message to the next.
+//! The message path: a `basic.publish` whose unchanging part is encoded once.
 
 use crate::content::{ContentHeader, Properties};
 use crate::error::EncodeError;
@@ -13,16 +13,16 @@ const ID_LEN: usize = 16;
 pub struct PublishTemplate {
     /// Method frame and header frame.
     bytes: Box<[u8]>,
-    /// Where the body size stands.
+    /// Offset of the body size.
     size_at: u32,
-    /// Where the message identifier stands; 0 for none.
+    /// Offset of the message identifier; 0 for none.
     id_at: u32,
     channel: u16,
 }
 
 impl PublishTemplate {
-    /// Encodes what does not change. If `mandatory`, each message carries its number as
-    /// `message-id`, so that one that comes back can be told from others.
+    /// Encodes the unchanging part. If `mandatory`, each message carries its number as
+    /// `message-id`, so that a returned message can be identified.
     ///
     /// # Errors
     /// A name or property that is too long for its field.

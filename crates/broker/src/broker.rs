@@ -20,7 +20,7 @@ use crate::timers::{Timer, Timers};
 use crate::tree::{SessionId, Tree};
 use crate::window::Stage;
 
-/// Everything the broker knows.
+/// The broker's whole state.
 #[derive(Debug)]
 pub(crate) struct Broker {
     pub options: Options,
@@ -32,16 +32,16 @@ pub(crate) struct Broker {
     pub retained: Retained,
     pub timers: Timers,
     pub sys: Sys,
-    /// Milliseconds since the start, read once a turn.
+    /// Milliseconds since the start, read once per turn of the event loop.
     pub now_ms: u64,
     /// Connections whose pause is over.
     pub resume: VecDeque<ConnId>,
     /// Bytes held for paused connections.
     pub held_bytes: usize,
-    /// Properties that are passed on, of the message in hand.
+    /// Properties to be passed on of the message being handled.
     pub scratch: Vec<u8>,
-    /// Numbers the times that a session came or went. One count for all, since
-    /// indices are used again and their timers must not be mixed up.
+    /// Counts the beginnings and ends of sessions. One count for all, since
+    /// indices are used again and timers of different sessions must differ.
     pub generations: u32,
     /// Numbers the client identifiers that the broker assigns.
     pub assigned: u64,
@@ -50,9 +50,9 @@ pub(crate) struct Broker {
 /// What became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is dealt with.
+    /// It is handled.
     Done,
-    /// It must be looked at again when the connection's pause is over.
+    /// It must be handled again when the connection's pause is over.
     Wait,
 }
 
@@ -61,13 +61,14 @@ pub(crate) enum Step {
 pub(crate) enum End {
     /// The client closed it, or it broke.
     Gone,
-    /// The client said goodbye; its will goes out only if it said so.
+    /// The client sent DISCONNECT; its will is published only if that asks for
+    /// it.
     Goodbye { with_will: bool },
     /// CONNECT was refused; the CONNACK is on its way.
     Refused,
     /// The client broke the protocol or a limit.
     Fault(ReasonCode),
-    /// The broker ends it, for no fault in what the client sent.
+    /// The broker ends it, though the client did nothing wrong.
     Close(ReasonCode),
 }
 
@@ -98,8 +99,9 @@ impl Broker {
         }
     }
 
-    /// Deals with the packets in `buf`; gives how many bytes of it are done with.
-    /// The rest is the beginning of a packet, or must wait with the connection.
+    /// Handles the packets in `buf`; returns how many bytes of it are used up.
+    /// The rest is the beginning of a packet, or waits while the connection is
+    /// paused.
     pub(crate) fn input(&mut self, id: ConnId, buf: &[u8]) -> Result<usize, End> {
         let max = self.options.max_packet_bytes as usize;
         let mut at = 0;
@@ -133,7 +135,8 @@ impl Broker {
 
     fn undecodable(&mut self, id: ConnId, error: DecodeError) -> End {
         if error.reason == ReasonCode::UNSUPPORTED_PROTOCOL_VERSION {
-            // In the oldest form, which every client understands (section 3.1.2.2).
+            // In the form of MQTT 3.1.1, which every client understands
+            // (section 3.1.2.2).
             self.net
                 .append(id, 4, |out| out.extend_from_slice(&[0x20, 2, 0, 1]));
             self.net.stats.protocol_errors += 1;
@@ -172,7 +175,7 @@ impl Broker {
         Ok(Step::Done)
     }
 
-    /// Completes an exchange if it stood at `due`; whether it did.
+    /// Completes an exchange if its stage was `due`; returns whether it was.
     fn settle(&mut self, id: ConnId, packet_id: u16, due: Stage) -> bool {
         let Some(session) = self.session_of(id) else {
             return false;
@@ -212,7 +215,7 @@ impl Broker {
         self.reply(id, PacketType::PubComp, ack.packet_id, known);
     }
 
-    /// Acknowledges; under MQTT 5 says so if the identifier is not known.
+    /// Acknowledges; under MQTT 5 with an error if the identifier is not known.
     fn reply(&mut self, id: ConnId, kind: PacketType, packet_id: u16, known: bool) {
         let v5 = self
             .net
@@ -267,7 +270,8 @@ impl Broker {
             .filter(|&s| s != NONE)
     }
 
-    /// Ends a connection, and its session where that does not outlive it.
+    /// Ends a connection, and its session where the session does not outlive
+    /// it.
     pub(crate) fn finish(&mut self, id: ConnId, end: End) {
         let Some(conn) = self.net.conns.get(id) else {
             return;
@@ -303,8 +307,8 @@ impl Broker {
         if conn.paused {
             self.held_bytes -= conn.partial.len();
         }
-        // Closing with bytes unread would send a reset, which can overtake what was
-        // said last.
+        // Closing with bytes unread would send a reset, which can overtake the
+        // last packet sent.
         let said = match end {
             End::Gone | End::Goodbye { .. } => false,
             End::Refused | End::Fault(_) => true,

@@ -1,4 +1,4 @@
-//! One connection, and all of them with what they share.
+//! One connection; and the table of all connections with what they share.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -14,16 +14,16 @@ use crate::tree::SessionId;
 
 /// Index of a connection.
 pub(crate) type ConnId = u32;
-/// No connection, no session.
+/// The index that stands for no connection or no session.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Bytes gathered over all connections after which they are written before the
-/// turn is over: beyond the processor's cache, waiting longer costs more than
-/// the system calls it saves.
+/// Bytes gathered over all connections at which they are written before the
+/// turn ends: beyond the processor's cache, waiting longer costs more than the
+/// system calls it saves.
 const FLUSH_AT: usize = 256 * 1024;
 
-/// One connection. 19,000 of them are to cost next to nothing while idle, so
-/// whatever only a busy one needs is not held here.
+/// One connection. Thousands of idle ones must stay small, so what only a busy
+/// one needs is not held here.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub fd: OwnedFd,
@@ -33,20 +33,20 @@ pub(crate) struct Conn {
     pub session: SessionId,
     /// Route of the last message: publishers tend to stay with their topic.
     pub last_route: RouteId,
-    /// Longest packet the client takes.
+    /// Longest packet the client takes, in bytes.
     pub max_packet: u32,
     /// QoS 1 and 2 messages the client takes at a time.
     pub receive_max: u16,
-    /// Seconds; 0 means no limit.
+    /// Keep alive in seconds; 0 means no limit.
     pub keep_alive_s: u16,
     pub version: Version,
     /// It has bytes that were not offered to the kernel yet.
     dirty: bool,
     /// The kernel's buffer was full at the last write.
     pub blocked: bool,
-    /// Nothing more is to be read: it waits for the session below to drain.
+    /// It is not read: it waits for the session `waits_on` to drain.
     pub paused: bool,
-    /// It hung up while it was paused.
+    /// The client closed the connection while it was paused.
     pub hung_up: bool,
     /// What epoll currently watches.
     watched: epoll::EventFlags,
@@ -54,7 +54,7 @@ pub(crate) struct Conn {
     pub waits_on: SessionId,
     /// May go past the limit of a session that waits on it in turn.
     pub passes: bool,
-    /// Moment of the last bytes received.
+    /// When the last bytes were received.
     pub last_read_ms: u64,
     /// Bytes received that are not a whole packet yet, or wait for the pause to
     /// end.
@@ -82,7 +82,8 @@ pub(crate) struct Net {
     /// Connections that a write found broken, with their generation; the broker
     /// ends them.
     pub broken: Vec<(ConnId, u32)>,
-    /// Connections whose backlog shrank; the broker looks who waits for it.
+    /// Connections whose backlog shrank; the broker wakes those that wait for
+    /// it.
     pub drained: Vec<ConnId>,
 }
 
@@ -101,7 +102,7 @@ impl Net {
         }
     }
 
-    /// Takes a new connection in and watches it.
+    /// Adds a new connection and watches it.
     pub(crate) fn add(&mut self, fd: OwnedFd, now_ms: u64) -> Result<ConnId, rustix::io::Errno> {
         self.generations = self.generations.wrapping_add(1);
         let id = self.conns.insert(Conn {
@@ -172,8 +173,8 @@ impl Net {
         }
     }
 
-    /// Stops watching a connection that hung up while it must not be read; epoll
-    /// would report it for ever.
+    /// Stops watching a connection that was closed by the client while it must
+    /// not be read; epoll would report it for ever.
     pub(crate) fn unwatch(&mut self, id: ConnId) {
         if let Some(conn) = self.conns.get_mut(id) {
             conn.hung_up = true;
@@ -253,14 +254,14 @@ impl Net {
         result
     }
 
-    /// Writes what gathered if it is much.
+    /// Writes all gathered bytes if there are at least [`FLUSH_AT`].
     pub(crate) fn flush_if_much(&mut self) {
         if self.gathered >= FLUSH_AT {
             self.flush();
         }
     }
 
-    /// Writes what gathered, each connection once.
+    /// Writes all gathered bytes, each connection once.
     pub(crate) fn flush(&mut self) {
         self.gathered = 0;
         let mut dirty = std::mem::take(&mut self.dirty);

@@ -1,4 +1,5 @@
-//! CONNECT: who comes in, to which session (MQTT 5 and 3.1.1, section 3.1).
+//! CONNECT: which clients are accepted, and with which session (MQTT 5 and
+//! 3.1.1, section 3.1).
 
 use std::rc::Rc;
 
@@ -62,7 +63,7 @@ impl Broker {
             state.conn = id;
             state.generation = self.generations;
             state.expiry_s = expiry_s;
-            // A will that waited is called off (section 3.1.3.2.2).
+            // A delayed will is cancelled (section 3.1.3.2.2).
             state.will = will;
         }
         if connect.keep_alive_s > 0 {
@@ -94,7 +95,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Whether the client may come in; if not, why, as MQTT 5 says it.
+    /// Checks that the client may connect. Errors are MQTT 5 reason codes.
     fn admit(&self, connect: &Connect<'_>) -> Result<(), ReasonCode> {
         if connect
             .properties
@@ -151,8 +152,8 @@ impl Broker {
         );
     }
 
-    /// The client's session, taken over from another connection or made anew;
-    /// and whether it was there (section 3.1.2.4, section 4.1).
+    /// The client's session, taken over from another connection or new; and
+    /// whether it existed (section 3.1.2.4, section 4.1).
     fn take_session(&mut self, client_id: &str, clean: bool) -> (SessionId, bool) {
         if let Some(&old) = self.by_client.get(client_id) {
             let conn = self.sessions.get(old).map_or(NONE, |s| s.conn);
@@ -185,8 +186,8 @@ impl Broker {
         }))
     }
 
-    /// What an MQTT 5 client is told of the broker's limits (section 3.2.2.3),
-    /// where they are not those it assumes anyway.
+    /// Adds the broker's limits for an MQTT 5 client (section 3.2.2.3), where
+    /// they are not the protocol's defaults.
     fn announce(&self, properties: &mut PropertiesBuf, assigned: Option<&str>) {
         let options = &self.options;
         let mut say = |property| {
@@ -207,8 +208,8 @@ impl Broker {
     }
 }
 
-/// Silence after which a client counts as gone: one and a half times its keep
-/// alive (section 3.1.2.10).
+/// Time without a packet after which a connection is closed, in ms: one and a
+/// half times the keep alive (section 3.1.2.10).
 pub(crate) fn keep_alive_ms(keep_alive_s: u16) -> u64 {
     u64::from(keep_alive_s) * 1500
 }

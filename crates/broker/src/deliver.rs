@@ -1,10 +1,11 @@
-//! From a message to its subscribers, and what happens when they do not keep up.
+//! Delivery of messages to subscribers, and back-pressure where they do not
+//! keep up.
 //!
 //! The one policy: a connected subscriber whose backlog is over the limit stops
 //! the publishers that feed it, by not reading them, until half of it is gone.
 //! So nothing is lost, and a flat-out publisher feels TCP's own back-pressure.
-//! Publishers that wait for each other in a circle are let through before that
-//! can stand still: see [`Broker::pause`].
+//! Publishers that wait for each other in a circle are let through before they
+//! deadlock: see [`Broker::pause`].
 
 use std::rc::Rc;
 
@@ -25,10 +26,10 @@ use crate::window::{Delivery, Stage};
 /// Clients that wait for each other in a circle may go over the backlog limit up
 /// to this many times; beyond, messages are dropped and counted.
 const CIRCLE_LIMIT: usize = 4;
-/// How long a circle may stand still, in milliseconds.
+/// How long a circle may make no progress, in milliseconds.
 const STALL_MS: u64 = 500;
 
-/// A message in hand, and all that delivering it needs.
+/// A message being delivered, and all that delivering it needs.
 pub(crate) struct Post<'a> {
     pub net: &'a mut Net,
     pub sessions: &'a mut Table<Session>,
@@ -39,12 +40,12 @@ pub(crate) struct Post<'a> {
     /// As published.
     pub retain: bool,
     pub expires_ms: Option<u64>,
-    /// The message as something that can be kept, once somebody has to.
+    /// An owned copy of the message, once one is needed.
     pub kept: Option<Rc<Message>>,
 }
 
 impl Post<'_> {
-    /// The message, to be kept.
+    /// An owned copy of the message, made on the first call.
     pub(crate) fn keep(&mut self) -> Rc<Message> {
         let Outgoing {
             topic,
@@ -66,7 +67,7 @@ impl Post<'_> {
         Rc::clone(kept)
     }
 
-    /// Delivers along a route; whether anybody had subscribed.
+    /// Delivers along a route; returns whether there was a subscriber.
     pub(crate) fn along(&mut self, route: &Route, from: SessionId, tree: &mut Tree) -> bool {
         let mut matched = false;
         for target in &route.targets {
@@ -175,8 +176,8 @@ impl Post<'_> {
     }
 }
 
-/// Bytes that wait for a connected session; 0 for one without connection, which
-/// nobody waits for.
+/// Bytes that wait for a connected session; 0 for one without connection, for
+/// which no publisher waits.
 #[inline]
 fn backlog(session: &Session, net: &Net) -> usize {
     match net.conns.get(session.conn) {
@@ -185,7 +186,7 @@ fn backlog(session: &Session, net: &Net) -> usize {
     }
 }
 
-/// Who must drain before a message may take the route.
+/// The session that must drain before a message may take the route.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Full {
     /// The session.
@@ -195,7 +196,7 @@ pub(crate) struct Full {
     pub group: Option<GroupId>,
 }
 
-/// Finds somebody who must drain before a message may take the route.
+/// Finds a session that must drain before a message may take the route.
 #[inline]
 pub(crate) fn first_full(
     route: &Route,
@@ -215,7 +216,7 @@ pub(crate) fn first_full(
         }
     }
     for &group in &route.groups {
-        // A group is full when every member that is there is.
+        // A group is full when every connected member is.
         let mut full = None;
         for member in &tree.group(group).members {
             if sessions.get(member.session).is_none_or(|s| s.conn == NONE) {
@@ -237,8 +238,8 @@ pub(crate) fn first_full(
     None
 }
 
-/// The member whose turn it is: in turn among those that are there and not full,
-/// else those that are there, else any.
+/// The member that gets the next message: in turn among those connected and not
+/// full, else those connected, else any.
 fn choose(group: &mut Group, net: &Net, sessions: &Table<Session>, limit: usize) -> Option<Sub> {
     let n = group.members.len();
     let is_there = |s: &Session| s.conn != NONE;
@@ -321,10 +322,10 @@ impl Broker {
     ///
     /// A session drains when its client reads, and, for what waits for room in
     /// its window, when the client's acknowledgements are read. So a connection
-    /// that stands behind itself in the chain of who waits for whom must not
-    /// wait for acknowledgements that nobody would read; and if it waits for a
-    /// client to read that does not, because it is itself stuck writing, it is
-    /// let through after half a second without progress.
+    /// that waits, directly or through others, for itself must not wait for
+    /// acknowledgements, which would not be read; and if it waits for a client
+    /// that does not read because it is itself blocked in writing, it is let
+    /// through after half a second without progress.
     pub(crate) fn pause(&mut self, id: ConnId, from: SessionId, full: Full) -> bool {
         let circular = self.leads_to(full.session, from);
         let Some(session) = self.sessions.get_mut(full.session) else {
@@ -349,7 +350,8 @@ impl Broker {
             None => session.flight().waiters.push(id),
             Some(group) => {
                 for member in &self.tree.group(group).members {
-                    // One that never drains would gather the same name for ever.
+                    // A session that never drains would list the same
+                    // connection again and again.
                     if let Some(session) = self.sessions.get_mut(member.session)
                         && !session.flight().waiters.contains(&id)
                     {
@@ -374,8 +376,7 @@ impl Broker {
 
     /// Whether following who waits for whom from the session leads to another.
     fn leads_to(&self, mut at: SessionId, goal: SessionId) -> bool {
-        // Waiting edges never form a circle that stands still, but a bound costs
-        // nothing.
+        // Such chains never form a lasting circle, but the bound costs nothing.
         for _ in 0..self.sessions.len() {
             if at == goal {
                 return true;
@@ -391,7 +392,8 @@ impl Broker {
         false
     }
 
-    /// Looks at a connection that has waited for a while.
+    /// Lets a paused connection through if it waits in a circle without
+    /// progress.
     pub(crate) fn check_stall(&mut self, id: ConnId, generation: u32, sent: u32) {
         let Some(conn) = self.net.conns.get(id) else {
             return;
@@ -410,7 +412,7 @@ impl Broker {
             };
             return self.timers.set(self.now_ms + STALL_MS, timer);
         }
-        // Outside a circle another look does no harm: who subscribes may have
+        // Outside a circle checking again does no harm: subscriptions may have
         // changed.
         let passes = self.leads_to(full, from);
         if let Some(conn) = self.net.conns.get_mut(id) {
@@ -419,8 +421,8 @@ impl Broker {
         self.resume.push_back(id);
     }
 
-    /// Ends the pause of those who wait for the session if half of its limit is
-    /// free again.
+    /// Ends the pause of the connections that wait for the session if half of
+    /// its limit is free again.
     pub(crate) fn wake_if_drained(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(id) else {
             return;
@@ -435,13 +437,13 @@ impl Broker {
         }
     }
 
-    /// Ends the pause of everybody who waits for the session.
+    /// Ends the pause of all connections that wait for the session.
     pub(crate) fn wake(&mut self, id: SessionId) {
         let Some(flight) = self.sessions.get_mut(id).and_then(|s| s.flight.as_mut()) else {
             return;
         };
         for waiter in std::mem::take(&mut flight.waiters) {
-            // It may wait for another by now; then it will find out and wait on.
+            // It may wait for another session by now; then it is paused again.
             if self.net.conns.get(waiter).is_some_and(|c| c.paused) {
                 self.resume.push_back(waiter);
             }

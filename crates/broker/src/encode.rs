@@ -7,19 +7,19 @@ use crate::message::Message;
 /// Flag of the first byte: sent before.
 pub(crate) const DUP: u8 = 8;
 
-/// A message on its way out, wherever its parts lie.
+/// An outgoing message, wherever its parts are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outgoing<'a> {
     pub topic: &'a [u8],
     /// Properties that are passed on unchanged, encoded, without their length.
     pub props: &'a [u8],
-    /// Message expiry interval that is left, in seconds.
+    /// Remaining message expiry interval, in seconds.
     pub expiry_s: Option<u32>,
     pub payload: &'a [u8],
 }
 
 impl<'a> Outgoing<'a> {
-    /// A kept message, with what is left of its time.
+    /// A kept message, with its remaining expiry interval.
     pub(crate) fn of(message: &'a Message, now_ms: u64) -> Outgoing<'a> {
         Outgoing {
             topic: message.topic(),
@@ -52,8 +52,8 @@ impl<'a> Outgoing<'a> {
         1 + varint_len(remaining as u32) + remaining
     }
 
-    /// Appends the packet. `flags` are the low bits of its first byte; `packet_id`
-    /// is not looked at where they say QoS 0.
+    /// Appends the packet. `flags` are the low bits of its first byte;
+    /// `packet_id` is ignored where they say QoS 0.
     pub(crate) fn encode(
         &self,
         version: Version,
@@ -86,7 +86,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// What the broker itself acts on among the properties of a PUBLISH or a will.
+/// The properties of a PUBLISH or a will that the broker itself acts on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// Message expiry interval in seconds.
@@ -100,7 +100,7 @@ pub(crate) struct Taken {
 }
 
 /// Copies the properties that are passed on to `rest`, which is emptied first,
-/// and gives the others.
+/// and returns the others.
 ///
 /// `raw` comes from the codec, so it is well-formed; were it not, the rest of it
 /// would be left out.

@@ -1,15 +1,14 @@
-//! The reference broker: MQTT 3.1.1 and 5 in memory, for measuring against, and
-//! **no broker for production**.
+//! The reference broker: MQTT 3.1.1 and 5 in memory, to compare measurements
+//! with, **not for production**.
 //!
-//! It is small, does what the two standards ask for, and costs so little that its
-//! line in a chart is the ceiling of what MQTT on this machine can do. It is what
-//! pubgauge runs where nothing is installed, and the drivers' partner in tests.
-//! It keeps nothing on disk, knows no TLS, and has one user list and no access
-//! rules.
+//! It is small, does what the two standards ask for, and costs so little that
+//! its figures show the most that MQTT on this machine can do. pubgauge runs it
+//! where no broker is installed, and drivers are tested with it. It keeps
+//! nothing on disk, has no TLS, one user list and no access rules.
 //!
-//! [`run`] listens and serves until a flag is set; [`serve`] does so on a socket
-//! that already listens. Nothing is printed. Run it as a process of its own, so
-//! that its CPU time is its own.
+//! [`run`] listens and serves until a flag is set; [`serve`] does so on a
+//! socket that already listens. Nothing is printed. Run it as a process of its
+//! own, so that its CPU time can be measured.
 //!
 //! # What it does
 //! Both versions on one port, QoS 0 to 2 with downgrade to the subscription's,
@@ -27,36 +26,38 @@
 //! A message of a shared subscription stays with the member it was sent to.
 //!
 //! # How it is fast
-//! One thread, one epoll. Everything is read into one buffer and decoded there.
-//! Messages at QoS 0 that follow each other to the same topic are copied to each
-//! subscriber's buffer as they came, all at once, and each subscriber's buffer is
-//! written once a turn. Who subscribes to a topic is remembered until a
-//! subscription changes. None of that allocates, locks or calls the system for a
-//! single message. What leaves this path, each message on its own but still
-//! without allocation: properties, other topics in between, QoS 1 and 2 to clean
-//! sessions, shared subscriptions, the other version. What a durable session may
-//! have to send again is kept, at one allocation a message.
+//! One thread, one event loop on epoll. Everything is read into one buffer and
+//! decoded there. Messages at QoS 0 that follow each other to the same topic
+//! are copied to each subscriber's buffer as they came, all at once, and each
+//! subscriber's buffer is written once a turn. Who subscribes to a topic is
+//! remembered until a subscription changes. None of that allocates, locks or
+//! calls the system for a single message. These leave this path and are handled
+//! one message at a time, still without allocation: properties, other topics in
+//! between, QoS 1 and 2 to clean sessions, shared subscriptions, the other
+//! version. What a durable session may have to send again is kept, at one
+//! allocation a message.
 //!
 //! # When a subscriber does not keep up
-//! Nothing is dropped. A connected subscriber for which more than
-//! [`Options::max_backlog_bytes`] wait stops the publishers that feed it: their
-//! connections are not read until half of that is gone, so a flat-out publisher
-//! feels TCP's back-pressure. Other traffic goes on. Their keep-alive rests
-//! meanwhile, their pings wait.
+//! Nothing is dropped, except as below. A connected subscriber for which more
+//! than [`Options::max_backlog_bytes`] wait stops the publishers that feed it:
+//! their connections are not read until half of that is gone, so a flat-out
+//! publisher feels TCP's back-pressure. Other traffic goes on. Meanwhile their
+//! keep-alive is suspended and their pings wait.
 //!
-//! Publishers that would wait for each other in a circle (the simplest: a client
-//! that floods itself) are let through when waiting could not end: at once if
-//! what is missing are acknowledgements that would not be read, after half a
-//! second if nobody reads. They may then go to four times the limit; only beyond
-//! are messages dropped, and counted in [`Counters::publish_dropped`]. So are
-//! those beyond the limits of a durable session whose client is away, and of the
-//! retained store.
+//! Publishers that would wait for each other in a circle (the simplest: a
+//! client that floods itself) are let through when waiting could not end: at
+//! once if what is missing are acknowledgements that would not be read, after
+//! half a second if nobody reads. They may then go to four times the limit;
+//! only beyond are messages dropped, and counted in
+//! [`Counters::publish_dropped`]. So are messages beyond the limits of a
+//! durable session whose client is not connected, and of the retained store.
 //!
 //! # What it withstands
-//! Anything that is not MQTT ends the connection it came from, under MQTT 5 with
-//! the reason. Memory is bounded for each connection, session and topic by
-//! [`Options`]. Without file descriptors, a client at the door is turned away,
-//! accepting rests for 100 ms, and [`Counters::accept_out_of_files`] counts it.
+//! Anything that is not MQTT ends the connection it came from, under MQTT 5
+//! with the reason. Memory is bounded for each connection, session and topic by
+//! [`Options`]. Without a free file descriptor, the connecting client is
+//! disconnected, accepting pauses for 100 ms, and
+//! [`Counters::accept_out_of_files`] counts it.
 
 mod broker;
 mod conn;

@@ -68,8 +68,8 @@ impl Message {
         self.data.len()
     }
 
-    /// Seconds left to live, rounded up; `Some(0)` never: it is then expired,
-    /// see [`Message::is_expired`].
+    /// Seconds until it expires, rounded up; never `Some(0)`: it is then
+    /// expired, see [`Message::is_expired`].
     pub(crate) fn remaining_s(&self, now_ms: u64) -> Option<u32> {
         let left = self.expires_ms?.saturating_sub(now_ms);
         Some(left.div_ceil(1000).min(u64::from(u32::MAX)) as u32)

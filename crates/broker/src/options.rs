@@ -1,4 +1,4 @@
-//! What the user of the broker can set, and what it can fail with.
+//! Settings, errors and counters of the broker.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,28 +8,28 @@ use std::time::Duration;
 pub struct Options {
     /// Address to listen on; port 0 takes a free one. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// User names and passwords that are let in. Empty (the default) lets
-    /// everybody in, with or without a name.
+    /// User names and passwords that are accepted. If empty (the default),
+    /// every client is accepted, with or without a name.
     pub credentials: Vec<Credential>,
     /// Longest packet taken from a client, in bytes with its header. Longer ones
     /// end the connection (MQTT 5 section 3.2.2.3.6). Default 16 MiB.
     pub max_packet_bytes: u32,
-    /// QoS 2 messages a client may have under way to the broker, 1 to 65,535
+    /// QoS 2 messages a client may have in flight to the broker, 1 to 65,535
     /// (MQTT 5 section 3.2.2.3.3). Default 65,535.
     pub receive_maximum: u16,
-    /// QoS 1 and 2 messages under way to an MQTT 3.1.1 client, which cannot say
-    /// its own limit, and the most to any client. Default 65,535.
+    /// Most QoS 1 and 2 messages in flight to any client; an MQTT 3.1.1 client
+    /// cannot tell a lower limit. Default 65,535.
     pub max_in_flight: u16,
     /// Topic aliases a client may use (MQTT 5 section 3.2.2.3.8). Default 256.
     pub topic_alias_maximum: u16,
     /// Bytes that may wait for one connected subscriber before the publishers
     /// that feed it are no longer read. Default 64 MiB.
     pub max_backlog_bytes: usize,
-    /// Messages kept for one durable session while its client is away; newer
-    /// ones are dropped and counted. Default 100,000.
+    /// Messages kept for one durable session while its client is not connected;
+    /// newer ones are dropped and counted. Default 100,000.
     pub max_offline_messages: usize,
-    /// Bytes kept for one durable session while its client is away; as above.
-    /// Default 64 MiB.
+    /// Bytes kept for one durable session while its client is not connected; as
+    /// above. Default 64 MiB.
     pub max_offline_bytes: usize,
     /// Bytes of retained messages in all; beyond, a message is passed on but not
     /// retained, and counted as dropped. Default 1 GiB.
@@ -40,7 +40,7 @@ pub struct Options {
     /// How long a connection may take to send its CONNECT. Default 10 s.
     pub connect_timeout: Duration,
     /// How often the `$SYS` topics are published. Default 10 s, as mosquitto's.
-    /// A new subscription to `$SYS` finds them up to date regardless.
+    /// A new subscription to `$SYS` gets current values regardless.
     pub sys_interval: Duration,
 }
 
@@ -74,7 +74,7 @@ pub struct Credential {
 }
 
 impl std::fmt::Debug for Credential {
-    /// Without the password: options get printed.
+    /// Without the password, since options may be printed.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credential")
             .field("username", &self.username)
@@ -90,15 +90,15 @@ pub enum BrokerError {
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A call the broker lives on failed.
+    /// A system call that the broker cannot do without failed.
     #[error("the reference broker stopped: {what} failed: {source}")]
     System {
         /// The call.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -132,7 +132,7 @@ pub struct Counters {
     /// Times that accepting had to pause because the process or the system had
     /// no file descriptor left. The connection concerned is closed at once.
     pub accept_out_of_files: u64,
-    /// Connections ended because of bytes that are not MQTT, or against it.
+    /// Connections ended because of malformed packets or protocol errors.
     pub protocol_errors: u64,
     /// Times that a publisher was not read for a while because a subscriber of
     /// its messages was full.

@@ -1,4 +1,4 @@
-//! What waits to be written to a connection.
+//! The output buffer of a connection.
 //!
 //! A chain of chunks from a shared pool: an idle connection holds none, a busy
 //! one is written with one `writev` for everything that gathered in a turn.
@@ -9,10 +9,10 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-/// First chunk of an empty buffer: enough for a handful of small messages, so
-/// that one message to each of 19,000 subscribers stays below 80 MB.
+/// Size of a buffer's first chunk, in bytes: enough for a few small messages;
+/// one message to each of 19,000 subscribers takes less than 80 MB.
 const SMALL: usize = 4 * 1024;
-/// Every further chunk.
+/// Size of every further chunk, in bytes.
 const LARGE: usize = 64 * 1024;
 /// Bytes of unused chunks the pool keeps of each size.
 const POOLED: usize = 8 * 1024 * 1024;
@@ -26,8 +26,8 @@ const CHUNKS_PER_WRITE: usize = 64;
 pub(crate) struct Pool {
     small: Vec<Vec<u8>>,
     large: Vec<Vec<u8>>,
-    /// What held the chunks of a buffer that is empty now. An idle connection
-    /// would keep 100 bytes in one.
+    /// Queues without chunks, for reuse. One would cost an idle connection 100
+    /// bytes.
     rings: Vec<VecDeque<Vec<u8>>>,
 }
 
@@ -79,8 +79,8 @@ pub(crate) struct OutBuf {
 }
 
 impl OutBuf {
-    /// Bytes the kernel has taken so far, modulo 2^32: for telling whether there
-    /// was progress.
+    /// Bytes the kernel has taken so far, modulo 2^32: shows whether there was
+    /// progress.
     pub(crate) fn written(&self) -> u32 {
         self.written
     }
@@ -172,7 +172,7 @@ impl OutBuf {
         for chunk in ring.drain(..) {
             pool.put(chunk);
         }
-        // A long backlog's ring is not worth keeping.
+        // A ring that grew for a long backlog is not kept.
         if (1..=16).contains(&ring.capacity()) && pool.rings.len() < RINGS {
             pool.rings.push(ring);
         }

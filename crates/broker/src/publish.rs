@@ -13,7 +13,7 @@ use crate::routes::RouteId;
 use crate::topic;
 use crate::tree::SessionId;
 
-/// What begins a plain message: QoS 0, not retained, no properties.
+/// The beginning of a plain message: QoS 0, not retained, no properties.
 struct Head<'a> {
     topic: &'a [u8],
     /// Bytes before the payload.
@@ -22,8 +22,8 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Reads the head of a plain message that is there in full. Anything else is
-    /// `None`, which means no more than that the codec must look at it.
+    /// Reads the head of a plain message that is complete. For anything else it
+    /// returns `None`, and the codec decodes it.
     #[inline]
     fn read(buf: &'a [u8], version: Version, max: usize) -> Option<Head<'a>> {
         if *buf.first()? != 0x30 {
@@ -54,9 +54,9 @@ impl<'a> Head<'a> {
 
 impl Broker {
     /// Forwards the plain messages at the start of `buf` that follow each other
-    /// to the topic of the connection's last message, all at once: the bytes that
-    /// came in are the bytes that go out. Gives how many bytes that took; 0 means
-    /// that this is not such a case.
+    /// to the topic of the connection's last message, all at once: the bytes
+    /// that came in are the bytes that go out. Returns how many bytes that
+    /// took; 0 if there are no such messages.
     #[inline]
     pub(crate) fn run(&mut self, id: ConnId, buf: &[u8]) -> usize {
         let max = self.options.max_packet_bytes as usize;
@@ -140,8 +140,8 @@ impl Broker {
     pub(crate) fn publish(&mut self, id: ConnId, publish: &Publish<'_>) -> Result<Step, End> {
         let mut props = std::mem::take(&mut self.scratch);
         let taken = split_props(publish.properties.as_bytes(), &mut props);
-        // The alias table is lent out meanwhile, so that the topic can stay where
-        // it is.
+        // The alias table is taken out meanwhile, so that the topic can be
+        // borrowed from it.
         let mut aliases = self.net.conns.get_mut(id).and_then(|c| c.aliases.take());
         let result = resolve(
             &mut aliases,
@@ -186,7 +186,7 @@ impl Broker {
             self.acknowledge(id, publish, ReasonCode::SUCCESS);
             return Ok(Step::Done);
         }
-        // Those topics are the broker's own to publish to.
+        // Only the broker itself publishes to those topics.
         let allowed = !topic.starts_with(b"$SYS/");
         if allowed && self.must_wait(id, from, route) {
             return Ok(Step::Wait);
@@ -271,7 +271,8 @@ impl Broker {
         self.net.send(id, &packet);
     }
 
-    /// Retains and delivers a message; whether anybody subscribed to its topic.
+    /// Retains and delivers a message; returns whether its topic has a
+    /// subscriber.
     fn forward(
         &mut self,
         route: RouteId,
@@ -307,7 +308,7 @@ impl Broker {
     }
 
     /// Publishes a message of the broker's own: a will, or a `$SYS` topic. It
-    /// does not wait for anybody.
+    /// does not wait for subscribers.
     pub(crate) fn publish_own(
         &mut self,
         message: &Message,

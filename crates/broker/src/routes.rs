@@ -1,4 +1,4 @@
-//! Where each topic's messages go, remembered.
+//! A cache of the subscribers of each topic.
 //!
 //! The tree is walked once for a topic; until a subscription changes, its
 //! messages take the route that was found.
@@ -12,8 +12,8 @@ pub(crate) type RouteId = u32;
 /// No route.
 pub(crate) const NO_ROUTE: RouteId = RouteId::MAX;
 
-/// Most topics remembered; beyond, the cache starts afresh. At some 200 bytes a
-/// topic this bounds what a client can make the broker hold by inventing topics.
+/// Most topics in the cache; beyond, it is emptied. At some 200 bytes a topic
+/// this bounds the memory that a client can take by publishing to many topics.
 const MOST_ROUTES: usize = 65_536;
 
 /// One subscriber of a topic; its overlapping subscriptions are merged.
@@ -23,12 +23,12 @@ pub(crate) struct Target {
     pub session: SessionId,
     /// The highest of its subscriptions' qualities of service.
     pub qos: u8,
-    /// Every one of them is no-local.
+    /// Each of its subscriptions is no-local.
     pub no_local: bool,
-    /// One of them wants the retain flag as published.
+    /// One of its subscriptions wants the retain flag as published.
     pub retain_as_published: bool,
-    /// Their identifiers, all of which go into the message
-    /// (MQTT 5 section 3.3.4).
+    /// Identifiers of its subscriptions, all of which go into the message (MQTT
+    /// 5 section 3.3.4).
     pub ids: Box<[u32]>,
 }
 
@@ -63,9 +63,9 @@ impl Routes {
         }
     }
 
-    /// Says that subscriptions with this filter changed. `exact` filters touch
-    /// the one topic they name, so that 19,000 devices that subscribe to a topic
-    /// of their own do not throw each other's routes away.
+    /// Invalidates routes after subscriptions with this filter changed. An
+    /// `exact` filter invalidates only the topic it names, so that devices that
+    /// each subscribe to a topic of their own keep each other's routes.
     pub(crate) fn changed(&mut self, filter: &[u8], exact: bool) {
         if !exact {
             self.generation = self.generation.wrapping_add(1).max(1);
@@ -74,7 +74,7 @@ impl Routes {
         }
     }
 
-    /// Whether `hint` is the topic's route and still good: the shortcut of a
+    /// Whether `hint` is the topic's route and still valid: a shortcut for a
     /// publisher that stays with its topic.
     #[inline]
     pub(crate) fn is_current(&self, hint: RouteId, topic: &[u8]) -> bool {

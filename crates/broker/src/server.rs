@@ -1,4 +1,4 @@
-//! The loop: one thread, one epoll, every connection.
+//! The event loop: one thread and one epoll for all connections.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,35 +17,34 @@ use crate::connect::keep_alive_ms;
 use crate::options::{BrokerError, Counters, Options};
 use crate::timers::Timer;
 
-/// The one buffer that everything is read into.
+/// Size of the buffer that all connections are read into, in bytes.
 const READ_BUF: usize = 256 * 1024;
-/// A packet that is begun and longer than this is read where it is gathered,
-/// instead of through the shared buffer.
+/// The rest of an incomplete packet longer than this is read into the
+/// connection's own buffer, instead of through the shared one.
 const GATHER_FROM: usize = 64 * 1024;
-/// Most that is reserved ahead for such a packet: what a client announces is not
-/// yet what it sends.
+/// Most bytes reserved ahead for such a packet: a client may announce more than
+/// it sends.
 const GATHER_STEP: usize = 1024 * 1024;
 /// Bytes held for paused connections above which reads get smaller.
 const HELD_MUCH: usize = 64 * 1024 * 1024;
-/// Reads then.
+/// Size of a read above that, in bytes.
 const READ_SMALL: usize = 16 * 1024;
 /// Events taken from epoll at a time.
 const EVENTS: usize = 1024;
-/// Connections accepted at a time, so that a rush of them does not stop the
-/// others.
+/// Connections accepted at a time, so that many at once do not stop the others.
 const ACCEPTS: usize = 256;
-/// How often the stop flag is looked at.
+/// How often the stop flag is checked.
 const STOP_CHECK_MS: u64 = 50;
-/// How long accepting rests when no file descriptor is left.
+/// How long accepting pauses when no file descriptor is left.
 const ACCEPT_REST_MS: u64 = 100;
 /// Event data of the listening socket; no connection has it.
 const LISTENER: u64 = u64::MAX;
 
-/// Listens on [`Options::listen`] and serves until `stop` is set; `ready` is told
-/// the address once connections are taken.
+/// Listens on [`Options::listen`] and serves until `stop` is set; calls `ready`
+/// with the address once connections are accepted.
 ///
-/// Raises the process's limit of open files to the most it may have, for it is
-/// what bounds the number of clients.
+/// Raises the process's limit of open files to its hard limit, because it
+/// bounds the number of clients.
 ///
 /// # Errors
 /// If the address cannot be listened on, or epoll fails.
@@ -67,9 +66,9 @@ pub fn run(
     serve(listener, options, stop)
 }
 
-/// Serves on a socket that already listens, until `stop` is set; then says
-/// goodbye to every client and returns what was counted. [`Options::listen`] is
-/// not looked at.
+/// Serves on a socket that already listens, until `stop` is set; then
+/// disconnects every client and returns the counters. [`Options::listen`] is
+/// ignored.
 ///
 /// The flag is noticed within 50 ms.
 ///
@@ -94,7 +93,7 @@ struct Server {
     events: Vec<epoll::Event>,
     buf: Box<[u8]>,
     started: Instant,
-    /// Held so that there is one to give up when there are no others.
+    /// A descriptor held in reserve, to be freed when there are no others.
     reserve: Option<OwnedFd>,
 }
 
@@ -190,7 +189,8 @@ impl Server {
         Ok(())
     }
 
-    /// Follows up on what the turn's writes found out.
+    /// Handles the results of the turn's writes: broken and drained
+    /// connections.
     fn settle(&mut self) {
         while let Some((id, generation)) = self.broker.net.broken.pop() {
             // Another may have its index by now.
@@ -224,7 +224,8 @@ impl Server {
                 Ok(fd) => self.welcome(fd),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::MFILE | Errno::NFILE) => return self.out_of_files(),
-                // The client may be gone already; memory may come back.
+                // The client may be gone already. After other errors, such as
+                // lack of memory, accepting pauses.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(_) => return self.rest_accepting(),
             }
@@ -232,7 +233,7 @@ impl Server {
     }
 
     fn welcome(&mut self, fd: OwnedFd) {
-        // What is written is a turn's worth already; waiting for more would only
+        // Writes are gathered over a turn already; Nagle's algorithm would only
         // add latency.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         let broker = &mut self.broker;
@@ -245,8 +246,9 @@ impl Server {
         broker.timers.set(at, Timer::Connect { id, generation });
     }
 
-    /// The client in front of the queue is turned away, so that it knows, and
-    /// then accepting rests: the queue would be reported without end.
+    /// Accepts and closes the first waiting connection, so that its client
+    /// knows, and then pauses accepting: epoll would report the queue without
+    /// end.
     fn out_of_files(&mut self) {
         self.broker.net.stats.accept_out_of_files += 1;
         if self.reserve.take().is_some() {
@@ -271,8 +273,8 @@ impl Server {
             return;
         };
         if conn.paused {
-            // Not watched for input, so this is about its end; its last bytes are
-            // still wanted.
+            // Not watched for input, so this event is its end; its last bytes
+            // are still to be read.
             self.broker.net.unwatch(id);
             return;
         }
@@ -320,7 +322,7 @@ impl Server {
         }
     }
 
-    /// Looks at a long packet that is being gathered.
+    /// Handles a long packet being gathered, once it is complete.
     fn gathered(&mut self, id: ConnId) {
         let max = self.broker.options.max_packet_bytes as usize;
         let Some(conn) = self.broker.net.conns.get_mut(id) else {
@@ -365,7 +367,7 @@ impl Server {
         }
         conn.paused = false;
         conn.waits_on = NONE;
-        // While it was paused it could not show that it lives.
+        // While it was paused, its keep-alive could not be seen.
         conn.last_read_ms = self.broker.now_ms;
         let partial = std::mem::take(&mut conn.partial);
         self.broker.held_bytes -= partial.len();
@@ -446,7 +448,7 @@ impl Server {
     }
 
     fn stop(mut self) -> Counters {
-        // Nobody is to be told that these clients vanished: the broker does.
+        // No wills: the broker ends, not these clients.
         for id in self.broker.sessions.ids() {
             if let Some(session) = self.broker.sessions.get_mut(id) {
                 session.will = None;

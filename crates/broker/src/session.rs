@@ -1,5 +1,5 @@
-//! What outlives a connection: a client's subscriptions, and messages it is owed
-//! (MQTT 5 section 4.1).
+//! Sessions, which may outlive a connection: a client's subscriptions, and
+//! messages to be delivered to it (MQTT 5 section 4.1).
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use crate::window::{Delivery, Window};
 
 /// Session expiry interval that stands for "never" (MQTT 5 section 3.1.2.11.2).
 pub(crate) const NEVER: u32 = u32::MAX;
-/// What a queued message costs beside its own bytes, roughly.
+/// Estimated memory of a queued message besides its own bytes.
 const QUEUED_OVERHEAD: usize = 96;
 
 /// One client's session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub client_id: Rc<str>,
-    /// Its connection, or [`NONE`] while the client is away.
+    /// Its connection, or [`NONE`] while the client is not connected.
     pub conn: ConnId,
     /// How long it outlives the connection, in seconds.
     pub expiry_s: u32,
@@ -28,19 +28,20 @@ pub(crate) struct Session {
     /// Filters subscribed to, as sent.
     pub filters: Vec<Box<str>>,
     pub will: Option<Box<Will>>,
-    /// Once there is any.
+    /// State of traffic, once there is any.
     pub flight: Option<Box<Flight>>,
 }
 
-/// What only a session with some traffic has: QoS 1 and 2 messages both ways,
-/// and who waits for it.
+/// State that only a session with traffic has: QoS 1 and 2 messages both ways,
+/// and the publishers that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// Under way to the client.
+    /// Messages in flight to the client.
     pub window: Window,
-    /// Waiting for room in the window, or for the client to come back.
+    /// Messages that wait for room in the window, or for the client to
+    /// reconnect.
     pub queue: VecDeque<Delivery>,
-    /// What the queue holds.
+    /// Bytes in the queue, with their overhead.
     pub queued_bytes: usize,
     /// Packet identifiers of QoS 2 messages received whose PUBREL is due.
     pub incoming: FxHashSet<u16>,
@@ -48,7 +49,8 @@ pub(crate) struct Flight {
     pub waiters: Vec<ConnId>,
 }
 
-/// What is published when the client vanishes (MQTT 5 section 3.1.2.5).
+/// The message that is published when the connection is lost (MQTT 5 section
+/// 3.1.2.5).
 #[derive(Debug)]
 pub(crate) struct Will {
     pub message: Message,
@@ -81,7 +83,7 @@ impl Session {
         self.flight.as_ref().map_or(0, |f| f.queued_bytes)
     }
 
-    /// Whether it outlives its connection, so that what is under way must be
+    /// Whether it outlives its connection, so that messages in flight must be
     /// kept.
     pub(crate) fn is_durable(&self) -> bool {
         self.expiry_s > 0

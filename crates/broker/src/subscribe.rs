@@ -113,7 +113,7 @@ impl Broker {
         self.net.send(id, &Packet::UnsubAck(unsuback));
     }
 
-    /// Enters a subscription; whether it replaced one.
+    /// Adds a subscription; returns whether it replaced one.
     fn add_subscription(&mut self, id: SessionId, raw: &str, options: SubOptions) -> bool {
         let Some(session) = self.sessions.get_mut(id) else {
             return false;
@@ -136,8 +136,8 @@ impl Broker {
         known
     }
 
-    /// Takes a subscription out of the tree; the session's own list is the
-    /// caller's.
+    /// Removes a subscription from the tree; the caller updates the session's
+    /// own list.
     pub(crate) fn drop_subscription(&mut self, id: SessionId, raw: &str) {
         let filter = Filter::of(raw);
         match filter {

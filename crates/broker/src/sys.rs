@@ -4,7 +4,7 @@ use crate::broker::Broker;
 use crate::conn::NONE;
 use crate::message::Message;
 
-/// What `$SYS` last said.
+/// The values last published to `$SYS`.
 #[derive(Debug, Default)]
 pub(crate) struct Sys {
     said: Vec<(&'static str, String)>,
@@ -20,7 +20,7 @@ impl Broker {
     /// Publishes those of the `$SYS` topics whose value has changed, retained, at
     /// QoS 2 as mosquitto does.
     ///
-    /// All values are of one moment: what this publishes itself counts only next
+    /// All values are of one moment: messages published here count only next
     /// time.
     pub(crate) fn publish_sys(&mut self) {
         let stats = self.net.stats;

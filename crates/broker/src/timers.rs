@@ -1,15 +1,15 @@
-//! What is due when.
+//! Timers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something due at a moment. A generation that no longer fits says that the
-/// timer does not hold any more; cancelling is not needed.
+/// One timer. It is stale if its generation is no longer that of its connection
+/// or session; so timers need no cancelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The connection's CONNECT.
+    /// The connection's CONNECT must have come.
     Connect { id: u32, generation: u32 },
-    /// Any sign of life.
+    /// A packet must have come within the keep alive.
     KeepAlive { id: u32, generation: u32 },
     /// Progress of the session that this connection waits on in a circle, whose
     /// connection had sent `sent` bytes (modulo 2^32) when the timer was set.
@@ -20,7 +20,7 @@ pub(crate) enum Timer {
     Will { id: u32, generation: u32 },
     /// The broker's own topics.
     Sys,
-    /// Another try at accepting.
+    /// Accepting is tried again.
     Accept,
 }
 

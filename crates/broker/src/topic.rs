@@ -1,8 +1,8 @@
 //! Topic names and topic filters (MQTT 5 and 3.1.1, section 4.7).
 
 /// Deepest topic or filter the broker takes, in levels. The tree is walked
-/// recursively, so a bound is what keeps a hostile filter from the stack's end;
-/// mosquitto uses the same figure.
+/// recursively, so without a bound a hostile filter could overflow the stack;
+/// mosquitto has the same limit.
 pub(crate) const MAX_LEVELS: usize = 200;
 
 /// Whether a topic or filter has at most [`MAX_LEVELS`] levels.
@@ -20,7 +20,7 @@ pub(crate) fn levels(topic: &[u8]) -> impl Iterator<Item = &[u8]> {
     topic.split(|&b| b == b'/')
 }
 
-/// A subscription's filter, taken apart.
+/// A subscription's filter, parsed.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Filter<'a> {
     /// Every subscriber gets every message.
@@ -35,7 +35,7 @@ pub(crate) enum Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Takes a filter apart that the codec has found valid.
+    /// Parses a filter that the codec has found valid.
     pub(crate) fn of(raw: &'a str) -> Filter<'a> {
         match pubgauge_mqtt_codec::topic::split_shared(raw) {
             Some((group, filter)) => Filter::Shared {

@@ -1,4 +1,4 @@
-//! Who subscribes to what: a tree of filter levels, with shared groups.
+//! All subscriptions: a tree of filter levels, with shared groups.
 //!
 //! Walking the tree is not on the message path: [`crate::routes`] remembers what
 //! it found for each topic.
@@ -38,16 +38,16 @@ pub(crate) struct Sub {
 #[derive(Debug)]
 pub(crate) struct Group {
     name: Box<[u8]>,
-    /// Present members; nobody is promised an order.
+    /// Present members, in no particular order.
     pub members: Vec<Sub>,
-    /// Whose turn it is. Kept here, not in the route, so that the turn goes on
-    /// from topic to topic under one wildcard.
+    /// Index of the member that is next. Kept here, not in the route, so that
+    /// all topics under one wildcard share the turn.
     pub turn: usize,
 }
 
 #[derive(Debug, Default)]
 struct Node {
-    /// By level; the wildcards stand under their own names, which no topic has.
+    /// By level; wildcards have the keys `+` and `#`, which no topic level is.
     children: FxHashMap<Box<[u8]>, u32>,
     subs: Vec<Sub>,
     groups: Vec<GroupId>,
@@ -114,14 +114,14 @@ impl Tree {
         insert(&mut self.groups[id as usize].members, sub, false);
     }
 
-    /// Takes a plain subscription away; false if there was none.
+    /// Removes a plain subscription; false if there was none.
     pub(crate) fn unsubscribe(&mut self, filter: &[u8], session: SessionId) -> bool {
         self.remove_at(filter, |tree, node| {
             remove(&mut tree.nodes[node as usize].subs, session)
         })
     }
 
-    /// Takes a session out of a group; false if it was no member.
+    /// Removes a session from a group; false if it was no member.
     pub(crate) fn unsubscribe_shared(
         &mut self,
         group: &[u8],

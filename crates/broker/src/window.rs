@@ -1,5 +1,5 @@
-//! QoS 1 and 2 messages under way to one client, by packet identifier
-//! (MQTT 5 sections 4.3 and 4.4).
+//! QoS 1 and 2 messages in flight to one client, by packet identifier (MQTT 5
+//! sections 4.3 and 4.4).
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,11 +18,11 @@ pub(crate) struct Delivery {
     pub qos: u8,
     /// Retain flag of this delivery.
     pub retain: bool,
-    /// Identifiers of the subscriptions that it answers to.
+    /// Identifiers of the subscriptions that it matches.
     pub ids: Box<[u32]>,
 }
 
-/// How far the exchange about one packet identifier is.
+/// Stage of the exchange about one packet identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// PUBLISH at QoS 1 sent, PUBACK due.
@@ -46,9 +46,9 @@ struct Entry {
 
 /// The exchanges of one session that are not complete, oldest first.
 ///
-/// Identifiers are given out in turn, so an entry is found by subtraction. The
-/// price: the span from the oldest open exchange to the newest is at most 65,535,
-/// whatever was acknowledged in between.
+/// Identifiers are assigned in order, so an entry is found by subtraction. The
+/// cost: the span from the oldest open exchange to the newest is at most
+/// 65,535, whatever was acknowledged in between.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     entries: VecDeque<Entry>,
@@ -79,8 +79,8 @@ impl Window {
         self.open < usize::from(maximum) && (self.entries.len() as u64) < IDS
     }
 
-    /// Begins an exchange and gives its packet identifier. `delivery` is what to
-    /// send again if the client comes back without having answered.
+    /// Begins an exchange and returns its packet identifier. `delivery` is sent
+    /// again if the client reconnects without having answered.
     pub(crate) fn begin(&mut self, qos: u8, delivery: Option<Delivery>) -> u16 {
         let stage = if qos == 1 {
             Stage::PubAckDue
@@ -97,8 +97,8 @@ impl Window {
         id
     }
 
-    /// Moves an exchange on: from `due` to `next`. False if that is not where it
-    /// is, so that the client's answer belongs to nothing.
+    /// Moves an exchange from stage `due` to `next`. False if it is not at
+    /// `due`, so that the client's answer belongs to no exchange.
     pub(crate) fn advance(&mut self, id: u16, due: Stage, next: Stage) -> bool {
         let Some(at) = self.position(id) else {
             return false;
@@ -117,7 +117,7 @@ impl Window {
         true
     }
 
-    /// Where an exchange is.
+    /// The stage of an exchange.
     pub(crate) fn stage(&self, id: u16) -> Option<Stage> {
         self.position(id).map(|at| self.entries[at].stage)
     }
@@ -131,8 +131,8 @@ impl Window {
         self.resend_from = self.first;
     }
 
-    /// The next exchange to take up again, oldest first, with at most `maximum`
-    /// under way on this connection: identifier, stage, and the message unless
+    /// The next exchange to resume, oldest first, with at most `maximum` in
+    /// flight on this connection: identifier, stage, and the message unless
     /// only a PUBREL is to be sent.
     pub(crate) fn next_resend(&mut self, maximum: u16) -> Option<(u16, Stage, Option<Delivery>)> {
         if self.resend_left == 0 || self.open - self.resend_left >= usize::from(maximum) {
@@ -151,7 +151,7 @@ impl Window {
         }
     }
 
-    /// Whether something waits to be taken up again.
+    /// Whether an exchange waits to be resumed.
     pub(crate) fn resending(&self) -> bool {
         self.resend_left > 0
     }

@@ -1,5 +1,4 @@
-//! One check for each capability: what would not hold if a system that claims it did not behave
-//! so.
+//! One check for each capability: it fails if a system that claims the capability does not have it.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +10,12 @@ use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{ClientId, ClientSpec, Publish, Target};
 use pubgauge_driver::settings::{MessagingPattern, OnFull, Reliability, Settings};
 
-/// What came of trying a capability.
+/// The result of trying a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// The system behaved so.
+    /// The system behaved as claimed.
     Shown,
-    /// Clients cannot see it, for this reason; the driver's own tests must show it.
+    /// Clients cannot see it, for this reason; the driver's own tests have to show it.
     Unseen(&'static str),
 }
 
@@ -24,7 +23,7 @@ pub enum Proof {
 /// durability needs.
 ///
 /// # Errors
-/// In which way the system did not behave so.
+/// How the system behaved otherwise.
 pub fn prove<'a>(
     driver: &'a dyn Driver,
     target: &'a Target,
@@ -62,7 +61,7 @@ pub fn prove<'a>(
         Capability::InFlight => limits::in_flight(&mut setup),
         Capability::QueueLimit => limits::queue(&mut setup, None).map(shown),
         Capability::OnFull(what) => {
-            // A limit must be there to be reached.
+            // There must be a limit that can be reached.
             let limited = Settings {
                 queue_limit: Some(100),
                 ..setup.settings.clone()
@@ -78,7 +77,8 @@ pub fn prove<'a>(
                     setup.settings = window;
                 }
             }
-            // Without a limit of its own a fast server would take in everything: it is stopped.
+            // Without a limit of its own a fast server would take everything: its processes are
+            // stopped.
             setup.server = server.filter(|_| setup.settings.queue_limit.is_none());
             limits::queue(&mut setup, Some(what)).map(shown)
         }
@@ -108,16 +108,16 @@ fn point_to_point(setup: &mut Setup<'_>) -> Result<(), String> {
         let (client, _) = pair.into.connect(ClientSpec {
             name: setup.name(who),
             subscribes: true,
-            // Without them it would hear nothing in any case.
+            // Without these addresses it would receive nothing in any case.
             peers: pair.out.addresses.clone(),
             ..ClientSpec::default()
         })?;
         Ok::<_, String>(client)
     };
-    // A second receiver at the same address shares what comes, or is not let in at all.
+    // A second receiver at the same address gets some of the messages, or is not let in.
     let second = receiver(setup, &mut pair, "second")?;
     let shares = pair.into.subscribe(second, &setup.topic("t0")).is_ok();
-    // Another address hears nothing of it.
+    // A receiver at another address gets none of them.
     let other = receiver(setup, &mut pair, "other")?;
     pair.into.subscribe(other, &setup.topic("t1"))?;
     pair.quiet()?;
@@ -141,7 +141,7 @@ fn point_to_point(setup: &mut Setup<'_>) -> Result<(), String> {
 
 fn request_reply(setup: &mut Setup<'_>) -> Result<(), String> {
     let mut there = setup.pair(1, 1, &setup.topic("t0"))?;
-    // The way back: the asker listens to answers, the answerer publishes them.
+    // The reverse path: the requester subscribes to answers, the responder publishes them.
     setup.next();
     let mut back = setup.pair(1, 1, &setup.topic("t0"))?;
     for n in 0..20 {
@@ -195,8 +195,8 @@ fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), String> {
         senders: vec![(publisher.client, topics[0])],
     };
     pair.prove(1)?;
-    // Paths open one by one in some systems: every wanted topic must be heard, again and again if
-    // need be, and no unwanted one ever.
+    // Paths open one by one in some systems: every wanted topic must be received, after several
+    // attempts if needed, and no unwanted one ever.
     let start = pair.out.clock.now();
     let heard = |p: &Pair, n: usize| p.into.seen.delivered.iter().any(|m| m.stream == n as u32);
     while !(0..inside.len()).all(|n| heard(&pair, n)) {
@@ -242,7 +242,7 @@ fn group(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.quiet()?;
     let mut times: BTreeMap<u32, u32> = BTreeMap::new();
     let mut members: BTreeMap<ClientId, u32> = BTreeMap::new();
-    // Some servers hand a whole batch to one member: the next may go to the other.
+    // Some servers give a whole batch to one member: the next may go to the other.
     let mut sent = 0;
     while sent < 4000 && members.len() < 2 {
         pair.send_all(0, 200, 64)?;
@@ -268,8 +268,8 @@ fn group(setup: &mut Setup<'_>) -> Result<(), String> {
 
 fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), String> {
     let lossless = !setup.settings.may_lose();
-    // Where sessions can be kept, the promise must outlive the subscriber's connection.
-    // Another reliability's promise is not this one's.
+    // Where sessions can be kept, the promise must outlive the subscriber's connection. A session
+    // of another reliability does not show it.
     let same = |s: &Settings| lossless && s.reliability == setup.settings.reliability;
     let session = setup.with_session().filter(same);
     let away = session.is_some();
@@ -287,7 +287,7 @@ fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), Strin
         pair.send_all(0, 100, 64)?;
         sent += 100;
         if away {
-            // Some are on their way, some delivered and not yet answered.
+            // Some messages are under way, some delivered and not yet acknowledged.
             pair.out.poll(2_000_000)?;
             pair.into.poll(2_000_000)?;
             pair.into.fleet.abort(ClientId(0));

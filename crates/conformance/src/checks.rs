@@ -9,7 +9,7 @@ use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
 use pubgauge_driver::settings::Settings;
 
-/// The checks that every running system must stand, by name; see
+/// The checks that every running system must pass, by name; see
 /// [`check_names`](super::check_names).
 pub(super) const ALL: [(&str, Check); 19] = [
     ("resolve-answers-for-every-setting", resolve_answers),
@@ -82,7 +82,7 @@ fn refuses_before_connected(setup: &mut Setup<'_>) -> Result<(), String> {
 
 fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), String> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
-    // Many, but no longer than a slow system takes in a few seconds.
+    // Many, but no more than a slow system takes in a few seconds.
     let start = pair.out.clock.now();
     let mut sent = 0;
     while sent < 20_000 && pair.out.clock.now() - start < 4_000_000_000 {
@@ -116,7 +116,7 @@ fn sizes(setup: &mut Setup<'_>) -> Result<(), String> {
 }
 
 fn other_topics(setup: &mut Setup<'_>) -> Result<(), String> {
-    // The subscriber listens to t0 only; the second publisher speaks on a topic that begins alike.
+    // The subscriber subscribes to `t0` only; the second publisher's topic has the same prefix.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, _) = pair.senders[0];
     let other = pair
@@ -165,8 +165,8 @@ fn many(setup: &mut Setup<'_>) -> Result<(), String> {
 }
 
 fn late_subscriber(setup: &mut Setup<'_>) -> Result<(), String> {
-    // `pair` publishes sentinels before and after the subscription: those before must not stop
-    // those after from being delivered, and what follows is complete.
+    // `pair` publishes sentinels before and after the subscription: those before it must not
+    // prevent the delivery of those after it, and all later messages arrive.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 100, 64)?;
     pair.until("100 messages", |p| p.into.seen.delivered.len() >= 100)?;
@@ -183,7 +183,7 @@ fn back_pressure(setup: &mut Setup<'_>) -> Result<(), String> {
     if !setup.driver.traits(&setup.settings).back_pressure {
         return Ok(());
     }
-    // Nobody reads for a while; then everything must come and the publisher be told.
+    // The subscriber pauses; then everything must arrive and the publisher be notified.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
     let start = pair.out.clock.now();
@@ -256,7 +256,7 @@ fn acknowledges(setup: &mut Setup<'_>) -> Result<(), String> {
 
 fn poll_keeps_time(setup: &mut Setup<'_>) -> Result<(), String> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
-    // A crowded machine may be late for either; it is not each time.
+    // A crowded machine may delay either, but not each time.
     let mut last = Ok(());
     for _ in 0..4 {
         last = keeps_time(&mut pair);
@@ -268,8 +268,7 @@ fn poll_keeps_time(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-/// Compares the median lateness of polls with that of plain sleeps beside them: the machine has
-/// noise of its own.
+/// Compares the median lateness of polls with that of plain sleeps, the machine's own noise.
 fn keeps_time(pair: &mut Pair) -> Result<(), String> {
     let (mut late, mut noise) = (Vec::new(), Vec::new());
     for _ in 0..40 {
@@ -287,7 +286,7 @@ fn keeps_time(pair: &mut Pair) -> Result<(), String> {
     }
     late.sort_unstable();
     noise.sort_unstable();
-    // A driver that rounds to whole milliseconds is late by half of one at the median.
+    // A driver that rounds to whole milliseconds is late by 0.5 ms at the median.
     if late[20] > noise[20] + 400_000 {
         return Err(format!(
             "the median wake-up was {} us late, and that of a plain sleep {} us",
@@ -365,7 +364,7 @@ fn killed(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-/// Brings the subscriber of `t0` back.
+/// Subscribes to `t0` again.
 fn resubscribe(setup: &Setup<'_>, pair: &mut Pair) -> Result<(), String> {
     let client = ClientId(0);
     pair.into.reconnect(client)?;

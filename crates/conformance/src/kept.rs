@@ -1,5 +1,5 @@
-//! Checks of what a system keeps for those who are away or late: sessions, last values, what
-//! survives an end, what expires, and what overtakes a backlog.
+//! Checks of what a system keeps for clients that are away or late: sessions, last values, messages
+//! that survive an end of the server, messages that expire, and messages that overtake a backlog.
 
 use super::setup::{Heard, Pair, Setup, numbers};
 use super::{Ending, Proof};
@@ -20,8 +20,7 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
     setup.leave(&mut pair)?;
     pair.send_all(0, 20, 64)?;
     setup.settle(&mut pair)?;
-    // Memory forgets at the latest when it is not given time to save; what is synced is there in
-    // spite of that.
+    // SIGKILL leaves no time to save: messages in memory are lost then, synced ones survive.
     let how = match durability {
         Durability::Disk => Ending::Stopped,
         Durability::Memory | Durability::DiskSynced => Ending::Killed,
@@ -37,7 +36,7 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
     match durability {
         Durability::Memory => wait(&mut pair, 1_500_000_000)?,
         Durability::Disk | Durability::DiskSynced => {
-            // How many came is said below.
+            // The number that came is reported below.
             let _ = pair.until("20 messages", |p| {
                 numbers(&p.into.seen.delivered).len() >= 20
             });
@@ -55,8 +54,8 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
     }
 }
 
-/// Where nothing waits for anybody, what was published before an end does not come after it. A
-/// system without a server ends with its publisher.
+/// Where no session can wait, messages published before an end do not come after it. A system
+/// without a server ends with its publisher.
 fn forgets(setup: &mut Setup<'_>) -> Result<(), String> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 20, 64)?;
@@ -73,8 +72,8 @@ fn forgets(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.into.seen.delivered.clear();
     let back = pair.out.reconnect(publisher)?;
     match back {
-        // What stood at the old address is gone with it: a subscriber that comes now. A server comes
-        // back where it was.
+        // Messages at the old address are gone with it: the subscriber now connects to the new one.
+        // A server comes back at its address.
         Change::Connected {
             address: Some(address),
             ..
@@ -115,21 +114,21 @@ pub(super) fn durable_session(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-/// Time within which a system has dropped what an early subscriber was to acknowledge, ns.
+/// Time after which a system has dropped what an early subscriber had to acknowledge, ns.
 const ACKNOWLEDGED: Nanos = 3_000_000_000;
 
 pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
     let topic = setup.topic("t0");
     let mut pair = setup.pair(1, 1, &topic)?;
     pair.send_all(0, 3, 64)?;
-    // A slow system may not have taken in the values yet, and a subscriber that comes then gets them
-    // one by one, rightly. One that has got the last of them shows that they are there.
+    // A slow system may not have taken in the values yet, and a subscriber that joins then rightly
+    // gets them one by one. A subscriber that has received the last one shows that all are there.
     pair.until("the last of 3 messages", |p| {
         p.into.seen.delivered.iter().any(|m| m.sequence == 2)
     })?;
     setup.settle(&mut pair)?;
-    // A system may still keep earlier values for the early one, which has not acknowledged them yet, and hands them to
-    // whoever comes then: so for a while.
+    // A system may keep earlier values for the early subscriber until it has acknowledged them, and give them to a new
+    // one too: allowed for a while.
     let until = pair.out.clock.now() + ACKNOWLEDGED;
     let mut early = None;
     loop {
@@ -141,7 +140,7 @@ pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
             ..ClientSpec::default()
         })?;
         late.subscribe(client, &topic)?;
-        // The early one stays: what it leaves behind at its end may be the topic itself (a node of XMPP).
+        // The early subscriber stays connected: with its end the topic itself may go (a node of XMPP).
         let before = std::mem::replace(&mut pair.into, late);
         early.get_or_insert(before);
         pair.until("the last value", |p| {
@@ -166,7 +165,7 @@ pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
             }
         }
     }
-    // What is published now is not an old value.
+    // A message published now is not an old value.
     pair.send_all(0, 1, 64)?;
     pair.until("a new message", |p| p.into.seen.delivered.len() > 1)?;
     if pair.into.seen.delivered[1].retained {
@@ -178,8 +177,8 @@ pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-/// Longer than the lifespan that is asked for, which is a second, and than a system that looks
-/// once a second needs.
+/// Longer than the lifespan that is asked for, 1 s, plus the time of a system that checks once a
+/// second; ns.
 const EXPIRED: u64 = 2_600_000_000;
 
 pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
@@ -189,7 +188,7 @@ pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
         setup.leave(&mut pair)?;
         pair.send_all(0, 5, 64)?;
         wait(&mut pair, EXPIRED)?;
-        // The control: younger messages do wait.
+        // The control: younger messages are kept.
         pair.send_all(0, 5, 64)?;
         pair.out.poll(50_000_000)?;
         setup.come_back(&mut pair)?;

@@ -1,8 +1,8 @@
 //! The conformance suite: what every driver must do, checked through the seam against a running
-//! system. A driver's own tests call [`check`]; what a system cannot do is a named
-//! [`Exception`] with its reason, never a check left out.
+//! system. A driver's own tests call [`check`]; what a system cannot do is a named [`Exception`]
+//! with its reason, and its check still runs.
 //!
-//! [`prove`] goes through the [capabilities](pubgauge_driver::Capability) that a system claims, one by one.
+//! [`prove`] tries one [capability](pubgauge_driver::Capability) that a system claims.
 
 mod capabilities;
 mod checks;
@@ -25,12 +25,12 @@ pub struct Exception<'a> {
     pub check: &'a str,
     /// Why the system cannot do it.
     pub reason: String,
-    /// It does not show each time: the check may pass too.
+    /// Whether the check may also pass.
     pub sometimes: bool,
 }
 
 impl<'a> Exception<'a> {
-    /// A check that fails each time.
+    /// A check that always fails.
     pub fn always(check: &'a str, reason: impl Into<String>) -> Self {
         Exception {
             check,
@@ -39,7 +39,7 @@ impl<'a> Exception<'a> {
         }
     }
 
-    /// A check that fails now and then.
+    /// A check that sometimes fails.
     pub fn sometimes(check: &'a str, reason: impl Into<String>) -> Self {
         Exception {
             sometimes: true,
@@ -48,23 +48,23 @@ impl<'a> Exception<'a> {
     }
 }
 
-/// What became of one check.
+/// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It holds.
+    /// The system passes it.
     Passed,
-    /// It does not hold, as expected, for this reason.
+    /// The system fails it as expected, for this reason.
     Excepted(String),
-    /// It does not hold.
+    /// The system fails it; or passes it although an exception says that it always fails.
     Failed(String),
 }
 
 /// How a system ends before it is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// At once, without a chance to save anything (SIGKILL).
+    /// At once, without time to save anything (SIGKILL).
     Killed,
-    /// In order.
+    /// In order, with time to save.
     Stopped,
 }
 
@@ -77,9 +77,9 @@ pub trait Lifecycle {
     /// Why it did not come back, in words.
     fn restart(&mut self, how: Ending) -> Result<(), String>;
 
-    /// Stops the server's processes in their tracks, or lets them go on (SIGSTOP, SIGCONT):
-    /// whatever is sent meanwhile stays where it is. Tells whether that was done. By default nothing
-    /// is stopped, and what a server takes in then depends on how fast it is.
+    /// Suspends the server's processes (SIGSTOP), or lets them continue (SIGCONT): messages sent
+    /// meanwhile stay where they are. Returns whether that was done. The default does nothing; how
+    /// much a server takes in then depends on its speed.
     fn pause(&mut self, _paused: bool) -> bool {
         false
     }
@@ -87,14 +87,14 @@ pub trait Lifecycle {
 
 type Check = fn(&mut Setup<'_>) -> Result<(), String>;
 
-/// The names of all checks; the last ones need a server that may be stopped and killed.
+/// The names of all checks; the last two need a server that may be stopped and killed.
 pub fn check_names() -> impl Iterator<Item = &'static str> {
     let checks = checks::ALL.iter().chain(&checks::OF_A_SERVER);
     checks.map(|(name, _)| *name)
 }
 
-/// Runs all checks that need no [`Lifecycle`]. `target` gives the running system's address;
-/// `scratch` folders and the like are the caller's.
+/// Runs all checks that need no [`Lifecycle`]. `target` has the address of the running system.
+/// Folders such as `scratch` are made and removed by the caller.
 pub fn check(
     driver: &dyn Driver,
     target: &Target,
@@ -104,7 +104,7 @@ pub fn check(
     run(driver, target, settings, exceptions, None)
 }
 
-/// Runs all checks, killing the system's server for one of them.
+/// Runs all checks, also those that stop or kill the system's server.
 pub fn check_with_kill(
     driver: &dyn Driver,
     target: &Target,
@@ -151,7 +151,7 @@ fn run<'a>(
     outcomes
 }
 
-/// All checks that failed, in words; empty if the driver conforms.
+/// All checks that failed, with the reasons; empty if the driver conforms.
 pub fn failures(outcomes: &[(&str, Outcome)]) -> Vec<String> {
     let failed = |(name, outcome): &(&str, Outcome)| match outcome {
         Outcome::Failed(why) => Some(format!("{name}: {why}")),

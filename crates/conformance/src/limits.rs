@@ -6,7 +6,8 @@ use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::Publish;
 use pubgauge_driver::settings::{Batching, OnFull};
 
-/// The rate that [`Capability::asks`](pubgauge_driver::Capability::asks) asks for, and what is sent.
+/// Messages for the check of the rate that [`Capability::asks`](pubgauge_driver::Capability::asks)
+/// asks for.
 const MESSAGES: u32 = 400;
 const BYTES: usize = 1000;
 
@@ -23,7 +24,7 @@ pub(super) fn rate(setup: &mut Setup<'_>) -> Result<(), String> {
     })?;
     let took = (pair.out.clock.now() - start) as f64 / 1e9;
     let least = f64::from(MESSAGES) * BYTES as f64 / limit as f64;
-    // The first burst may be let through; headers come on top.
+    // The first burst may pass at once; headers are not counted here.
     if took < least * 0.8 {
         return Err(format!(
             "400 kB at {limit} B/s came within {took:.2} s, not {least:.2} s"
@@ -48,7 +49,7 @@ pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, String> {
     let (client, topic) = pair.senders[0];
     pair.until("nothing unsettled", |p| p.out.fleet.unsettled() == 0)?;
     let mut accepted = 0;
-    // Nothing is polled, so no acknowledgement is seen.
+    // Without a poll no acknowledgement is seen.
     while accepted < 10_000
         && pair.out.send(client, topic, 0, 64, Kind::Measured)? == Publish::Accepted
     {
@@ -64,9 +65,9 @@ pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, String> {
     pair.close().map(|()| Proof::Shown)
 }
 
-/// Messages to three subscribers far from each other, transmitted once for all; and, as control,
-/// once for each without the setting. Signs of life, of which more go out the longer the messages take on a busy
-/// machine, come on top: shown by one of three attempts.
+/// Messages to three subscribers, each in a fleet of its own, are sent once for all; as the control, once for
+/// each without the setting. Heartbeats add datagrams, the more the longer the messages take on a busy machine:
+/// one of three attempts must show it.
 pub(super) fn multicast(setup: &mut Setup<'_>) -> Result<Proof, String> {
     (0..2)
         .find_map(|_| multicast_once(setup).ok())
@@ -87,7 +88,7 @@ fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, String> {
             rig.subscribe(joined.client, &setup.topic("t0"))?;
             others.push(rig);
         }
-        // Each subscriber is reached before anything is counted.
+        // Each subscriber receives before datagrams are counted.
         let start = pair.out.clock.now();
         while others.iter().any(|rig| rig.seen.delivered.is_empty()) {
             if pair.out.clock.now() - start > PATIENCE {
@@ -107,7 +108,7 @@ fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, String> {
             ));
         };
         for _ in 0..COUNT {
-            // One by one, so that none shares a datagram with another.
+            // One by one, so that no two share a datagram.
             pair.send_all(0, 1, 1000)?;
             pair.out.poll(2_000_000)?;
             pair.into.poll(0)?;
@@ -130,7 +131,7 @@ fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, String> {
     Ok(Proof::Shown)
 }
 
-/// Many messages in a row, and how many system calls they took.
+/// Many messages in a row, and the number of system calls for them.
 pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, String> {
     const ROW: u32 = 50;
     const ROWS: u32 = 40;
@@ -143,8 +144,8 @@ pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, String> {
         ));
     };
     let bytes = pair.out.fleet.wire_bytes().sent;
-    // In rows that no window of unacknowledged messages divides: a message that waited for an
-    // acknowledgement has none to share a batch with.
+    // In rows that no window of unacknowledged messages splits: a message that waited for an
+    // acknowledgement has no other to share a batch with.
     let first = pair.into.seen.delivered.len();
     for row in 1..=ROWS {
         pair.send_all(0, ROW, LEN)?;
@@ -156,13 +157,13 @@ pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, String> {
     let bytes = pair.out.fleet.wire_bytes().sent - bytes;
     let fine = match setup.settings.batching {
         Some(Batching::Off) => writes >= u64::from(COUNT),
-        // Nobody waits for a batch to fill: the last of a row may be smaller, and so may one that
-        // acknowledgements ended.
+        // No message waits for a batch to fill: the last batch of a row may be smaller, and so may
+        // one that acknowledgements ended.
         Some(Batching::Bytes(size)) => {
             let least = bytes / (u64::from(size) + 2 * LEN as u64);
             (least..=u64::from(COUNT) / 4).contains(&writes)
         }
-        // Batches follow the rate, which a busy machine lowers: 677 calls were seen on one.
+        // Batches depend on the rate, which a busy machine lowers: 677 calls were seen on one.
         _ => writes <= u64::from(COUNT) / 2,
     };
     if !fine {
@@ -173,10 +174,10 @@ pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, String> {
     pair.close().map(|()| Proof::Shown)
 }
 
-/// More bytes than sockets hold: beyond them only a limit of the system's own can hold back.
+/// Messages of 2000 B: more bytes than sockets hold, so only the system's own limit can act.
 const FLOOD: u32 = 30_000;
 
-/// What became of messages that nobody read.
+/// The publisher's side of messages that nobody read.
 #[derive(Default)]
 struct Flood {
     accepted: usize,
@@ -184,7 +185,7 @@ struct Flood {
     dropped: u32,
 }
 
-/// Sends until the limit was reached fifty times, or there is none.
+/// Sends until the limit was reached fifty times, 30,000 messages were taken, or 8 s passed.
 fn flood(pair: &mut Pair) -> Result<Flood, String> {
     let (client, topic) = pair.senders[0];
     let mut flood = Flood::default();
@@ -208,7 +209,7 @@ fn flood(pair: &mut Pair) -> Result<Flood, String> {
     Ok(flood)
 }
 
-/// Nobody reads: the limit must be reached, and `what` happen there.
+/// The subscriber does not read: the limit must be reached, and the system then do `what`.
 pub(super) fn queue(setup: &mut Setup<'_>, what: Option<OnFull>) -> Result<(), String> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let mut pause = |paused| {
@@ -224,8 +225,7 @@ pub(super) fn queue(setup: &mut Setup<'_>, what: Option<OnFull>) -> Result<(), S
         blocked,
         dropped,
     } = flood?;
-    // Now somebody reads what is left. What was given up never comes; what a busy server still has
-    // may take its time.
+    // Now the subscriber reads. Dropped messages never come; a busy server may be slow with others.
     let mut progress = (pair.out.clock.now(), 0);
     while pair.into.seen.delivered.len() < accepted {
         pair.out.poll(1_000_000)?;

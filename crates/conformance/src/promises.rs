@@ -1,4 +1,4 @@
-//! Checks of what happens to messages between a call and the wire, and of what a driver says of itself.
+//! Checks of messages between a call and the network, and of what a driver reports of itself.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use pubgauge_driver::settings::{Reliability, Settings};
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// An accepted message is on its way without being asked for again ([`Publish::Accepted`]): an orderly end of its
-/// client takes nothing back. Under exactly once it may: a system delivers when the client has answered, and
-/// [`Fleet::unsettled`](pubgauge_driver::Fleet::unsettled) tells who must wait for that.
+/// An accepted message is sent without a further call ([`Publish::Accepted`]): an orderly end of its client does
+/// not take it back. Under exactly once it may: a system delivers when the client has answered, and
+/// [`Fleet::unsettled`](pubgauge_driver::Fleet::unsettled) says what is still unanswered.
 pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), String> {
     ends(setup, "disconnect", |out, client| {
         out.fleet.disconnect(client);
@@ -21,7 +21,7 @@ pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), String> {
     })
 }
 
-/// The same of the end of the whole fleet.
+/// The same for the end of the whole fleet.
 pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), String> {
     ends(setup, "close", |out, _| {
         out.fleet.close(out.clock.now() + 2 * SECOND);
@@ -43,7 +43,7 @@ fn ends(
         senders,
     } = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = senders[0];
-    // As many as are taken without a poll, that they are still to be written.
+    // As many messages as are taken without a poll, so that they are still to be written.
     let mut accepted = 0;
     while accepted < 50 && out.send(client, topic, 0, 64, Kind::Measured)? == Publish::Accepted {
         accepted += 1;
@@ -65,7 +65,7 @@ fn ends(
     Ok(())
 }
 
-/// Bytes of the wire are those of the messages at the least.
+/// A fleet's bytes on the wire are at least those of the messages.
 pub(super) fn bytes(setup: &mut Setup<'_>) -> Result<(), String> {
     let (sent, received) = carried(setup)?;
     for (what, bytes) in [("sent", sent), ("received", received)] {
@@ -78,7 +78,7 @@ pub(super) fn bytes(setup: &mut Setup<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Properties that are asked for go out with every message.
+/// Properties that are asked for are sent with every message.
 pub(super) fn user_properties(setup: &mut Setup<'_>) -> Result<(), String> {
     const PROPERTY: usize = 500;
     let with = Settings {
@@ -100,7 +100,7 @@ pub(super) fn user_properties(setup: &mut Setup<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What [`carried`] sends.
+/// Number of messages that [`carried`] sends.
 const MESSAGES: u64 = 100;
 const LEN: usize = 1000;
 
@@ -121,13 +121,13 @@ fn carried(setup: &mut Setup<'_>) -> Result<(u64, u64), String> {
     ))
 }
 
-/// A message that a lost connection cut off is no part of what the next connection brings.
+/// A message that a lost connection cut off does not become part of the next connection's data.
 pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), String> {
     const LONG: usize = 400_000;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     for _ in 0..4 {
         pair.send_all(0, 4, LONG)?;
-        // Some have come, and one in part, most of the times.
+        // Mostly some messages have come, and one in part.
         pair.out.poll(2_000_000)?;
         pair.into.poll(0)?;
         pair.into.fleet.abort(ClientId(0));
@@ -140,14 +140,14 @@ pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-/// Clients that have nothing to do keep their connections for three times the time after which the other side may
-/// take them for dead.
+/// Idle clients keep their connections for three times the keep-alive time, after which the other side may close
+/// them.
 pub(super) fn idle(setup: &mut Setup<'_>) -> Result<(), String> {
     setup.settings.keep_alive_s = Some(1);
     if setup.driver.resolve(&setup.settings, setup.target).is_err() {
         setup.settings.keep_alive_s = None;
     }
-    // A machine that stands still for half a second is rightly taken for dead.
+    // A machine that stalls for half a second is rightly considered dead.
     let mut last = Ok(());
     for _ in 0..3 {
         last = idles(setup);
@@ -178,7 +178,7 @@ fn idles(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-/// [`Change::Subscribed`] is the system's answer: while the server's processes are stopped none can come.
+/// [`Change::Subscribed`] is the system's answer: none can come from a stopped server.
 pub(super) fn subscribed(setup: &mut Setup<'_>) -> Result<(), String> {
     let mut rig = setup.open(1)?;
     let (client, _) = rig.connect(ClientSpec {
@@ -188,7 +188,7 @@ pub(super) fn subscribed(setup: &mut Setup<'_>) -> Result<(), String> {
     })?;
     let server = setup.server.as_mut().ok_or("there is no server to stop")?;
     let stopped = server.pause(true);
-    // The signal takes its time on a busy machine.
+    // On a busy machine the signal takes time to arrive.
     rig.poll(SECOND / 2)?;
     let asked = rig.ask(client, &setup.topic("asked"), None);
     let until = rig.clock.now() + SECOND / 2;

@@ -1,4 +1,4 @@
-//! What checks stand on: fleets with what they reported, and pairs of publishers and subscribers.
+//! What checks use: fleets with the events they reported, and pairs of publishers and subscribers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,12 +16,12 @@ use pubgauge_driver::settings::{Reliability, Session, Settings};
 
 /// Longest wait without any progress, ns.
 pub(super) const PATIENCE: Nanos = 10_000_000_000;
-/// How long nothing must come before it counts as nothing, ns.
+/// How long nothing must come before no more is expected, ns.
 const SILENCE: Nanos = 300_000_000;
-/// Streams from here on are of sentinels.
+/// Streams from this number on are of sentinels.
 const SENTINELS: u32 = 1000;
 const MARK: Mark = Mark::from_seed(42);
-/// The longest message, in bytes.
+/// Size of the largest message, in bytes.
 pub(super) const LARGEST: usize = 2 * 1024 * 1024;
 
 /// A driver and a running system, under one set of settings.
@@ -29,19 +29,19 @@ pub(super) struct Setup<'a> {
     pub driver: &'a dyn Driver,
     pub target: &'a Target,
     pub settings: Settings,
-    /// The system's server, where it may be killed.
+    /// The system's server, where checks may kill it.
     pub server: Option<&'a mut dyn Lifecycle>,
-    /// Number of the check, so that none hears another's messages.
+    /// Number of the check, so that none receives another's messages.
     number: u32,
     fleets: u32,
 }
 
-/// A fleet with what it reported so far.
+/// A fleet with the events it has reported so far.
 pub(super) struct Rig {
     pub fleet: Box<dyn Fleet>,
     pub clock: Clock,
     pub seen: Seen,
-    /// Where its publishers can be reached, in brokerless systems.
+    /// Addresses of its publishers, in brokerless systems.
     pub addresses: Vec<String>,
     filler: Filler,
     next: HashMap<u32, u32>,
@@ -53,7 +53,7 @@ pub(super) struct Heard {
     pub client: ClientId,
     pub stream: u32,
     pub sequence: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
     pub retained: bool,
 }
@@ -61,9 +61,9 @@ pub(super) struct Heard {
 #[derive(Default)]
 pub(super) struct Seen {
     pub changes: Vec<(ClientId, Change)>,
-    /// Without sentinels: a slow system brings those when nobody waits for them any more.
+    /// Without sentinels: a slow system delivers those when no check waits for them any more.
     pub delivered: Vec<Heard>,
-    /// Which subscriber had a sentinel of which stream, once for each.
+    /// Which subscriber received a sentinel of which stream, each pair once.
     pub sentinels: Vec<(ClientId, u32)>,
     pub damaged: Vec<String>,
     /// Topics that deliveries named, by stream.
@@ -131,7 +131,7 @@ impl Events for Seen {
 
 impl<'a> Setup<'a> {
     pub fn new(driver: &'a dyn Driver, target: &'a Target, settings: Settings) -> Self {
-        // Each setup has topics of its own: what one left behind in a system must not reach another.
+        // Each setup has its own topics: messages left in a system must not reach another one.
         static BEDS: AtomicU32 = AtomicU32::new(0);
         Setup {
             driver,
@@ -179,12 +179,12 @@ impl Setup<'_> {
         })
     }
 
-    /// A client's name.
+    /// The name of a client of this check.
     pub fn name(&self, who: &str) -> String {
         format!("conform-{}-{}-{who}", std::process::id(), self.number)
     }
 
-    /// The level under which this check's topics stand.
+    /// The level above this check's topics.
     pub fn base(&self) -> String {
         format!("conform-{}/{}", std::process::id(), self.number)
     }
@@ -194,8 +194,8 @@ impl Setup<'_> {
         format!("{}/{which}", self.base())
     }
 
-    /// Publishers and subscribers in one fleet each, connected, subscribed to `filter`, and
-    /// proven to be reached by every publisher.
+    /// Publishers and subscribers in one fleet each, connected, subscribed to `filter`, and proven
+    /// to receive from every publisher.
     pub fn pair(
         &mut self,
         publishers: usize,
@@ -236,7 +236,7 @@ impl Setup<'_> {
         Ok(pair)
     }
 
-    /// A client that says whether it had a session.
+    /// A client that reports whether it had a session.
     pub(super) fn client(
         &self,
         rig: &mut Rig,
@@ -252,7 +252,7 @@ impl Setup<'_> {
         Ok(Joined { client, address })
     }
 
-    /// The settings that ask for a durable session besides, where the system has them.
+    /// The settings with a durable session added, where the system has one.
     pub(super) fn with_session(&self) -> Option<Settings> {
         [
             None,
@@ -265,11 +265,11 @@ impl Setup<'_> {
             reliability: reliability.or(self.settings.reliability),
             ..self.settings.clone()
         })
-        // What is at most once need not be kept for somebody who is away.
+        // Messages that may be lost need not be kept for a subscriber that is away.
         .find(|s| !s.may_lose() && self.driver.resolve(s, self.target).is_ok())
     }
 
-    /// The subscriber goes away; its session stays.
+    /// Disconnects the subscriber; its session stays.
     pub(super) fn leave(&self, pair: &mut Pair) -> Result<(), String> {
         pair.into.fleet.disconnect(ClientId(0));
         pair.into
@@ -277,8 +277,8 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// The subscriber comes back, subscribing again only if its session is gone; tells whether it
-    /// was there.
+    /// Connects the subscriber again, which subscribes again only if its session is gone; returns
+    /// whether the session was there.
     pub(super) fn come_back(&self, pair: &mut Pair) -> Result<bool, String> {
         let into = &mut pair.into;
         let back = into.reconnect(ClientId(0))?;
@@ -295,7 +295,7 @@ impl Setup<'_> {
         Ok(present)
     }
 
-    /// Waits until the system has everything that was accepted.
+    /// Waits until the system has taken everything that was accepted.
     pub(super) fn settle(&self, pair: &mut Pair) -> Result<(), String> {
         pair.until("acknowledgements", |p| p.out.fleet.unsettled() == 0)?;
         pair.quiet()
@@ -308,7 +308,7 @@ pub(super) struct Joined {
     pub address: Option<String>,
 }
 
-/// The sequence numbers that came.
+/// The sequence numbers that were received.
 pub(super) fn numbers(heard: &[Heard]) -> BTreeSet<u32> {
     heard.iter().map(|m| m.sequence).collect()
 }
@@ -322,7 +322,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Sends sentinels until each subscriber has one of each publisher, then forgets them.
+    /// Sends sentinels until each subscriber has received one of each publisher, then forgets them.
     pub fn prove(&mut self, subscribers: usize) -> Result<(), String> {
         let start = self.out.clock.now();
         let mut heard = HashSet::new();
@@ -342,7 +342,7 @@ impl Pair {
             self.into.poll(20_000_000)?;
             heard.extend(self.into.seen.sentinels.iter().copied());
         }
-        // Sentinels that are still on their way must not fill the window of what follows.
+        // Sentinels that are still under way must not fill the window of later messages.
         self.quiet()?;
         self.until("sentinels settled", |p| p.out.fleet.unsettled() == 0)?;
         self.into.seen.delivered.clear();
@@ -363,7 +363,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Polls both until `done` or patience ends.
+    /// Polls both fleets until `done`, or until [`PATIENCE`] has passed without progress.
     pub fn until(&mut self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), String> {
         let mut progress = (self.out.clock.now(), 0);
         while !done(self) {
@@ -389,8 +389,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Checks that deliveries, as far as they name a topic, name that of their stream: streams 0, 1 and so on stand
-    /// on `t0`, `t1` and so on.
+    /// Checks that deliveries that name a topic name that of their stream: streams 0, 1 and so on are published on
+    /// `t0`, `t1` and so on.
     pub fn are_named(&self, setup: &Setup<'_>) -> Result<(), String> {
         for (stream, topics) in &self.into.seen.named {
             let expected = setup.topic(&format!("t{stream}"));
@@ -403,7 +403,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Sends until the subscriber hears something, whole.
+    /// Sends until the subscriber receives a message, and an undamaged one.
     pub fn hears_again(&mut self) -> Result<(), String> {
         let (client, topic) = self.senders[0];
         let start = self.out.clock.now();
@@ -501,8 +501,8 @@ impl Rig {
         }
     }
 
-    /// Brings a client back that went. A server that has just come back itself may refuse it at first,
-    /// as applications know: it tries again until patience ends.
+    /// Connects a client again. A server that has just restarted may refuse it at first, as
+    /// applications experience: this tries again until [`PATIENCE`] has passed.
     pub fn reconnect(&mut self, client: ClientId) -> Result<Change, String> {
         let start = self.clock.now();
         loop {
@@ -547,7 +547,7 @@ impl Rig {
             .map(|_| ())
     }
 
-    /// Begins to subscribe.
+    /// Sends a subscription, without waiting for the answer.
     pub fn ask(
         &mut self,
         client: ClientId,

@@ -1,4 +1,4 @@
-//! Outcomes that a gate rests on, for the programs that show them: JUnit XML for CI servers,
+//! Outcomes that a gate depends on, for the programs that show them: JUnit XML for CI servers,
 //! annotations for GitHub.
 
 use std::fmt::Write as _;
@@ -8,29 +8,29 @@ use std::fmt::Write as _;
 pub struct Check {
     /// What it belongs to, for example `criteria`.
     pub group: String,
-    /// What was demanded, for example `latency.p99 below 10ms`.
+    /// What was required, for example `latency.p99 below 10ms`.
     pub name: String,
-    /// How it went.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The figures that decided, or why none could.
     pub words: String,
 }
 
-/// How a check went. A gate is green as long as all are [`Outcome::Passed`] or [`Outcome::Aside`].
+/// The outcome of a check. A gate passes if all are [`Outcome::Passed`] or [`Outcome::Aside`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It holds.
     Passed,
     /// It does not.
     Failed,
-    /// Nobody can tell.
+    /// It cannot be decided.
     Undecided,
-    /// It says nothing and stops nobody.
+    /// For information only: it never fails a gate.
     Aside,
 }
 
-/// The checks as JUnit XML in the form that CI servers have in common: a `testsuite` for each group;
-/// `failure` for failed ones, `error` for undecided ones, `skipped` for those aside.
+/// The checks as JUnit XML in the form that CI servers share: a `testsuite` for each group;
+/// `failure` for failed ones, `error` for undecided ones, `skipped` for [`Outcome::Aside`].
 pub fn junit(name: &str, checks: &[Check]) -> String {
     let count = |of: &[&Check], outcome| of.iter().filter(|c| c.outcome == outcome).count();
     let totals = |of: &[&Check]| {
@@ -89,7 +89,7 @@ fn one(out: &mut String, name: &str, check: &Check) {
     );
 }
 
-/// Text for XML 1.0, which has no place for control characters, not even escaped.
+/// Text for XML 1.0, which excludes control characters, even escaped ones.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -108,9 +108,9 @@ fn xml(text: &str) -> String {
     out
 }
 
-/// The checks that did not pass as workflow commands of GitHub Actions, one a line: `error` for
-/// failed and undecided ones, `notice` for those aside. `file` is shown beside them, relative to the
-/// repository.
+/// The checks that did not pass as workflow commands of GitHub Actions, one per line: `error` for
+/// failed and undecided ones, `notice` for [`Outcome::Aside`]. `file` is the file that they refer
+/// to, relative to the repository.
 pub fn github(name: &str, file: Option<&str>, checks: &[Check]) -> String {
     let mut out = String::new();
     for check in checks {

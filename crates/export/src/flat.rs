@@ -1,5 +1,5 @@
-//! Columns of nested records, from their JSON Schema: a figure that results get tomorrow is a column
-//! tomorrow, and a figure that no trial of a run has keeps its column and type.
+//! Columns of nested records, from their JSON Schema: a new figure in results becomes a column
+//! without a change here, and a figure that no trial of a run has keeps its column and type.
 
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub struct Flat {
     columns: Vec<(Column, Vec<String>)>,
 }
 
-/// Units that names end in: `latency_ns.p99` becomes `latency_p99_ns`.
+/// Units that names end in: for example, `latency_ns.p99` becomes `latency_p99_ns`.
 const UNITS: [&str; 3] = ["ns", "s", "bytes"];
 
 /// Parts of a distribution that are counts, not times.
@@ -27,8 +27,8 @@ const PERCENTILES: [(&str, f64); 5] = [
 ];
 
 impl Flat {
-    /// The columns of `T`, without its lists, its maps, and the fields named in `without`, dots
-    /// between the parts of a name.
+    /// The columns of `T`, without its lists, its maps, and the fields named in `without`, with
+    /// dots between the parts of a name.
     pub fn of<T: JsonSchema>(without: &[&str]) -> Flat {
         let schema = schemars::schema_for!(T).to_value();
         let mut columns = Vec::new();
@@ -41,8 +41,8 @@ impl Flat {
         self.columns.iter().map(|(column, _)| column.clone())
     }
 
-    /// The cells of a record. A percentile that fewer than one value lies beyond is no figure and is
-    /// left empty.
+    /// The cells of a record. A percentile with less than one value beyond it cannot be quoted and
+    /// is left empty.
     pub fn cells<'a>(&'a self, record: &'a Value) -> impl Iterator<Item = Cell> + 'a {
         let one = move |(column, path): &(Column, Vec<String>)| {
             let (last, before) = path.split_last()?;
@@ -101,7 +101,7 @@ fn walk(
     }
 }
 
-/// What a field's schema refers to, without the `null` beside it.
+/// The schema that a field refers to, without `null`.
 fn meant<'a>(root: &'a Value, field: &'a Value) -> &'a Value {
     let either = field.get("anyOf").and_then(Value::as_array);
     let not_null = either.and_then(|all| all.iter().find(|one| one["type"] != "null"));
@@ -118,7 +118,7 @@ fn kind(schema: &Value) -> Option<Kind> {
         Value::Array(several) => several.iter().any(|one| one == name),
         _ => false,
     };
-    // Words, and words beside records, such as `off` beside `{ bytes = 16384 }`.
+    // Text, and text beside records, such as `off` beside `{ bytes = 16384 }`.
     if is("string") || schema.get("oneOf").is_some() || schema.get("enum").is_some() {
         return Some(Kind::Text);
     }
@@ -131,7 +131,7 @@ fn kind(schema: &Value) -> Option<Kind> {
     .find_map(|(name, kind)| is(name).then_some(kind))
 }
 
-/// The parts of a path in one name, with the unit at its end.
+/// Joins the parts of a path to a name that ends in the unit.
 fn column_name(path: &[String]) -> String {
     let mut parts: Vec<String> = path.iter().map(|part| part.replace('-', "_")).collect();
     if let [first, .., last] = &mut parts[..]

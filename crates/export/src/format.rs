@@ -29,7 +29,7 @@ pub enum FormatError {
 }
 
 impl Format {
-    /// What file names end in.
+    /// The extension of file names, without a dot.
     pub fn extension(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -41,7 +41,7 @@ impl Format {
     /// Writes a table.
     ///
     /// # Errors
-    /// What writing says.
+    /// If writing fails, or the Parquet library refuses.
     pub fn write(self, table: &Table, out: &mut (dyn Write + Send)) -> Result<(), FormatError> {
         match self {
             Format::Csv => csv(table, out)?,
@@ -61,7 +61,7 @@ fn csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     csv.flush()
 }
 
-/// A cell in plain text; numbers read back as they were.
+/// A cell in plain text; a number is read back as the same number.
 fn text(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => text.clone(),

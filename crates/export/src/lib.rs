@@ -1,10 +1,10 @@
-//! The figures of a run in the forms that other programs read. Pure: values in, bytes out; nothing
-//! here reads files, prints or knows the time.
+//! The figures of a run in formats that other programs read. Pure: values in, bytes out; nothing
+//! here reads files, prints or reads a clock.
 //!
 //! - [`tables`]: tidy tables of trials, flows, series, percentiles and searches.
 //! - [`mod@format`]: such a table as CSV, JSON or Parquet.
 //! - [`openmetrics`]: figures as OpenMetrics text.
-//! - [`check`]: outcomes that a gate rests on, as JUnit XML and as annotations of GitHub.
+//! - [`check`]: outcomes that a gate depends on, as JUnit XML and as annotations of GitHub.
 
 pub mod check;
 mod flat;

@@ -1,4 +1,4 @@
-//! Figures as OpenMetrics text (version 1.0), which Prometheus and its kin read.
+//! Figures as OpenMetrics text (version 1.0), which Prometheus and similar programs read.
 //! <https://prometheus.io/docs/specs/om/open_metrics_spec/>
 
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use pubgauge_results::search::Search;
 /// The media type of the text.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What kind of figures a family holds.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Goes up and down.
@@ -24,7 +24,7 @@ pub enum Kind {
     StateSet,
 }
 
-/// A text in the making.
+/// A text that is being written.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     text: String,
@@ -35,7 +35,7 @@ pub struct Text {
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Text {
-    /// Begins a family. The unit, if there is one, is the end of the name.
+    /// Begins a metric family. The unit, if there is one, must be the end of the name.
     pub fn family(&mut self, name: &'static str, kind: Kind, unit: &str, help: &str) {
         let kind = match kind {
             Kind::Gauge => "gauge",
@@ -68,7 +68,7 @@ impl Text {
         let _ = writeln!(self.text, " {value}");
     }
 
-    /// The whole text, with its end mark.
+    /// Returns the whole text, with its end mark.
     pub fn finish(mut self) -> String {
         self.text.push_str("# EOF\n");
         self.text
@@ -224,7 +224,7 @@ struct Named {
 
 impl Named {
     fn new(run: &str, results: &Results, trial: &Trial) -> Named {
-        // Trials of a search differ in load alone, and may repeat one.
+        // Trials of a search differ only in load, and several may have the same load.
         let step = trial.search.into_iter().flat_map(|step| {
             let load = step.load.map_or(String::new(), |load| load.to_string());
             let number = step.search.to_string();

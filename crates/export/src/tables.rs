@@ -1,6 +1,6 @@
 //! Tidy tables: a row for each observation, a column for each variable, the same columns for every
-//! run, units in the names. Every row says of which run, trial and cell it is, so that tables can be
-//! joined, and those of several runs put one below the other.
+//! run, units in the names. Every row names its run, trial and cell, so that tables can be joined,
+//! and those of several runs concatenated.
 
 use hdrhistogram::Histogram;
 use pubgauge_results::counted;
@@ -27,13 +27,13 @@ pub struct Table {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, the unit at its end.
+    /// Its name, which ends in the unit.
     pub name: String,
-    /// What its cells are.
+    /// The type of its cells.
     pub kind: Kind,
 }
 
-/// What the cells of a column are, unless they are empty.
+/// The type of the cells of a column, except for empty ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// [`Cell::Text`].
@@ -55,9 +55,9 @@ pub enum Cell {
     Integer(i64),
     /// A number, finite.
     Real(f64),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
-    /// Not measured, or not known.
+    /// Empty: not measured, or not known.
     None,
 }
 
@@ -98,7 +98,7 @@ pub const NAMES: [&str; 6] = [
     "searches",
 ];
 
-/// Histogram logs whose percentiles stand in the table of that name: (log, measure).
+/// Histogram logs whose percentiles are in the table `percentiles`: (log, measure).
 pub const LOGS: [(&str, &str); 5] = [
     ("latency", "latency"),
     ("latency-from-send", "latency_from_send"),
@@ -107,13 +107,13 @@ pub const LOGS: [(&str, &str); 5] = [
     ("round-trip", "round_trip"),
 ];
 
-/// Percentiles of the table of that name; those that fewer than one value lies beyond are left out.
+/// Percentiles in the table `percentiles`; those with less than one value beyond them are left out.
 pub const PERCENTILES: [f64; 17] = [
     0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995,
     99.999, 100.0,
 ];
 
-/// A run, and what it is called in its rows.
+/// A run, with its name in the rows.
 pub struct Run<'a> {
     /// Name of its folder.
     pub name: &'a str,
@@ -259,7 +259,7 @@ impl Run<'_> {
             for (name, measure) in LOGS {
                 let intervals = log(trial.id, name)?;
                 let tags: Vec<&str> = intervals.iter().filter_map(|i| i.tag.as_deref()).collect();
-                // Logs write characters that their format forbids as `_`.
+                // Logs have `_` in place of characters that their format forbids.
                 let tag = |flow: &str| flow.replace([',', ' ', '\r', '\n'], "_");
                 let flows = trial.flows.iter();
                 let flows: Vec<&FlowFigures> = flows
@@ -362,7 +362,7 @@ impl Run<'_> {
         }
     }
 
-    /// An empty table: what tells trials apart, then `own`, then the columns of `flat`.
+    /// An empty table: the columns that identify trials, then `own`, then the columns of `flat`.
     fn table(
         &self,
         name: &'static str,
@@ -432,7 +432,7 @@ impl Run<'_> {
     }
 }
 
-/// What tells trials apart.
+/// The columns that identify trials.
 const KEYS: [(&str, Kind); 10] = [
     ("run", Kind::Text),
     ("study", Kind::Text),
@@ -446,7 +446,7 @@ const KEYS: [(&str, Kind); 10] = [
     ("verdict", Kind::Text),
 ];
 
-/// One of several words, as `results.json` writes it.
+/// The word for one of several values, as `results.json` writes it.
 fn word(of: impl serde::Serialize) -> Cell {
     match serde_json::to_value(of) {
         Ok(Value::String(word)) => Cell::Text(word),
@@ -461,8 +461,8 @@ fn share(part: u64, whole: u64) -> Cell {
     }
 }
 
-/// The percentiles of a histogram that can be quoted, with `censored` larger values missing: those
-/// that at least one value lies beyond and that fall among the values seen.
+/// The percentiles of a histogram that can be quoted, where `censored` larger values are missing:
+/// those with at least one value beyond them, and among the values seen.
 fn quoted(values: &Histogram<u64>, censored: u64) -> impl Iterator<Item = (f64, u64)> + '_ {
     let all = values.len() + censored;
     PERCENTILES.into_iter().filter_map(move |percentile| {

@@ -1,9 +1,9 @@
-//! Who may make network namespaces.
+//! Whether this process may make network namespaces.
 
 use std::io;
 
-/// Why this process may not make network namespaces, and what to do, from the error of trying; `None` if it is
-/// another error.
+/// Why this process may not make network namespaces, and what to do about it, from the error of trying; `None`
+/// for other errors.
 pub(crate) fn why_not(error: &io::Error) -> Option<String> {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Some(format!(
@@ -22,7 +22,7 @@ pub(crate) fn why_not(error: &io::Error) -> Option<String> {
     }
 }
 
-/// What decides whether a user without privileges may make user namespaces.
+/// Settings that decide whether a user without privileges may make user namespaces.
 struct Facts {
     /// `user.max_user_namespaces`.
     most: Option<u64>,

@@ -1,4 +1,4 @@
-//! Addresses of hosts: static, from a private range that no route of the machine touches.
+//! Addresses of hosts: static, from a private range that overlaps with no route of the machine.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Width of a network's subnet in bits: room for 254 hosts.
+/// Length of a network's prefix in bits: enough for 254 hosts.
 pub const PREFIX: u8 = 24;
 
 /// A range of addresses, such as 10.87.0.0/24.
@@ -15,7 +15,7 @@ pub const PREFIX: u8 = 24;
 pub struct Subnet {
     /// Its first address.
     pub base: Ipv4Addr,
-    /// How many bits of it all addresses share; 0 to 32.
+    /// Length of the prefix that all addresses share, in bits; 0 to 32.
     pub prefix: u8,
 }
 
@@ -26,17 +26,18 @@ impl fmt::Display for Subnet {
 }
 
 impl Subnet {
-    /// Whether it has addresses in common with another.
+    /// Whether it overlaps with another.
     pub fn meets(&self, other: &Subnet) -> bool {
         let shared = self.prefix.min(other.prefix);
         let mask = u32::MAX.checked_shl(32 - u32::from(shared)).unwrap_or(0);
         u32::from(self.base) & mask == u32::from(other.base) & mask
     }
 
-    /// A subnet within the private ranges (RFC 1918) that meets none of the machine's routes.
+    /// A subnet within the private ranges (RFC 1918) that overlaps with none of the machine's
+    /// routes.
     ///
     /// # Errors
-    /// Every one that is tried meets a route.
+    /// If every one that is tried overlaps with a route.
     pub fn beside(routes: &[Subnet]) -> Result<Subnet, String> {
         let tens = (0..=255u8).map(|i| Ipv4Addr::new(10, i.wrapping_add(87), 0, 0));
         let twelves = (16..32).map(|i| Ipv4Addr::new(172, i, 0, 0));
@@ -64,10 +65,11 @@ pub(crate) fn hardware(index: usize) -> String {
     format!("02:00:00:00:00:{:02x}", index + 1)
 }
 
-/// The routes in what `ip -json -4 route show table all` says, without default routes, which meet everything.
+/// The routes in the output of `ip -json -4 route show table all`, without default routes, which overlap with
+/// everything.
 ///
 /// # Errors
-/// It is not a list of routes.
+/// If it is not a list of routes.
 pub fn routes(json: &str) -> Result<Vec<Subnet>, String> {
     let list: Vec<Value> = match json.trim() {
         "" => Vec::new(),
@@ -126,7 +128,7 @@ mod tests {
         ) {
             let routes: Vec<Subnet> = targets
                 .into_iter()
-                // Half of them where the choice begins.
+                // Half of the routes lie near the first choices.
                 .map(|(base, prefix, near)| match near {
                     true => (base % (1 << 20) + 0x0a57_0000, prefix.max(12)),
                     false => (base, prefix),

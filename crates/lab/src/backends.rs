@@ -1,11 +1,11 @@
-//! What this machine can make a network of.
+//! The backends that networks are made with on this machine.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tool;
 use pubgauge_testbed::Namespace;
 
-/// Whether something can be had here.
+/// Whether a backend works here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Found {
@@ -13,13 +13,13 @@ pub enum Found {
     Yes,
     /// It was tried and does not.
     No {
-        /// What was said when it was tried.
+        /// The error of trying it.
         why: String,
     },
 }
 
 impl Found {
-    /// Whether it can be had.
+    /// Whether it works.
     pub fn is_there(&self) -> bool {
         *self == Found::Yes
     }
@@ -32,7 +32,7 @@ impl Found {
     }
 }
 
-/// What networks are made of, and whether it can be had here.
+/// The backends that networks are made with, and whether each works here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Backends {
@@ -44,11 +44,11 @@ pub struct Backends {
     pub tbf: Found,
     /// Network emulator of `tc`: delay, jitter, loss in bursts, duplicates, reordering.
     pub netem: Found,
-    /// `vde_switch` and `wirefilter`: the same in user space, where there is no netem.
+    /// `vde_switch` and `wirefilter`: replace netem in user space where the kernel has none.
     pub wirefilter: Found,
 }
 
-/// What adds a backend that is missing.
+/// What to install for a backend that is missing.
 pub(crate) mod hint {
     pub const IP: &str = "apt-get install iproute2";
     pub const NFT: &str = "apt-get install nftables; modprobe nf_tables_bridge";
@@ -58,7 +58,7 @@ pub(crate) mod hint {
 }
 
 impl Backends {
-    /// All of them, as on a machine that lacks nothing.
+    /// All of them, as on a machine where each works.
     pub fn all() -> Backends {
         Backends {
             ip: Found::Yes,
@@ -69,10 +69,10 @@ impl Backends {
         }
     }
 
-    /// Tries each in a network namespace made for it, which is gone afterwards.
+    /// Tries each in a new network namespace, which is removed afterwards.
     ///
     /// # Errors
-    /// No network namespace can be made.
+    /// If no network namespace can be made.
     pub fn look() -> std::io::Result<Backends> {
         let place = Namespace::make()?;
         let qdisc = |kind: &str| {

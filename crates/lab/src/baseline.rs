@@ -1,4 +1,4 @@
-//! What the bare links do: the ceiling that a system's figures are drawn under.
+//! Measures the bare links: the upper bound of a system's figures on the network.
 //!
 //! Threads with sockets of the hosts send and receive as fast as the links let them, one kind of traffic after
 //! another, over a network that carries nothing else.
@@ -15,12 +15,13 @@ use pubgauge_network::{Baseline, Host, RoundTrip};
 use crate::lab::{Lab, LabError, LabHost};
 
 impl Lab {
-    /// Measures what the links between `from` and each of `to` do, for `span` each: round trips while nothing else is
-    /// under way, a thousand with each receiver or as many as `span` allows; then TCP, UDP, multicast. Takes somewhat
-    /// more than four spans.
+    /// Measures the links between `from` and each of `to`, for `span` each: first round trips without other traffic,
+    /// a thousand with each receiver or as many as `span` allows; then TCP, UDP, multicast. Takes somewhat more than
+    /// four spans.
     ///
     /// # Errors
-    /// The network has no such host, or sockets fail. A link that is cut is no error: nothing comes.
+    /// If the network has no such host, or sockets fail. A link that is cut is no error: nothing
+    /// arrives.
     pub fn baseline(&self, from: Host, to: &[Host], span: Duration) -> Result<Baseline, LabError> {
         let round_trips = self.round_trips(from, to, span)?;
         let (sender, receivers) = self.ends(from, to)?;
@@ -37,7 +38,7 @@ impl Lab {
         })
     }
 
-    /// Round trips alone, in `span` altogether.
+    /// Measures round trips only, in `span` altogether.
     ///
     /// # Errors
     /// As [`Lab::baseline`].
@@ -68,10 +69,11 @@ impl Lab {
     }
 }
 
-/// A host's address with any port.
+/// A host's address with port 0, for any port.
 fn any_port(host: &LabHost) -> SocketAddrV4 {
     SocketAddrV4::new(host.address(), 0)
 }
 
-/// The group that multicast is measured with, of those for use within one organisation (RFC 2365).
+/// The multicast group for the measurement, in the range for use within one organisation (RFC
+/// 2365).
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 77, 77);

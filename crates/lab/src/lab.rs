@@ -18,9 +18,9 @@ use crate::plan::{Act, INTERFACE, Names, Place, Plan, PlanError, Ready, Step, st
 use crate::tool;
 use pubgauge_network::{Host, LinkState, Network};
 
-/// How long a program of the network may take until it serves, beside a busy machine.
+/// How long a program of the network may take until it serves, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often is looked whether it does.
+/// Pause between two checks of that.
 const LOOKS: Duration = Duration::from_millis(2);
 /// Folders of sockets begin with this.
 const FOLDER: &str = "pubgauge-lab-";
@@ -28,31 +28,31 @@ const FOLDER: &str = "pubgauge-lab-";
 /// Why a network is not up, or a link not as asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The network is wrong, or takes what this machine has not.
+    /// The network is wrong, or needs what this machine lacks.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// This process may not make network namespaces.
     #[error("{0}")]
     Access(String),
-    /// A program that makes the network failed.
+    /// A program failed while it made the network.
     #[error(
         "{place}: `{command}` failed: {said}\n  while making an emulated network, whose other parts are gone again"
     )]
     Step {
-        /// In which namespace: `switch`, or a host.
+        /// The namespace: `switch`, or a host.
         place: String,
         /// The program with its arguments.
         command: String,
         /// What it said.
         said: String,
     },
-    /// The machine's routes are not known, or leave no addresses.
+    /// The machine's routes are not known, or overlap with all addresses.
     #[error("no addresses for an emulated network: {0}")]
     Addresses(String),
-    /// A host that the network has not.
+    /// The network does not have this host.
     #[error("the network has no host `{0}`")]
     NoHost(Host),
-    /// The system interface failed.
+    /// A system call failed.
     #[error("{what}: {error}")]
     Io {
         /// What was tried.
@@ -78,7 +78,7 @@ pub struct LabHost {
 }
 
 impl LabHost {
-    /// Which it is.
+    /// Its role and number.
     pub fn host(&self) -> Host {
         self.host
     }
@@ -88,17 +88,17 @@ impl LabHost {
         self.address
     }
 
-    /// Its interface on its link; the other one is loopback, `lo`.
+    /// Its interface on its link; its other interface is loopback, `lo`.
     pub fn interface(&self) -> &'static str {
         INTERFACE
     }
 
-    /// Its network namespace, for what is to run on it.
+    /// Its network namespace, for processes that are to run on it.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// The host for what runs on it.
+    /// The host, as the testbed takes it for processes that run on it.
     pub fn on(&self) -> NetworkHost {
         NetworkHost {
             address: self.address,
@@ -109,7 +109,7 @@ impl LabHost {
     /// The counters of its interface.
     ///
     /// # Errors
-    /// They cannot be opened.
+    /// If they cannot be opened.
     pub fn counter(&self) -> Result<InterfaceCounter, LabError> {
         let path = self.namespace.path();
         InterfaceCounter::open(INTERFACE, Some(path)).map_err(|why| {
@@ -127,16 +127,16 @@ pub struct Lab {
     hosts: Vec<LabHost>,
     switch: Namespace,
     states: Mutex<BTreeMap<Host, LinkState>>,
-    // Dropped in this order: programs, then the folder in which their sockets are.
+    // Fields are dropped in this order: programs, then the folder of their sockets.
     programs: Vec<(Piped, Streams)>,
     _folder: OwnedFolder,
 }
 
 impl Lab {
-    /// Makes a network. What a killed process has left of an earlier one is removed before.
+    /// Makes a network. First removes the remains of one that a killed process has left.
     ///
     /// # Errors
-    /// Nothing of the network is left; see [`LabError`].
+    /// [`LabError`]; nothing of the network is left then.
     pub fn up(network: &Network) -> Result<Lab, LabError> {
         network.check().map_err(PlanError::Network)?;
         let access = |error| match access::why_not(&error) {
@@ -188,7 +188,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// What was asked for.
+    /// The network that was asked for.
     pub fn network(&self) -> &Network {
         &self.network
     }
@@ -213,15 +213,15 @@ impl Lab {
         self.shape_only
     }
 
-    /// Lets pass on a host's link what `state` says, from one packet to the next; other links stay as they are.
+    /// Sets what passes on a host's link, from one packet to the next; other links stay as they are.
     ///
     /// # Errors
-    /// The network has no such host, or `nft` failed: the link is as before.
+    /// If the network has no such host, or `nft` failed: the link is as before.
     pub fn set(&self, host: Host, state: LinkState) -> Result<(), LabError> {
         self.set_all(&[(host, state)])
     }
 
-    /// The same for several links at one moment.
+    /// As [`Lab::set`] for several links at the same moment.
     ///
     /// # Errors
     /// As [`Lab::set`].
@@ -240,7 +240,7 @@ impl Lab {
         Ok(())
     }
 
-    /// What passes on a host's link.
+    /// The state of a host's link; `None` if the network has no such host.
     pub fn state(&self, host: Host) -> Option<LinkState> {
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         states.get(&host).copied()
@@ -273,7 +273,7 @@ impl Lab {
             Act::Set { file, value } => {
                 let path = PathBuf::from("/proc/sys/net").join(file);
                 let write = || match std::fs::write(&path, value) {
-                    // A kernel without IPv6, or whose bridges call no firewall.
+                    // The kernel lacks IPv6, or its bridges call no firewall.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                     other => other,
                 };
@@ -289,7 +289,7 @@ impl Lab {
         }
     }
 
-    /// Starts a program under a guard, which ends it with this process. It reads from a pipe that stays open.
+    /// Starts a program under a guard, which ends it with this process. Its input is a pipe that stays open.
     fn start(
         &self,
         place: Place,
@@ -324,7 +324,8 @@ impl Lab {
         Ok((program, streams))
     }
 
-    /// Waits until every host hears the first one and is heard by it, and nothing of that is under way.
+    /// Waits until every host receives from the first one and the first one from it, and no such packet
+    /// is under way.
     fn hear_all(&self) -> Result<(), LabError> {
         let sockets = self.hosts.iter().map(|own| {
             let address = SocketAddrV4::new(own.address, 0);
@@ -340,7 +341,7 @@ impl Lab {
             }
             let twice = |own: &LabHost| self.network.link(own.host).duplicated > 0.0;
             if !at_once || self.hosts.iter().any(twice) {
-                // Before the sockets are closed: to what comes later the kernel answers.
+                // Sockets stay open meanwhile: to later packets the kernel would send errors.
                 std::thread::sleep(under_way);
             }
             Ok(())
@@ -350,7 +351,7 @@ impl Lab {
         ))
     }
 
-    /// How long a packet may be under way on an idle network, and as long again for a busy machine.
+    /// The longest time that a packet is under way on an idle network, twice, and 20 ms.
     fn under_way(&self) -> Duration {
         let links = self.hosts.iter().map(|own| self.network.link(own.host));
         let longest = links.map(|link| link.delay_ns + link.jitter_ns).max();
@@ -358,7 +359,7 @@ impl Lab {
     }
 }
 
-/// Sends until it is heard, once in each time that a packet may be under way; whether the first was.
+/// Sends once per `under_way` until the receiver gets a packet; returns whether it was the first.
 fn hear(sender: &UdpSocket, receiver: &UdpSocket, under_way: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + PATIENCE + under_way * 10;
     let (from, to) = (sender.local_addr()?, receiver.local_addr()?);
@@ -367,7 +368,7 @@ fn hear(sender: &UdpSocket, receiver: &UdpSocket, under_way: Duration) -> io::Re
     while Instant::now() < deadline {
         sender.send_to(&[], to)?;
         match receiver.recv_from(&mut [0]) {
-            // Not what an earlier sender's came twice.
+            // Ignores duplicates from an earlier sender.
             Ok((_, who)) if who == from => return Ok(at_once),
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             _ => at_once = false,
@@ -394,7 +395,7 @@ impl Ready {
     }
 }
 
-/// A range that meets none of the machine's routes.
+/// A range that overlaps with none of the machine's routes.
 fn free_subnet() -> Result<Subnet, LabError> {
     let argv = ["-json", "-4", "route", "show", "table", "all"];
     let found = tool::find("ip").ok_or_else(|| "there is no program `ip`".to_owned());

@@ -1,5 +1,5 @@
-//! What has to be done to make a network, as data: the scripts of `ip`, `bridge`, `tc` and `nft`, and the
-//! command lines of `vde_switch` and `wirefilter`. Pure: nothing here touches the machine.
+//! The steps that make a network, as data: the scripts of `ip`, `bridge`, `tc` and `nft`, and the command
+//! lines of `vde_switch` and `wirefilter`. Pure: nothing here touches the machine.
 
 mod links;
 mod rules;
@@ -21,7 +21,7 @@ pub const INTERFACE: &str = "eth0";
 /// The switch, in a namespace of its own. Its ports are named after the hosts.
 pub(crate) const SWITCH: &str = "switch0";
 
-/// What has names outside of a network.
+/// Names that a network has outside of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// The file of each host's network namespace, in the order of [`Network::hosts`].
@@ -32,7 +32,7 @@ pub struct Names {
     pub subnet: Subnet,
 }
 
-/// Where a step is done: in which network namespace.
+/// The network namespace in which a step is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The switch's.
@@ -62,7 +62,7 @@ pub struct Step {
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Writes a setting of the namespace, where the kernel has it.
+    /// Writes a setting of the namespace, if the kernel has it.
     Set {
         /// File below `/proc/sys/net`.
         file: &'static str,
@@ -88,21 +88,21 @@ pub enum Act {
 /// How a program shows that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// This interface and this file are there.
+    /// This interface and this file exist.
     Interface(String, PathBuf),
-    /// Each of these folders of `vde_switch` has the socket of another port than its first.
+    /// Each of these folders of `vde_switch` holds the socket of a second port.
     Ports([PathBuf; 2]),
 }
 
-/// All that makes a network.
+/// The steps and rules that make a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// In this order. Afterwards everything passes that links do not lose in bursts.
+    /// The steps, in this order. After them everything passes, except for losses in bursts.
     pub steps: Vec<Step>,
-    /// The script of `nft`, in the switch's namespace, that brings independent loss and partitions.
+    /// The script of `nft`, in the switch's namespace, that adds independent loss and partitions.
     pub rules: String,
-    /// Whether the network has the shape that was asked for, but not the throughput of links: packets cross
-    /// programs. Throughput over such a network is not quotable.
+    /// Whether the network has the delays and losses that were asked for, but not the throughput of links,
+    /// because packets pass through programs. Throughput over such a network cannot be quoted.
     pub shape_only: bool,
 }
 
@@ -112,7 +112,7 @@ pub enum PlanError {
     /// The network is wrong.
     #[error("{}", lines(.0))]
     Network(Vec<Problem>),
-    /// It cannot be had on this machine.
+    /// This machine cannot make it.
     #[error("{}", lines(.0))]
     Refused(Vec<Refusal>),
 }
@@ -123,13 +123,13 @@ fn lines<T: fmt::Display>(list: &[T]) -> String {
 }
 
 impl Plan {
-    /// Plans a network with what there is.
+    /// Plans a network with the backends that work here.
     ///
     /// # Errors
-    /// The network is wrong, or takes what there is not; each with what to do.
+    /// If the network is wrong, or needs a missing backend; each with what to do about it.
     ///
     /// # Panics
-    /// `names` has not one file for each host.
+    /// If `names` does not have one file for each host.
     pub fn of(network: &Network, backends: &Backends, names: &Names) -> Result<Plan, PlanError> {
         let means = shape::Means::of(network, backends)?;
         let hosts: Vec<Host> = network.hosts().collect();
@@ -157,12 +157,13 @@ impl Plan {
     }
 }
 
-/// The script of `nft` that brings the states of all links at once.
+/// The script of `nft` that sets the states of all links at once.
 pub fn states_script(states: &[(Host, LinkState)]) -> String {
     rules::states(states)
 }
 
-/// Whether this machine can make a network, and whether throughput over it is not quotable ([`Plan::shape_only`]).
+/// Checks that this machine can make a network; returns whether throughput over it cannot be quoted
+/// ([`Plan::shape_only`]).
 ///
 /// # Errors
 /// As [`Plan::of`].

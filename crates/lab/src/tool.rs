@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 use pubgauge_testbed::Namespace;
 
-/// Where system programs lie that the search path of a user may lack.
+/// Folders of system programs that a user's search path may lack.
 const BESIDE_PATH: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
-/// The file of a program.
+/// The path of a program.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -18,12 +18,12 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Runs a program in a namespace and hands it its input; the error is what it said.
+/// Runs a program in a namespace with this input; the error is its output.
 pub(crate) fn run(place: &Namespace, argv: &[&str], input: &str) -> Result<(), String> {
     output(place, argv, input).map(|_| ())
 }
 
-/// The same; gives what it said on its standard output.
+/// As [`run`]; returns its standard output.
 pub(crate) fn output(place: &Namespace, argv: &[&str], input: &str) -> Result<String, String> {
     let file = find(argv[0]).ok_or_else(|| format!("there is no program `{}`", argv[0]))?;
     place
@@ -43,7 +43,7 @@ pub(crate) fn within(file: PathBuf, arguments: &[&str], input: &str) -> Result<S
             .stderr(Stdio::piped())
             .spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // One that has ended says why itself.
+            // A program that has ended reports the reason itself.
             let _ = stdin.write_all(input.as_bytes());
         }
         child.wait_with_output()

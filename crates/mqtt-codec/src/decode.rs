@@ -79,7 +79,7 @@ pub fn decode_publish(
 /// First byte, body, and length of a whole packet.
 type Frame<'a> = (u8, &'a [u8], usize);
 
-/// Takes the packet at the start of `buf` apart at its fixed header (§2.1).
+/// Splits the packet at the start of `buf` after its fixed header (§2.1).
 #[inline]
 fn frame(buf: &[u8], max: usize) -> Result<Option<Frame<'_>>, DecodeError> {
     let Some((first, body_at, len)) = header(buf, max)? else {
@@ -315,7 +315,7 @@ fn reason_and_properties<'a>(
         return Ok(Default::default());
     }
     let code = reason(reader, packet_type)?;
-    // Only AUTH has no leave to end here (5.0 §3.15.2.2.1).
+    // Only AUTH may not end here (5.0 §3.15.2.2.1).
     if reader.is_empty() && packet_type != PacketType::Auth {
         return Ok((code, Properties::default()));
     }

@@ -120,7 +120,7 @@ pub fn encode_pingresp(out: &mut Vec<u8>) {
 }
 
 /// Appends a PUBACK, PUBREC, PUBREL or PUBCOMP that says success, in the four bytes that are the
-/// same in both versions. For the message path; other types give a packet of no meaning.
+/// same in both versions. For the message path; other types give an invalid packet.
 ///
 /// `packet_id` must not be 0.
 #[inline]
@@ -166,7 +166,7 @@ fn write_string(out: &mut Vec<u8>, text: &str, name: &'static str) -> Result<(),
     write_binary(out, text.as_bytes(), name)
 }
 
-/// Reason code and properties, as few bytes as can say it (5.0 §3.4.2.1, §3.14.2.1).
+/// Reason code and properties, in as few bytes as possible (5.0 §3.4.2.1, §3.14.2.1).
 fn write_reason(
     reason: ReasonCode,
     properties: Properties<'_>,
@@ -186,7 +186,7 @@ fn write_reason(
     if properties.is_empty() && reason == ReasonCode::SUCCESS {
         return Ok(());
     }
-    // Only AUTH has no leave to end after its reason code (5.0 §3.15.2.2.1).
+    // Only AUTH may not end after its reason code (5.0 §3.15.2.2.1).
     if properties.is_empty() && packet_type != PacketType::Auth {
         out.push(reason.0);
         return Ok(());
@@ -260,7 +260,7 @@ fn write_connack(
     )
 }
 
-/// Checks what stands before the payload of a PUBLISH.
+/// Checks the fields before the payload of a PUBLISH.
 pub(crate) fn check_publish(
     topic: &str,
     properties: Properties<'_>,

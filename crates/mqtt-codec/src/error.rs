@@ -1,10 +1,10 @@
-//! What can be wrong with bytes received, and with a packet to be sent.
+//! Errors of decoding and encoding.
 
 use std::fmt;
 
 use crate::reason::ReasonCode;
 
-/// Bytes that are not a packet of the protocol.
+/// Bytes that are not a valid packet.
 ///
 /// The connection they came from must be closed (5.0 §4.13, 3.1.1 §4.8); under MQTT 5 after a
 /// DISCONNECT or CONNACK with [`DecodeError::reason`].
@@ -67,7 +67,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A packet that cannot be put on the wire. Nothing was appended.
+/// A packet that cannot be encoded. Nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// A string or binary field is longer than its two-byte length can say.

@@ -1,10 +1,10 @@
 //! MQTT 3.1.1 and MQTT 5 control packets, for clients and for servers.
 //!
 //! Decoding borrows from the receive buffer: [`decode`] looks at the start of a byte slice and
-//! answers with a [`Packet`] that points into it, or that more bytes are needed, or what is wrong
-//! with them and which section of the specification says so. Nothing is allocated and nothing
-//! panics, whatever the bytes. Whatever was decoded has been checked in full: packet types and
-//! flags, UTF-8, topic names and filters, reason codes, and which property may stand where.
+//! returns a [`Packet`] that points into it, or that more bytes are needed, or an error with the
+//! section of the specification that the bytes break. Nothing is allocated and nothing panics,
+//! whatever the bytes. A decoded packet has been checked in full: packet types and flags, UTF-8,
+//! topic names and filters, reason codes, and which property is allowed where.
 //!
 //! Encoding appends to a `Vec<u8>`: [`Packet::encode`] for any packet, and for the message path
 //! [`PublishTemplate`], which keeps everything of a PUBLISH that does not change from one message

@@ -155,18 +155,18 @@ impl Packet<'_> {
     }
 }
 
-/// CONNECT (§3.1): a client introduces itself.
+/// CONNECT (§3.1): a client opens its session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connect<'a> {
     /// The version that the client speaks, and that all later packets of the connection are in.
     pub version: Version,
     /// Clean Start (5.0 §3.1.2.4), Clean Session (3.1.1 §3.1.2.4).
     pub clean_start: bool,
-    /// Seconds between signs of life; 0 means that none are due.
+    /// Keep alive: most seconds between two packets of the client; 0 for no limit.
     pub keep_alive_s: u16,
     /// Client identifier; may be empty.
     pub client_id: &'a str,
-    /// What the server publishes if the client vanishes.
+    /// The message that the server publishes if the connection is lost.
     pub will: Option<Will<'a>>,
     /// User name.
     pub username: Option<&'a str>,
@@ -181,7 +181,7 @@ pub struct Connect<'a> {
 pub struct Will<'a> {
     /// Topic to publish to.
     pub topic: &'a str,
-    /// What to publish.
+    /// Payload to publish.
     pub payload: &'a [u8],
     /// Quality of service to publish with.
     pub qos: QoS,
@@ -196,7 +196,7 @@ pub struct Will<'a> {
 pub struct ConnAck<'a> {
     /// The server has a session of this client.
     pub session_present: bool,
-    /// MQTT 5: reason code. 3.1.1: return code 0 to 5, whose words are
+    /// MQTT 5: reason code. 3.1.1: return code 0 to 5, in words:
     /// [`crate::connect_return_code_words`].
     pub code: ReasonCode,
     /// MQTT 5 properties.
@@ -314,11 +314,11 @@ pub enum RetainHandling {
 pub struct SubscribeOptions {
     /// The highest QoS at which messages may be delivered.
     pub qos: QoS,
-    /// Do not deliver what this client published itself.
+    /// Do not deliver messages that this client published itself.
     pub no_local: bool,
     /// Deliver with the retain flag as it was published.
     pub retain_as_published: bool,
-    /// What to send of the retained messages.
+    /// Which retained messages to send.
     pub retain_handling: RetainHandling,
 }
 
@@ -394,7 +394,7 @@ impl<'a> Filters<'a> {
     /// Each filter with its options.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, SubscribeOptions)> {
         let mut reader = Reader::new(self.raw);
-        // Checked when it was made: an error here is simply the end.
+        // The bytes were checked when the value was made: an error here ends the iteration.
         std::iter::from_fn(move || {
             let filter = reader.string().ok()?;
             let options = SubscribeOptions::from_bits(reader.u8().ok()?, Version::V5).ok()?;

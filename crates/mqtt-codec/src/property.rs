@@ -1,4 +1,4 @@
-//! MQTT 5 properties (§2.2.2): all of them, and which may stand where.
+//! MQTT 5 properties (§2.2.2), and which packets each may be in.
 
 use crate::error::{DecodeError, EncodeError};
 use crate::packet::PacketType;
@@ -8,7 +8,7 @@ use crate::wire::{Reader, VARINT_MAX, write_binary, write_varint};
 
 const SECTION: &str = "5.0 §2.2.2.2";
 
-/// Where properties stand: a packet type, or the will of a CONNECT.
+/// Where properties are: a packet type, or the will of a CONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u16);
 
@@ -54,7 +54,7 @@ macro_rules! properties {
             }
         }
 
-        /// Reads one property; the bits say in which places it may stand.
+        /// Reads one property; the bits are the places that allow it.
         #[inline]
         fn read<'a>(reader: &mut Reader<'a>) -> Result<(Property<'a>, u16), DecodeError> {
             // An identifier is a variable byte integer, but all that exist take one byte.
@@ -101,7 +101,7 @@ properties! {
     SharedSubscriptionAvailable = 0x2a, "Shared Subscription Available", boolean bool, [ConnAck];
 }
 
-/// Readers of the values, with the rules that hold wherever the property stands.
+/// Readers of the values, with the rules that hold in every place.
 mod values {
     use super::*;
 
@@ -209,8 +209,8 @@ mod emit {
 
 /// The properties of one packet, in wire form without their length.
 ///
-/// Those of a decoded packet have been checked: each may stand there, and none but User Property
-/// (and, in a PUBLISH, Subscription Identifier) stands twice.
+/// Those of a decoded packet have been checked: each is allowed there, and none but User Property
+/// (and, in a PUBLISH, Subscription Identifier) occurs twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties<'a> {
     raw: &'a [u8],
@@ -299,7 +299,7 @@ impl<'a> Properties<'a> {
         Ok(properties)
     }
 
-    /// Checks that each property may stand in `place` and none stands twice.
+    /// Checks that `place` allows each property and that none occurs twice.
     pub(crate) fn check(self, place: Place) -> Result<(), DecodeError> {
         let mut reader = Reader::new(self.raw);
         let mut seen = 0u64;
@@ -356,7 +356,7 @@ impl<'a> IntoIterator for Properties<'a> {
     }
 }
 
-/// Goes through [`Properties`].
+/// Iterator over [`Properties`].
 #[derive(Clone, Debug)]
 pub struct PropertiesIter<'a>(Reader<'a>);
 
@@ -368,7 +368,7 @@ impl<'a> Iterator for PropertiesIter<'a> {
         if self.0.is_empty() {
             return None;
         }
-        // Checked when it was decoded: an error here is simply the end.
+        // Checked when it was decoded: an error here ends the iteration.
         read(&mut self.0).ok().map(|(property, _)| property)
     }
 }
@@ -383,8 +383,8 @@ impl PropertiesBuf {
     /// Adds a property.
     ///
     /// # Errors
-    /// If a string or binary value is longer than 65,535 bytes. Whether the property may stand
-    /// where it is put is checked when the packet is encoded.
+    /// If a string or binary value is longer than 65,535 bytes. Whether the packet allows the
+    /// property is checked when it is encoded.
     pub fn push(&mut self, property: Property<'_>) -> Result<(), EncodeError> {
         let before = self.raw.len();
         write(&mut self.raw, property).inspect_err(|_| self.raw.truncate(before))

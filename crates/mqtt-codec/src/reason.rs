@@ -86,7 +86,7 @@ reason_codes! {
 }
 
 impl ReasonCode {
-    /// Whether it stands for a failure (5.0 §2.4).
+    /// Whether it is a failure, 0x80 or above (5.0 §2.4).
     pub fn is_error(self) -> bool {
         self.0 >= 0x80
     }
@@ -98,7 +98,7 @@ impl fmt::Display for ReasonCode {
     }
 }
 
-/// What a CONNACK return code of 3.1.1 says (§3.2.2.3).
+/// A CONNACK return code of 3.1.1 in words (§3.2.2.3).
 pub fn connect_return_code_words(code: u8) -> &'static str {
     match code {
         0 => "connection accepted",

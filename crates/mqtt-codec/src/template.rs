@@ -23,7 +23,7 @@ impl PublishTemplate {
     /// Prepares messages to `topic` (empty only if the properties have a topic alias).
     ///
     /// # Errors
-    /// If the topic is not a valid topic name, or a property cannot stand in a PUBLISH of this
+    /// If the topic is not a valid topic name, or a property is not allowed in a PUBLISH of this
     /// version.
     pub fn new(
         version: Version,
@@ -62,9 +62,9 @@ impl PublishTemplate {
     }
 
     /// Appends a message to `out`, its payload in two parts that follow each other on the wire.
-    /// `packet_id` is not looked at when the template is of QoS 0; above it must not be 0.
+    /// `packet_id` is ignored at QoS 0; above QoS 0 it must not be 0.
     ///
-    /// Returns whether it did: not if the payload is longer than the protocol can express.
+    /// Returns false, and appends nothing, if the payload is longer than the protocol can express.
     #[inline]
     pub fn append(&self, out: &mut Vec<u8>, packet_id: u16, head: &[u8], body: &[u8]) -> bool {
         let remaining = self.variable_header.len() + head.len() + body.len();

@@ -1,4 +1,4 @@
-//! Topic names and topic filters: what is one (5.0 §4.7, §4.8).
+//! Checks of topic names and topic filters (5.0 §4.7, §4.8).
 
 use crate::error::DecodeError;
 use crate::reason::ReasonCode;

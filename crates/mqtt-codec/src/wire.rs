@@ -50,8 +50,8 @@ pub const fn varint_len(value: u32) -> usize {
     }
 }
 
-/// Appends `value` as a variable byte integer. Values above [`VARINT_MAX`] are the caller's
-/// mistake and lose their top bits.
+/// Appends `value` as a variable byte integer. Values above [`VARINT_MAX`] are not allowed and lose
+/// their top bits.
 #[inline]
 pub fn write_varint(out: &mut Vec<u8>, mut value: u32) {
     debug_assert!(value <= VARINT_MAX);
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// The end of the packet must be here.
+    /// Checks that the packet ends here.
     #[inline]
     pub fn end(self) -> Result<(), DecodeError> {
         if self.rest.is_empty() {

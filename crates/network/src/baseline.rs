@@ -1,4 +1,4 @@
-//! What the bare links of a network do: the ceiling that a system's figures are drawn under.
+//! Measurements of a network's bare links: the upper bound of a system's figures on it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::network::{Host, Nanos};
 /// Payload of a datagram that fills a frame of 1500 bytes: less 20 bytes of IPv4 and 8 of UDP.
 pub const DATAGRAM_BYTES: usize = 1472;
 
-/// What the links between one host and others do, with nothing else on them.
+/// Measurements of the links between one host and others, without other traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
     /// The host that sends.
@@ -23,7 +23,7 @@ pub struct Baseline {
     pub multicast: Throughput,
     /// Round trips of 64 bytes to each, one receiver after another.
     pub round_trips: Vec<RoundTrip>,
-    /// Whether throughput is not quotable .
+    /// Whether throughput cannot be quoted.
     pub shape_only: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Baseline {
 pub struct Throughput {
     /// The span.
     pub span_ns: Nanos,
-    /// Payload that came within the span, in bytes, of each receiver.
+    /// Payload that arrived within the span, in bytes, for each receiver.
     pub received_bytes: Vec<u64>,
 }
 
@@ -53,8 +53,8 @@ pub struct RoundTrip {
     pub answered: u64,
     /// How many did not.
     pub lost: u64,
-    /// Half of them took no longer, in nanoseconds.
+    /// Median, in nanoseconds.
     pub p50_ns: Nanos,
-    /// 99 of 100 took no longer, in nanoseconds (nearest rank).
+    /// 99th percentile, in nanoseconds (nearest rank).
     pub p99_ns: Nanos,
 }

@@ -1,11 +1,12 @@
-//! What is wrong with a network, field by field.
+//! The errors of a network, field by field.
 
 use std::fmt;
 
 use crate::describe::{rate, span};
 use crate::network::{Hosts, Link, Loss, Nanos, Network, Reordering, Role};
 
-/// Hosts of a network at most: each knows the address of each other beforehand, and one switch has them all.
+/// The largest number of hosts of a network: each is given the addresses of all others, and all are on one
+/// switch.
 pub const MOST_HOSTS: u32 = 250;
 /// Slowest rate, in bits per second: a frame takes 0.19 s.
 pub const SLOWEST: u64 = 64_000;
@@ -25,7 +26,7 @@ pub struct Problem {
     pub path: String,
     /// What is wrong, and what was expected.
     pub message: String,
-    /// What to write instead, if anything can be said.
+    /// What to write instead, if that is clear.
     pub hint: Option<String>,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for Problem {
 }
 
 impl Network {
-    /// All that is wrong with it.
+    /// Checks all fields.
     ///
     /// # Errors
     /// Each wrong field with its path; never an empty list.
@@ -162,7 +163,7 @@ fn check_burst(share: f64, burst_packets: f64, at: &mut At<'_>) {
     }
 }
 
-/// Who writes 5 for a share may mean 5 %.
+/// A hint: 5 for a share may mean 5 %.
 fn percent_hint(share: f64) -> Option<String> {
     (share > 1.0 && share <= 100.0).then(|| format!("{share} % is {}", share / 100.0))
 }

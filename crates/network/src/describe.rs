@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::network::{Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, Role};
 
 impl Network {
-    /// The network in lines of at most 80 columns: the links of each role, and what they come to between hosts.
+    /// The network in lines of at most 80 columns: the links of each role, and the paths between hosts.
     pub fn describe(&self) -> String {
         let roles: Vec<Role> = Role::ALL
             .into_iter()
@@ -31,7 +31,7 @@ impl Network {
     }
 }
 
-/// Roles between which messages go, from the one to the other.
+/// Roles between which messages go: (sender, receiver).
 fn pairs(network: &Network, roles: &[Role]) -> Vec<(Role, Role)> {
     let mut pairs = Vec::new();
     for (index, from) in roles.iter().enumerate() {
@@ -50,7 +50,7 @@ fn pairs(network: &Network, roles: &[Role]) -> Vec<(Role, Role)> {
 }
 
 impl Link {
-    /// What it does, in words.
+    /// Its properties in words.
     fn words(&self) -> Vec<String> {
         let mut words = vec![match self.rate_bits_per_s {
             Some(bits) => format!("{}, queue {}", rate(bits), span(self.queue_ns)),
@@ -92,7 +92,7 @@ impl Link {
     }
 }
 
-/// What both links of a path come to.
+/// The sum of both links of a path, in words.
 fn path(from: &Link, to: &Link) -> Vec<String> {
     let rates = [from.rate_bits_per_s, to.rate_bits_per_s];
     let mut words = vec![match rates.into_iter().flatten().min() {
@@ -118,7 +118,7 @@ fn path(from: &Link, to: &Link) -> Vec<String> {
     words
 }
 
-/// Adds words behind a name, broken into lines.
+/// Adds words after a name, broken into lines.
 fn push(text: &mut String, name: &str, words: &[String]) {
     const WIDTH: usize = 80;
     let mut column = name.len();
@@ -159,7 +159,7 @@ fn percent(share: f64) -> String {
     format!("{} %", short(share * 100.0))
 }
 
-/// Three digits behind the point at most; of what is less than that, the first one.
+/// At most three digits after the point; of a smaller value the first digit that is not 0.
 fn short(value: f64) -> String {
     let digits = if value.abs() < 0.001 { 6 } else { 3 };
     let text = format!("{value:.digits$}");

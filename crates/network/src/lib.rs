@@ -1,5 +1,5 @@
-//! An emulated network as plain data: which hosts there are, what their links to the switch do, and what was
-//! measured on the bare links. Pure; `crates/lab` makes such a network, a study asks for one, results hold it.
+//! An emulated network as plain data: its hosts, the properties of their links to the switch, and measurements
+//! of the bare links. Pure; `crates/lab` makes such a network, a study asks for one, results contain it.
 
 mod baseline;
 mod check;

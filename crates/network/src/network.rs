@@ -1,17 +1,17 @@
-//! An emulated network as plain data: which hosts there are, and what their links to the switch do.
+//! An emulated network as plain data: its hosts, and the properties of their links to the switch.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A span, in nanoseconds.
+/// A time span, in nanoseconds.
 pub type Nanos = u64;
 
-/// How long a link's queue is where nothing is said, in nanoseconds: 50 ms of its rate.
+/// Default length of a link's queue, in nanoseconds: 50 ms of its rate.
 pub const USUAL_QUEUE_NS: Nanos = 50_000_000;
 
-/// What a host is for.
+/// The role of a host.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -45,9 +45,9 @@ impl Role {
 )]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// What it is for.
+    /// Its role.
     pub role: Role,
-    /// Which of its role's it is, from 1.
+    /// Its number among the hosts of its role, from 1.
     pub number: u32,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Hosts around one switch: each has one link to it. What goes from one host to another crosses two
+/// Hosts around one switch: each has one link to it. A packet from one host to another crosses two
 /// links, the sender's and the receiver's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,13 +79,13 @@ pub struct Network {
 pub struct Hosts {
     /// How many. 0 to [`crate::MOST_HOSTS`], over all roles.
     pub hosts: u32,
-    /// What the link of each of them does.
+    /// The link of each of them.
     #[serde(default)]
     pub link: Link,
 }
 
-/// A link between a host and the switch. Everything holds in each direction by itself: 20 ms of delay
-/// is 20 ms to the switch and 20 ms from it.
+/// A link between a host and the switch. Everything applies to each direction separately: 20 ms of
+/// delay is 20 ms to the switch and 20 ms from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Link {
@@ -93,12 +93,13 @@ pub struct Link {
     /// segments gets 1448 / 1514 of it as payload. 64 kbit/s to 10 Gbit/s. As fast as the machine if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bits_per_s: Option<u64>,
-    /// How much waits for a link with a rate before the rest is dropped, as the time it takes to send:
-    /// 1 ms to 10 s. Without a rate nothing waits.
+    /// Length of the queue of a link with a rate, as the time to send it: 1 ms to 10 s, 50 ms if
+    /// absent. Further packets are dropped. Without a rate there is no queue.
     pub queue_ns: Nanos,
-    /// Delay, at most 10 s.
+    /// Delay, in nanoseconds: at most 10 s, 0 if absent.
     pub delay_ns: Nanos,
-    /// Each packet's delay lies within this of `delay_ns`, uniformly; at most `delay_ns`.
+    /// Each packet's delay is uniformly distributed within this of `delay_ns`; at most `delay_ns`,
+    /// 0 if absent.
     pub jitter_ns: Nanos,
     /// Which packets are lost. None if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +109,7 @@ pub struct Link {
     /// Which packets overtake others. None if absent, also with jitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reordering: Option<Reordering>,
-    /// Whether anything passes at first.
+    /// State of the link at first.
     pub state: LinkState,
 }
 
@@ -131,29 +132,29 @@ impl Default for Link {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum Loss {
-    /// Each packet by itself.
+    /// Each packet independently.
     Independent {
         /// Share of packets, from 0.000001 to 1.
         share: f64,
     },
-    /// In bursts, by a chain of two states: all is lost in the one, nothing in the other (Gilbert 1960).
+    /// In bursts, by a chain of two states: one loses all packets, the other none (Gilbert 1960).
     Gilbert {
-        /// Share of packets in the long run, above 0 and below 1.
+        /// Share of packets on average, above 0 and below 1.
         share: f64,
-        /// Mean length of a burst, in packets: 1 and more. `share / (1 - share)` at the least.
+        /// Mean length of a burst, in packets: at least 1, and at least `share / (1 - share)`.
         burst_packets: f64,
     },
 }
 
 impl Loss {
-    /// Share of packets in the long run.
+    /// Share of packets that are lost on average.
     pub fn share(&self) -> f64 {
         match *self {
             Loss::Independent { share } | Loss::Gilbert { share, .. } => share,
         }
     }
 
-    /// The chances per packet of a Gilbert chain to begin and to end a burst.
+    /// The probabilities per packet that a Gilbert chain begins and ends a burst.
     pub fn chances(share: f64, burst_packets: f64) -> [f64; 2] {
         let end = 1.0 / burst_packets;
         [end * share / (1.0 - share), end]
@@ -164,7 +165,7 @@ impl Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum Reordering {
-    /// Each packet keeps the delay that jitter gave it, and overtakes those that got a longer one.
+    /// Each packet keeps the delay that jitter gave it, and overtakes those with a longer one.
     Jitter,
     /// This share of packets, above 0 and below 1, is not delayed.
     Share {
@@ -173,28 +174,28 @@ pub enum Reordering {
     },
 }
 
-/// Whether anything passes a link.
+/// The directions in which packets pass a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
-    /// Both ways.
+    /// Both directions.
     #[default]
     Up,
-    /// Nothing that the host sends arrives; it hears the others.
+    /// Packets from the host are dropped; those to it pass.
     SendsNothing,
-    /// Nothing arrives at the host; the others hear it.
+    /// Packets to the host are dropped; those from it pass.
     HearsNothing,
-    /// Nothing passes: a partition.
+    /// Both directions are dropped: a partition.
     Cut,
 }
 
 impl LinkState {
-    /// Whether what the host sends passes.
+    /// Whether packets from the host pass.
     pub fn sends(self) -> bool {
         matches!(self, LinkState::Up | LinkState::HearsNothing)
     }
 
-    /// Whether what is sent to the host passes.
+    /// Whether packets to the host pass.
     pub fn hears(self) -> bool {
         matches!(self, LinkState::Up | LinkState::SendsNothing)
     }
@@ -224,7 +225,7 @@ impl Network {
 }
 
 impl Link {
-    /// Whether packets wait, come twice, overtake or are lost in bursts, which takes `netem` or `wirefilter`.
+    /// Whether packets are delayed, duplicated, reordered or lost in bursts: needs `netem` or `wirefilter`.
     pub fn delays(&self) -> bool {
         self.delay_ns > 0
             || self.jitter_ns > 0

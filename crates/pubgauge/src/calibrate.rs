@@ -30,19 +30,19 @@ use crate::exit::{Ending, FINE, NOT_VALID, print, print_json, tell};
 /// What a calibration found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calibration {
-    /// When, RFC 3339.
+    /// When it was taken, RFC 3339.
     pub taken: String,
-    /// By which version of pubgauge.
+    /// Version of pubgauge that took it.
     pub pubgauge_version: String,
-    /// How late a thread that only sleeps wakes up on the idle machine.
+    /// How late a thread that only sleeps wakes up on the idle machine, ns.
     pub machine_noise_ns: Distribution,
-    /// Lateness of sends on a schedule of [`TIMER_RATE`] messages a second.
+    /// Lateness of sends on a schedule of [`TIMER_RATE`] messages a second, ns.
     pub send_lag_ns: Distribution,
-    /// The publish path.
+    /// Cost of the publish path.
     pub publish: PathCost,
-    /// The receive path, with header check, ledger and histograms.
+    /// Cost of the receive path, with header check, ledger and histograms.
     pub receive: PathCost,
-    /// What is reported of the simulated system, against what really happened.
+    /// Figures reported of the simulated system, against its true ones.
     pub truth: Agreement,
 }
 
@@ -53,7 +53,7 @@ pub struct PathCost {
     pub msgs_per_cpu_s: f64,
     /// A raw socket, one system call per message.
     pub raw_single_msgs_per_cpu_s: f64,
-    /// A raw socket, 64 KiB per system call: the machine's ceiling.
+    /// A raw socket, 64 KiB per system call: the most that this machine can do.
     pub raw_batched_msgs_per_cpu_s: f64,
     /// pubgauge over the raw socket with one system call per message.
     pub over_raw_single: f64,
@@ -74,13 +74,13 @@ pub struct Agreement {
     pub reordered: (u64, u64),
 }
 
-/// For what the client of this machine is good enough: where its own part stays below the share from
-/// which a verdict calls a trial client-bound.
+/// What the client on this machine can measure: where its own part stays below the share from which
+/// a verdict calls a trial client-bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GoodFor {
-    /// Medians of latency from here on, ns; absent if the lag is not known.
+    /// Smallest median latency that can be measured, ns; absent if the send lag is not known.
     pub median_latency_above_ns: Option<f64>,
-    /// 99th percentiles of latency from here on, ns.
+    /// Smallest 99th percentile of latency that can be measured, ns; absent likewise.
     pub p99_latency_above_ns: Option<f64>,
     /// Messages of 64 B published per second and client core.
     pub published_msgs_per_s_per_core: f64,
@@ -89,7 +89,7 @@ pub struct GoodFor {
 }
 
 impl Calibration {
-    /// What follows from the figures by the limits of the verdicts.
+    /// Derives it from the figures and the limits of the verdicts.
     pub fn good_for(&self) -> GoodFor {
         let above = |quantile| {
             let lag = self.send_lag_ns.quotable(quantile)?;
@@ -114,7 +114,7 @@ impl Agreement {
     }
 }
 
-/// A calibration for machines.
+/// A calibration as JSON output.
 #[derive(Serialize)]
 struct CalibrationJson<'a> {
     #[serde(flatten)]
@@ -124,12 +124,12 @@ struct CalibrationJson<'a> {
 
 /// Messages per second of the timer test.
 const TIMER_RATE: f64 = 10_000.0;
-/// Length of each part.
+/// Length of each part, ns.
 const PART: u64 = SECOND;
 /// An MQTT 3.1.1 PUBLISH of 64 B at QoS 0 on a topic of six bytes, as the publish path writes it.
 const WIRE_LEN: usize = 2 + 2 + 6 + 64;
 
-/// Where the newest calibration is kept.
+/// Path of the newest calibration.
 pub fn path() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
@@ -144,7 +144,7 @@ pub fn stored() -> Option<Calibration> {
     (calibration.pubgauge_version == env!("CARGO_PKG_VERSION")).then_some(calibration)
 }
 
-/// Keeps a calibration for later runs.
+/// Stores a calibration for later runs.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -161,7 +161,7 @@ pub fn store(calibration: &Calibration) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Measures everything, in some ten seconds. `say` hears what is being done.
+/// Measures everything, in some ten seconds. Calls `say` with each step.
 ///
 /// # Errors
 /// If a part cannot be run, with the reason.
@@ -311,7 +311,7 @@ fn cost(
     }
 }
 
-/// Reported against real figures over the simulated system in real time.
+/// Compares reported with true figures over the simulated system in real time.
 fn truth(stop: &AtomicBool) -> Result<Agreement> {
     let mark = Mark::random();
     let behaviour = Behaviour {
@@ -360,7 +360,7 @@ fn compare(record: &TrialRecord, truth: &[TruthRecord]) -> Agreement {
     }
 }
 
-/// A server that takes MQTT connections and throws away what it gets.
+/// A server that accepts MQTT connections and discards what it gets.
 struct Sink {
     address: std::net::SocketAddr,
     over: Arc<AtomicBool>,
@@ -547,7 +547,7 @@ fn words(c: &Calibration) -> String {
     ) + &good_for(&c.good_for())
 }
 
-/// What a reader can rely on.
+/// The text of [`GoodFor`].
 fn good_for(good: &GoodFor) -> String {
     use pubgauge_report::units::{rate, time};
     let above = |ns: Option<f64>| ns.map_or("not known".to_owned(), time);

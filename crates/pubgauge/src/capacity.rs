@@ -16,14 +16,14 @@ use crate::args::{ClientArgs, MOST_PROCESSES};
 use crate::exit::Ending;
 use crate::prepare::Chosen;
 
-/// What a worker knows of each party and stream that it must hear before a trial begins, and of
-/// each that it has counted messages of, in bytes at the least. Together 133 bytes were measured at
-/// one and two million pairs (`pubgauge run --on reference-broker`, resident memory).
+/// Least memory of a worker for each pair of party and stream that it must hear before a trial
+/// begins, and for each that it has counted messages of, in bytes. Together 133 bytes were measured
+/// at one and two million pairs (`pubgauge run --on reference-broker`, resident memory).
 const AWAITED_BYTES: u64 = 9;
 const COUNTED_BYTES: u64 = 73;
 
-/// Checks every one of these trials against what there is now. Gives the processes on each side in which
-/// those fit that ask for no number of processes: none if this process is enough for them.
+/// Checks each of these trials against the resources of now. Returns the processes on each side that
+/// trials without a number of their own need: `None` if this process is enough for them.
 ///
 /// # Errors
 /// Bad input: the first trial that cannot fit, what it needs, what there is, what to do.
@@ -42,7 +42,7 @@ pub fn check<'a>(
         let counted = counted
             .entry(Arc::as_ptr(&trial.workload))
             .or_insert_with(|| Counted::of(&trial.workload));
-        // What makes a workload impossible is said when the trial is run.
+        // An impossible workload is reported when the trial is run.
         let Some(counted) = counted else {
             continue;
         };
@@ -57,7 +57,7 @@ pub fn check<'a>(
                 &"the simulated system lives in pubgauge's own process\n  hint: leave `processes` out",
             ));
         }
-        // What is short without further processes is what the user is told.
+        // The error names what is short without further processes.
         let mut first = None;
         loop {
             let client = ClientArgs {
@@ -81,8 +81,8 @@ pub fn check<'a>(
     Ok(needed)
 }
 
-/// Processes on each side for the workers of a trial, where `enough` are what [`check`] gave; `None`:
-/// they are threads of this process.
+/// Processes on each side for the workers of a trial, where `enough` is what [`check`] returned;
+/// `None` if they are threads of this process.
 pub fn processes(
     trial: &PlannedTrial,
     system: &Chosen,
@@ -96,8 +96,8 @@ pub fn processes(
     asked.or(enough).or(on_hosts)
 }
 
-/// Checks that what a plan limits worker processes to finds some, where `enough` are what [`check`]
-/// gave.
+/// Checks that trials with limits of worker processes have such processes, where `enough` is what
+/// [`check`] returned.
 ///
 /// # Errors
 /// Bad input: the first trial whose workers are threads of this process, and what to do.
@@ -151,7 +151,7 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &Clie
     let census = &counted.census;
     let brokers = brokers(&trial.workload, trial.brokers);
     let fleets = fleets(&brokers, client.workers());
-    // Of what clients take, the part in the fullest process.
+    // The share of the clients' resources in the fullest process.
     let fullest = client.processes.map_or(census.devices, |processes| {
         let sides = brokers.iter().flat_map(|c| [c.publishers, c.others]);
         let most = sides.max().unwrap_or(0);
@@ -174,7 +174,7 @@ fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &Clie
     let target = target.unwrap_or_default();
     let footprint = system.driver.footprint(&trial.settings, &target, &crowd);
     let started = matches!(system.file.kind, Kind::Process | Kind::Builtin);
-    // Each broker has its own clients alone.
+    // Each broker has only its own clients.
     let most = brokers.iter().map(Clients::all).max().unwrap_or(0);
     let connections = footprint.server_connections * most;
     let connections = connections.div_ceil(census.devices.max(1));
@@ -235,7 +235,7 @@ pub fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
     clients
 }
 
-/// Workers that have clients: publishing devices are apart from the others, and so are brokers.
+/// Number of workers that have clients: each worker has clients of one side and one broker.
 fn fleets(brokers: &[Clients], workers: Workers) -> u64 {
     let side = |devices: u64, workers: u32| devices.min(u64::from(workers.max(1)));
     let of = |clients: &Clients| {
@@ -256,11 +256,11 @@ fn most_from_one_source(brokers: &[Clients], endpoints: &[String]) -> u64 {
     most.max().unwrap_or(0)
 }
 
-/// What clients, accounts and payloads take before any message waits anywhere.
+/// Memory of clients, counts and payloads before any message is queued.
 fn memory(counted: &Counted, clients_bytes: u64, fleets: u64) -> Vec<(String, u64)> {
     let census = &counted.census;
     let pairs = census.entitlements;
-    // Of streams that send nothing nothing is counted.
+    // Streams that send nothing take no counts.
     let share = census.messages.map_or(1.0, |messages| {
         (messages as f64 / census.streams.max(1) as f64).min(1.0)
     });
@@ -272,7 +272,7 @@ fn memory(counted: &Counted, clients_bytes: u64, fleets: u64) -> Vec<(String, u6
             format!("accounts of {pairs} pairs of subscriber and stream"),
             accounts,
         ),
-        // The pool that bodies are cut from, and a copy in each fleet.
+        // The pool that bodies are taken from, and a copy in each fleet.
         (
             "payloads".into(),
             counted.max_payload.saturating_mul(1 + fleets),
@@ -294,7 +294,7 @@ mod tests {
         let of = |count: u32| brokers(&one.over(count).expect("flat out"), count);
         let (alone, several) = (of(1), of(6));
         assert_eq!(alone.iter().map(Clients::all).collect::<Vec<_>>(), [12_002]);
-        // Both subscribers hear all topics, and are connected to each broker.
+        // Both subscribers subscribe to all topics, and are connected to each broker.
         assert!(
             several
                 .iter()

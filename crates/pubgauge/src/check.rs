@@ -1,5 +1,5 @@
-//! `pubgauge check`: shows on the running system what its driver and its file claim: that the
-//! driver conforms to the seam, and every cell of the matrix of capabilities.
+//! `pubgauge check`: checks on the running system what its driver and its file claim: that the
+//! driver keeps the contract of `Driver` and `Fleet`, and every cell of the matrix of capabilities.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::exit::{CRITERION, Ending, FINE, print, print_json, tell};
 use crate::systems::wrap;
 use crate::{drivers, matrix, prepare, signals};
 
-/// What was found of one system.
+/// The result for one system.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Report {
@@ -26,7 +26,7 @@ struct Report {
     lines: Vec<Line>,
 }
 
-/// What was found of one claim.
+/// The result for one claim.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Line {
@@ -39,15 +39,15 @@ struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Finding {
-    /// The system behaved so.
+    /// The system behaved as claimed.
     Shown,
-    /// It did not, as its file says.
+    /// It did not behave as claimed, as its file says.
     Broken,
-    /// It cannot be had; planning says so.
+    /// The system does not have it; planning says so.
     Unsupported,
     /// Clients cannot see it; the driver's own tests show it.
     Unseen,
-    /// It did not behave so, or behaves better than its file says.
+    /// It did not behave as claimed, or behaves better than its file says.
     Failed,
 }
 
@@ -178,8 +178,8 @@ fn one(
     })
 }
 
-/// The settings under which a system must conform: none at all, and the strongest promise it
-/// makes.
+/// The settings under which a system must conform: the defaults, and the strongest guarantee it
+/// offers.
 fn grid(driver: &dyn Driver, target: &Target) -> Vec<(&'static str, Settings)> {
     let mut grid = vec![("no-settings", Settings::default())];
     let strongest = [
@@ -259,7 +259,7 @@ fn prove<'a>(
     server: Option<&'a mut dyn Lifecycle>,
 ) -> Result<Proof, String> {
     if let Capability::Topology(topology) = capability {
-        // Whether messages go through a process of the system's shows in what was started.
+        // Whether messages go through a process of the system follows from what was started.
         let brokered = file.kind != Kind::Library;
         return if brokered == (topology == pubgauge_driver::Topology::Brokered) {
             Ok(Proof::Shown)

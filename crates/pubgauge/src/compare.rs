@@ -13,14 +13,14 @@ use crate::exit::{Ending, print, print_json};
 use crate::gate;
 use crate::systems::wrap;
 
-/// A comparison for machines.
+/// A comparison as JSON output.
 #[derive(Serialize)]
 struct ComparisonJson<'a> {
     /// The worst verdict.
     verdict: Verdict,
-    /// Share up to which two figures are the same.
+    /// Change up to which two figures count as the same, as a share.
     margin: f64,
-    /// Probability with which all intervals hold together.
+    /// Probability that all intervals hold at once.
     confidence: f64,
     cells: Vec<CellJson<'a>>,
     not_compared: &'a [String],
@@ -46,7 +46,7 @@ struct FigureJson<'a> {
     repeats_to_tell: Option<u32>,
 }
 
-/// Compares, and tells a gate.
+/// `pubgauge compare`: compares, and reports to a gate.
 pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     let margin = margin(&args.margin)?;
     let figures = figures("--figure", &args.figure)?;

@@ -5,7 +5,7 @@ use pubgauge_results::model::Status;
 use pubgauge_study as study;
 use study::{Criterion, Limit, Plan};
 
-/// A criterion of `plan` as results are evaluated by.
+/// A criterion of `plan` in the form that results are evaluated by.
 pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
     let value = match &criterion.value {
         Limit::Number(number) => *number,
@@ -50,7 +50,7 @@ fn cells(criterion: &Criterion, plan: &Plan) -> Vec<String> {
         .map(|t| t.cell.clone())
         .collect();
     if cells.is_empty() {
-        // None, not all: no cell has an empty name.
+        // Selects no cell, since none has an empty name; an empty list would select all.
         cells.push(String::new());
     }
     cells

@@ -29,7 +29,7 @@ static ALL: LazyLock<Drivers> = LazyLock::new(|| {
     .expect("no two of them have a name or a scheme in common")
 });
 
-/// All of them. What is known of each is asked of it: nothing else in the program lists them.
+/// All drivers. This is the only list of them; facts of a driver are asked of the driver.
 pub fn all() -> &'static Drivers {
     &ALL
 }
@@ -37,7 +37,7 @@ pub fn all() -> &'static Drivers {
 /// A testbed that speaks to its systems through these drivers.
 ///
 /// # Errors
-/// If the system does not tell which program this is.
+/// If the path of this program cannot be read.
 pub fn testbed() -> std::io::Result<Testbed> {
     Ok(Testbed::new()?.drivers(all().clone()))
 }

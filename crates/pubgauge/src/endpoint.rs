@@ -1,9 +1,9 @@
 //! Live figures of a run over HTTP, as OpenMetrics.
 //!
-//! A scrape disturbs no measurement: it is answered by one thread that runs only when a processor has
-//! nothing else to do (SCHED_IDLE), from a copy of counters that the conductor's thread leaves there
-//! anyway; one connection at a time, ten a second at most, each within two seconds. What the thread
-//! costs is among the figures: `pubgauge_scrape_cpu_seconds_total`.
+//! Scrapes must not disturb a measurement: one thread answers them that runs only when a processor is
+//! idle (SCHED_IDLE), from a copy of counters that the conductor's thread keeps anyway; one
+//! connection at a time, ten a second at most, each within two seconds. The thread's CPU time is
+//! among the figures: `pubgauge_scrape_cpu_seconds_total`.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Longest request that is read, bytes.
 const MAX_REQUEST: usize = 8 << 10;
 
-/// What is told of a run.
+/// The figures of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     /// Name of the study.
@@ -35,17 +35,17 @@ pub struct Shown {
     pub trials: u64,
     /// Of these, not done yet.
     pub left: u64,
-    /// Trials done since the run began or went on, by verdict.
+    /// Trials done since the run began or was resumed, by verdict.
     pub verdicts: BTreeMap<Status, u64>,
-    /// Since the run began or went on.
+    /// Time since the run began or was resumed.
     pub elapsed: Duration,
-    /// About how long it still takes.
+    /// Estimated time that is left.
     pub remaining: Duration,
     /// The trial that runs.
     pub current: Option<Current>,
 }
 
-/// What is told of the trial that runs.
+/// The figures of the trial that runs.
 #[derive(Clone, Debug, Default)]
 pub struct Current {
     /// Its number, from 1.
@@ -70,7 +70,7 @@ pub struct Current {
     pub connections_lost: u64,
     /// Measured deliveries that may still come.
     pub under_way: u64,
-    /// Measured deliveries that were passed over and have not come since.
+    /// Measured deliveries that later ones overtook and that have not come since.
     pub lost: u64,
     /// Median latency of the newest interval, ns.
     pub p50_ns: Option<u64>,
@@ -78,7 +78,7 @@ pub struct Current {
     pub p99_ns: Option<u64>,
 }
 
-/// A listening endpoint; it is gone when this is dropped.
+/// A listening endpoint; dropping it closes it.
 pub struct Endpoint {
     address: SocketAddr,
     shown: Arc<Mutex<Shown>>,
@@ -90,7 +90,7 @@ impl Endpoint {
     /// Listens at `text`: a port, or HOST:PORT; without a host, at the loopback address.
     ///
     /// # Errors
-    /// If it is no address, or cannot be listened at.
+    /// If it is not an address, or cannot be listened on.
     pub fn open(text: &str) -> Result<Endpoint, Ending> {
         let wrong = |why: &str, hint: &str| {
             Ending::bad_input(format!("--listen {text}: {why}\n  hint: {hint}"))
@@ -126,7 +126,7 @@ impl Endpoint {
         self.address
     }
 
-    /// What it tells, to be kept up to date.
+    /// The figures that it shows, for the run to update.
     pub fn shown(&self) -> Arc<Mutex<Shown>> {
         self.shown.clone()
     }
@@ -160,14 +160,14 @@ struct Server {
 
 impl Server {
     fn serve(mut self, listener: &TcpListener) {
-        // Where the system does not allow it, the bound on scrapes must do.
+        // Where the system does not allow it, only the limit on scrapes applies.
         let _ = pubgauge_testbed::only_when_idle();
         for stream in listener.incoming() {
             if self.over.load(Relaxed) {
                 return;
             }
             if let Ok(stream) = stream {
-                // A scraper that goes away has got what it deserves.
+                // A scraper that disconnects is no error.
                 let _ = self.answer(stream);
             }
             std::thread::sleep(PAUSE);
@@ -242,7 +242,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The phases as they are told; the system starts before the first.
+/// Names of the phases; before the first the system starts.
 const PHASES: [(&str, Option<Phase>); 7] = [
     ("start", None),
     ("connect", Some(Phase::Connect)),

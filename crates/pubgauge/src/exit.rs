@@ -1,4 +1,4 @@
-//! How the program ends.
+//! Exit codes, and output that cannot harm a terminal.
 
 use std::borrow::Cow;
 use std::fmt::{Arguments, Display, Write as _};
@@ -46,16 +46,16 @@ impl Ending {
 /// The first failed write to standard output.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Whether a terminal may take a character for an order: the control characters of ASCII and of
-/// ISO 6429 but for line end and tab, and those that turn the direction of writing
-/// (Unicode Standard Annex 9, section 2).
+/// Whether a character can control a terminal: the control characters of ASCII and of ISO 6429 but
+/// for line end and tab, and those that turn the direction of writing (Unicode Standard Annex 9,
+/// section 2).
 fn orders(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// A text without anything that a terminal obeys, for whatever comes from files, systems and servers. Such a
-/// character becomes its number, as JSON writes it: `\u001b`.
+/// A text without control characters, for text from files, systems and servers. Such a character is written
+/// as its number, as in JSON: `\u001b`.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(orders) {
         return Cow::Borrowed(text);
@@ -70,8 +70,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Prints text to standard output, made [`plain`]. A reader that has gone away is no error; of any
-/// other failure [`complete`] tells at the end.
+/// Prints text to standard output, made [`plain`]. A closed pipe is no error; [`complete`] reports
+/// any other failure at the end.
 pub fn print(text: &str) {
     write_out(plain(text).as_bytes());
 }
@@ -92,10 +92,10 @@ fn write_out(bytes: &[u8]) {
     }
 }
 
-/// Whether all that was printed went to standard output.
+/// Checks that everything printed was written to standard output.
 ///
 /// # Errors
-/// The first write that failed, but for a reader that has gone away.
+/// The first write that failed, other than on a closed pipe.
 pub fn complete() -> Result<(), Ending> {
     LOST.get().map_or(Ok(()), |error| {
         Err(Ending::not_valid(format!(
@@ -105,19 +105,19 @@ pub fn complete() -> Result<(), Ending> {
     })
 }
 
-/// Writes words to standard error, made [`plain`]. A terminal that has been closed, or a full disk, ends nothing.
+/// Writes text to standard error, made [`plain`]. A failed write is ignored.
 pub fn say(words: Arguments) {
     let words = words.to_string();
     let _ = std::io::stderr().lock().write_all(plain(&words).as_bytes());
 }
 
-/// Writes a line to standard error, as `eprintln!` does, which panics where nobody listens.
+/// Writes a line to standard error, like `eprintln!`, but does not panic if the write fails.
 macro_rules! tell {
     ($($words:tt)*) => { $crate::exit::say(format_args!("{}\n", format_args!($($words)*))) };
 }
 pub(crate) use tell;
 
-/// Prints a value as JSON, one member a line.
+/// Prints a value as JSON, one member per line.
 pub fn print_json(value: &impl Serialize) {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     print(&format!("{text}\n"));

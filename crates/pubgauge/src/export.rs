@@ -12,7 +12,7 @@ use crate::args::{ExportArgs, ExportFormat};
 use crate::exit::{Ending, FINE, print, print_bytes, print_json};
 use crate::{folder, gate};
 
-/// What was written, for machines.
+/// The files written, as JSON output.
 #[derive(Serialize)]
 struct ExportJson {
     run: String,
@@ -26,14 +26,14 @@ struct FileJson {
     rows: Option<usize>,
 }
 
-/// A file to be.
+/// A file to be written.
 struct Content {
     name: String,
     rows: Option<usize>,
     bytes: Vec<u8>,
 }
 
-/// Exports.
+/// `pubgauge export`.
 pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
     let to_stdout = args.out.as_deref() == Some(Path::new("-"));
     let tabular = tabular(args.format);
@@ -100,7 +100,7 @@ fn tabular(format: ExportFormat) -> Option<Format> {
     }
 }
 
-/// What became of the claims of a run, or of several, without the curves.
+/// Results of the claims of a run, or of several, without the curves.
 fn claims(dir: &Path) -> Result<Vec<Content>, Ending> {
     let studies = folder::studies(dir)?.without_pictures();
     Ok(vec![Content {

@@ -25,10 +25,10 @@ use list::{Listed, StudyList};
 pub use runs::{has_runs, one_run, report, studies};
 use runs::{show, write_index};
 
-/// The studies of the folder that is selected; `None` if no folder is.
+/// The studies of the selected folder; `None` if no folder is selected.
 ///
 /// # Errors
-/// If it cannot be read, or has none.
+/// If it cannot be read, or has no studies.
 pub fn studies_of(selection: &Selection) -> Result<Option<Vec<PathBuf>>, Ending> {
     let Some(folder) = selection.study.as_deref().filter(|path| path.is_dir()) else {
         return Ok(None);
@@ -43,10 +43,10 @@ pub fn studies_of(selection: &Selection) -> Result<Option<Vec<PathBuf>>, Ending>
     Ok(Some(files))
 }
 
-/// Does the same with each study; what is wrong with any of them is told of all at once.
+/// Calls `act` with each study; collects the errors of all.
 ///
 /// # Errors
-/// With everything that is wrong, and the worst code.
+/// All errors, with the worst exit code.
 pub fn each<T>(
     selection: &Selection,
     files: &[PathBuf],
@@ -62,7 +62,7 @@ pub fn each<T>(
     all(done)
 }
 
-/// All of them, or everything that is wrong.
+/// All results, or all errors.
 fn all<T>(done: impl Iterator<Item = (String, Result<T, Ending>)>) -> Result<Vec<T>, Ending> {
     let (mut fine, mut wrong, mut code, mut count) = (Vec::new(), Vec::new(), 0, 0u64);
     for (name, result) in done {
@@ -100,7 +100,7 @@ fn studies_words(count: u64) -> String {
     }
 }
 
-/// How long studies take, without what was measured already.
+/// Estimated time of studies, without trials that were measured already.
 pub fn length<'a>(plans: impl Iterator<Item = (&'a Plan, Option<&'a Results>)>) -> String {
     let (mut count, mut trials, mut time, mut open) = (0, 0, 0u64, false);
     for (plan, results) in plans {
@@ -137,7 +137,7 @@ pub fn length<'a>(plans: impl Iterator<Item = (&'a Plan, Option<&'a Results>)>) 
     )
 }
 
-/// A run over several studies, checked in its shape but not in its studies.
+/// A run over several studies; the flags are checked, the studies are not.
 pub enum Several {
     /// All studies of a folder.
     New {
@@ -146,9 +146,9 @@ pub enum Several {
         /// Their files.
         files: Vec<PathBuf>,
     },
-    /// One that was cut off.
+    /// A run to be resumed.
     Again {
-        /// Where it is.
+        /// Its folder.
         out: PathBuf,
         /// Its studies.
         list: StudyList,
@@ -163,7 +163,7 @@ struct One {
 }
 
 impl Several {
-    /// What is asked for; `None` if that is one study.
+    /// The run over several studies that the arguments ask for; `None` if they ask for one study.
     ///
     /// # Errors
     /// If a folder has no studies, or flags do not go together.
@@ -278,7 +278,7 @@ impl Several {
         Ok(worst)
     }
 
-    /// The agents of all studies, which are on the same hosts.
+    /// The agents, which serve all studies.
     fn gathered(
         &self,
         args: &RunArgs,
@@ -321,7 +321,7 @@ impl Several {
             Several::Again { out, list } => all(list.studies.iter().map(|listed| {
                 let one = || {
                     let mut args = alone(args.selection.clone());
-                    // One that has not begun begins as it would have.
+                    // A study that has not begun starts from its recorded invocation.
                     match out.join(&listed.folder).join(store::RESULTS_FILE).exists() {
                         true => args.resume = Some(out.join(&listed.folder)),
                         false => args.selection.study = Some(listed.file.clone()),

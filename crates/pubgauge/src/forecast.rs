@@ -1,5 +1,5 @@
-//! How long a run still takes: what is planned, and what starting, stopping and draining turned out to
-//! take beyond that, system by system.
+//! Remaining time of a run: the planned time, and what starting, stopping and draining took beyond it
+//! so far, system by system.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -33,11 +33,11 @@ impl Mean {
     }
 }
 
-/// The trials to come, and what the ones before have taught.
+/// The trials to come, and the times that earlier ones took beyond the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
     ahead: VecDeque<Ahead>,
-    /// Seconds beyond what was planned: of a system with a workload, of a system, of all.
+    /// Seconds beyond the planned time: of a system with a workload, of a system, of all.
     beyond: BTreeMap<(String, String), Mean>,
     beyond_of_system: BTreeMap<String, Mean>,
     beyond_of_all: Mean,
@@ -52,19 +52,19 @@ impl Forecast {
         }
     }
 
-    /// How long the trial that is next, or runs, will have taken at its end.
+    /// Expected length of the trial that runs or is next.
     pub fn next(&self) -> Duration {
         self.ahead
             .front()
             .map_or(Duration::ZERO, |trial| self.of(trial))
     }
 
-    /// How long those after it take.
+    /// Expected length of all trials after it.
     pub fn rest(&self) -> Duration {
         self.ahead.iter().skip(1).map(|trial| self.of(trial)).sum()
     }
 
-    /// The trial that was next is over and took so long.
+    /// Records that the trial that ran took so long.
     pub fn done(&mut self, took: Duration) {
         let Some(trial) = self.ahead.pop_front() else {
             return;
@@ -77,7 +77,8 @@ impl Forecast {
         both.or_default().add(beyond);
     }
 
-    /// A trial as planned, and what the nearest ones of those before took beyond that.
+    /// The planned time of a trial, plus the mean that the most similar earlier ones took beyond
+    /// it.
     fn of(&self, trial: &Ahead) -> Duration {
         let key = (trial.system.clone(), trial.workload.clone());
         let nearest = [

@@ -1,5 +1,5 @@
-//! What a gate rests on: the outcomes of a run or of a comparison as checks, the exit code that
-//! follows from them, JUnit XML, and annotations.
+//! Gates: the outcomes of a run or of a comparison as checks, the exit code that follows from them,
+//! JUnit XML, and annotations.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
 use crate::proposer::so_far;
 
-/// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot
-/// stops nobody as long as another one can, unless it is broken.
+/// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
+/// no failure as long as another one can, unless it is broken.
 pub fn of_run(results: &Results) -> Vec<Check> {
     let criteria = results.study.criteria.iter().map(|criterion| Check {
         group: "criteria".into(),
@@ -26,8 +26,8 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     });
     let status = |trial: &Trial| trial.verdict.status;
     let trusted = results.trials.iter().any(|t| status(t) == Status::Valid);
-    // What a search tried beyond the limit is no fault.
-    // Nor is a trial that was measured again in its round.
+    // Trials of a search beyond the limit do not count, nor does a trial that was measured again in
+    // its round.
     let later = |trial: &Trial| {
         let same = |t: &Trial| t.cell == trial.cell && t.repeat == trial.repeat;
         results.trials.iter().any(|t| t.id > trial.id && same(t))
@@ -62,7 +62,7 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         outcome: Outcome::Undecided,
         words: "no trial has been measured".into(),
     });
-    // That a limit does not tell a load is told of the search.
+    // A load that no limit is known for is reported with the search.
     let not_measured = results.not_measured.iter().map(|cell| Check {
         group: "trials".into(),
         name: cell.cell.clone(),
@@ -110,7 +110,7 @@ fn words(row: &Row) -> String {
     }
 }
 
-/// 1 if a check failed; 2 if one is undecided; 0 else.
+/// The exit code: 1 if a check failed, else 2 if one is undecided, else 0.
 pub fn exit_code(checks: &[Check]) -> i32 {
     let some = |outcome| checks.iter().any(|check| check.outcome == outcome);
     match (some(Outcome::Failed), some(Outcome::Undecided)) {
@@ -120,7 +120,7 @@ pub fn exit_code(checks: &[Check]) -> i32 {
     }
 }
 
-/// Checks, before anything is done, that what was asked for can be written.
+/// Checks, before a run, that the files asked for can be written.
 ///
 /// # Errors
 /// If it cannot.
@@ -141,8 +141,8 @@ pub fn can_be_written(gate: &GateArgs) -> Result<(), Ending> {
     }
 }
 
-/// Writes and says what a gate was promised: JUnit XML to its file, annotations to standard error.
-/// `study` is shown beside annotations.
+/// Writes what was asked for: JUnit XML to its file, annotations to standard error. `study` is
+/// shown beside annotations.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -159,7 +159,8 @@ pub fn tell(
     });
     if annotations == Annotations::Github {
         let study = study.map(|path| path.display().to_string());
-        // The runner reads commands from both streams; JSON on standard output stays JSON.
+        // To standard error, because the CI runner reads both streams and standard output may be
+        // JSON.
         say(format_args!("{}", github(name, study.as_deref(), checks)));
     }
     write(gate, name, checks)

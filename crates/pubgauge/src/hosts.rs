@@ -1,4 +1,4 @@
-//! Workers on other hosts: what of a plan they can carry, and the agents of a run.
+//! Workers on other hosts: which trials can run there, and the agents of a run.
 
 pub mod kubernetes;
 mod starter;
@@ -24,11 +24,11 @@ use crate::prepare::Chosen;
 use crate::progress::so_many;
 use starter::{Objects, Srun, Starter};
 
-/// How long agents are waited for if nothing is said.
+/// Default time to wait for agents.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How long a host that was lost may take to join again before the next trial.
 const REJOIN: Duration = Duration::from_secs(30);
-/// The file for the credentials if none is named.
+/// Default file for the credentials.
 const FILE: &str = "pubgauge-join";
 
 /// Why a trial cannot have its workers on other hosts.
@@ -64,7 +64,7 @@ fn of_system(trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
     }
 }
 
-/// What a study says of a network holds for hosts that are there as far as it says how many there are.
+/// Why real hosts cannot serve as a study's network: of it, only the numbers of hosts apply to them.
 fn of_network(network: &Network) -> Option<String> {
     let plain = |role: &Role| network.of(*role).link == Link::default();
     if !Role::ALL.iter().all(plain) {
@@ -92,10 +92,11 @@ fn of_counts(trial: &PlannedTrial) -> Option<String> {
     limited.then(|| "[client.limits] hold on the host of the run alone".into())
 }
 
-/// How many hosts a run has, where its workers are on others; `None`: they are here.
+/// The number of other hosts that have the workers of a run; `None` if they are on this host.
 ///
 /// # Errors
-/// Bad input: a number of hosts that a trial does not fit, or none; flags that mean this host.
+/// Bad input: a number of hosts that does not fit a trial, no number at all, or flags that are
+/// about this host.
 pub fn count<'a>(
     args: &HostsArgs,
     client: &ClientArgs,
@@ -131,7 +132,8 @@ pub fn count<'a>(
     })
 }
 
-/// The workers of a trial on so many hosts: as its network says, else half of them publish; one has both.
+/// The workers of a trial on so many hosts: as its network says, else half of the hosts publish; a single
+/// host has both sides.
 pub fn placed(workers: Workers, trial: &PlannedTrial, hosts: u32) -> Workers {
     let of = |hosts: &Hosts| hosts.hosts.max(1);
     let (publishers, subscribers) = match trial.network.as_deref() {
@@ -145,20 +147,20 @@ pub fn placed(workers: Workers, trial: &PlannedTrial, hosts: u32) -> Workers {
     }
 }
 
-/// The agents of a run, and what has started them. Dropped, it tells the agents that the run is over and lets
-/// what has started them end.
+/// The agents of a run, and what started them. Dropping it tells the agents that the run is over and ends
+/// what started them.
 pub struct Gathered {
     /// The agents.
     pub agents: Arc<Agents>,
-    /// What has started them, if this run did; dropped last.
+    /// What started them, if this run did; dropped last.
     starter: Option<Starter>,
 }
 
 impl Gathered {
-    /// Lets the agents of a run in, and has them started if the run is to.
+    /// Listens for the agents of a run, and starts them if the arguments ask for it.
     ///
     /// # Errors
-    /// Bad input: a time that is none, an address or a file that cannot be had.
+    /// Bad input: an invalid time, an address or a file that cannot be used.
     pub fn listen(args: &HostsArgs, hosts: u32) -> Result<Gathered, Ending> {
         patience(args)?;
         let how = args.workers_from.unwrap_or(WorkersFrom::Join);
@@ -196,7 +198,7 @@ impl Gathered {
     /// Waits for all agents of a run that begins.
     ///
     /// # Errors
-    /// Who has not come in time; what was to start them has ended.
+    /// Agents that have not joined in time; or what was to start them has ended.
     pub fn wait(
         &self,
         args: &HostsArgs,
@@ -239,7 +241,7 @@ fn patience(args: &HostsArgs) -> Result<Duration, Ending> {
     Ok(Duration::from_nanos(span.0))
 }
 
-/// Waits for all agents before the next trial; whether they are there: not if the user wants to end.
+/// Waits for all agents before the next trial; returns false if the user ends the run.
 ///
 /// # Errors
 /// A host that is lost.

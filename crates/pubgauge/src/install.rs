@@ -16,13 +16,13 @@ use crate::exit::{Ending, FINE, NOT_VALID, plain, print, print_json, say, tell};
 use crate::signals;
 use crate::systems::wrap;
 
-/// How often a line says that a step still goes on, where there is no terminal.
+/// Interval of the lines that say that a step still runs, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Installs the systems of these names; `all` stands for all that can be installed.
 ///
-/// A system that is here already is passed over. Of several, those that can be installed are,
-/// whatever becomes of the others.
+/// A system that is installed already is skipped. If one of several fails, the others are still
+/// installed.
 pub fn install(
     catalog: &Catalog,
     names: &[String],
@@ -38,7 +38,7 @@ pub fn install(
             .map(|name| catalog.get(name).map_err(Ending::bad_input))
             .collect::<Result<_, _>>()?,
     };
-    // Standard output belongs to the result if that is JSON.
+    // With JSON output, only the result goes to standard output.
     let say = |words: &str| match (output.json, output.quiet) {
         (_, true) => {}
         (true, _) => say(format_args!("{words}")),
@@ -53,7 +53,7 @@ pub fn install(
                 say(&format!("{already}\n"));
                 told.push(Told::new(&system.name, Done::Already, already));
             }
-            // `all` stands for what can be installed here: the rest is named and no failure.
+            // `all` means all that can be installed here: the others are named and are no failure.
             Err(not) if all => {
                 say(&format!("passed over: {not}\n"));
                 told.push(Told::new(&system.name, Done::PassedOver, not));
@@ -71,7 +71,7 @@ pub fn install(
         cannot.extend(by_root);
     }
     if !plans.is_empty() {
-        // What a question is about is shown in any case.
+        // Steps are shown whenever a question follows.
         match yes {
             true => say(&words(&plans)),
             false => eprint_or_print(&words(&plans), output.json),
@@ -119,7 +119,7 @@ pub fn install(
     }
 }
 
-/// What became of a system, for machines.
+/// The outcome for a system, as JSON output.
 #[derive(Serialize)]
 struct Told {
     system: String,
@@ -141,9 +141,9 @@ impl Told {
 #[serde(rename_all = "kebab-case")]
 enum Done {
     Installed,
-    /// It was here before.
+    /// It was installed before.
     Already,
-    /// `all` does not stand for it on this machine.
+    /// It cannot be installed on this machine, and `all` was asked for.
     PassedOver,
     Failed,
 }
@@ -161,7 +161,7 @@ fn eprint_or_print(words: &str, json: bool) {
     }
 }
 
-/// Sets aside the plans that only root may carry out, with the commands for the user.
+/// Separates the plans that only root may carry out, with the commands for the user.
 fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<(String, String)>) {
     // SAFETY: geteuid cannot fail.
     if unsafe { libc::geteuid() } == 0 {
@@ -204,7 +204,7 @@ fn words(plans: &[Plan]) -> String {
             )),
         }
         for step in &plan.steps {
-            // A command is never broken over lines: it is there to be copied.
+            // A command is never wrapped: users copy it.
             out.push_str(&format!("    {step}\n"));
         }
         for note in &plan.notes {
@@ -244,7 +244,7 @@ fn ask(names: &[String]) -> Result<(), Ending> {
     }
 }
 
-/// Progress of one installation: a live line on a terminal, now and then a line elsewhere.
+/// Progress of one installation: a live line on a terminal, a line every [`LINE_EVERY`] elsewhere.
 struct Shown {
     system: String,
     bar: Option<ProgressBar>,
@@ -287,7 +287,7 @@ impl Shown {
             if self.step != Some(at.step) {
                 (self.step, self.said) = (Some(at.step), Duration::ZERO);
             }
-            // Quick steps are not worth a line.
+            // No line for steps that take less than 2 s.
             let first = self.said.is_zero() && at.elapsed >= Duration::from_secs(2);
             if first || at.elapsed >= self.said + LINE_EVERY {
                 tell!("{}", what());

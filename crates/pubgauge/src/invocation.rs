@@ -1,4 +1,4 @@
-//! How a run was begun, kept in its folder, so that `--resume DIR` alone goes on with it.
+//! How a run was begun, stored in its folder, so that `--resume DIR` needs no other flags.
 
 use std::path::{Path, PathBuf, absolute};
 
@@ -12,10 +12,11 @@ use crate::prepare::Prepared;
 
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-invocation/1";
-/// The largest that is read; the study in it has 1 MiB at most.
+/// The largest file that is read, in bytes; the study in it has 1 MiB at most.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Everything that a run was begun with. No password is in it: only from which file one was read.
+/// Everything that a run was begun with. It contains no password, only the file that one was read
+/// from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invocation {
@@ -23,13 +24,13 @@ pub struct Invocation {
     format: String,
     /// The study with all flags applied, as TOML.
     pub study: String,
-    /// Where the study's relative paths count from.
+    /// The folder that the study's relative paths start from.
     pub folder: PathBuf,
     /// `--on`.
     pub on: Vec<String>,
     /// `--repeats`.
     pub repeats: Option<u32>,
-    /// `--scale`; the study has what it says already.
+    /// `--scale`; it is applied to the study already.
     #[serde(default)]
     pub scale: Option<String>,
     /// `--systems`.
@@ -40,7 +41,7 @@ pub struct Invocation {
     pub client: ClientArgs,
     /// How external systems are logged in to.
     pub login: Login,
-    /// How many other hosts have the workers; absent: they are on that of the run.
+    /// Number of other hosts that have the workers; absent if they are on the host of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u32>,
 }
@@ -49,19 +50,19 @@ pub struct Invocation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Found {
-    /// What `"available"` stands for.
+    /// Systems that `"available"` stands for.
     pub plain: Vec<String>,
-    /// What `"available-variants"` stands for.
+    /// Systems that `"available-variants"` stands for.
     pub variants: Vec<String>,
-    /// What `"first-look"` stands for.
+    /// Systems that `"first-look"` stands for.
     pub first_look: Vec<String>,
 }
 
 impl Invocation {
-    /// How a run begins. Paths are made absolute: a run may go on from another place.
+    /// How a run begins. Paths are made absolute: a run may be resumed from another folder.
     ///
     /// # Errors
-    /// If there is no current folder to count relative paths from.
+    /// If the current folder cannot be read.
     pub fn new(
         prepared: &Prepared,
         selection: &Selection,
@@ -101,7 +102,7 @@ impl Invocation {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// How the run in `dir` was begun; `None` if its folder does not say.
+    /// How the run in `dir` was begun; `None` if its folder has no record of it.
     ///
     /// # Errors
     /// If there is no run, or the file is damaged.
@@ -122,7 +123,7 @@ impl Invocation {
         };
         let invocation: Invocation = match serde_json::from_str(&text) {
             Ok(invocation) => invocation,
-            // It was being written.
+            // The run ended while the file was being written.
             Err(_) if !has_begun => return Ok(None),
             Err(e) => return Err(wrong(format!("damaged: {e}"))),
         };
@@ -135,7 +136,7 @@ impl Invocation {
         }
     }
 
-    /// What to say of a folder that does not tell how its run was begun.
+    /// The error for a folder without a record of how its run was begun.
     pub fn missing(dir: &Path) -> Ending {
         Ending::bad_input(format!(
             "{} does not say how its run was begun: there is no {FILE} in it\n  hint: repeat the command with which it began, with --resume {} for --out",
@@ -144,10 +145,11 @@ impl Invocation {
         ))
     }
 
-    /// The workers of the run, which no flag may change: figures of one run come from one client.
+    /// The client arguments of the run, which no flag may change: all figures of a run come from
+    /// one client.
     ///
     /// # Errors
-    /// If flags ask for other ones.
+    /// If flags ask for others.
     pub fn client(&self, given: &ClientArgs) -> Result<ClientArgs, Ending> {
         if *given == ClientArgs::default() || *given == self.client {
             return Ok(self.client.clone());
@@ -173,7 +175,7 @@ impl Invocation {
         }
     }
 
-    /// What is given to log in with, and for the rest what the run began with.
+    /// The login arguments given; those that are absent are taken from the beginning of the run.
     pub fn login(&self, given: &Login) -> Login {
         let kept = &self.login;
         let own_certificate = given.cert.is_some();

@@ -2,7 +2,7 @@
 //!
 //! This crate is the only one that prints or exits.
 
-// What writes to nobody must not panic.
+// `println!` and `eprintln!` panic when a write fails.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 #[cfg(not(target_os = "linux"))]
@@ -60,7 +60,7 @@ fn main() {
             );
             match asked {
                 true => drop(error.print()),
-                // It repeats what stood on the command line.
+                // The text repeats the command line, so it is made plain.
                 false => exit::say(format_args!("{}", error.render())),
             }
             std::process::exit(if asked { FINE } else { BAD_INPUT });

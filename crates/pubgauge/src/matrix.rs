@@ -1,4 +1,4 @@
-//! What every system can do, as its driver and its file say: the matrix of capabilities.
+//! The matrix of capabilities: what each system can do, by its driver and its file.
 
 use pubgauge_driver::{Answer, Capability, Driver, Support, Target};
 use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
@@ -19,7 +19,7 @@ pub struct Column {
     pub missing: Option<String>,
 }
 
-/// One answer of a system: what its driver says, unless its file tells of a broken promise.
+/// One answer of a system: its driver's, unless its file says that a check fails on it.
 pub fn answer(
     file: &SystemFile,
     target: &Target,
@@ -117,7 +117,7 @@ fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> 
     })
 }
 
-/// A column as the results keep it.
+/// A column in the form of the results.
 pub fn for_results(column: Column) -> SystemCapabilities {
     SystemCapabilities {
         system: column.name,
@@ -129,7 +129,7 @@ pub fn for_results(column: Column) -> SystemCapabilities {
     }
 }
 
-/// The matrix in words: a grid of marks for many systems, the words themselves for one or two.
+/// The matrix as text: a grid of marks for many systems, full answers for one or two.
 pub fn words(columns: &[Column]) -> String {
     if columns.len() <= 2 {
         columns.iter().map(one).collect()

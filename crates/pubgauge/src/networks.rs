@@ -1,4 +1,4 @@
-//! Emulated networks of a run: what of a plan they can carry, and those that are up.
+//! Emulated networks of a run: which trials can run on them, and the one that is up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn of_system(network: &Network, trial: &PlannedTrial, chosen: &Chosen) -> Option
     }
 }
 
-/// A side of the workload that would have no host.
+/// The error if a side of the workload would have no host.
 fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
     let clients = brokers(&trial.workload, trial.brokers);
     let sides = [
@@ -75,11 +75,11 @@ fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
     Some(format!("the network has no {} host", role.name()))
 }
 
-/// Checks that this machine can make the networks of these trials; makes each of them once, because rights
-/// and kernel modules show only then.
+/// Checks that this machine can make the networks of these trials; makes each of them once, because
+/// missing rights and kernel modules show only then.
 ///
 /// # Errors
-/// Bad input: what a network takes that this machine or this user has not, and what to do.
+/// Bad input: what a network needs and this machine or user does not have, and what to do.
 pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Ending> {
     let mut seen: Vec<&Network> = Vec::new();
     for network in trials
@@ -98,10 +98,10 @@ fn refusal(error: LabError) -> Ending {
     Ending::bad_input(format!("[testbed.network]: {error}"))
 }
 
-/// What a plan says of a network: its hosts and links, and what cannot be told without making it.
+/// A network in words: its hosts and links, and whether only its shape can be emulated.
 pub fn words(network: &Network) -> String {
     let mut words = network.describe();
-    // Without rights nobody knows; a run says what is lacking.
+    // Without the rights this is not known; a run reports what is missing.
     let shape_only =
         Backends::look().is_ok_and(|b| pubgauge_lab::possible(network, &b) == Ok(true));
     if shape_only {
@@ -119,7 +119,7 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// None is up; `infos` are those of a run that goes on.
+    /// None is up; `infos` are those of a resumed run.
     pub fn new(infos: &[NetworkInfo]) -> Networks {
         Networks {
             infos: infos.to_vec(),
@@ -127,16 +127,16 @@ impl Networks {
         }
     }
 
-    /// What is known of each.
+    /// The descriptions and bare measurements of all so far.
     pub fn infos(&self) -> &[NetworkInfo] {
         &self.infos
     }
 
     /// The network that a trial asks for, up; it stays until a trial asks for another. Before the first trial on
-    /// it its bare links are measured, of which `say` is told.
+    /// it, its bare links are measured, which is reported to `say`.
     ///
     /// # Errors
-    /// It cannot be made, or not be measured.
+    /// If it cannot be made or measured.
     pub fn of(
         &mut self,
         trial: &PlannedTrial,

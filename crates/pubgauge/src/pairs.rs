@@ -1,4 +1,4 @@
-//! The comparisons of a run: what its plan asks for, in the words of the report, and how far they are.
+//! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
 use pubgauge_report::compare::{CellOf, Figure, Question, Unit, conclude, next};
 use pubgauge_results::comparison::{Comparison, Ended};
@@ -11,19 +11,19 @@ use crate::compare::figures;
 use crate::exit::Ending;
 use crate::progress::so_many;
 
-/// Comparisons, ready to be asked what is next.
+/// Comparisons, which choose the next trial.
 pub struct Pairs {
     question: Question,
     cells: Vec<CellOf>,
-    /// For each cell, its place in the plan's trials.
+    /// For each cell, its index in the plan's trials.
     templates: Vec<usize>,
 }
 
 impl Pairs {
-    /// Of a plan; `None` if it compares nothing.
+    /// The comparisons of a plan; `None` if it compares nothing.
     ///
     /// # Errors
-    /// If there is no such figure, or no two cells can be compared.
+    /// If a figure does not exist, or no two cells can be compared.
     pub fn of(plan: &Plan) -> Result<Option<Pairs>, Ending> {
         let Some(asked) = &plan.compare else {
             return Ok(None);
@@ -79,13 +79,13 @@ impl Pairs {
         Ok(Some(pairs))
     }
 
-    /// Place in the plan of the trial to measure next, and its round; `None` at the end.
+    /// Index in the plan of the trial to measure next, and its round; `None` at the end.
     pub fn next(&self, done: &[Trial]) -> Option<(usize, u32)> {
         let (cell, round) = next(&self.question, &self.cells, done, spent_s(done))?;
         Some((self.templates[cell], round))
     }
 
-    /// What the comparisons say so far.
+    /// The results of the comparisons so far.
     pub fn so_far(&self, done: &[Trial]) -> Vec<Comparison> {
         conclude(&self.question, &self.cells, done, spent_s(done))
     }

@@ -1,4 +1,5 @@
-//! `pubgauge plan`: what a run would do, starting nothing. One screen of it, or all with `--verbose`.
+//! `pubgauge plan`: what a run would do, starting nothing. Prints one screen, or everything with
+//! `--verbose`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,10 +21,10 @@ use crate::systems::wrap;
 use crate::{capacity, drivers, folder};
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
 
-/// How many notes are shown unless all are asked for: each connection may have one.
+/// Most notes that are shown without `--verbose`: each connection may have one.
 pub const NOTES: usize = 5;
 
-/// A plan for machines.
+/// A plan as JSON output.
 #[derive(Serialize)]
 struct PlanJson<'a> {
     study: &'a str,
@@ -35,7 +36,7 @@ struct PlanJson<'a> {
     duration_s: f64,
     trials: Vec<TrialJson<'a>>,
     unsupported: Vec<UnsupportedJson<'a>>,
-    /// What is done differently from what the study says to the letter.
+    /// Where the plan differs from the letter of the study.
     notes: &'a [String],
 }
 
@@ -51,7 +52,7 @@ struct TrialJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<String>,
     repeat: u32,
-    /// Brokers side by side, and the clients of each.
+    /// Number of brokers, and the clients of each.
     brokers: u32,
     clients: Vec<u64>,
     duration_s: f64,
@@ -331,7 +332,7 @@ fn section(out: &mut String, title: &str, lines: Vec<String>) {
     }
 }
 
-/// `A, B: words` for each words that systems have in common, in the order in which they come.
+/// Groups systems by text: `A, B: text` for each distinct text, in order of first occurrence.
 fn by_words<'a>(said: impl Iterator<Item = (String, &'a str)>) -> Vec<String> {
     let mut all: Vec<(String, Vec<&str>)> = Vec::new();
     for (words, system) in said {
@@ -350,7 +351,7 @@ fn becomes(m: &Mapping) -> String {
     format!("{} = {}: {}", m.setting, m.value, m.native)
 }
 
-/// What is varied, and what the settings that are asked for become.
+/// One screen: what is varied, and what the settings become.
 fn one_screen(prepared: &Prepared) -> String {
     let plan = &prepared.plan;
     let mut varied = vec![
@@ -404,7 +405,7 @@ fn one_screen(prepared: &Prepared) -> String {
     out
 }
 
-/// How often cells are run: `5`, or `3 (flood), 5 (steady)` where workloads differ.
+/// Number of repeats: `5`, or `3 (flood), 5 (steady)` where workloads differ.
 fn repeats(plan: &Plan) -> String {
     let mut of: BTreeMap<&str, u32> = BTreeMap::new();
     for trial in &plan.trials {

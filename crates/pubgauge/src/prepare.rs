@@ -24,16 +24,16 @@ use pubgauge_runner::convert::one_line;
 pub struct Prepared {
     /// The study as given: the file's text, or what the flags stand for.
     pub given: String,
-    /// The plan; what cannot be honoured stands apart in it.
+    /// The plan, with unsupported trials separated.
     pub plan: Plan,
     /// The systems, by the name that the plan uses.
     pub systems: BTreeMap<String, Chosen>,
-    /// Where the study's relative paths count from.
+    /// The folder that the study's relative paths start from.
     pub folder: PathBuf,
     /// The systems on this machine.
     pub found: Found,
-    /// Processes on each side in which those trials fit that ask for no number of them, where one
-    /// process is not enough.
+    /// Processes on each side for trials that ask for no number of them, where one process is not
+    /// enough.
     pub processes: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ pub struct Chosen {
     pub variant: Option<String>,
     /// Its driver.
     pub driver: Arc<dyn Driver>,
-    /// How it is reached by TLS, where that was said.
+    /// How it is reached by TLS, if the arguments say so.
     pub tls: Option<Tls>,
 }
 
@@ -68,7 +68,7 @@ impl Chosen {
 }
 
 impl Prepared {
-    /// All systems are reached so, where they have TLS.
+    /// Sets how all systems that have TLS are reached.
     pub fn reached_by(mut self, tls: &Option<Tls>) -> Prepared {
         for chosen in self.systems.values_mut() {
             chosen.tls.clone_from(tls);
@@ -78,7 +78,7 @@ impl Prepared {
         self
     }
 
-    /// Systems whose certificate goes unchecked, and what that gives up.
+    /// Notes on systems whose certificate goes unchecked, and on what that gives up.
     fn unchecked(&self) -> Vec<String> {
         let mut told = Vec::new();
         for trial in &self.plan.trials {
@@ -96,7 +96,7 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// What a trial's settings become on its system, wishes in vain included.
+    /// What a trial's settings become on its system, wishes that were not granted included.
     pub fn mappings(&self, trial: &PlannedTrial) -> Vec<Mapping> {
         let chosen = self.systems.get(&trial.system);
         let resolved = chosen.and_then(|chosen| chosen.resolve(&trial.settings).ok());
@@ -151,7 +151,7 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     planned(study, given, folder, options, on)
 }
 
-/// The same for a run that goes on: its study, and the systems that there were when it began.
+/// The same for a resumed run: its study, and the systems that were found when it began.
 pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, Ending> {
     let catalog = Catalog::load(&begun.systems).map_err(Ending::bad_input)?;
     let mut study = Study::parse("the study of the run", &begun.study, &begun.folder)
@@ -242,7 +242,7 @@ fn planned(
     })
 }
 
-/// What is searched for, and how far a search goes.
+/// What is searched for, and when a search ends.
 fn searched(plan: &Plan) -> Option<String> {
     let search = plan.search.as_ref()?;
     let mut names = Vec::new();
@@ -268,8 +268,8 @@ fn searched(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// Where a profile promises what only the configuration of a server can keep, takes a variant of the
-/// system that keeps it, unless the user named one.
+/// Where a profile requires what only a server's configuration can give, takes a variant of the
+/// system that gives it, unless the user named a variant.
 fn take_fitting_variants(
     plan: &mut Plan,
     systems: &mut BTreeMap<String, Chosen>,
@@ -311,7 +311,7 @@ fn take_fitting_variants(
     Ok(())
 }
 
-/// The study, its text, and where its relative paths count from.
+/// The study, its text, and the folder that its relative paths start from.
 fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
     let flags = daily(&selection.daily)?;
     if let Some(path) = &selection.study {
@@ -338,7 +338,7 @@ fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
     Ok((study, String::new(), PathBuf::new()))
 }
 
-/// What a study gives each instance of a system, or each worker process, at most, for the testbed.
+/// A study's limits of each instance of a system, or of each worker process, in the testbed's form.
 pub fn share(limits: &LimitsFile) -> Share {
     Share {
         cores: limits.cores,
@@ -346,7 +346,7 @@ pub fn share(limits: &LimitsFile) -> Share {
     }
 }
 
-/// How the limits of a plan will be held here, in words.
+/// How this machine enforces the limits of a plan, in words.
 fn limits(plan: &Plan) -> Vec<String> {
     let mut told = Vec::new();
     let all = plan.trials.iter().flat_map(|t| {
@@ -404,7 +404,7 @@ fn quantity<T: DeserializeOwned>(flag: &str, text: &Option<String>) -> Result<Op
         .map_err(|e| Ending::bad_input(format!("{flag} {text}: {e}")))
 }
 
-/// Moves the trials that a system cannot have to the unsupported ones.
+/// Moves the trials that a system cannot run to the unsupported ones.
 fn split(
     plan: &mut Plan,
     systems: &BTreeMap<String, Chosen>,
@@ -429,7 +429,7 @@ fn split(
     }
 }
 
-/// Why a system cannot have as many brokers as a trial asks for.
+/// Why a system cannot run as many brokers as a trial asks for.
 fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let there = target.endpoints.len() as u32;
@@ -449,7 +449,7 @@ fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported>
     })
 }
 
-/// The first subscription of a trial that its system cannot have, and why.
+/// The first subscription of a trial that its system does not support, and why.
 fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let all: Vec<&Settings> = trial.all_settings().collect();
@@ -498,7 +498,7 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
     Ok(on.to_vec())
 }
 
-/// What there is and what is found, variants included.
+/// All systems in the catalog, and those found here, variants included.
 fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
     let mut known = Known::default();
     for listing in catalog.list(testbed) {
@@ -528,7 +528,7 @@ fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
         );
         known.all.push(listing.name);
     }
-    // The ceiling first, then what is measured against it.
+    // The reference broker first: the others are compared with it.
     for list in [
         &mut known.found,
         &mut known.found_variants,

@@ -1,4 +1,4 @@
-//! Progress on standard error: two live lines on a terminal, under what has been found so far; lines
+//! Progress on standard error: two live lines on a terminal, below the results so far; plain lines
 //! elsewhere.
 
 mod view;
@@ -22,11 +22,11 @@ use crate::forecast::{Ahead, Forecast};
 use crate::terminal;
 use view::{Rates, View};
 
-/// How often the live lines are drawn, per second.
+/// How often the live lines are redrawn, per second.
 const DRAWN_PER_S: u8 = 4;
-/// Over how long live rates are taken.
+/// Interval over which live rates are computed, ns.
 const RATES_OVER: Nanos = 500_000_000;
-/// How often a line says that a trial still goes on, where there is no terminal.
+/// Interval of the lines that say that a trial still runs, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// So many of them, in words: `1 trial`, `12 trials`.
@@ -49,7 +49,7 @@ pub fn about(time: Duration) -> String {
     }
 }
 
-/// How long searches take, and trials beside them.
+/// Estimated time of searches, and of the trials beside them.
 pub fn lengths(plan: &Plan, trials: &[&PlannedTrial]) -> String {
     let (searches, plain): (Vec<&PlannedTrial>, Vec<_>) = trials
         .iter()
@@ -72,14 +72,14 @@ pub fn lengths(plan: &Plan, trials: &[&PlannedTrial]) -> String {
         .join("; then ")
 }
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 pub struct Progress {
     bar: Option<ProgressBar>,
     lines: bool,
     /// What the live lines show; the bar draws it from a thread of its own.
     view: Arc<Mutex<View>>,
     forecast: Forecast,
-    /// What the endpoint tells.
+    /// The figures of the metrics endpoint.
     shown: Option<Arc<Mutex<Shown>>>,
     repeats: u32,
     last: Option<(Nanos, u64, u64)>,
@@ -101,7 +101,7 @@ impl Progress {
             workload: trial.workload.name.clone(),
             planned: Duration::from_nanos(trial.duration_estimate()),
         }));
-        // A search ends when it knows enough, and so do rounds.
+        // The number of trials of searches and rounds is not known beforehand.
         let known = match plan.search.is_some() || plan.rounds().is_some() {
             true => 0,
             false => plan.trials.len() as u64,
@@ -170,7 +170,7 @@ impl Progress {
         });
     }
 
-    /// It is over; what it found stays on the screen.
+    /// The trial is over; its result stays on the screen.
     pub fn done(&mut self, trial: &Trial) {
         let mut view = lock(&self.view);
         self.forecast.done(view.trial_elapsed(Instant::now()));
@@ -248,7 +248,8 @@ impl Progress {
         }
     }
 
-    /// Live rates of a trial since they were taken last; `None` if that was only just.
+    /// Live rates of a trial since the last ones; `None` if those are newer than [`RATES_OVER`], or
+    /// there are none.
     fn rates(&mut self, live: &Live, now: Nanos) -> Option<Rates> {
         let (sent, received) = (live.sent, live.received);
         let Some((at, sent_before, received_before)) = self.last else {
@@ -314,7 +315,7 @@ impl Watch for Progress {
     }
 }
 
-/// What a trial found, in one line.
+/// The result of a trial, in one line.
 fn found(trial: &Trial) -> String {
     let mut words = vec![format!(
         "{}, {} delivered",
@@ -348,7 +349,7 @@ fn bar(view: Arc<Mutex<View>>) -> ProgressBar {
         .with_key("above", key(view, View::above))
         .with_key("below", key(below, View::below));
     let bar = bar.with_style(style);
-    // Drawn while a system starts, too, when nobody else calls.
+    // Also redrawn while a system starts, when nothing else redraws it.
     bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(DRAWN_PER_S)));
     bar
 }

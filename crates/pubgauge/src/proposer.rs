@@ -1,6 +1,6 @@
 //! What a run measures next: the next step of its searches, then the trials of its plan one by one, or the next
-//! of the rounds in which cells are compared. Pure but for what this host can open: a run that was cut off
-//! goes on from what is stored.
+//! of the rounds in which cells are compared. Pure except for this host's limits: an interrupted run is resumed
+//! from the stored results.
 
 mod limits;
 
@@ -20,14 +20,14 @@ use crate::pairs::Pairs;
 use crate::prepare::Prepared;
 use crate::{capacity, criteria};
 
-/// The 99th percentile of latency that a search stays within where its study says nothing of latency, ns.
+/// Limit of the 99th percentile of latency in searches whose study has no criterion of latency, ns.
 const P99_NS: f64 = 100e6;
 
 /// A trial to run.
 pub struct Proposal {
     /// The trial.
     pub trial: PlannedTrial,
-    /// Its place in a search.
+    /// Its step in a search.
     pub search: Option<SearchStep>,
     /// What its load is a share of.
     pub limit_share: Option<LimitShare>,
@@ -35,31 +35,33 @@ pub struct Proposal {
     pub processes: Option<u32>,
 }
 
-/// A workload and the processes on each side that it takes, or why it is not possible.
+/// A workload and the processes on each side that it needs, or why it is not possible.
 type Loaded = Result<(Arc<Workload>, Option<u32>), String>;
 
 /// Decides what is measured next.
 pub struct Proposer<'a> {
     prepared: &'a Prepared,
     client: ClientArgs,
-    /// Criteria as trials are evaluated by.
+    /// Criteria in the form that trials are evaluated by.
     pub criteria: Vec<CriterionSpec>,
     /// For each trial of the plan whose value is searched for: the largest load that fits this host.
     fits: BTreeMap<u32, (f64, Option<String>)>,
     processes: Option<u32>,
-    /// What is compared with what.
+    /// The comparisons of the plan.
     pub pairs: Option<Pairs>,
-    /// Searches that are over, by number, with how many trials they had: those tell nothing new.
+    /// A cache of searches that are over, by number, with their number of trials.
     over: RefCell<BTreeMap<u32, (usize, Search)>>,
-    /// Workloads at loads that searches told, and processes that they take, by cell and load.
+    /// A cache of workloads at the loads that searches found, and the processes that they need, by
+    /// cell and load.
     loaded: RefCell<BTreeMap<(String, u64), Loaded>>,
 }
 
 impl<'a> Proposer<'a> {
-    /// Over a plan, for trials of which so many processes are enough.
+    /// A proposer for a plan whose trials fit into `processes` on each side.
     ///
     /// # Errors
-    /// If not even the smallest load of a search fits this host, or nothing can be compared that should be.
+    /// If not even the smallest load of a search fits this host, or the comparisons that the study asks for
+    /// are not possible.
     pub fn new(
         prepared: &'a Prepared,
         client: &ClientArgs,
@@ -82,8 +84,8 @@ impl<'a> Proposer<'a> {
         Ok(proposer)
     }
 
-    /// What to measure after what is stored; `None` at the end. Searches come first: the loads of others are shares
-    /// of what they find.
+    /// The trial to measure after those stored; `None` at the end. Searches come first: the loads of others are
+    /// shares of what they find.
     ///
     /// # Errors
     /// If a load is not possible.
@@ -102,7 +104,7 @@ impl<'a> Proposer<'a> {
             }
         }
         for trial in plan.plain().filter(|trial| !self.is_done(trial, done)) {
-            // What has no load is not measured, and stands among what was not.
+            // A trial without a load is not measured, and is listed as not measured.
             let Ok(mut proposal) = self.at_its_load(trial, done) else {
                 continue;
             };
@@ -114,12 +116,13 @@ impl<'a> Proposer<'a> {
         Ok(None)
     }
 
-    /// What is carried out.
+    /// The plan that is carried out.
     pub fn plan(&self) -> &'a Plan {
         &self.prepared.plan
     }
 
-    /// The trials of the plan that are not done; those that stand for a search until it is over.
+    /// The trials of the plan that are not done; a trial that stands for a search is not done until
+    /// the search is over.
     pub fn left(&self, done: &[Trial]) -> Vec<&'a PlannedTrial> {
         let searches = (0..).zip(self.prepared.plan.searches());
         let searches = searches.filter(|(number, t)| !self.is_over(*number, t, done));
@@ -128,7 +131,7 @@ impl<'a> Proposer<'a> {
         searches.map(|(_, trial)| trial).chain(plain).collect()
     }
 
-    /// How many trials a run has that has done these: as long as a search is not over, one more than are known.
+    /// Number of trials of a run that has done these: while a search is not over, one more than are known.
     pub fn planned(&self, done: &[Trial]) -> u32 {
         let left = self.left(done);
         let seeks = left.iter().any(|trial| trial.seeks().is_some());
@@ -163,7 +166,7 @@ impl<'a> Proposer<'a> {
     }
 }
 
-/// Criteria of a plan, and what searches keep to beside them.
+/// Criteria of a plan, with the default one for searches that need it.
 pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     let mut specs: Vec<CriterionSpec> = plan
         .criteria
@@ -181,7 +184,7 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
             let workloads = &spec.filter.workloads;
             workloads.is_empty() || workloads.contains(name)
         };
-        // A burst takes as long as it takes.
+        // A search for the burst size has no limit of latency by default.
         let asked = specs.iter().filter(about).any(of_time) || search.seeks() == Some(Axis::Burst);
         if !asked && !keep.contains(name) {
             keep.push(name.clone());
@@ -189,7 +192,7 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     }
     if !keep.is_empty() {
         let mut spec = default_criterion();
-        // Of no other workload is that asked.
+        // The default applies to no other workload.
         if beside
             || plan
                 .searches()
@@ -202,8 +205,8 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     specs
 }
 
-/// Criteria that are evaluated at the end: those about trials that are no part of a search. In a search they say
-/// what is within the limit, and what is beyond is no fault.
+/// Criteria that are evaluated at the end: those about trials that are no part of a search. In a search criteria
+/// decide what is within the limit, and trials beyond it are no failure.
 pub fn evaluated<'s>(
     plan: &'s Plan,
     specs: &'s [CriterionSpec],
@@ -220,7 +223,7 @@ pub fn evaluated<'s>(
         .filter(move |spec| of_plan || plan.plain().any(|trial| bears(spec, trial)))
 }
 
-/// What every search keeps to whose study says nothing of latency.
+/// The criterion of searches whose study has none of latency: a 99th percentile of at most 100 ms.
 pub fn default_criterion() -> CriterionSpec {
     CriterionSpec {
         text: "latency p99 <= 100 ms (every search without a criterion on latency)".into(),
@@ -231,7 +234,7 @@ pub fn default_criterion() -> CriterionSpec {
     }
 }
 
-/// How far a search is, in one line.
+/// The progress of a search, in one line.
 pub fn so_far(search: &Search) -> String {
     let show = |load: f64| match search.axis.as_str() {
         "rate" => format!(

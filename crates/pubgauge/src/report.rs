@@ -32,7 +32,7 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
     Ok(FINE)
 }
 
-/// Prints the results and where the page is.
+/// Prints the results and the path of the page.
 pub fn show(results: &Results, page: &Path, json: bool) {
     if json {
         print(&store::to_json(results));
@@ -47,7 +47,7 @@ pub fn show(results: &Results, page: &Path, json: bool) {
 
 /// Writes the page of a run beside its results.
 pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
-    // A trial without a log falls back on the points in results.json.
+    // For a trial without a log the points in results.json are used.
     let logs: Logs = results
         .trials
         .iter()
@@ -68,7 +68,7 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
     Ok(path)
 }
 
-/// Columns for tables: those of the terminal, 40 to 120; 80 elsewhere.
+/// Columns for tables: those of the terminal, limited to 40 to 120; 80 if there is no terminal.
 pub fn width() -> usize {
     match terminal::columns(libc::STDOUT_FILENO) {
         Some(columns) if columns >= 40 => columns.min(120),

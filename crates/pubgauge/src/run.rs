@@ -39,23 +39,24 @@ use crate::{calibrate, capacity, drivers, gate, hosts, signals};
 pub use begin::default_folder;
 use begin::open_folder;
 
-/// A run that can begin or go on: everything was checked, nothing was started and nothing changed on disk.
+/// A run that can begin or be resumed: everything is checked, nothing is started and nothing is changed on
+/// disk.
 pub struct Ready {
     /// Plan and systems.
     pub prepared: Prepared,
-    /// How it begins, for its folder.
+    /// How it begins, to be stored in its folder.
     pub invocation: Invocation,
     client: ClientArgs,
     testbed: Testbed,
     tls: Option<Tls>,
     processes: Option<u32>,
-    /// How many other hosts have the workers.
+    /// Number of other hosts that have the workers.
     pub hosts: Option<u32>,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct Done {
-    /// What a gate rests on.
+    /// The checks for a gate.
     pub checks: Vec<Check>,
     /// Its results.
     pub results: Results,
@@ -66,11 +67,11 @@ pub struct Done {
 }
 
 impl Ready {
-    /// Checks a run with these arguments; `begun` is how it was begun, if it goes on from that, or how it
-    /// would have.
+    /// Checks a run with these arguments; `begun` is how it was begun, or would have been, if it is
+    /// resumed.
     ///
     /// # Errors
-    /// What is wrong with the arguments, the study, the systems or this host.
+    /// Errors in the arguments, the study, the systems or this host.
     pub fn of(args: &RunArgs, begun: Option<&Invocation>) -> Result<Ready, Ending> {
         let (client, login) = match begun {
             Some(begun) => (begun.client(&args.client)?, begun.login(&args.login)),
@@ -126,10 +127,10 @@ impl Ready {
     }
 
     /// Runs what is not done yet, on the hosts of `agents` if there are any, and writes results and page. Systems
-    /// that it has started are down at the end.
+    /// that it has started are stopped at the end.
     ///
     /// # Errors
-    /// If it cannot be carried through; what was measured before is stored.
+    /// If it cannot be completed; trials measured before are stored.
     pub fn carry_out(
         self,
         args: &RunArgs,
@@ -235,16 +236,16 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
     if run.resume.is_none() {
         selection.find = Some(args.axis);
         if selection.study.is_none() {
-            // Where neither file nor flags say: systems that start at once, and a short warm-up.
+            // Defaults without file and flags: systems that start at once, and a short warm-up.
             if selection.on.is_empty() {
                 selection.set.insert(0, "systems=first-look".into());
             }
             selection.daily.warm_up.get_or_insert("1s".into());
-            // A client that wakes up for every message is at its end before most systems are.
+            // A client that wakes up for every message reaches its limit before most systems do.
             if args.axis == Axis::Rate {
                 selection.pacing_within.get_or_insert("1ms".into());
             }
-            // Back to back, there is no rate.
+            // Bursts are back to back, without a rate.
             if args.axis == Axis::Burst {
                 selection.daily.rate.get_or_insert("max".into());
             }
@@ -254,8 +255,8 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
     self::run(&run)
 }
 
-/// How the run that goes on was begun; `None` for a new run, and for one that is named with all its
-/// flags once more.
+/// How the resumed run was begun; `None` for a new run, and for one that is resumed with all its
+/// flags.
 fn begun(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
     let Some(dir) = &args.resume else {
         return Ok(None);
@@ -305,7 +306,7 @@ fn trials(
         stop: stop.clone(),
         cores: machine_facts().cores,
     };
-    // When a system that runs on has nothing left of its last trial.
+    // When a system that keeps running has nothing left of its last trial, by system.
     let mut settled = BTreeMap::<String, Instant>::new();
     let mut not_counted = BTreeSet::new();
     let mut networks = Networks::new(&folder.results().networks);
@@ -419,7 +420,7 @@ fn trials(
     if let Some(pairs) = &proposer.pairs {
         let (trials, study) = (&folder.results().trials, &folder.results().study);
         let planned = match prepared.plan.rounds() {
-            // One more than there are, until it is known that there is none.
+            // One more than there are, until the comparisons end.
             Some(_) => trials.len() as u32 + u32::from(pairs.next(trials).is_some()),
             None => study.planned_trials,
         };
@@ -438,7 +439,8 @@ fn trials(
     Ok(())
 }
 
-/// Stores what searches have found so far, and what follows from it for the rest of the run.
+/// Stores the results of searches so far, with the number of planned trials and the cells not
+/// measured.
 fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, Ending> {
     let trials = &folder.results().trials;
     let searches = proposer.searches(trials);
@@ -448,7 +450,7 @@ fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, 
     Ok(searches)
 }
 
-/// Waits until a system that runs on has nothing left of a trial, as far as that can be known.
+/// Waits until a system that keeps running has, as far as can be known, nothing left of a trial.
 fn settle(until: Instant, progress: &Progress, stop: &Arc<AtomicBool>) {
     let seconds = until.duration_since(Instant::now()).as_secs_f64();
     if seconds >= 1.0 {
@@ -477,8 +479,8 @@ fn processors(pin: &[usize]) -> Result<(), Ending> {
     }
 }
 
-/// The stored calibration of this machine. The first look makes one if there is none: a newcomer
-/// should not have to know that it is wanted. Its failure is no reason not to measure.
+/// The stored calibration of this machine. The first look makes one if there is none, so that new
+/// users need not know of it. If that fails, the run goes on without.
 fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Option<Calibration> {
     if let Some(known) = calibrate::stored() {
         return Some(known);
@@ -507,7 +509,7 @@ fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Opt
     }
 }
 
-/// How systems are reached by TLS, if anything was said of it.
+/// How systems are reached by TLS, if the arguments say so.
 pub fn tls(login: &Login) -> Result<Option<Tls>, Ending> {
     for (flag, file) in [
         ("--ca", &login.ca),

@@ -1,5 +1,5 @@
-//! `pubgauge serve`: the built-in systems, in the foreground, each a process of its own so that its
-//! processor time is its own.
+//! `pubgauge serve`: the built-in systems, in the foreground, each in a process of its own so that
+//! its processor time can be measured.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, stop.clone()).map_err(Ending::not_valid)?;
     }
-    // Many idle clients must fit; without the right to it, what is allowed is used.
+    // For many idle clients; if it is not permitted, the present limit holds.
     let _ = pubgauge_testbed::raise_nofile();
     match verb {
         ServeVerb::ReferenceBroker { listen } => {

@@ -1,4 +1,4 @@
-//! Ctrl-C once: finish what must be finished, clean up, and end. Twice: end at once.
+//! Signals. The first Ctrl-C ends the run after clean-up; the second ends it at once.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use signal_hook::iterator::Signals;
 
 use crate::exit::{Ending, tell};
 
-/// How long after the first signal systems are killed that have not ended: the program is to be
-/// over within five seconds.
+/// How long after the first signal systems that have not ended are killed: the program must end
+/// within five seconds.
 const PATIENCE: Duration = Duration::from_millis(3500);
 
-/// The shell's code for a program that was interrupted.
+/// The shell's exit code for an interrupted program.
 const INTERRUPTED: i32 = 130;
 
 /// Whether the process is ending at once.
@@ -24,8 +24,8 @@ static AT_ONCE: AtomicBool = AtomicBool::new(false);
 /// Folders to be removed when the process ends at once.
 static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A folder for systems to live in, removed when it is dropped and also when the process ends at
-/// once. What a killed pubgauge has left is removed first.
+/// A folder for the systems' files, removed when it is dropped and also when the process ends at
+/// once. Folders that a killed pubgauge has left are removed first.
 ///
 /// # Errors
 /// If it cannot be made.
@@ -36,8 +36,8 @@ pub fn scratch() -> std::io::Result<OwnedFolder> {
     Ok(folder)
 }
 
-/// The code to exit with, for a program that has come to its end by itself: it may have done so
-/// because its systems were killed by the second signal.
+/// The exit code of a program that ends normally with `own`: it may have ended only because the
+/// second signal killed its systems.
 pub fn exit_code(own: i32) -> i32 {
     match AT_ONCE.load(Ordering::SeqCst) {
         true => INTERRUPTED,
@@ -45,8 +45,8 @@ pub fn exit_code(own: i32) -> i32 {
     }
 }
 
-/// Lets a write beyond the size that a file may have (`ulimit -f`) fail with an error, which says where, instead
-/// of ending the program. What it starts is not concerned.
+/// Makes a write beyond the largest file size (`ulimit -f`) fail with an error instead of ending the program.
+/// Processes that it starts are not affected.
 ///
 /// # Errors
 /// If the handler cannot be installed.
@@ -79,10 +79,10 @@ pub fn install() -> std::io::Result<Arc<AtomicBool>> {
                     {
                         let _ = std::fs::remove_dir_all(folder);
                     }
-                    // Without the libraries' clean-up, which other threads would be running into.
+                    // Without the libraries' exit handlers, which could clash with running threads.
                     signal_hook::low_level::exit(INTERRUPTED);
                 }
-                // A system that takes its time to end does not get all of it.
+                // A system that ends slowly is killed after [`PATIENCE`].
                 std::thread::spawn(|| {
                     std::thread::sleep(PATIENCE);
                     pubgauge_testbed::kill_everything();

@@ -66,7 +66,7 @@ fn words(listings: &[Listing]) -> String {
             }
             for install in &l.install {
                 for command in &install.commands {
-                    // A command is never broken over lines: it is there to be copied.
+                    // A command is never wrapped: users copy it.
                     out.push_str(&format!("    install: {command}\n"));
                 }
             }
@@ -81,7 +81,7 @@ fn words(listings: &[Listing]) -> String {
     out
 }
 
-/// Breaks a text into indented lines of at most 80 columns.
+/// Wraps a text into indented lines of at most 80 columns.
 pub fn wrap(text: &str, indent: usize) -> String {
     let mut out = String::new();
     for paragraph in text.lines() {

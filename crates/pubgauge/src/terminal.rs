@@ -1,6 +1,6 @@
 //! The terminal, where there is one.
 
-/// Columns of the terminal behind a descriptor; `None` if it is none, or does not tell.
+/// Columns of the terminal of a descriptor; `None` if it is no terminal, or its width is not known.
 pub fn columns(descriptor: libc::c_int) -> Option<usize> {
     // SAFETY: a winsize of zeros is a valid one.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };

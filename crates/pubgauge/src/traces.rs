@@ -1,4 +1,4 @@
-//! `pubgauge trace`: look at recorded traces, and make them from ordinary CSV.
+//! `pubgauge trace`: inspects recorded traces, and makes them from ordinary CSV.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::{ConvertArgs, TraceVerb};
 use crate::exit::{Ending, FINE, print, print_json};
 
-/// Acts.
+/// `pubgauge trace`.
 pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
     match verb {
         TraceVerb::Show { file, output } => {
@@ -67,7 +67,7 @@ fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
     })
 }
 
-/// What is in a trace.
+/// Contents of a trace.
 #[derive(Serialize)]
 struct About {
     messages: usize,

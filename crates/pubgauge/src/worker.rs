@@ -1,6 +1,6 @@
-//! `pubgauge worker`: a worker of a run, as a process. The run tells it over standard input what to
-//! do and hears over standard output what it saw. With `--join`: the agent of another host, which starts such
-//! processes for a run that it joins.
+//! `pubgauge worker`: a worker of a run, as a process. It reads orders on standard input and writes what it
+//! measured to standard output. With `--join`: the agent of another host, which starts such processes for a
+//! run that it joins.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -16,7 +16,7 @@ use crate::args::WorkerArgs;
 use crate::drivers;
 use crate::exit::{Ending, FINE, tell};
 
-/// Works until the run has what it wants.
+/// Works until the run ends it.
 pub fn worker(args: &WorkerArgs) -> Result<i32, Ending> {
     if let Some(conductor) = &args.join {
         return join(args, conductor);
@@ -26,7 +26,7 @@ pub fn worker(args: &WorkerArgs) -> Result<i32, Ending> {
             "a worker is told by a run what to do, not by hand\n  hint: pubgauge run --processes 1, or --join HOST:PORT to join a run of another host",
         ));
     }
-    // As many clients as possible; without the right to it, what is allowed is used.
+    // For as many clients as possible; if it is not permitted, the present limit holds.
     let _ = pubgauge_testbed::raise_nofile();
     let owned =
         |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(Ending::not_valid);

@@ -1,5 +1,5 @@
-//! What a run answers: which rows carry their load, by what figure, with how much to spare and at
-//! what cost; and who wins at what. Table and page show these; `serde` makes them JSON.
+//! The answers of a run: which rows carry their load, by what figure, with how much to spare and at
+//! what cost; and who wins at what. Table and page show them; `serde` writes them as JSON.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ use crate::summary::{Bound, Cell, Summary, Workload};
 use crate::units;
 use crate::wins::{Metric, answer};
 
-/// What a paced load is held against where the study asks for nothing: 99 of 100 messages within
-/// 100 ms, ns; beside it nothing may be lost and no queue may grow.
+/// The default limit of a paced load's 99th percentile of latency, where the study has no
+/// criterion: 100 ms, in ns. By default nothing may be lost and no queue may grow either.
 pub const DEFAULT_P99_NS: f64 = 100e6;
 
 /// Whether a row carries its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carries {
-    /// Every repeat meets what is asked.
+    /// Every repeat meets what is asked for.
     Yes,
     /// At least one repeat does not.
     No,
-    /// None fails, and at least one cannot tell.
+    /// None fails, and at least one is undecided.
     CannotTell,
 }
 
@@ -43,28 +43,28 @@ impl Carries {
 pub struct WorkloadAnswer {
     /// Its name.
     pub workload: String,
-    /// What is asked of it, in words: `p99 <= 100 ms`. Empty flat out, where nothing is.
+    /// What is asked of it, in words: `p99 <= 100 ms`. Empty flat out without criteria.
     pub asked: Vec<String>,
-    /// The study asks for nothing here: pubgauge's default stands, at least for some rows.
+    /// The study has no criterion here, so that pubgauge's default applies, at least to some rows.
     pub by_default: bool,
     /// The answer of each row.
     pub rows: Vec<RowAnswer>,
-    /// Who wins at what, point by point of what was varied of the load.
+    /// Who wins at what, for each point of the varied load.
     pub wins: Vec<Win>,
 }
 
 /// Who wins at one thing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Win {
-    /// Where: `payload = 1 KiB`; empty where no load was varied.
+    /// The point: `payload = 1 KiB`; empty where no load was varied.
     pub at: String,
-    /// At what: `lowest median latency`.
+    /// The metric: `lowest median latency`.
     pub what: &'static str,
-    /// What that is, in one line.
+    /// What the metric means, in one line.
     pub meaning: &'static str,
     /// Whether there was any figure to compare.
     pub decided: bool,
-    /// Who, with the figures that allow to say so.
+    /// The winners, with the figures that show it.
     pub who: String,
     /// The same in a few words: `zeromq-direct 66.1 µs`.
     pub short: String,
@@ -73,36 +73,36 @@ pub struct Win {
 /// The answer of one row.
 #[derive(Clone, Debug, Serialize)]
 pub struct RowAnswer {
-    /// What was varied, and nothing else.
+    /// The row's name: what was varied.
     pub row: String,
     /// The system.
     pub system: String,
-    /// Whether it carries its load; absent flat out where nothing is asked: `carried` says how much.
+    /// Whether it carries its load; absent flat out without criteria: `carried` says how much.
     pub carries: Option<Carries>,
     /// The figure that decided, in a few words: `p99 4.2 ms`.
     pub figure: String,
-    /// The same in full, with what it is held against, or the verdict that leaves it open.
+    /// The same in full, with the limit, or the verdict that leaves it undecided.
     pub decided_by: String,
     /// The first reason of the verdict that decided, where one did.
     pub reason: Option<String>,
-    /// How many times better than asked the figure is that decided; only where the load is carried
-    /// and the figure can be divided.
+    /// How many times better than its limit the deciding figure is; absent where the load is not
+    /// carried, or the figure cannot be divided.
     pub times_better: Option<f64>,
-    /// What else is left before the row fails, where that is known.
+    /// Other resources that remain before the row fails, where they are known.
     pub headroom: Vec<String>,
     /// Deliveries per second; absent if lossy, unsteady or broken.
     pub carried: Option<CarriedRate>,
-    /// Processor time of system and client for one delivery, µs; absent without a valid repeat and
-    /// for systems out of sight.
+    /// Processor time of system and client per delivery, µs; absent without a valid repeat and for
+    /// systems out of sight.
     pub cpu_us_per_msg: Option<f64>,
 }
 
-/// A rate and what it says of what the system can deliver.
+/// A rate, and how it bounds what the system can deliver.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CarriedRate {
     /// Deliveries per second, mean over repeats.
     pub msgs_per_s: f64,
-    /// What it says.
+    /// Whether the system can deliver exactly this, or more.
     pub bound: Bound,
 }
 
@@ -114,7 +114,7 @@ pub fn answers(results: &Results) -> Vec<WorkloadAnswer> {
         .collect()
 }
 
-/// Why the default is asked for.
+/// Why the default applies.
 pub(crate) fn default_words(results: &Results) -> &'static str {
     let study = &results.study;
     match study.criterion_specs.is_empty() && !study.criteria.is_empty() {
@@ -153,7 +153,7 @@ pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> Workloa
     }
 }
 
-/// What is asked of a workload in words, and whether pubgauge's default is, at least for some rows.
+/// What is asked of a workload in words, and whether pubgauge's default applies to some rows.
 pub(crate) fn asked(results: &Results, workload: &Workload<'_>) -> (Vec<String>, bool) {
     let specs = &results.study.criterion_specs;
     let demands = demands(specs, workload);
@@ -167,8 +167,8 @@ pub(crate) fn asked(results: &Results, workload: &Workload<'_>) -> (Vec<String>,
     (asked, by_default)
 }
 
-/// What is asked of a workload: the study's criteria that bear on it, and pubgauge's default where
-/// none bears on a row.
+/// What is asked of a workload: the study's criteria that apply to it, and pubgauge's default where
+/// none applies to a row.
 pub(crate) fn demands(specs: &[CriterionSpec], workload: &Workload<'_>) -> Vec<CriterionSpec> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
     let bears = |spec: &&CriterionSpec| trials().any(|trial| spec.filter.lets_through(trial));
@@ -177,7 +177,7 @@ pub(crate) fn demands(specs: &[CriterionSpec], workload: &Workload<'_>) -> Vec<C
     own.chain(default.then(default_spec)).collect()
 }
 
-/// Whether nothing but the default is asked of a trial.
+/// Whether only the default applies to a trial.
 fn defaulted(trial: &Trial, specs: &[CriterionSpec]) -> bool {
     !trial.workload.flat_out && !specs.iter().any(|spec| spec.filter.lets_through(trial))
 }
@@ -202,7 +202,7 @@ pub(crate) fn demand(spec: &CriterionSpec) -> String {
     }
 }
 
-/// The figure of a criterion as people say it: `p99`, `send lag p50`, `readings: lost`.
+/// The name of a criterion's figure in words: `p99`, `send lag p50`, `readings: lost`.
 fn figure_words(spec: &CriterionSpec) -> String {
     let name = spec.figure.as_str();
     let (distribution, part) = name.split_once('.').unwrap_or((name, ""));
@@ -233,11 +233,11 @@ fn figure_words(spec: &CriterionSpec) -> String {
     }
 }
 
-/// What one repeat says of one thing that is asked.
+/// The outcome of one criterion for one repeat.
 struct Said {
     repeat: u32,
     met: Option<bool>,
-    /// Share of what is allowed that is used up; 1 is the limit.
+    /// The used share of what is allowed; 1 is the limit.
     used: f64,
     figure: String,
     decided_by: String,
@@ -251,7 +251,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         .iter()
         .flat_map(|trial| of_trial(trial, specs))
         .collect();
-    // What failed decides, then what cannot tell, then what came nearest to failing.
+    // A failure decides first, then an undecided one, then the one nearest to failing.
     let rank = |said: &Said| (said.met != Some(false), said.met.is_some());
     said.sort_by(|a, b| rank(a).cmp(&rank(b)).then(b.used.total_cmp(&a.used)));
     let carries = said.first().map(|decisive| match decisive.met {
@@ -311,7 +311,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     }
 }
 
-/// What a trial says of all that is asked of it.
+/// The outcomes of all criteria for a trial.
 fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
     let bearing_on_it = specs.iter().filter(|spec| spec.filter.lets_through(trial));
     let mut said: Vec<Said> = bearing_on_it.map(|spec| of_spec(trial, spec)).collect();
@@ -330,7 +330,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
     if said.is_empty() && trial.expected > 0 {
         said.push(of_spec(trial, &default_spec()));
     } else if said.is_empty() {
-        // Nobody listens: there is no latency to ask for.
+        // Without subscribers there is no latency to judge.
         said.push(match status {
             Status::Valid => Said {
                 figure: format!("took {}", units::count(trial.published)),
@@ -342,7 +342,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
             _ => by_verdict(Some(false)),
         });
     } else if status == Status::Overloaded {
-        // Whatever was asked for: a load under which the queue grows is not carried.
+        // A load under which the queue grows is not carried, whatever the criteria say.
         said.push(by_verdict(Some(false)));
     }
     said
@@ -363,15 +363,15 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     });
     let allowed = show(&spec.figure, limit);
     let measured = match value {
-        // Three digits, unless they would hide on which side of the limit it lies.
+        // Three digits, unless these would hide on which side of the limit the value lies.
         Some(value) if (used - 1.0).abs() > 0.01 => bearing
             .figure
             .replace(&show(&spec.figure, value), &short(&spec.figure, value)),
         _ => bearing.figure.clone(),
     };
     let status = trial.verdict.status;
-    // What is not valid decides by its verdict, not by a figure; what misses although the client was
-    // the limit misses by its figure.
+    // A trial that is not valid is decided by its verdict, not by a figure. A client-bound trial
+    // that misses the limit all the same is decided by its figure.
     let by_verdict = match bearing.met {
         Some(true) => false,
         Some(false) => status > Status::ClientBound,
@@ -416,8 +416,8 @@ fn short(name: &str, value: f64) -> String {
     }
 }
 
-/// How much of its processor a row uses, the most over its repeats: at all of a core a thread is at
-/// its end.
+/// The largest processor use of a thread over a row's repeats, in words: a thread that uses all of
+/// a core is at its limit.
 fn headroom(cell: &Cell<'_>) -> Vec<String> {
     let most = |of: &dyn Fn(&Trial) -> Option<f64>| {
         let all = cell.quoted().into_iter().filter_map(of);

@@ -1,4 +1,4 @@
-//! Several brokers side by side: how alike they were.
+//! Several brokers side by side: how evenly they were used.
 
 use pubgauge_results::model::Broker;
 

@@ -5,7 +5,7 @@ use pubgauge_results::bursts::BurstFigures;
 use crate::summary::Cell;
 use crate::units;
 
-/// The bursts of a cell over all its trials, one sentence for each flow that sends such.
+/// A sentence on the bursts of a cell over all its trials, for each flow that sends bursts.
 pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
     let mut flows: Vec<&str> = Vec::new();
     let all = cell.trials.iter().flat_map(|trial| &trial.flows);
@@ -28,7 +28,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
     flows.iter().filter_map(of_flow).collect()
 }
 
-/// The same bursts of several repeats: sums of counts, means of the rest.
+/// The bursts of several repeats: sums of counts, means of the other figures.
 fn words(bursts: &[BurstFigures]) -> Option<String> {
     let sum = |of: fn(&BurstFigures) -> u64| bursts.iter().map(of).sum::<u64>();
     let mean = |of: fn(&BurstFigures) -> Option<f64>| {

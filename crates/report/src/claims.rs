@@ -1,4 +1,4 @@
-//! Whether what a study claims holds for what a run measured.
+//! Judges a study's claims by what a run measured.
 
 use pubgauge_claims::rule::quantity;
 use pubgauge_claims::words::digits;
@@ -13,9 +13,9 @@ use pubgauge_results::{network, window};
 
 use crate::compare::{Figure, Unit};
 
-/// Judges all claims of a study by what a run measured. Trials of searches are no repeats of a cell; what
-/// searches found are the limits. A share of a limit that is only known as "at least" may be any smaller share of it:
-/// nobody can tell by such a trial what happens at the share.
+/// Judges all claims of a study by what a run measured. Trials of searches are not repeats of a cell; the results of
+/// searches are the limits. Where a limit is only known as "at least", a trial's true share of it may be smaller, so
+/// that it does not decide a claim about that share.
 pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
     let repeats = || {
@@ -67,7 +67,7 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
             None => String::new(),
         },
     });
-    // What a run that was cut off lacks need not be what its scale leaves out.
+    // What is missing in a run that was cut off need not be what its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
     let run = Run {
         trials: trials.collect(),
@@ -80,7 +80,7 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
     claims.iter().map(|claim| outcome(claim, &run)).collect()
 }
 
-/// What can be said of the network of a run, in the words of claims (`docs/claims.md`): of all its networks, where
+/// Properties of a run's networks, in the words of claims (`docs/claims.md`): those of all its networks, where
 /// each of its trials ran on one.
 fn networks(results: &Results) -> Vec<String> {
     let trials = &results.trials;
@@ -131,7 +131,7 @@ fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
     }
 }
 
-/// What a claim is about, as curves.
+/// The figures of a claim, as curves.
 fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<ClaimPicture> {
     let point = |point: Point| ClaimPoint {
         at: point.at,
@@ -209,7 +209,7 @@ fn thousands(value: f64) -> String {
     }
 }
 
-/// What a figure is measured in, as it ends the names of columns; empty for a count or a quotient.
+/// The unit of a figure, as the end of a column's name; empty for a count or a quotient.
 pub(crate) fn unit(name: &str) -> &'static str {
     let recorded = recorded_name(name);
     match name {
@@ -240,24 +240,24 @@ pub(crate) fn unit(name: &str) -> &'static str {
 /// The figures of a trial by their names in studies.
 struct OfTrial<'a> {
     trial: &'a Trial,
-    /// The trial without what is long: every figure by name makes a tree of the whole.
+    /// The trial without its long lists: to look up a figure by name converts the trial to JSON.
     short: Trial,
 }
 
-/// Share of the measurement; absent where nothing was observed.
+/// A share of the measurement; `None` where it was not observed.
 fn load(share: f64) -> Option<f64> {
     (share > 0.0).then_some(share)
 }
 
 impl OfTrial<'_> {
-    /// Processors' worth of time that the publishing workers used, with their libraries' threads.
+    /// Processor time that the publishing workers and their libraries' threads used, in processors.
     fn publishers_cpu(&self) -> Option<f64> {
         load(self.trial.client_cpu_s.publishers / self.trial.duration_s)
     }
 
-    /// A quantile of latency that is not recorded by itself: the next larger value whose share of the
-    /// distribution function is stored exactly, of some 200 spread evenly over its logarithm. Deliveries that
-    /// were still under way count as later ones.
+    /// A quantile of latency without a field of its own: the next larger value whose share of the
+    /// distribution function is stored exactly, of some 200 points spread evenly over the logarithm of the
+    /// value. Deliveries that were still under way count as later ones.
     fn quantile(&self, share: f64) -> Option<f64> {
         let points = self.trial.latency_ecdf.iter();
         let mut reached = points.filter(|(_, at)| *at >= share);
@@ -284,7 +284,7 @@ impl Figures for OfTrial<'_> {
     fn figure(&self, flow: Option<&str>, name: &str) -> Option<f64> {
         let named = |name: &str| criterion::figure(&self.short, flow, &recorded_name(name));
         match name {
-            // Of one size alone; flows may differ in theirs.
+            // Only with payloads of one size; flows may differ in theirs.
             name if is_bytes(name) && flow.is_none() => {
                 let rate = name.replacen("-bytes-rate", "-rate", 1);
                 Some(named(&rate)? * quantity(&self.trial.workload.payload)?)
@@ -297,7 +297,7 @@ impl Figures for OfTrial<'_> {
                 load(self.trial.worker_load.subscribers_running)
             }
             "publishers-cpu" if flow.is_none() => self.publishers_cpu(),
-            // Of messages that the system took in the same time, whenever they were due.
+            // Per message that the system took in the same time, whenever it was due.
             "publishers-cpu-per-message" if flow.is_none() => {
                 let per_s = Some(self.trial.published_msgs_per_s).filter(|per_s| *per_s > 0.0)?;
                 Some(1e6 * self.publishers_cpu()? / per_s)
@@ -322,7 +322,7 @@ impl Figures for OfTrial<'_> {
     }
 
     fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64> {
-        // The series goes on into the drain. Of a window, the records that lie in it.
+        // The series includes the drain. For a window, the records that lie in it.
         let (name, window) = window::split(name);
         let (from, to) = match window {
             None => (0.0, self.trial.duration_s),

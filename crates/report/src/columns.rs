@@ -10,16 +10,16 @@ use crate::wins::per_message;
 pub(crate) struct Column {
     /// Its name, explained in [`crate::words::FIGURES`].
     pub name: &'static str,
-    /// What stands over it in the terminal, in two lines.
+    /// Its heading in the terminal, in two lines.
     pub head: [&'static str; 2],
     /// Characters that it takes in the terminal.
     pub width: usize,
-    /// Narrowest terminal that shows it.
+    /// Width in characters of the narrowest terminal that shows it.
     pub from: usize,
     /// Its figure for a row.
     pub show: fn(&Cell<'_>) -> String,
-    /// What it counts where it counts something that goes wrong: such a column stands only where
-    /// there is something to show.
+    /// What it counts, where it counts failures: such a column is shown only if some count is above
+    /// 0.
     pub counts: Option<fn(&Trial) -> u64>,
 }
 
@@ -116,13 +116,13 @@ const COLUMNS: [Column; 14] = [
     .from(100),
 ];
 
-/// What stands where there is no figure.
+/// The text where there is no figure.
 const NONE: &str = "-";
 
-/// Columns that stand even where no row has a figure: that there is none says something.
+/// Columns that are shown even where no row has a figure, because its absence matters.
 const ALWAYS: [&str; 4] = ["delivered", "p50", "p99", "system CPU"];
 
-/// The columns of a workload's table: those with something to show.
+/// The columns of a workload's table: those that have a figure.
 pub(crate) fn columns(workload: &Workload<'_>) -> Vec<&'static Column> {
     let figures = |column: &Column| {
         workload
@@ -150,8 +150,8 @@ fn cpu(cell: &Cell<'_>, seconds: fn(&Trial) -> Option<f64>) -> String {
     figure.map_or(NONE.into(), |estimate| units::digits(estimate.mean))
 }
 
-/// Latency as it may be quoted: not flat out where the client or the system was at its end, for it
-/// is that of queues without end.
+/// Latency as it can be quoted: not flat out where the client or the system was at its limit,
+/// because queues then grow without end.
 fn latency(cell: &Cell<'_>, quantile: f64) -> String {
     if cell.flat_out() && cell.status() != Status::Valid {
         return NONE.into();

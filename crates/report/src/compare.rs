@@ -2,8 +2,8 @@
 //! one of four verdicts.
 //!
 //! Positive figures are compared by Welch's t on logarithms over repeats, as in [`crate::stats`];
-//! where A and B were measured in turns, by the t of the pairs, which takes out what both had in
-//! common. All intervals of a comparison hold together at 95 % (Bonferroni over the figures): two
+//! where A and B were measured in turns, by the t of the pairs, which removes what both have in
+//! common. The intervals of a comparison hold together at 95 % (Bonferroni over the figures): two
 //! identical systems are told apart in at most 5 of 100 comparisons, however many figures each has.
 //!
 //! - **same**: the interval lies within the margin.
@@ -31,8 +31,8 @@ pub use text::text;
 /// How much a figure changed from A to B, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// Relative changes (0.1 is 10 % more) if set; else differences in the figure's unit, which
-    /// figures that may be 0 have.
+    /// Whether these are relative changes (0.1 is 10 % more). Otherwise they are differences in the
+    /// figure's unit: those of figures that may be 0.
     pub relative: bool,
     /// The change.
     pub effect: f64,
@@ -42,7 +42,7 @@ pub struct Change {
     pub high: f64,
 }
 
-/// What is said of one figure of one pair of cells.
+/// The comparison of one figure of one pair of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The figure.
@@ -55,11 +55,11 @@ pub struct Row {
     pub change: Option<Change>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why nobody can tell, or what has to be known besides.
+    /// Why it is not decided, or a remark on the figure.
     pub why: Option<String>,
-    /// Compared pair by pair.
+    /// Whether it was compared pair by pair.
     pub paired: bool,
-    /// About how many repeats would tell, where repeats can.
+    /// About how many repeats would decide it, where more repeats can.
     pub repeats_to_tell: Option<u32>,
 }
 
@@ -77,14 +77,14 @@ pub struct Section {
 pub struct Comparison {
     /// Relative change up to which two figures are the same.
     pub margin: f64,
-    /// Figures whose intervals hold together at 95 %.
+    /// Number of figures whose intervals hold together.
     pub intervals: usize,
     /// What was compared.
     pub sections: Vec<Section>,
 }
 
 impl Comparison {
-    /// The worst that is said of any figure.
+    /// The worst verdict of any figure.
     pub fn verdict(&self) -> Verdict {
         let rows = self.sections.iter().flat_map(|section| &section.rows);
         rows.map(|row| row.verdict)
@@ -93,7 +93,7 @@ impl Comparison {
     }
 }
 
-/// Repeats of both sides, ready to be compared, or why they cannot be.
+/// The values of both sides' repeats, or why they cannot be compared.
 struct Values {
     a: Vec<f64>,
     b: Vec<f64>,
@@ -113,7 +113,7 @@ pub fn compare(pairs: &[Pair<'_>], figures: &[Figure], margin: f64) -> Compariso
     compare_at(pairs, figures, margin, CONFIDENCE)
 }
 
-/// As [`compare`], with the probability with which all intervals hold together.
+/// As [`compare`], with the probability that all intervals hold together.
 pub fn compare_at(
     pairs: &[Pair<'_>],
     figures: &[Figure],
@@ -150,7 +150,7 @@ pub fn compare_at(
     }
 }
 
-/// The repeats that show a figure.
+/// The values of the repeats that show a figure.
 fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
     let mut why = None;
     let mut side = |name: &str, trials: &[&Trial]| -> Vec<(u32, f64)> {
@@ -215,8 +215,8 @@ fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
     }
 }
 
-/// Why speeds of both sides cannot be compared: system calls were slowed in some trials alone, because they
-/// were counted.
+/// Why speeds of both sides cannot be compared: only some of the trials had their system calls counted,
+/// which slows them.
 fn counted_apart(pair: &Pair<'_>) -> Option<String> {
     let all = || pair.a.iter().chain(&pair.b);
     let counted = all().filter(|trial| trial.system_calls.is_some()).count();
@@ -227,13 +227,13 @@ fn counted_apart(pair: &Pair<'_>) -> Option<String> {
 }
 
 /// The trials that show a figure of the system; and why the side cannot be compared if some of them
-/// show the system at its end: to leave these out would flatter it. Trials that the client spoilt
-/// are left out.
+/// show the system at its limit, because leaving these out would flatter it. Unsteady and
+/// client-bound trials are left out.
 fn usable<'a>(trials: &[&'a Trial], figure: &Figure) -> (Vec<&'a Trial>, Option<String>) {
     let counts = figure.unit == Unit::Share;
     for status in [Status::Broken, Status::Overloaded, Status::Lossy] {
         let found = trials.iter().filter(|t| t.verdict.status == status).count();
-        // What was counted bears on every trial that ran.
+        // Counts are compared in every trial that ran.
         if found > 0 && (status == Status::Broken || !counts) {
             let words = match (found, trials.len()) {
                 (1, 1) => format!("{}, which shows no such figure", status.word()),
@@ -294,7 +294,7 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
         });
         return row;
     }
-    // A share may be 0 in some repeats, and has no logarithm then.
+    // A share may be 0 in some repeats, where it has no logarithm.
     let relative = a.iter().chain(b).all(|value| *value > 0.0);
     let scale = |values: &[f64]| -> Vec<f64> {
         let logs = values.iter().map(|v| if relative { v.ln() } else { *v });
@@ -321,7 +321,7 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     };
     if row.verdict == Verdict::CannotTell && relative {
         let n = a.len().min(b.len());
-        // Whichever shows first: that it changed, or that it did not change by more than the margin.
+        // The easier of the two to show: a change, or that the change is within the margin.
         let enough = change.effect.abs().max(bound - change.effect.abs());
         let times = (change.half_width / enough).powi(2);
         let needed = (n as f64 * times).ceil();

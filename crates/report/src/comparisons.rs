@@ -1,4 +1,4 @@
-//! Comparisons that a study asked for, as boards: rows and columns with a change in each place.
+//! Comparisons that a study asked for, as tables with a change in each cell.
 
 use pubgauge_results::Results;
 use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Outcome, Side};
@@ -9,29 +9,29 @@ use crate::compare::{Change, parts};
 pub(crate) struct Board {
     /// What is compared with what.
     pub title: String,
-    /// What the first column has.
+    /// Heading of the first column.
     pub corner: &'static str,
-    /// Names of the columns after it.
+    /// Headings of the other columns.
     pub heads: Vec<String>,
-    /// Rows: a name, and what is told in each column.
+    /// Rows: a name, and the entry of each column.
     pub rows: Vec<(String, Vec<Option<Told>>)>,
-    /// What has to be known besides, in sentences.
+    /// Remarks, in sentences.
     pub notes: Vec<String>,
 }
 
-/// What is told of one figure of one comparison.
+/// The entry for one figure of one comparison.
 pub(crate) struct Told {
     /// The change: `+13.0 %`; `-` if there is none.
     pub change: String,
-    /// Its interval and how many pairs it took: `+9.1 to +17.0, 12 pairs`.
+    /// Its interval and the number of pairs: `+9.1 to +17.0, 12 pairs`.
     pub interval: String,
     /// The verdict.
     pub verdict: Outcome,
-    /// Why nobody can tell; empty if anybody can.
+    /// Why it is undecided; empty if it is not.
     pub why: String,
 }
 
-/// The boards of a run: one of all figures for each base; of an ablation one for each figure, with changes in
+/// The tables of a run: one of all figures for each base; of an ablation one for each figure, with changes in
 /// the rows and systems in the columns.
 pub(crate) fn boards(results: &Results) -> Vec<Board> {
     let mut groups: Vec<Vec<&Comparison>> = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn boards(results: &Results) -> Vec<Board> {
     boards.collect()
 }
 
-/// What the signs of a board mean.
+/// The meaning of a table's signs.
 pub(crate) fn legend(results: &Results) -> String {
     let margin = results.comparisons.first().map_or(0.0, |c| c.margin);
     format!(

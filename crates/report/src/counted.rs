@@ -1,11 +1,11 @@
-//! What was counted on request.
+//! Figures that were counted on request.
 
 use pubgauge_results::counted::figure;
 
 use crate::summary::Cell;
 use crate::units;
 
-/// What was counted in the trials of a cell, means over them, in one sentence; nothing where nothing was.
+/// Means of the counted figures over the trials of a cell, in one sentence; `None` without any.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let mean = |name: &str| {
         let values: Vec<f64> = (cell.trials.iter())

@@ -1,11 +1,12 @@
-//! Other programs on the machine that was measured.
+//! Rows that were measured while other programs used the machine.
 
 use pubgauge_results::verdict::crowded;
 
 use crate::summary::Workload;
 use crate::units;
 
-/// Which rows were measured while other programs left too little of the machine, in one sentence.
+/// The rows that were measured while other programs left too little of the machine, in one
+/// sentence; `None` without any.
 pub(crate) fn sentence(workload: &Workload<'_>) -> Option<String> {
     let rows = workload.cells.iter().filter_map(|cell| {
         let crowded = cell.trials.iter().filter(|trial| crowded(trial).is_some());

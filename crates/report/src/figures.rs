@@ -31,15 +31,15 @@ pub struct Figure {
     pub wide: bool,
     /// Heading.
     pub title: String,
-    /// What is seen, for those who cannot see it and as the caption.
+    /// What it shows, as the caption and as the text alternative.
     pub description: String,
-    /// Names of the columns, units in them.
+    /// Names of the columns, with units.
     pub columns: Vec<&'static str>,
-    /// Rows; each as long as `columns`.
+    /// Rows; each is as long as `columns`.
     pub rows: Vec<Vec<Value>>,
-    /// What is asked of the figures shown.
+    /// The limits of the figures shown.
     pub lines: Vec<Line>,
-    /// Stretches of time that stand out.
+    /// Spans of time to shade.
     pub marks: Vec<Mark>,
 }
 
@@ -49,19 +49,19 @@ pub struct Figure {
 pub enum Kind {
     /// Bars with confidence intervals.
     Throughput,
-    /// Percentiles against a log axis, the percentiles by their nines.
+    /// Percentiles on a log axis; the other axis is the number of nines.
     Percentiles,
     /// Distribution functions on a log axis.
     Ecdf,
-    /// Latency and rate against what was varied.
+    /// Latency and rate over a varied axis.
     Axis,
-    /// Second by second.
+    /// The series, record by record.
     Series,
     /// Stacked bars of microseconds.
     Times,
     /// Stacked bars of bytes.
     Bytes,
-    /// What was achieved of each load of a search, with the limit.
+    /// The achieved part of each load of a search, with the limit.
     Limit,
     /// Latency of each load of a search on a log axis.
     LatencyOverLoad,
@@ -69,19 +69,19 @@ pub enum Kind {
     Claim,
 }
 
-/// Something asked of a figure; of a search, an end of the limit's interval (`low`, `high`) or the
+/// A limit of a figure; of a search, an end of the limit's interval (`low`, `high`) or the
 /// `confirmed` load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// The figure by its name in `results.json`: `latency_ns.p99`.
     pub of: String,
-    /// The bound, in the figure's own unit.
+    /// The limit, in the figure's own unit.
     pub value: f64,
     /// In words: `p99 ≤ 100 ms`.
     pub label: String,
 }
 
-/// A stretch of a trial: its drain, a phase, a fault.
+/// A span of a trial: its drain, a phase, a fault.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
     /// Its beginning, seconds from the start of the measurement.
@@ -179,7 +179,7 @@ fn interval(estimate: Option<Estimate>) -> [Value; 3] {
     ]
 }
 
-/// The figures of one workload, in the order in which they are shown: what it is judged by first.
+/// The figures of one workload, as they are shown: first the one by which it is judged.
 pub fn of_workload(
     results: &Results,
     workload: &Workload<'_>,
@@ -195,7 +195,7 @@ pub fn of_workload(
     let (cpu, memory) = (cpu(workload, id("cpu")), memory(workload, id("memory")));
     let mut figures = Vec::new();
     if workload.flat_out {
-        // What stands in queues flat out is the less important figure.
+        // Latency flat out is that of queues, the less important figure.
         figures.push(throughput);
         figures.extend(axes);
         figures.extend([cpu, memory, series]);
@@ -204,7 +204,7 @@ pub fn of_workload(
         let after = latency.split_off(latency.len().min(1));
         figures.extend(axes);
         figures.extend(latency);
-        // Distribution and throughput stand side by side, the throughput last.
+        // Distribution and throughput are side by side, the throughput last.
         let (flows, ecdf) = after.split_at(after.len().saturating_sub(1));
         figures.extend(flows.iter().cloned());
         figures.extend([cpu, memory, series]);
@@ -215,7 +215,7 @@ pub fn of_workload(
     figures
 }
 
-/// What is asked of the figures that are drawn.
+/// The limits of the figures that are drawn.
 fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, Line)> {
     let specs = answers::demands(&results.study.criterion_specs, workload);
     let line = |spec: &CriterionSpec| {
@@ -229,7 +229,7 @@ fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, Lin
     specs.iter().map(line).collect()
 }
 
-/// Those that bear on figures whose names begin so, of all flows together.
+/// The limits of figures whose names begin with one of `names`, of all flows together.
 fn lines_of(lines: &[(Option<String>, Line)], names: &[&str]) -> Vec<Line> {
     let wanted = |line: &Line| names.iter().any(|name| line.of.starts_with(name));
     let all = lines
@@ -241,10 +241,10 @@ fn lines_of(lines: &[(Option<String>, Line)], names: &[&str]) -> Vec<Line> {
 fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Line)]) -> Figure {
     let mut rows = Vec::new();
     for cell in &workload.cells {
-        // Of a paced load a client's limit says nothing: nobody is asked for more.
+        // A paced client-bound row has no bound: more than the load is not asked for.
         let carried = cell.carried().filter(|_| cell.flat_out());
         let estimate = cell.estimate(|t| Some(t.delivered_msgs_per_s));
-        // A bound has no interval.
+        // An estimate that is only a bound has no interval.
         let known = |carried: &Carried| match carried.bound {
             Bound::Exact => carried.estimate,
             _ => Estimate {
@@ -313,7 +313,7 @@ fn axes(
                 continue;
             };
             name = axis_name;
-            // Lines join rows that differ in nothing but this axis.
+            // A line joins rows that differ only in this axis.
             let others = point
                 .values
                 .iter()

@@ -1,4 +1,4 @@
-//! Hosts that workers ran on, and how well one-way times between them are known.
+//! Hosts that workers ran on, and the error of one-way times between them.
 
 use pubgauge_results::Trial;
 use pubgauge_results::host::WorkerHost;
@@ -6,11 +6,10 @@ use pubgauge_results::host::WorkerHost;
 use crate::summary::Cell;
 use crate::units;
 
-/// Hosts that are named; of more it is said how many.
+/// The largest number of hosts that are named; with more, only their number is given.
 const NAMED: usize = 8;
 
-/// Where the workers of a cell ran and how well its one-way times are known, in one sentence; nothing where all
-/// was on one host.
+/// Where the workers of a cell ran and the error of its one-way times, in one sentence; `None` with one host.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let on = cell.trials.iter().find(|trial| !trial.hosts.is_empty())?;
     Some(format!(
@@ -30,7 +29,7 @@ fn hosts(hosts: &[WorkerHost]) -> String {
     }
 }
 
-/// The worst of all repeats.
+/// The largest clock error of all repeats.
 fn clocks(trials: &[&Trial]) -> String {
     let one_way: Vec<Option<u64>> = (trials.iter())
         .filter_map(|trial| Some(trial.one_way?.bound_ns))

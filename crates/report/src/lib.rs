@@ -1,9 +1,9 @@
-//! What the results of a run say: statistics, the table for the terminal, and the page.
+//! Reports on the results of a run: statistics, the table for the terminal, and the page.
 //!
-//! Pure: text in, text out; nothing here reads files, prints or knows the time.
+//! Pure: text in, text out; nothing here reads files, prints or reads a clock.
 //!
-//! - [`stats`]: means with confidence intervals, ratios, honest ties.
-//! - [`summary`]: trials grouped by workload and cell; [`naming`]: what their rows are called.
+//! - [`stats`]: means with confidence intervals, and ratios.
+//! - [`summary`]: trials grouped by workload and cell; [`naming`]: the names of their rows.
 //! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
 //! - [`claims`]: whether what a study claims holds for what a run measured.
@@ -11,8 +11,8 @@
 //! - [`table()`]: the result table of the terminal.
 //! - [`figures`]: the data of every figure as plain tables, from which chart, CSV and the
 //!   readable table under each figure all come.
-//! - [`page()`]: one HTML file that needs nothing else; [`index()`] the same over several studies.
-//! - [`studies`]: several studies in short: their claims, or their answers.
+//! - [`page()`]: one HTML file that needs no other file; [`index()`] the same over several studies.
+//! - [`studies`]: summary of several studies: their claims, or their answers.
 
 pub mod answers;
 mod brokers;
@@ -52,17 +52,17 @@ pub use page::{index, page};
 pub use table::table;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them
-/// (log `latency`). Trials without one fall back on the points in `results.json`.
+/// (log `latency`). For trials without one the points in `results.json` are used.
 pub type Logs = BTreeMap<u32, Vec<Interval>>;
 
-/// A workload in one line: its name, devices, topics, sizes, arrivals, and what was asked of all
-/// systems alike: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
+/// A workload in one line: its name, devices, topics, sizes, arrivals, and the settings that all systems were
+/// asked for: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
 fn workload_words(workload: &Workload<'_>) -> String {
     words_without(workload, "")
 }
 
-/// The same without the value of what was searched for: `rate`, `publishers`, ...; empty for none. What is a share of
-/// a limit is told so: the limits differ.
+/// The same without the value of the axis that was searched (`rate`, `publishers`, ...; empty for none). A load that
+/// is a share of a limit is given as the share, because the limits differ.
 fn words_without(workload: &Workload<'_>, sought: &str) -> String {
     let cells = &workload.cells;
     let shared = shares::words(workload);
@@ -117,12 +117,12 @@ fn words_without(workload: &Workload<'_>, sought: &str) -> String {
     format!("{} ({})", workload.name, words.join(", "))
 }
 
-/// What was asked of all systems of a workload alike, what an MQTT client made of it, and the name
-/// of the settings; then the same of each flow with settings of its own.
+/// The settings that all systems of a workload were asked for, their form in MQTT, and the name of
+/// the settings; then the same for each flow with settings of its own.
 fn settings_words(workload: &Workload<'_>) -> Vec<String> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
     let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])));
-    // Clean Start is a word of MQTT 5 alone, Clean Session one of the versions before.
+    // `Clean Start` is a term of MQTT 5, `Clean Session` one of earlier versions.
     let version = |t: &Trial| match native(&t.mappings, "session")? {
         session if session.starts_with("Clean Start") => Some("MQTT 5".to_owned()),
         session if session.starts_with("Clean Session") => Some("MQTT 3.1.1".to_owned()),
@@ -154,7 +154,7 @@ fn settings_words(workload: &Workload<'_>) -> Vec<String> {
     words
 }
 
-/// Settings other than the default, and the QoS of those who speak MQTT.
+/// Settings other than the default, and the QoS of those that speak MQTT.
 fn asked_words<'t>(
     pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone,
 ) -> Vec<String> {
@@ -177,13 +177,13 @@ fn asked_words<'t>(
     words
 }
 
-/// What a setting became.
+/// The form that a setting took in the protocol.
 fn native<'m>(mappings: &'m [Mapping], setting: &str) -> Option<&'m str> {
     let row = mappings.iter().find(|row| row.setting == setting)?;
     Some(&row.native)
 }
 
-/// What differs, each once; none if there is nothing.
+/// The different words, each once, joined; `None` if there are none.
 fn alike(words: impl Iterator<Item = String>) -> Option<String> {
     let words: BTreeSet<String> = words.collect();
     let words: Vec<String> = words.into_iter().collect();

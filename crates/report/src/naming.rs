@@ -1,4 +1,4 @@
-//! Names of rows: what was varied and nothing else.
+//! Names of rows: they say what was varied.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,20 @@ use pubgauge_results::Trial;
 use crate::summary::Cell;
 use crate::units;
 
-/// One combination of what was varied of the load: payload, rate, devices. Rows are compared
-/// within it.
+/// One combination of values of the varied load (payload, rate, devices). Rows are compared within.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
-    /// As it is shown: `payload = 1 KiB, rate = 5k/s`; empty where no load was varied.
+    /// Its text: `payload = 1 KiB, rate = 5k/s`; empty where no load was varied.
     pub label: String,
-    /// Axes and values of it, as they are shown.
+    /// Its axes and values, as they are shown.
     pub values: Vec<(String, String)>,
 }
 
-/// Names the cells of one workload and gives back its points, in rising order of their values.
+/// Names the cells of one workload and returns its points, by rising values.
 ///
 /// [`Cell::row`] becomes the system (where there are several), the name of the settings and the
-/// settings that were varied; [`Cell::label`] has the values of the load too. Results of before
-/// names were stored are told apart by version, then by the settings asked for, then by number.
+/// settings that were varied; [`Cell::label`] has the values of the load too. Results without
+/// stored names are distinguished by version, then by the settings asked for, then by number.
 pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
     let several = |of: &dyn Fn(&Trial) -> String| {
         let all: BTreeSet<String> = cells.iter().map(|cell| of(cell.trials[0])).collect();
@@ -108,7 +107,7 @@ fn value<'t>(trial: &'t Trial, axis: &str) -> Option<&'t str> {
     found.map(|axis| axis.value.as_str())
 }
 
-/// The last step of an axis' path; the whole path where another axis ends alike.
+/// The last step of an axis' path; the whole path where another axis has the same last step.
 fn short(axis: &str, all: &[String]) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
     match all.iter().filter(|other| last(other) == last(axis)).count() {
@@ -117,7 +116,7 @@ fn short(axis: &str, all: &[String]) -> String {
     }
 }
 
-/// What tells rows apart: a name with its sign, and a value.
+/// What distinguishes rows: a name with its sign, and a value.
 type Way = dyn Fn(&Trial) -> Vec<(String, String)>;
 
 /// Makes rows of the same point differ: by version, by the settings asked for, at last by number.

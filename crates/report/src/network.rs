@@ -1,4 +1,4 @@
-//! Networks of a run in words: their links, what these do bare, what a system made of them.
+//! Networks of a run in words: their links, baselines of these, and the traffic of systems.
 
 use pubgauge_claims::rule::quantity;
 use pubgauge_network::{Baseline, Throughput};
@@ -8,7 +8,7 @@ use pubgauge_results::{Results, Trial};
 use crate::summary::Cell;
 use crate::units;
 
-/// What the bare links do, in a sentence; nothing where they were not measured.
+/// What the bare links do, in a sentence; `None` where they were not measured.
 pub(crate) fn raw(info: &NetworkInfo) -> Option<String> {
     let Baseline {
         from,
@@ -33,7 +33,7 @@ pub(crate) fn raw(info: &NetworkInfo) -> Option<String> {
     ))
 }
 
-/// What must not be quoted of a network's trials.
+/// What must not be quoted of a network's trials; `None` where all can be.
 pub(crate) fn doubt(info: &NetworkInfo) -> Option<String> {
     let words =
         "shape only: every packet crosses programs, so that throughput is not that of the links";
@@ -46,8 +46,7 @@ pub(crate) fn rate(measured: &Throughput) -> String {
     format!("{} Mbit/s", units::digits(mega))
 }
 
-/// What the trials of a cell made of their network, means over them, in one sentence; nothing where they ran on
-/// none.
+/// The network traffic of a cell's trials, as means over them, in one sentence; `None` without a network.
 pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
     let on: Vec<(&Trial, &NetworkTraffic)> = (cell.trials.iter())
         .filter_map(|trial| Some((*trial, trial.network.as_ref()?)))
@@ -95,7 +94,7 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
     Some(said)
 }
 
-/// Payload delivered, in bits per second; nothing where payloads have several sizes.
+/// Payload delivered, in bits per second; `None` where payloads have several sizes.
 fn payload_bits_per_s(trial: &Trial) -> Option<f64> {
     Some(trial.delivered_msgs_per_s * quantity(&trial.workload.payload)? * 8.0)
 }

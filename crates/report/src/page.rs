@@ -1,4 +1,4 @@
-//! The page: one HTML file that needs nothing else, not even scripts for its words and tables.
+//! The page: one HTML file that needs no other file, and no scripts for its text and tables.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ pub use index::index;
 const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPT: &str = include_str!("../assets/page.js");
 
-/// Everything that the page is made of.
+/// The content of the page.
 struct Page<'a> {
     results: &'a Results,
     summary: Summary<'a>,
@@ -106,7 +106,7 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     out
 }
 
-/// A moment as words: here in UTC; the script writes the reader's own time.
+/// A time in words: here in UTC; the script replaces it by the reader's local time.
 fn minute(started: &str) -> String {
     match (started.get(..16), started.ends_with('Z')) {
         (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
@@ -114,8 +114,8 @@ fn minute(started: &str) -> String {
     }
 }
 
-/// The beginning of a page up to its heading. `name` and `started` are HTML, `first` is the id of what the
-/// page is about.
+/// The beginning of a page up to its heading. `name` and `started` are HTML, `first` is the id of the main
+/// section.
 fn begin(out: &mut String, name: &str, started: &str, first: &str) {
     let _ = write!(
         out,
@@ -205,7 +205,7 @@ fn contents(out: &mut String, page: &Page<'_>) {
     out.push_str("</ul></nav>\n");
 }
 
-/// A verdict as a mark, explained on hover.
+/// A verdict as a badge, explained on hover.
 fn badge(status: Status) -> String {
     let name = status.word();
     format!(
@@ -214,7 +214,7 @@ fn badge(status: Status) -> String {
     )
 }
 
-/// The beginning of a table, up to its rows. A head is its words and what they mean.
+/// The beginning of a table, up to its rows. A heading is its text and an explanation.
 fn begin_table<'h>(
     out: &mut String,
     class: &str,
@@ -239,8 +239,8 @@ fn begin_table<'h>(
 /// The end of a table.
 const END_TABLE: &str = "</tbody></table></div>\n";
 
-/// The data for the charts. JSON in a script element: whatever could end the element or a line
-/// is escaped, so that no name can break out.
+/// The data for the charts. JSON in a script element: characters that could end the element or a
+/// line are escaped, so that no name can inject markup.
 fn data(out: &mut String, page: &Page<'_>) {
     let workloads = page
         .summary
@@ -260,7 +260,7 @@ fn data(out: &mut String, page: &Page<'_>) {
             let cells: Vec<_> = cells.collect();
             json!({ "flatOut": workload.flat_out, "cells": cells, "figures": figures })
         });
-    // A search is drawn as a workload of one row.
+    // A search is drawn like a workload of one row.
     let searches = page.searches.iter().zip(&page.search_figures);
     let searches = searches.map(|(sought, figures)| {
         let cell = json!({
@@ -314,7 +314,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A trial's label over all tables: system and version.
+/// The system and version of a trial, shown above all tables.
 fn system_of(trial: &Trial) -> String {
     format!("{} {}", trial.system.name, trial.system.version)
 }

@@ -1,4 +1,4 @@
-//! Searches for a limit as they are shown: what each is called, and what it found, in few words.
+//! Searches for a limit as they are shown: their names, and their results in few words.
 
 use pubgauge_results::search::{Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
 use pubgauge_results::{Results, System, Trial};
@@ -9,32 +9,33 @@ use crate::summary::{Cell, Summary, Workload};
 use crate::wins::per_message;
 use crate::{answers, units, words_without};
 
-/// What stands in the place of the confirmed load where no long trial stayed within what was asked.
+/// The text in place of the confirmed load where no long trial stayed within what was asked.
 const NOT_CONFIRMED: &str = "not confirmed";
-/// Share of the confirmed load below which a trial for the cost counts as one at 50 %, else at 90 %.
+/// Share of the confirmed load (or of the limit) below which a trial for the cost counts as one at
+/// 50 %, else as one at 90 %.
 const HALF: f64 = 0.7;
 
 /// One search.
 pub(crate) struct Sought<'a> {
     /// Its number in the run, from 0.
     pub number: usize,
-    /// What was found.
+    /// Its result.
     pub search: &'a Search,
-    /// What tells it from the other searches of the run.
+    /// Its name among all searches of the run.
     pub label: String,
-    /// What tells it from those that it is compared with.
+    /// Its name among the searches that it is compared with.
     pub row: String,
     /// Place of the system in [`Summary::systems`].
     pub system_index: usize,
     /// Whether it is of the reference broker.
     pub reference: bool,
-    /// What was measured, in its order.
+    /// The trials, in the order in which they ran.
     pub tried: Vec<Tried<'a>>,
 }
 
 /// One trial of a search.
 pub(crate) struct Tried<'a> {
-    /// What it told.
+    /// Its entry in the search.
     pub step: &'a SearchTrial,
     /// Its figures.
     pub trial: Option<&'a Trial>,
@@ -44,16 +45,16 @@ pub(crate) struct Tried<'a> {
 pub(crate) struct Group<'s, 'a> {
     /// The workload in one line, without what was searched for.
     pub words: String,
-    /// What was asked, in words.
+    /// What was asked for, in words.
     pub asked: Vec<String>,
-    /// pubgauge's default is asked, at least of some.
+    /// Whether pubgauge's default applies to some of them.
     pub by_default: bool,
     /// The searches.
     pub members: Vec<&'s Sought<'a>>,
 }
 
-/// Whether a trial stands with its search, and not among the rows that are compared. A search that
-/// the run does not tell of (yet) hides no trial.
+/// Whether a trial is shown with its search, and not among the rows that are compared. A search
+/// that is not in the results (yet) hides no trial.
 pub(crate) fn has(results: &Results, trial: &Trial) -> bool {
     let search = trial.search.map(|step| step.search as usize);
     search.is_some_and(|search| search < results.searches.len())
@@ -86,9 +87,9 @@ fn compared(a: &Search, b: &Search) -> bool {
     (&a.workload, &a.axis) == (&b.workload, &b.axis)
 }
 
-/// Names searches as rows of the table are named: what differs and nothing else, first among those
-/// that are compared. A search is no cell, so each is stood for by a trial with what can differ; its
-/// own trials carry the loads as well.
+/// Names searches like rows of the table: by what differs, first among those that are compared. A
+/// search is no cell, so each is represented by a trial without its load: its own trials have the
+/// loads too.
 fn name(all: &mut [Sought<'_>]) {
     let stand_ins = all.iter().map(|sought| {
         let search = sought.search;
@@ -165,7 +166,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
         };
         (group.asked, group.by_default) = answers::asked(results, &workload);
         if search.axis == "burst" {
-            // Nothing of time, but what the study asks for.
+            // A search over bursts has no default limit of latency.
             if std::mem::take(&mut group.by_default) {
                 group.asked.clear();
             }
@@ -177,14 +178,14 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
 }
 
 impl<'a> Sought<'a> {
-    /// A trial that stands for what all of them asked: one with a load, for flat out nothing is asked
-    /// of latency.
+    /// A trial that represents what all of them were asked for: one with a load, because flat out
+    /// nothing is asked of latency.
     fn stand_in(&self) -> Option<&'a Trial> {
         let paced = self.tried.iter().filter(|tried| tried.step.load.is_some());
         paced.chain(&self.tried).find_map(|tried| tried.trial)
     }
 
-    /// The same trials as the table of all trials has them.
+    /// Its trials, as the table of all trials shows them.
     pub fn workload(&self) -> Workload<'a> {
         let cells = self.tried.iter().filter_map(|tried| {
             let mut cell = Cell::alone(tried.trial?);
@@ -259,7 +260,7 @@ impl<'a> Sought<'a> {
     }
 
     /// The load that a long trial stayed within, and how long that was measured: `41.2k for 60 s`; where none
-    /// did, [`NOT_CONFIRMED`]. `None`: nothing was found that could be.
+    /// did, [`NOT_CONFIRMED`]. `None`: no limit was found that could be confirmed.
     pub fn confirmed(&self) -> Option<String> {
         let Some(confirmed) = self.search.confirmed else {
             return self.search.low.map(|_| NOT_CONFIRMED.to_owned());
@@ -278,8 +279,8 @@ impl<'a> Sought<'a> {
         Some(self.amount(confirmed) + &lasted)
     }
 
-    /// One load that the limit is taken for where loads are shown as shares of it: the middle of the
-    /// interval (geometric mean), or what the system carries at least.
+    /// The load that counts as the limit where loads are shown as shares of it: the middle of the
+    /// interval (geometric mean), or the load that the system carries at least.
     pub fn middle(&self) -> Option<f64> {
         match (self.search.low, self.search.high) {
             (Some(low), Some(high)) => Some((low * high).sqrt()),
@@ -287,8 +288,8 @@ impl<'a> Sought<'a> {
         }
     }
 
-    /// Processor time of the system for one delivery, ns, at about that share of the limit (0.5, 0.9);
-    /// of the client where the system works inside it. Only of trials within what was asked.
+    /// Processor time of the system per delivery, ns, at about `share` of the limit (0.5, 0.9); of the
+    /// client where the system works inside it. Only of trials within what was asked.
     pub fn cost_ns(&self, share: f64) -> Option<f64> {
         let whole = self.search.confirmed.or(self.middle())?;
         let fits = |tried: &&Tried<'_>| {
@@ -318,7 +319,7 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// What a cost is where the system works inside the client; empty if none of these does.
+/// Whose cost it is where the system works inside the client; empty if none of these does.
 pub(crate) fn cost_words(members: &[&Sought<'_>]) -> String {
     let inside = members.iter().filter(|sought| sought.in_client());
     let inside: Vec<&str> = inside.map(|sought| sought.row.as_str()).collect();
@@ -332,7 +333,7 @@ pub(crate) fn cost_words(members: &[&Sought<'_>]) -> String {
     }
 }
 
-/// The notes of searches, each once, with whose it is.
+/// The notes of searches, each once, with the names of its searches.
 pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for sought in members {
@@ -349,7 +350,7 @@ pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// What gave way, with its figure: `thread 98 %`.
+/// What limited the load, with its figure: `thread 98 %`.
 pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
     let value = gave_way.figure;
     let figure = match &gave_way.unit[..] {
@@ -363,7 +364,7 @@ pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
     format!("{} {figure}", gave_way.what)
 }
 
-/// As it is written, and what it means.
+/// The words for findings, with their meanings.
 pub(crate) const FINDINGS: [(Finding, &str, &str); 4] = [
     (
         Finding::Within,
@@ -387,7 +388,7 @@ pub(crate) const FINDINGS: [(Finding, &str, &str); 4] = [
     ),
 ];
 
-/// The word for a finding, and what it means.
+/// The word for a finding, and its meaning.
 pub(crate) fn finding(finding: Finding) -> (&'static str, &'static str) {
     let found = FINDINGS.iter().find(|(known, _, _)| *known == finding);
     found.map_or(("", ""), |(_, word, meaning)| (word, meaning))

@@ -1,11 +1,11 @@
-//! Loads that are shares of limits: of which, and how large they were.
+//! Loads that are shares of limits: the limit, and the load itself.
 
 use pubgauge_results::search::LimitShare;
 
 use crate::summary::{Cell, Workload};
 use crate::units;
 
-/// What a workload's load is a share of, and which value of it that is; `None` if it is none.
+/// The axis of a workload's load that is a share of a limit, and the share in words.
 pub(crate) fn words(workload: &Workload<'_>) -> Option<(String, String)> {
     let mut all: Vec<&LimitShare> = Vec::new();
     for share in workload.cells.iter().filter_map(of) {
@@ -25,7 +25,7 @@ pub(crate) fn words(workload: &Workload<'_>) -> Option<(String, String)> {
     Some((first.axis.clone(), words))
 }
 
-/// The load of a cell and what it is a share of, in one sentence; nothing if it is none.
+/// The load of a cell and what it is a share of, in one sentence; `None` if it is no share.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let share = of(cell)?;
     let shown = |load: f64| match &share.axis[..] {

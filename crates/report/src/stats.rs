@@ -8,15 +8,14 @@ pub use pubgauge_claims::stats::CONFIDENCE;
 pub struct Estimate {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Half the width of the interval; absent for a single repeat, which says nothing about
-    /// spread.
+    /// Half the width of the interval; absent for a single repeat, which shows no spread.
     pub half_width: Option<f64>,
     /// Repeats.
     pub n: usize,
 }
 
 impl Estimate {
-    /// The mean of `values`; `None` of none.
+    /// The mean of `values`; `None` without values.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let n = values.len();
         let (low, high) = match n {
@@ -55,7 +54,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Whether the interval leaves out 1: a difference that is not chance.
+    /// Whether the interval excludes 1: a difference that is not chance.
     pub fn is_clear(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
     }
@@ -100,8 +99,8 @@ impl Difference {
     }
 }
 
-/// `b` minus `a`: by the t of the pairs, or by Welch's. At least two values on each side; as many on both
-/// for pairs.
+/// `b` minus `a`: by the t of the pairs, or by Welch's. Needs at least two values on each side; for pairs
+/// the same number.
 pub fn difference(a: &[f64], b: &[f64], paired: bool, confidence: f64) -> Difference {
     let differences: Vec<f64>;
     let change = match paired {

@@ -1,4 +1,4 @@
-//! Several studies in short: what papers said and what holds here; of studies without claims, their answers.
+//! Summary of several studies: their claims with the outcomes; of those without claims, the answers.
 
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_results::model::Machine;
@@ -10,7 +10,7 @@ use crate::summary::Summary;
 use crate::table::{plain, wrapped};
 use crate::units;
 
-/// Columns of the name of a study in the table.
+/// Width in characters of a study's name in the table.
 const NAME: usize = 20;
 
 /// Studies in the order of their folders.
@@ -22,7 +22,7 @@ pub fn of(mut studies: Vec<StudyOutcome>) -> Studies {
     }
 }
 
-/// A run in short; `folder` is where it is below the folder of all, empty for a run alone.
+/// Summary of a run; `folder` is its path below the folder of all, empty for a single run.
 pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
     let system = |trial: &Trial| format!("{} {}", trial.system.name, trial.system.version);
     let mut systems: Vec<String> = results.trials.iter().map(system).collect();
@@ -56,7 +56,7 @@ fn machine(machine: &Machine) -> String {
         1 => "1 processor".to_owned(),
         n => format!("{n} processors"),
     };
-    // What follows the version may be anything, the name of a host too.
+    // The text behind the version may be anything, a host name too.
     let kernel = machine.kernel.split('-').next().unwrap_or_default();
     let facts = [
         processors,
@@ -69,7 +69,7 @@ fn machine(machine: &Machine) -> String {
     known.join(", ")
 }
 
-/// What a run answers: the limit of each search, then each row of each workload.
+/// The answers of a run: the limit of each search, then each row of each workload.
 fn said(results: &Results) -> Vec<String> {
     let summary = Summary::of(results);
     let sought = crate::searches::of(results, &summary);
@@ -81,7 +81,7 @@ fn said(results: &Results) -> Vec<String> {
                 Some(carries) => format!("{}, ", carries.word()),
                 None => String::new(),
             };
-            // What all rows have in common is not in their names, the system too.
+            // What all rows have in common is not in their names; the system may be missing too.
             let name = match row.row.contains(&row.system) {
                 true => row.row,
                 false if row.row.is_empty() => row.system,
@@ -93,7 +93,7 @@ fn said(results: &Results) -> Vec<String> {
     limits.chain(rows).collect()
 }
 
-/// What all of them are about, in one line.
+/// The title of all studies, in one line.
 pub fn title(studies: &Studies) -> String {
     let all = studies.studies.len();
     match studies
@@ -126,7 +126,7 @@ fn counted(number: usize, one: &str, several: &str) -> String {
     }
 }
 
-/// How a study is called among the others: by its folder, which no other has.
+/// The name of a study among the others: its folder, which is unique.
 pub(crate) fn name(study: &StudyOutcome) -> &str {
     match study.folder.as_str() {
         "" => &study.study,
@@ -134,7 +134,7 @@ pub(crate) fn name(study: &StudyOutcome) -> &str {
     }
 }
 
-/// How far a study came, in words; empty for one that is whole.
+/// How much of a study was measured, in words; empty for a complete one.
 pub(crate) fn state(study: &StudyOutcome) -> String {
     match (&study.failed, study.cut_off) {
         (Some(why), _) => why.clone(),
@@ -207,10 +207,10 @@ pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
 }
 
 /// The claims as a table in Markdown: those that `wanted` names (`ID`, or `STUDY/ID` where several studies have
-/// it), in that order; with none named all that were decided.
+/// it), in that order; without names all that were decided.
 ///
 /// # Errors
-/// With the name that no claim, or more than one, has.
+/// The name that no claim, or more than one claim, has.
 pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
     let all = || {
         let studies = studies.studies.iter();
@@ -278,7 +278,7 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
     Ok(out)
 }
 
-/// Text as it may stand in a cell of a table.
+/// Text escaped for a cell of a table.
 fn cell(text: &str) -> String {
     let mut out = String::new();
     for c in plain(text).chars() {

@@ -10,15 +10,15 @@ use crate::searches;
 use crate::stats::Estimate;
 use crate::wins::Metric;
 
-/// Names under which the reference broker runs. It is no product: it never wins, it is the
-/// ceiling that the others are held against.
+/// Names under which the reference broker runs. It is no product: it never wins; the others are
+/// compared with it.
 pub const REFERENCE_NAMES: [&str; 3] = ["reference", "reference-broker", "reference broker"];
 
 /// Everything that ran, workload by workload in the order of the first trial of each.
 pub struct Summary<'a> {
     /// The workloads.
     pub workloads: Vec<Workload<'a>>,
-    /// The systems by name, the reference broker last; the place gives the colour.
+    /// The systems by name, the reference broker last; the index selects the colour.
     pub systems: Vec<String>,
 }
 
@@ -26,9 +26,9 @@ pub struct Summary<'a> {
 pub struct Workload<'a> {
     /// Its name.
     pub name: String,
-    /// Flat-out traffic in all of it: throughput is the figure to look at.
+    /// Whether all its traffic is flat out: throughput is then the main figure.
     pub flat_out: bool,
-    /// What was varied of the load: at least one point, an empty one where nothing was.
+    /// The points of the varied load: at least one, an empty one where nothing was varied.
     pub points: Vec<Point>,
     /// Its cells, point by point, in the order of the systems.
     pub cells: Vec<Cell<'a>>,
@@ -40,7 +40,7 @@ impl<'a> Workload<'a> {
         self.cells.iter().filter(move |cell| cell.point == point)
     }
 
-    /// Whether a count is above zero in any trial: a column of zeros says nothing.
+    /// Whether a count is above zero in any trial: a column of zeros is not shown.
     pub fn any(&self, count: fn(&Trial) -> u64) -> bool {
         let mut trials = self.cells.iter().flat_map(|cell| &cell.trials);
         trials.any(|trial| count(trial) > 0)
@@ -51,9 +51,9 @@ impl<'a> Workload<'a> {
 pub struct Cell<'a> {
     /// The cell's identifier.
     pub id: String,
-    /// What was varied, the load too: `mosquitto, safe, payload = 1 KiB`.
+    /// What was varied, the load included: `mosquitto, safe, payload = 1 KiB`.
     pub label: String,
-    /// What was varied but the load: names it within its point.
+    /// What was varied except the load: the name within its point.
     pub row: String,
     /// Its place in [`Workload::points`].
     pub point: usize,
@@ -68,11 +68,11 @@ pub struct Cell<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Groups the trials of a run, those of searches left out: they differ in load, so that they are no
-    /// repeats of a cell, and the search stands for them.
+    /// Groups the trials of a run, without those of searches: these differ in load, so that they are
+    /// not repeats of a cell, and the search is shown in their place.
     pub fn of(results: &'a Results) -> Summary<'a> {
         let names = results.trials.iter().map(|t| t.system.name.clone());
-        // By name: the random order of trials must not give each run colours of its own.
+        // Sorted by name, so that the random order of trials does not change a system's colour.
         let mut systems: Vec<String> = names.collect();
         systems.sort_by_key(|name| (is_reference(name), name.clone()));
         systems.dedup();
@@ -137,7 +137,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Whether it has flat-out traffic: a grid over the rate may have both.
+    /// Whether it has flat-out traffic: in a grid over the rate some cells may.
     pub fn flat_out(&self) -> bool {
         self.trials[0].workload.flat_out
     }
@@ -175,8 +175,8 @@ impl<'a> Cell<'a> {
         Estimate::of(&values)
     }
 
-    /// Deliveries per second, and what its repeats allow to say of what the system can deliver.
-    /// `None` where no repeat says anything: lossy, unsteady or broken ones.
+    /// Deliveries per second, and how they bound what the system can deliver. `None` where all
+    /// repeats are lossy, unsteady or broken.
     pub fn carried(&self) -> Option<Carried> {
         let rates = |status: Status| -> Vec<f64> {
             let of = self.trials.iter().filter(|t| t.verdict.status == status);
@@ -193,8 +193,8 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// The repeat whose delivery rate is the median of the [`Cell::quoted`] ones: what is drawn
-    /// where one repeat must stand for all.
+    /// The repeat whose delivery rate is the median of the [`Cell::quoted`] ones: it is drawn where
+    /// one repeat represents all.
     pub fn typical(&self) -> &'a Trial {
         let mut quoted = self.quoted();
         quoted.sort_by(|a, b| a.delivered_msgs_per_s.total_cmp(&b.delivered_msgs_per_s));
@@ -202,7 +202,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// What a figure says of the most that a system can do.
+/// How a figure bounds the most that a system can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -210,20 +210,20 @@ pub enum Bound {
     Exact,
     /// This much or more: the client was the limit.
     AtLeast,
-    /// What was carried of an offer that was more than could be carried.
+    /// The rate under a load that was more than the system could carry.
     UnderOverload,
 }
 
 impl Bound {
-    /// With the verdict that leads to each, the one that says most first. An overload beside a
-    /// client's limit leaves the bound open, so that nobody is called slower by mistake.
+    /// With the verdict of each, in order of preference. A client-bound repeat beside an overloaded
+    /// one leaves the bound open, so that no system is called slower by mistake.
     const ALL: [(Status, Bound); 3] = [
         (Status::Valid, Bound::Exact),
         (Status::ClientBound, Bound::AtLeast),
         (Status::Overloaded, Bound::UnderOverload),
     ];
 
-    /// What stands behind a figure: `2.36 M/s or more (client-bound)`.
+    /// Text after a figure: `2.36 M/s or more (client-bound)`.
     pub fn suffix(self) -> &'static str {
         match self {
             Bound::Exact => "",
@@ -236,9 +236,9 @@ impl Bound {
 /// What a cell delivered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
-    /// What the rate says.
+    /// How the rate bounds what the system can deliver.
     pub bound: Bound,
-    /// Deliveries per second over the repeats that say so.
+    /// Deliveries per second over the repeats with this bound.
     pub estimate: Estimate,
     /// The same of each repeat.
     pub values: Vec<f64>,
@@ -259,16 +259,16 @@ impl fmt::Display for Carried {
     }
 }
 
-/// Repeats of a cell that are not valid for the same kind of reason.
+/// Repeats of a cell that are not valid, with the same verdict.
 pub struct Doubt<'a> {
     /// Their verdict.
     pub status: Status,
-    /// The repeats; the reasons of the first stand for all.
+    /// The repeats; the reasons of the first are shown for all.
     pub trials: Vec<&'a Trial>,
 }
 
 impl<'a> Cell<'a> {
-    /// Its repeats that are not valid, by verdict.
+    /// Its repeats that are not valid, grouped by verdict.
     pub fn doubtful(&self) -> Vec<Doubt<'a>> {
         let mut groups: Vec<Doubt<'a>> = Vec::new();
         for trial in self.trials.iter().copied() {

@@ -18,14 +18,14 @@ mod searches;
 /// Narrowest table that can be made.
 pub const MINIMUM_WIDTH: usize = 72;
 
-/// Columns of the terminal from which on verdicts are written in full.
+/// Width of the terminal in characters from which verdicts are written in full.
 const FULL_VERDICTS: usize = 120;
 
-/// Room that names of rows have at least, and that columns are left out for at most.
+/// Smallest width for the names of rows; columns are left out to make room for it.
 const SHORTEST_NAME: usize = 10;
 const LONGEST_NAME: usize = 26;
 
-/// Columns that are left out where names have no room, the first first; the page has them all.
+/// Columns that are left out where names lack room, in this order; the page has them all.
 const DISPENSABLE: [&str; 7] = [
     "p99.99",
     "system memory",
@@ -36,10 +36,11 @@ const DISPENSABLE: [&str; 7] = [
     "duplicated",
 ];
 
-/// Rows up to which each says in full why it carries its load.
+/// The largest number of rows with which each says in full why it carries its load.
 const IN_FULL: usize = 8;
 
-/// Rows with repeats that are not valid up to which all reasons are told, and told of at all.
+/// Rows that are not valid: up to this many are shown with all reasons; the next limit is of rows
+/// shown.
 const DOUBTS_IN_FULL: usize = 6;
 const DOUBTS: usize = 12;
 
@@ -120,13 +121,13 @@ fn why(row: &RowAnswer, short: bool) -> String {
     if short {
         return row.figure.clone();
     }
-    // The reasons of verdicts stand below the tables.
+    // The reasons of verdicts are below the tables.
     let parts = [&row.decided_by].into_iter().chain(&row.headroom);
     parts.map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
-    // Of a load that was varied only what can be said is.
+    // With a varied load, only wins that are decided.
     let said = |win: &&Win| win.at.is_empty() || win.decided;
     if !answer.wins.is_empty() && !answer.wins.iter().any(|win| said(&win)) {
         out.push_str("  no valid figure to compare\n");
@@ -222,7 +223,7 @@ fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: 
     out.push('\n');
 }
 
-/// One line of the table; a name without room has a line of its own.
+/// One line of the table; a name that is too long has a line of its own.
 fn one_line(
     out: &mut String,
     name: &str,
@@ -246,7 +247,7 @@ fn one_line(
     out.push('\n');
 }
 
-/// The verdict, with how many repeats it holds for if not for all.
+/// The verdict, with the number of repeats that have it, if not all do.
 fn verdict_words(cell: &Cell<'_>, word: fn(Status) -> &'static str) -> String {
     let (all, valid) = (cell.trials.len(), cell.valid().count());
     match valid > 0 && valid < all {
@@ -255,7 +256,7 @@ fn verdict_words(cell: &Cell<'_>, word: fn(Status) -> &'static str) -> String {
     }
 }
 
-/// The verdict in eight letters.
+/// The verdict in at most eight letters.
 fn short(status: Status) -> &'static str {
     match status {
         Status::ClientBound => "client",
@@ -278,7 +279,7 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
         return;
     }
     out.push_str("Not valid (!), not to be quoted:\n");
-    // A grid may have dozens: then the first reason of each, and no more than a screen of them.
+    // A grid may have dozens: then only the first reason of each, and a limited number of groups.
     let reasons = if groups.len() > DOUBTS_IN_FULL {
         1
     } else {
@@ -361,7 +362,7 @@ fn claims(out: &mut String, results: &Results, width: usize) {
     out.push('\n');
 }
 
-/// Text without control characters: a hostile name must not drive the terminal.
+/// Text without control characters: a hostile name must not control the terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -387,7 +388,7 @@ pub(crate) fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
         *length = 0;
     };
     for word in text.split(' ') {
-        // A word longer than a line is cut: no line may be longer than the table.
+        // A word longer than a line is split: no line may be longer than the table.
         let letters: Vec<char> = word.chars().collect();
         let mut pieces = letters.chunks(room);
         let mut piece: &[char] = pieces.next().unwrap_or(&[]);

@@ -97,7 +97,7 @@ pub fn share(share: f64) -> String {
     }
 }
 
-/// Letters of a quantity as a study writes it (`1KiB`, `5k/s`, `10s`), and its number.
+/// The number of a quantity as a study writes it (`1KiB`, `5k/s`, `10s`), and its unit.
 fn parts(quantity: &str) -> (&str, &str) {
     let numeric = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
     let end = quantity.find(|c| !numeric(c)).unwrap_or(quantity.len());
@@ -122,8 +122,8 @@ const QUANTITIES: [(&str, f64); 13] = [
     ("h", 3600.0),
 ];
 
-/// A quantity as a study writes it with a space before a size or time: `1KiB` is `1 KiB`. Rates
-/// and all else stay as they are.
+/// A quantity as a study writes it, with a space before a unit of size or time: `1KiB` becomes
+/// `1 KiB`. Rates and other text stay as they are.
 pub fn spaced(quantity: &str) -> String {
     let (number, unit) = parts(quantity);
     let known = QUANTITIES.iter().any(|(name, _)| *name == unit);

@@ -6,8 +6,8 @@ use pubgauge_results::window::{WindowFigures, in_window};
 use crate::summary::Cell;
 use crate::units;
 
-/// The windows of a cell over its repeats, a sentence for each; where the workload has several flows, with
-/// the figures of each of them.
+/// A sentence for each window of a cell, over its repeats; where the workload has several flows, with the
+/// figures of each flow.
 pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
     let Some(first) = cell.trials.first() else {
         return Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
     first.windows.iter().map(line).collect()
 }
 
-/// Its name and where it lies: `during (30 to 40 s)`.
+/// Its name and span: `during (30 to 40 s)`.
 fn span(window: &WindowFigures) -> String {
     let (from, to) = (units::digits(window.from_s), units::digits(window.to_s));
     let from = if window.from_s == 0.0 {
@@ -41,7 +41,7 @@ fn span(window: &WindowFigures) -> String {
     format!("{} ({from} to {to} s)", window.name)
 }
 
-/// Rates and times as means over the repeats that can be quoted, losses over all.
+/// Rates and times as means over the repeats that can be quoted, losses over all repeats.
 fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
     let estimate = |of: &dyn Fn(&WindowFigures) -> Option<f64>| {
         let figure = |trial: &Trial| of(in_window(trial, flow, name)?);
@@ -143,7 +143,7 @@ mod tests {
             words[0].contains(" msgs/s, p50 1.00 ms, p99 9.00 ms, "),
             "{words:?}"
         );
-        // With several flows, each of them; what cannot be told apart is not called lost.
+        // With several flows, each of them; deliveries whose loss is not known are not called lost.
         let flow = |name: &str, lost| FlowFigures {
             name: name.into(),
             windows: vec![window(2_000_000, 7, lost)],

@@ -24,8 +24,8 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// What cells are judged by: throughput flat out, where latency only shows how long the
-    /// queues are; latency when paced, where everybody delivers what is offered.
+    /// The metrics that cells are compared by: throughput flat out, where latency only shows how
+    /// long the queues are; latency when paced, where every system delivers what is offered.
     pub fn of(cells: &[&Cell<'_>]) -> Vec<Metric> {
         if cells.iter().all(|cell| cell.flat_out()) {
             return vec![Metric::Throughput, Metric::CpuPerMessage];
@@ -38,7 +38,7 @@ impl Metric {
         metrics
     }
 
-    /// The figure of a trial; absent where the trial cannot tell (too few messages for the
+    /// The figure of a trial; `None` where the trial does not have it (too few messages for the
     /// percentile, a system out of sight).
     pub fn figure(self, trial: &Trial) -> Option<f64> {
         match self {
@@ -50,8 +50,8 @@ impl Metric {
                 .and_then(|d| Some(d.quotable(0.5)? as f64)),
             Metric::CpuPerMessage => {
                 let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
-                // A broker out of sight would look free: then there is no figure. A brokerless
-                // system works inside the client and needs no seconds of its own.
+                // A broker out of sight would seem to cost nothing: no figure then. A brokerless
+                // system works inside the client and has no time of its own.
                 let system = trial
                     .system_cpu_s
                     .or_else(|| trial.system_in_client().then_some(0.0))?;
@@ -98,7 +98,7 @@ impl Metric {
         else {
             return mean;
         };
-        // The half width in the unit of the mean, whatever its own size.
+        // The half width in the unit of the mean, whatever its size.
         let scale = match unit {
             "k/s" => 1e3,
             "M/s" => 1e6,
@@ -120,8 +120,7 @@ impl Metric {
         format!("{number} ±{:.decimals$} {unit}", half_width / scale)
     }
 
-    /// An estimate with what it says of the most that is possible; only a figure that is exact has
-    /// an interval.
+    /// An estimate with the words of its bound; only an exact figure has an interval.
     pub fn show_bound(self, estimate: &Estimate, bound: Bound) -> String {
         match bound {
             Bound::Exact => self.show_estimate(estimate),
@@ -149,8 +148,7 @@ impl Metric {
     }
 }
 
-/// Microseconds of processor time for one first delivery (for one message taken, where nobody
-/// listens).
+/// Microseconds of processor time per first delivery; without subscribers, per message taken.
 pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
     let messages = if trial.expected > 0 {
         trial.unique()
@@ -165,7 +163,7 @@ pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
 pub struct Answer {
     /// The metric.
     pub metric: Metric,
-    /// The best, and everybody who may be as good or better; empty if there is no figure.
+    /// The best, and all that may be as good or better; empty if there is no figure.
     pub winners: Vec<Place>,
     /// The next best.
     pub runner_up: Option<Place>,
@@ -182,21 +180,21 @@ pub struct Place {
     pub row: String,
     /// Its figure.
     pub estimate: Estimate,
-    /// What the figure says of what the system can do.
+    /// How the figure bounds what the system can do.
     pub bound: Bound,
     /// Its figure over the best one's; absent for the best itself and with a single repeat.
     pub to_best: Option<Ratio>,
 }
 
-/// Ratio up to which two single figures are called equal: one repeat says nothing about chance,
-/// and differences of a few percent between runs of the same thing are ordinary.
+/// Ratio up to which two single figures count as equal: one repeat shows no spread, and differences
+/// of a few percent between runs of the same thing are ordinary.
 const SINGLE_TIE: f64 = 1.10;
 
-/// Compares cells by a metric: by valid repeats alone, but for the throughput, where a lower bound
-/// and a rate under overload say something too ([`Cell::carried`]).
+/// Compares cells by a metric, from valid repeats; for throughput also from lower bounds and rates
+/// under overload ([`Cell::carried`]).
 ///
-/// Nobody is called slower than somebody whose figure is a lower bound that it exceeds, and nobody
-/// with a lower bound is called slower at all: more may have been possible.
+/// A cell is not called slower than one whose figure is a lower bound that it exceeds, and a cell
+/// with a lower bound is never called slower: more may have been possible.
 pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
     let mut places: Vec<(Place, Vec<f64>)> = Vec::new();
     let mut ceiling = None;
@@ -251,7 +249,7 @@ pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
             Some(ratio) => !ratio.is_clear(),
             None => apart.is_nan() || apart <= SINGLE_TIE,
         };
-        // Somebody further back with a wide interval ties too, whoever stands between.
+        // A cell further back with a wide interval ties too, whatever is between.
         if at == 0 || equal || place.bound == Bound::AtLeast {
             answer.winners.push(place);
         } else if answer.runner_up.is_none() {
@@ -283,7 +281,7 @@ impl Answer {
 }
 
 impl Answer {
-    /// Who wins, in one sentence that claims no more than the figures do.
+    /// Who wins, in one sentence that claims no more than the figures show.
     pub fn who(&self) -> String {
         let Some(best) = self.winners.first() else {
             return "no valid figure to compare".to_owned();
@@ -306,7 +304,7 @@ impl Answer {
                 let all: Vec<String> = tied.iter().map(|place| self.show(place)).collect();
                 let bounds = tied.iter().any(|place| place.bound != Bound::Exact);
                 let what = if bounds { "order" } else { "winner" };
-                // Of the others only the best is known to be ahead.
+                // Only the best is known to be ahead of the next one.
                 let next = next.as_ref().filter(|_| bounds);
                 let ahead =
                     next.map(|next| format!("; {} is ahead of {}", best.row, self.show(next)));

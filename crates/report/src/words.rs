@@ -1,5 +1,5 @@
-//! One line for every word that a reader may not know: shown on hover, and printed in full where
-//! there is nothing to hover over.
+//! A one-line explanation of every term that a reader may not know: shown on hover, and printed in
+//! full on paper.
 
 use pubgauge_results::Status;
 
@@ -38,7 +38,7 @@ pub fn carries(carries: Carries) -> &'static str {
     }
 }
 
-/// What the figures mean, by the names that stand over columns.
+/// The meanings of the figures, by the headings of columns.
 pub const FIGURES: [(&str, &str); 18] = [
     (
         "verdict",
@@ -102,7 +102,7 @@ pub const FIGURES: [(&str, &str); 18] = [
     ),
 ];
 
-/// What a figure means; empty for one without an entry.
+/// The meaning of a figure; empty for one without an entry.
 pub fn figure(name: &str) -> &'static str {
     let found = FIGURES.iter().find(|(figure, _)| *figure == name);
     found.map_or("", |(_, meaning)| meaning)

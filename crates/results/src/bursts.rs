@@ -1,4 +1,4 @@
-//! What became of bursts of messages back to back.
+//! Figures of bursts: messages sent back to back.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 pub struct BurstFigures {
     /// Messages of a burst, over all publishers of the flow.
     pub messages: u64,
-    /// From the beginning of a burst to that of the next, ns; absent: a burst begins when the one before
+    /// From the beginning of a burst to that of the next, ns. Absent: a burst begins when the one before
     /// has arrived whole, or was given up.
     pub every_ns: Option<u64>,
-    /// Bursts that began in the measurement, but for those that its end cut off.
+    /// Bursts that began in the measurement, without those that its end cut off.
     pub sent: u64,
-    /// Bursts of which the end of the measurement came before all was handed over, and before the next
-    /// one was due; no other figure contains them.
+    /// Bursts that the measurement's end cut off: not all was handed over, and the next one was not
+    /// yet due. No other figure contains them.
     pub cut_off: u64,
-    /// Of these, bursts that arrived whole: the system took every message, and every subscriber (or
-    /// group) that was entitled to it has got it.
+    /// Of those sent, bursts that arrived whole: the system took every message, and every
+    /// subscriber (or group) entitled to it got it.
     pub whole: u64,
-    /// Of these, bursts that had arrived before the next one began; all that are whole where bursts wait
+    /// Of those whole, bursts that had arrived before the next one began; all of them where bursts wait
     /// for one another.
     pub in_time: u64,
     /// Time to hand a burst over to the system, from the beginning of the first message to the end of
     /// the last; median, ns. Absent where nothing was handed over.
     pub hand_over_ns: Option<u64>,
-    /// The publishers' rate within a burst: messages taken over that time; median. Absent where the time
-    /// is too short to be told.
+    /// The publishers' rate within a burst: messages over that time; median. Absent where the time is
+    /// too short to be measured.
     pub msgs_per_s: Option<f64>,
     /// The same in bytes, headers included.
     pub bytes_per_s: Option<f64>,

@@ -16,14 +16,14 @@ pub struct ClaimOutcome {
     pub rule: String,
     /// Whether it holds here.
     pub outcome: ClaimVerdict,
-    /// Why: what contradicts it, what is missing, what is left out. Empty where it plainly holds.
+    /// Why: what contradicts it, what is missing, what is left out. Empty where it simply holds.
     pub reason: String,
-    /// The figures that were judged, with their 95 % intervals; those of a claim that does not hold at
-    /// the confidence that many points together ask for.
+    /// The figures that were judged, with their 95 % intervals. For a claim that does not hold, the
+    /// intervals have the higher confidence that many points together need.
     pub ours: String,
     /// The source's own figures; empty if it has none.
     pub papers: String,
-    /// About how many repeats would tell, where repeats would.
+    /// About how many repeats would decide it, where more repeats can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_to_tell: Option<u32>,
     /// What was judged along an axis, as curves; one for each part with an axis.
@@ -67,7 +67,7 @@ pub struct ClaimPoint {
     /// Lower end of its 95 % interval; absent with fewer than three repeats, or with an open end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Upper end; absent beside a lower end where the client was the limit, so that it is at least so much.
+    /// Upper end. Absent beside a lower end where the client was the limit: the value is `low` or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
@@ -80,10 +80,10 @@ pub enum ClaimVerdict {
     Holds,
     /// It does not hold here.
     DoesNotHold,
-    /// Neither could be shown; the reason says what would be needed.
+    /// Neither could be shown; the reason says what would decide it.
     #[default]
     CannotTell,
-    /// It is about something that is not here; the reason says what.
+    /// It is about something that this run does not have; the reason says what.
     NotApplicable,
 }
 

@@ -57,17 +57,17 @@ pub enum Ended {
     Repeats,
     /// The precision that was asked for was reached.
     Precision,
-    /// The study's pairs or minutes were spent before.
+    /// The study's pairs or minutes were used up before the precision was reached.
     Budget,
-    /// The system was at its end (overloaded, lossy, died): no further pair shows the figures.
+    /// The system was overloaded, lost messages or died: further pairs would not show the figures.
     System,
-    /// The client spoilt most trials.
+    /// Most trials were client-bound, unsteady, or not run as planned.
     Client,
-    /// The run was cut off, or goes on.
+    /// The run was cut off, or is still going on.
     Cut,
 }
 
-/// What a comparison says of a figure.
+/// The outcome of a comparison for one figure.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -75,9 +75,9 @@ pub enum Ended {
 pub enum Outcome {
     /// B is better than A.
     Better,
-    /// B is as A, up to the margin.
+    /// B is the same as A, within the margin.
     Same,
-    /// Nobody can tell.
+    /// The measurement does not decide it.
     CannotTell,
     /// B is worse than A.
     Worse,
@@ -105,10 +105,11 @@ pub struct ComparedFigure {
     pub base: Option<f64>,
     /// Mean over the pairs.
     pub other: Option<f64>,
-    /// The other against the base as a share: 0.1 is 10 % more; in the figure's unit if it may be 0 and
-    /// was. Absent if it cannot be compared.
+    /// The other against the base as a share (0.1 is 10 % more), or in the figure's unit where the base
+    /// may be 0 and was. Absent if the two cannot be compared.
     pub change: Option<f64>,
-    /// Lower end of the 95 % interval of `change`. The intervals of one comparison hold together.
+    /// Lower end of the 95 % interval of `change`. The confidence is that of all intervals of one
+    /// comparison together.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
@@ -116,7 +117,7 @@ pub struct ComparedFigure {
     pub relative: bool,
     /// What is said of it.
     pub verdict: Outcome,
-    /// Why nobody can tell.
+    /// Why it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

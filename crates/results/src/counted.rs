@@ -1,17 +1,16 @@
-//! What is counted during a measurement where a study asks for it: system calls, and what crosses an
-//! interface.
+//! What a study may have counted during a measurement: system calls and interface traffic.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Trial;
 
-/// System calls of the measurement, of the client and of the system apart. That they were counted slowed
-/// every system call of the machine.
+/// System calls of the measurement, of the client and of the system apart. Counting slowed every system
+/// call of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SystemCalls {
-    /// Of the workers and their libraries' threads; a system that is a library of theirs is in it.
+    /// Of the workers and their libraries' threads, and so of a system that is a library of theirs.
     pub client: Option<SyscallCounts>,
     /// Of the system's processes.
     pub system: Option<SyscallCounts>,
@@ -25,9 +24,9 @@ pub struct SystemCalls {
 pub struct SyscallCounts {
     /// All of them.
     pub all: u64,
-    /// How often bytes went into a socket, whichever call brought them; absent before Linux 6.3.
+    /// Writes of bytes to a socket, by any call; absent before Linux 6.3.
     pub sends: Option<u64>,
-    /// How often bytes came out of a socket; absent before Linux 6.3.
+    /// Reads of bytes from a socket, by any call; absent before Linux 6.3.
     pub receives: Option<u64>,
     /// Calls of `fsync`, `fdatasync`, `msync`, `sync`, `syncfs`, `sync_file_range`.
     pub syncs: u64,
@@ -41,27 +40,28 @@ pub struct InterfaceTraffic {
     pub interface: String,
     /// Its network namespace, as `ip netns` names it; absent: that of pubgauge.
     pub namespace: Option<String>,
-    /// Bytes, with the headers that the interface counts; of loopback what was sent, else both ways.
+    /// Bytes, with the headers that the interface counts; on loopback sent ones only, else in
+    /// both directions.
     pub bytes: u64,
     /// Packets as the interface takes them, up to 64 KiB each.
     pub packets: u64,
-    /// Payload bytes of the first deliveries that came meanwhile.
+    /// Payload bytes of the first deliveries that came in that time.
     pub payload_bytes: Option<u64>,
-    /// Bytes that others sent over it meanwhile: at the larger of the rates at which it was crossed before the first
-    /// client connected and after the last one had closed, or beyond what clients can have had it crossed by, if
-    /// that is more.
+    /// Bytes that others sent over it in that time. Estimated as the larger of two: the traffic at the higher of the
+    /// rates before the first client connected and after the last one closed; and what exceeds the traffic that the
+    /// clients can have caused.
     pub foreign_bytes: u64,
-    /// Why bytes and packets tell nothing of the trial's messages; absent: they do.
+    /// Why bytes and packets do not describe the trial's messages; absent: they do.
     pub not_told: Option<String>,
 }
 
 impl InterfaceTraffic {
-    /// Largest share of what others sent, of the bytes that crossed or of the payload bytes: the error of the
-    /// figures.
+    /// The largest share of foreign bytes, of the bytes that crossed or of the payload bytes if these are more,
+    /// with which the figures are given: their error.
     pub const MOST_FOREIGN: f64 = 0.01;
 }
 
-/// Names of the figures of this module in `results.json`'s words.
+/// Names of this module's figures in `results.json`.
 pub const FIGURES: [&str; 9] = [
     "client_syscalls_per_message",
     "system_syscalls_per_message",
@@ -74,8 +74,8 @@ pub const FIGURES: [&str; 9] = [
     "interface_overhead_per_message",
 ];
 
-/// A figure of [`FIGURES`]; `None` where it was not counted, or tells nothing. A message is a first delivery
-/// that came during the measurement.
+/// A figure of [`FIGURES`]; `None` where it was not counted, or does not describe the trial. A message is a
+/// first delivery that came during the measurement.
 pub fn figure(trial: &Trial, name: &str) -> Option<f64> {
     let deliveries = (trial.delivered_msgs_per_s * trial.duration_s).round();
     let each = |count: u64| (deliveries > 0.0).then(|| count as f64 / deliveries);
@@ -97,7 +97,7 @@ pub fn figure(trial: &Trial, name: &str) -> Option<f64> {
             Some(traffic.bytes as f64 / payload as f64)
         }
         "interface_packets_per_message" => each(interface()?.packets),
-        // What is no payload, in bytes; below 0 where payloads cross another way.
+        // Bytes that are not payload; negative where payloads cross another interface.
         "interface_overhead_per_message" => {
             let traffic = interface()?;
             let overhead = traffic.bytes as f64 - traffic.payload_bytes? as f64;
@@ -107,7 +107,7 @@ pub fn figure(trial: &Trial, name: &str) -> Option<f64> {
     }
 }
 
-/// Why something that was to be counted was not, or tells nothing, each in a line.
+/// Why something that was to be counted was not, or does not describe the trial, each in a line.
 pub fn not_counted(trial: &Trial) -> impl Iterator<Item = String> + '_ {
     let calls = trial
         .system_calls
@@ -121,7 +121,7 @@ pub fn not_counted(trial: &Trial) -> impl Iterator<Item = String> + '_ {
     calls.chain(interface)
 }
 
-/// A trial in which everything was counted, for the question whether there is a figure of some name.
+/// A trial in which everything was counted: shows which figures exist.
 pub(crate) fn everything(trial: Trial) -> Trial {
     let calls = SyscallCounts {
         all: 4,
@@ -184,7 +184,7 @@ mod tests {
         counted.interface.as_mut().unwrap().not_told = Some("others sent more than 1 %".into());
         assert_eq!(figure(&counted, "interface_bytes_per_payload_byte"), None);
         assert_eq!(figure(&counted, "interface_packets_per_message"), None);
-        // What is not asked for is not 0, and nothing is per message where none came.
+        // A figure that was not asked for is not 0, and none is per message where no message came.
         assert!(
             FIGURES
                 .iter()

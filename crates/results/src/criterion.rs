@@ -27,7 +27,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether `figure` compares so with `value`.
+    /// Whether `figure` stands in this relation to `value`.
     pub fn holds(self, figure: f64, value: f64) -> bool {
         match self {
             Comparison::Less => figure < value,
@@ -62,11 +62,11 @@ pub struct CriterionSpec {
     pub comparison: Comparison,
     /// With what, in the figure's own unit.
     pub value: f64,
-    /// Which trials it bears on; empty means all.
+    /// The trials it applies to; empty means all.
     pub filter: Filter,
 }
 
-/// Which trials a criterion bears on. Absent parts let everything through.
+/// The trials that a criterion applies to. An absent part restricts nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Filter {
@@ -81,11 +81,11 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a criterion with this filter bears on `trial`.
+    /// Whether a criterion with this filter applies to `trial`.
     pub fn lets_through(&self, trial: &Trial) -> bool {
         let passes =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
-        // A trial of a search has its load after its cell.
+        // A trial of a search has its load appended to its cell.
         let of_search = || {
             let rest = |cell: &String| trial.cell.strip_prefix(cell.as_str());
             let mut cells = self.cells.iter().filter(|_| trial.search.is_some());
@@ -101,7 +101,7 @@ impl Filter {
     }
 }
 
-/// Figures that are worked out from recorded ones, beside those that are [counted](counted::FIGURES).
+/// Figures that are computed from recorded ones, beside those that are [counted](counted::FIGURES).
 pub const DERIVED: [&str; 9] = [
     "verdict",
     "unique",
@@ -114,8 +114,8 @@ pub const DERIVED: [&str; 9] = [
     "largest_member_share",
 ];
 
-/// Figures that count what happened: they bear on every trial that ran, whatever its verdict,
-/// because a lossy trial is exactly what a criterion on loss is about.
+/// Figures that are counts. They apply to every trial that ran, whatever its verdict, because a
+/// criterion on loss is about lossy trials.
 const COUNTS: [&str; 13] = [
     "lost",
     "under_way",
@@ -132,11 +132,11 @@ const COUNTS: [&str; 13] = [
     "largest_member_share",
 ];
 
-/// A figure of a trial (or of one of its flows) by its name in `results.json`, dots between the
-/// parts: `delivered_msgs_per_s`, `latency_ns.p99`, `client_cpu_s.publishers`; or one of
-/// [`DERIVED`] or of [`counted::FIGURES`]. After `@` the name of a window whose figure it is: `latency_ns.p99@during`; a figure of
-/// the trial as a whole, such as the verdict, is none of a window. `None` if there is none of that name
-/// or the trial has no value for it, as for percentiles of an empty distribution.
+/// A figure of a trial (or of one of its flows) by its name in `results.json`, with dots between the parts:
+/// `delivered_msgs_per_s`, `latency_ns.p99`, `client_cpu_s.publishers`; or one of [`DERIVED`] or of
+/// [`counted::FIGURES`]. After `@` the name of a window: `latency_ns.p99@during`; a figure of the whole trial, such as
+/// the verdict, has no windows. `None` if there is no figure of that name or the trial has no value for it, as for
+/// percentiles of an empty distribution.
 pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
     let (name, window) = window::split(name);
     let of_flow = |flow: &str| trial.flows.iter().find(|f| f.name == flow);
@@ -158,7 +158,7 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
     let unique = number("delivered")
         .zip(number("duplicated"))
         .map(|(all, again)| all - again);
-    // Microseconds for each first delivery.
+    // Microseconds per first delivery.
     let each = |seconds: Option<f64>| {
         let unique = unique.filter(|unique| *unique > 0.0)?;
         Some(seconds? * 1e6 / unique)
@@ -173,7 +173,7 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         "lost_share" => ratio(number("lost"), "expected"),
         "duplicated_share" => ratio(number("duplicated"), "delivered"),
         "unique" => unique,
-        // Of a trial alone, as the next ones.
+        // Figures of the whole trial only, as the following ones are.
         _ if counted::FIGURES.contains(&name) => match (flow, window) {
             (None, None) => counted::figure(trial, name),
             _ => None,
@@ -193,7 +193,7 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
                 .map(|(p, s)| p + s),
         ),
         _ => {
-            // Format 1 has 0 for the percentiles of nothing.
+            // Format 1 has 0 for the percentiles of an empty distribution.
             if let Some((distribution, part)) = name.rsplit_once('.')
                 && part != "count"
                 && number(&format!("{distribution}.count")) == Some(0.0)
@@ -228,7 +228,7 @@ pub fn recorded_name(name: &str) -> String {
     known.unwrap_or(plain)
 }
 
-/// Whether a figure of that name can exist at all; for the checks of a study file.
+/// Whether a figure of that name can exist; for the checks of a study file.
 pub fn is_figure(name: &str) -> bool {
     let mut values = hdrhistogram::Histogram::<u64>::new(3).expect("three digits are in range");
     values.saturating_record(1);
@@ -274,21 +274,23 @@ pub fn is_figure(name: &str) -> bool {
 /// What one trial says of a criterion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bearing {
-    /// Whether it meets the criterion; absent: it cannot tell.
+    /// Whether it meets the criterion; `None` if that cannot be decided.
     pub met: Option<bool>,
     /// The figure with its unit, or why there is none to compare.
     pub figure: String,
 }
 
-/// What a trial says of a criterion.
+/// What a trial says of a criterion. The first of these that applies:
 ///
-/// - A valid trial is compared; it cannot tell where it lacks the figure (too few messages for a
+/// - The verdict is compared in every trial.
+/// - A valid trial is compared; undecided where it lacks the figure (too few messages for a
 ///   percentile).
-/// - Counts ([`figure`] names such as `lost`) and the verdict are compared in every trial that ran.
-/// - An overloaded, lossy or broken trial fails an upper bound on latency or loss and a lower bound
-///   on a rate, whatever it measured: the worse a system does, the less it meets.
-/// - A client-bound trial meets a lower bound on a rate that it reached all the same.
-/// - In all other cases a trial that is not valid cannot tell.
+/// - A broken trial fails an upper bound on latency (also of round trips and acknowledgements),
+///   loss or duplicates, and a lower bound on a rate; else undecided.
+/// - Counts ([`figure`] names such as `lost`) are compared.
+/// - An overloaded or lossy trial fails such bounds too, whatever it measured.
+/// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
+/// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
     let name = criterion.figure.as_str();
@@ -338,8 +340,8 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     }
 }
 
-/// Evaluates a criterion over the trials of a run: not met if a trial that bears on it fails it,
-/// undecided if one cannot tell or none bears on it, met otherwise.
+/// Evaluates a criterion over the trials of a run: not met if a trial fails it, undecided if a
+/// trial is undecided or none applies, met otherwise.
 pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome {
     let outcome = |met, figures: String| CriterionOutcome {
         criterion: criterion.text.clone(),
@@ -385,7 +387,7 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         let undecided = if met.is_none() { "cannot tell: " } else { "" };
         return outcome(met, format!("{undecided}{shown}{more}"));
     }
-    // The one that came nearest to failing says most.
+    // The trial that came nearest to failing is shown.
     let flow = criterion.filter.flow.as_deref();
     let distance = |trial: &Trial| {
         let value = figure(trial, flow, &criterion.figure);

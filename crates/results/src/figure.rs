@@ -23,14 +23,14 @@ pub enum Unit {
     Bytes,
     /// 0 to 1; a count over a count.
     Share,
-    /// A number, as it is or for each message or byte.
+    /// A number, plain or per message or byte.
     Count,
     /// One of [`crate::model::Status::ALL`].
     Verdict,
 }
 
 impl Unit {
-    /// Whether such a figure is another where system calls are slowed because they are counted.
+    /// Whether such a figure changes where system calls are slowed by being counted.
     pub fn is_of_speed(self) -> bool {
         matches!(
             self,
@@ -86,8 +86,8 @@ pub struct Figure {
     pub of_windows: bool,
 }
 
-/// Figures but those of distributions: name, unit, better direction, where they can be asked for, and whether windows
-/// have them.
+/// All figures except those of distributions: name, unit, better direction, where they can be asked for, and whether
+/// windows have them.
 const PLAIN: [(&str, Unit, Better, Asked, bool); 42] = {
     use Asked::{InClaims, InCriteria};
     use Better::{Less, More};
@@ -211,7 +211,7 @@ const DISTRIBUTIONS: [&str; 5] = [
 
 const STATISTICS: [&str; 8] = ["min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
-/// Statistics of times that claims alone ask for, and whether windows have them.
+/// Statistics of times that only claims ask for, and whether windows have them.
 const TIMES_OF_CLAIMS: [(&str, bool); 7] = [
     ("latency.p70", false),
     ("latency.p97", false),
@@ -262,7 +262,7 @@ impl Figure {
         Figure::all().iter().find(is)
     }
 
-    /// Those that criteria can ask for.
+    /// The figures that criteria can ask for.
     pub fn of_criteria() -> impl Iterator<Item = &'static Figure> {
         Figure::all()
             .iter()
@@ -280,8 +280,8 @@ fn alike(name: &str) -> String {
     }
 }
 
-/// A figure's name in studies, also for the one that it has in `results.json`. What follows `@`, a window, is kept,
-/// as is a name that is none.
+/// A figure's name in studies, also for the one that it has in `results.json`. A window after `@` is kept, and a
+/// name of no figure is returned as it is.
 pub fn study_name(name: &str) -> String {
     let (base, window) = window::split(name);
     let base = Figure::named(base).map_or(base, |figure| &figure.name);

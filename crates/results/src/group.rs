@@ -1,4 +1,4 @@
-//! How groups that share messages shared them.
+//! How members of a group shared its messages.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct GroupFigures {
 }
 
 impl GroupFigures {
-    /// The share of the group's deliveries that each member got, 0 to 1; none where nothing came.
+    /// The share of the group's deliveries that each member got, 0 to 1; empty where nothing came.
     pub fn shares(&self) -> impl Iterator<Item = f64> + '_ {
         let all: u64 = self.deliveries.iter().sum();
         let some = self.deliveries.iter().filter(move |_| all > 0);

@@ -18,7 +18,7 @@ use hdrhistogram::serialization::interval_log::{
 use crate::model::Distribution;
 
 /// Points that [`ecdf`] returns at most unless told otherwise: enough for a smooth curve on a
-/// screen 400 points wide, small enough to stand in `results.json`.
+/// screen 400 points wide, few enough for `results.json`.
 pub const ECDF_POINTS: usize = 200;
 
 /// Why a histogram log could not be written or read.
@@ -27,7 +27,7 @@ pub enum LogError {
     /// The histogram could not be encoded.
     #[error("a histogram could not be encoded: {0}")]
     Encode(String),
-    /// The text is no interval log.
+    /// The text is not an interval log.
     #[error("no HdrHistogram log: it stops making sense at byte {offset}")]
     Parse {
         /// Where reading failed, from the start of the text.
@@ -76,7 +76,7 @@ impl Distribution {
         let all = count + censored;
         let at = |quantile: f64| {
             let rank = ((quantile * all as f64).ceil() as u64).max(1);
-            // With nothing missing the histogram's own rounding of the rank is kept.
+            // With no value missing, the histogram's own rounding of the rank is kept.
             let own = match censored {
                 0 => quantile,
                 _ => rank as f64 / count as f64,
@@ -116,7 +116,7 @@ impl Distribution {
         }
     }
 
-    /// A percentile that can be quoted, ns: it is known, and at least one value lies beyond it.
+    /// A percentile that can be quoted, ns: it is known, and at least one value lies beyond.
     /// `quantile` is 0.5, 0.9, 0.99, 0.999 or 0.9999; 1 is the largest value.
     pub fn quotable(&self, quantile: f64) -> Option<u64> {
         let value = match quantile {
@@ -145,7 +145,7 @@ pub fn ecdf(histogram: &Histogram<u64>, max_points: usize) -> Vec<(u64, f64)> {
     let total = histogram.len() as f64;
     let low = (histogram.min().max(1) as f64).ln();
     let high = (histogram.max().max(1) as f64).ln();
-    // One bin is kept for the first value and one for the last, which must never be merged away.
+    // One bin each for the first and the last value, which must not be merged with others.
     let bins = max_points.saturating_sub(2).max(1) as f64;
     let bin_of = |value: u64| {
         if high <= low {

@@ -1,4 +1,4 @@
-//! The hosts that the workers of a trial ran on, where they were others than that of the run.
+//! The hosts that the workers of a trial ran on, where these are not the host of the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,13 @@ use crate::model::{Distribution, Trial};
 pub struct WorkerHost {
     /// Its number among the hosts of the run, from 0.
     pub rank: u32,
-    /// Its name, as it says itself.
+    /// Its name, as the host itself reports it.
     pub name: String,
-    /// Its clock against that of the conductor.
+    /// Its clock, compared with that of the conductor.
     pub clock: HostClock,
 }
 
-/// A host's clock, against that on which all times of a trial are measured.
+/// A host's clock, compared with the one in which all times of a trial are given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostClock {
@@ -25,11 +25,11 @@ pub struct HostClock {
     pub shared: bool,
     /// What was added to its readings when the trial began, ns.
     pub offset_ns: i64,
-    /// How wrong a converted reading is at most, at the worst moment of the trial, ns; absent: not known.
+    /// The largest error of a converted reading, at the worst moment of the trial, ns; absent: not known.
     pub bound_ns: Option<u64>,
 }
 
-/// The largest share of a one-way time that its bound may be if the time is to be quoted.
+/// The largest share of a one-way time that its error bound may be for the time to be quoted.
 pub const QUOTABLE_SHARE: f64 = 0.1;
 
 fn is_quotable(value: f64, bound_ns: Option<u64>) -> bool {
@@ -37,8 +37,8 @@ fn is_quotable(value: f64, bound_ns: Option<u64>) -> bool {
 }
 
 impl Distribution {
-    /// What can be quoted of one-way times between clocks that agree to within `bound_ns`: values of which that is
-    /// at most [`QUOTABLE_SHARE`]. The others are absent, and so are all where the bound is not known.
+    /// The one-way times that can be quoted between clocks that agree to within `bound_ns`: values of which that
+    /// is at most [`QUOTABLE_SHARE`]. Others are absent; all are where the bound is not known.
     pub fn within(&self, bound_ns: Option<u64>) -> Distribution {
         let is_known = |value: f64| is_quotable(value, bound_ns);
         let known = |value: Option<u64>| value.filter(|value| is_known(*value as f64));
@@ -58,8 +58,8 @@ impl Distribution {
 }
 
 impl Trial {
-    /// Leaves of its one-way times what can be quoted between clocks that agree to within `bound_ns`; `None`: it is
-    /// not known how well.
+    /// Removes one-way times that cannot be quoted between clocks that agree to within `bound_ns`; `None`: the
+    /// bound is not known.
     pub fn one_way_within(&mut self, bound_ns: Option<u64>) {
         self.one_way = Some(OneWay { bound_ns });
         let quoted = |of: &mut Distribution| *of = of.within(bound_ns);
@@ -82,11 +82,11 @@ impl Trial {
     }
 }
 
-/// One-way times between hosts whose clocks are not one.
+/// The error of one-way times between hosts with different clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
-    /// How wrong each of them is at most, ns: for the worst pair of hosts, what both clocks add. Values of which
-    /// that is more than a tenth are absent. Absent: not known, and no value is there.
+    /// The largest error of each of them, ns: for the worst pair of hosts, the sum of both clocks. Values of
+    /// which that is more than a tenth are absent. Absent: not known; then all values are absent too.
     pub bound_ns: Option<u64>,
 }
 

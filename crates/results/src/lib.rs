@@ -4,18 +4,18 @@
 //! - [`store`]: the folder of a run; every finished trial is on disk before the next begins.
 //! - [`histogram`]: HdrHistogram logs, summaries and distribution functions.
 //! - [`verdict`]: whether the figures of a trial can be trusted, by written rules.
-//! - [`claim`]: what became of the claims of a study.
-//! - [`criterion`]: whether a run met what its study asked for.
+//! - [`claim`]: the outcomes of a study's claims.
+//! - [`criterion`]: whether a run met its study's criteria.
 //! - [`figure`]: the figures of a trial by their names.
 //! - [`counted`]: system calls, and what crossed an interface.
-//! - [`group`]: how groups that share messages shared them.
+//! - [`group`]: how members of groups shared messages.
 //! - [`host`]: hosts that workers ran on.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
-//! - [`studies`]: several studies in short.
+//! - [`studies`]: summaries of several studies.
 //! - [`window`]: named spans of a measurement.
-//! - [`shell`]: paths in commands that are there to be copied.
+//! - [`shell`]: paths in commands that users copy.
 
 pub mod bursts;
 pub mod claim;

@@ -1,4 +1,4 @@
-//! `results.json`: the names that other tools read. Units stand in the names.
+//! `results.json`: the names that other tools read. Names of measured values contain the unit.
 
 use std::collections::BTreeMap;
 
@@ -37,13 +37,13 @@ pub struct Results {
     /// What was searched for, and what was found; in the order in which it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
-    /// Cells that were planned and could not be measured, because what was searched for does not tell their load.
+    /// Cells that were planned and could not be measured, because the search for their load found no limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<NotMeasured>,
-    /// What somebody says of the systems, and whether it holds here, once the run is over.
+    /// Claims about the systems, and whether each holds here; filled in once the run is over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimOutcome>,
-    /// Which cells were judged against each other, and what is said of them.
+    /// Cells that were compared with each other, and the outcomes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
     /// Emulated networks that trials ran on.
@@ -51,7 +51,7 @@ pub struct Results {
     pub networks: Vec<NetworkInfo>,
 }
 
-/// A run with nothing in it.
+/// An empty run.
 impl Default for Results {
     fn default() -> Self {
         Results {
@@ -106,7 +106,7 @@ pub struct StudyInfo {
     pub planned_trials: u32,
     /// Criteria and whether they were met, once the run is over.
     pub criteria: Vec<CriterionOutcome>,
-    /// The same criteria as they are evaluated trial by trial; empty in runs of before this was stored.
+    /// The same criteria as they are evaluated trial by trial; empty in runs of older versions.
     #[serde(default)]
     pub criterion_specs: Vec<CriterionSpec>,
     /// Cells that could not be planned, with the reasons.
@@ -128,7 +128,7 @@ pub struct StudyInfo {
 pub struct CriterionOutcome {
     /// The criterion as the study states it.
     pub criterion: String,
-    /// Whether it was met; absent if no valid trial bears on it.
+    /// Whether it was met; absent if undecided: a trial cannot tell, or no trial applies.
     pub met: Option<bool>,
     /// The figures that decided.
     pub figures: String,
@@ -182,10 +182,10 @@ pub struct Trial {
     /// Its place in the search that it is a part of; absent in a trial of a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStep>,
-    /// What its load is a share of; absent where the study says the load itself.
+    /// The limit that its load is a share of; absent where the study states the load itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_share: Option<LimitShare>,
-    /// What each setting became.
+    /// What the driver made of each setting.
     pub mappings: Vec<Mapping>,
     /// What was run.
     pub workload: WorkloadInfo,
@@ -228,8 +228,8 @@ pub struct Trial {
     pub sentinels: u64,
     /// Traffic of the warm-up.
     pub warm_up: PhaseCounts,
-    /// Deliveries that were not ours, with a damaged body, before their sending time, or above
-    /// the histogram's range.
+    /// Deliveries of another trial, with a damaged body, before their sending time, or above the
+    /// histogram's range, among others.
     pub odd: OddCounts,
     /// Messages due per second of the measurement.
     pub offered_msgs_per_s: f64,
@@ -283,24 +283,23 @@ pub struct Trial {
     #[serde(default)]
     pub system_processes: Option<u32>,
     /// Bytes that the kernel was to write to disk for the system's processes during the measurement (`write_bytes`
-    /// of `/proc/PID/io`), as far as they live at its end; absent where they are out of sight.
+    /// of `/proc/PID/io`), of those still alive at its end; absent where they are out of sight.
     #[serde(default)]
     pub system_written_bytes: Option<u64>,
-    /// System calls of the measurement, where the study has them counted: the rates and times of such a trial
-    /// are not those of one without.
+    /// System calls of the measurement, where the study has them counted. Counting changes the rates and
+    /// times of such a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_calls: Option<SystemCalls>,
     /// What crossed a network interface during the measurement, where the study has it counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<InterfaceTraffic>,
-    /// What crossed the links of a network's hosts during the measurement; absent: all was on one host.
+    /// What crossed the links of a network's hosts during the measurement; absent: all ran on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkTraffic>,
-    /// Hosts that the workers ran on, by rank; empty: they ran on that of the run.
+    /// Hosts that the workers ran on, by rank; empty: they ran on the host of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<WorkerHost>,
-    /// How well one-way times are known where they are between hosts whose clocks are not one; absent: all times are
-    /// of one clock.
+    /// How exactly one-way times between hosts with different clocks are known; absent: all times are of one clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWay>,
     /// Bytes on the wire during the trial, as the client sees them.
@@ -316,32 +315,31 @@ pub struct Trial {
     /// worker although a message was under way to it, ns.
     #[serde(default)]
     pub longest_silence_ns: u64,
-    /// What no figure says about the trial, as the verdict took it.
+    /// Facts about the trial beside its figures, as the verdict used them.
     #[serde(default)]
     pub circumstances: Circumstances,
-    /// What the study limits each instance of the system to, and what became of that; absent where it
-    /// limits nothing.
+    /// What the study limits each instance of the system to, and how that was held; absent without
+    /// limits.
     #[serde(default)]
     pub limits: Option<HeldLimits>,
-    /// What the study limits each worker process to, and what became of that; absent where it limits
-    /// nothing.
+    /// What the study limits each worker process to, and how that was held; absent without limits.
     #[serde(default)]
     pub client_limits: Option<HeldLimits>,
-    /// Figures that were found in two independent ways.
+    /// Figures that were determined in two independent ways.
     #[serde(default)]
     pub checks: Vec<CountCheck>,
     /// The same figures flow by flow.
     pub flows: Vec<FlowFigures>,
-    /// Groups that share messages, with what each member got; empty where nobody shares.
+    /// Groups that share messages, with what each member got; empty where no subscribers share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupFigures>,
     /// Named spans of the measurement, in the order of the study, each with its own figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowFigures>,
-    /// What stood at the start of the measurement, from the warm-up.
+    /// The state at the start of the measurement, after the warm-up.
     #[serde(default)]
     pub at_start: AtStart,
-    /// Second by second.
+    /// The series, record by record.
     pub series: Vec<SeriesRecord>,
     /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
     pub noise_ns: Distribution,
@@ -354,7 +352,7 @@ pub struct Trial {
     /// Systems that did not end in order when the trial was over, each with what it did instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_in_order: Vec<String>,
-    /// The figures of each flow that the study names, by other measures; free for drivers.
+    /// Empty: no version writes figures here since format 2.
     pub extra: BTreeMap<String, serde_json::Value>,
 }
 
@@ -393,19 +391,19 @@ pub struct Broker {
     pub delivered: Option<u64>,
 }
 
-/// What the figures of a trial do not say themselves.
+/// Facts about a trial that its figures do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Circumstances {
-    /// Why the trial could not be run to its end: not ready in time, interrupted. In words that
-    /// end a sentence "not run as planned: ...".
+    /// Why the trial could not be run to its end: not ready in time, interrupted. Completes the
+    /// sentence "not run as planned: ...".
     pub not_run: Option<String>,
     /// The client's own resource that was used up, where that is why connections or the whole trial
     /// failed: file descriptors, memory, ports.
     pub exhausted: Option<String>,
     /// Processes of the system that ended during the trial, each with how.
     pub system_died: Vec<String>,
-    /// The study cuts connections on purpose: lost ones are no fault.
+    /// The study cuts connections on purpose: lost connections are no fault.
     pub disconnects_allowed: bool,
     /// Loss is the study's subject. Settings that permit loss (`on-full = "drop"`, `conflate`,
     /// `lifespan-ms`) say so by themselves.
@@ -417,19 +415,19 @@ pub struct Circumstances {
     pub rate_varies_by_design: bool,
     /// Processors available; 0 if not known.
     pub cores: u32,
-    /// The study lets scheduled messages leave so much later than they are due, in nanoseconds, so
-    /// that several leave in one wake-up (`pacing-within`); 0: each leaves at its own time.
+    /// How much later than due the study lets scheduled messages leave, ns, so that several leave
+    /// in one wake-up (`pacing-within`). 0: each leaves at its own time.
     pub pacing_within_ns: u64,
 }
 
-/// What each instance of a system, or each worker process, is to have of the machine at most, and how
+/// The most of the machine that each instance of a system, or each worker process, may use, and how
 /// that was held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldLimits {
-    /// Instances or worker processes that were to have so much each.
+    /// Instances or worker processes, each with these limits.
     #[serde(default)]
     pub instances: u32,
-    /// Processors' worth of time; absent: not limited.
+    /// Processor time in processors; absent: not limited.
     pub cores: Option<f64>,
     /// How they were held, in words; absent: they were not.
     pub cores_by: Option<String>,
@@ -440,25 +438,26 @@ pub struct HeldLimits {
     pub memory_bytes: Option<u64>,
     /// How it was held, in words; absent: it was not.
     pub memory_by: Option<String>,
-    /// The client's workers were kept off the system's processors; told with the system's limits.
+    /// The client's workers were kept off the system's processors; set in the system's limits only.
     #[serde(default)]
     pub clients_apart: bool,
     /// What could not be held as asked for, each with the reason.
     pub not_held: Vec<String>,
 }
 
-/// One figure, found in two independent ways.
+/// One figure, determined in two independent ways.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountCheck {
     /// What was counted.
     pub what: String,
-    /// Who counted, and what each found; absent: why it could not be read stands in `not_read`.
+    /// Who counted, and what each found; a count that could not be read is absent, see
+    /// `not_compared`.
     pub counts: Vec<(String, u64)>,
-    /// By how much they may differ: what was sent while clients closed, which may have gone either
-    /// way.
+    /// The largest difference that is no disagreement: messages sent while clients closed, which
+    /// may or may not be counted.
     #[serde(default)]
     pub tolerance: u64,
-    /// Why the other count could not be read or compared; the check says nothing then.
+    /// Why the other count could not be read or compared; the check then has no result.
     #[serde(default)]
     pub not_compared: Option<String>,
 }
@@ -480,7 +479,7 @@ pub struct Drain {
     pub cut_short: bool,
 }
 
-/// What stood at the start of the measurement, from the warm-up.
+/// The state at the start of the measurement, after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtStart {
     /// Messages published.
@@ -595,9 +594,9 @@ impl Status {
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
 ///
-/// Values that were not seen because the trial ended before them (`censored`) are larger than
-/// those seen: they have their ranks, and a percentile that falls among them is absent, as are
-/// mean and largest value. Without any value all are absent.
+/// Values that were not seen because the trial ended before them (`censored`) are larger than those
+/// seen: they have their ranks, and a percentile that falls among them is absent, as are mean and
+/// largest value. With no value at all, all are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// Values recorded.
@@ -632,7 +631,7 @@ pub struct PhaseCounts {
     pub delivered: u64,
 }
 
-/// Deliveries that are no ordinary ones.
+/// Deliveries that are unusual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OddCounts {
     /// Not of this trial, or for another subscriber.
@@ -643,7 +642,7 @@ pub struct OddCounts {
     pub negative: u64,
     /// Above the histogram's range of one hour; recorded as one hour.
     pub overflowed: u64,
-    /// Last values kept by the system from before.
+    /// Last values that the system kept from before the trial.
     pub retained: u64,
     /// Marked by the system as possibly a second delivery.
     pub redelivered: u64,
@@ -669,7 +668,7 @@ pub struct WorkerLoad {
     pub subscribers_running: f64,
     /// Busiest subscribing worker: ready, but waiting for a processor.
     pub subscribers_waiting: f64,
-    /// Publishing worker that stood still longest: neither running nor waiting for a processor
+    /// Publishing worker that was stalled longest: neither running nor waiting for a processor
     /// though its sleep was over, in stretches of 5 ms and more.
     #[serde(default)]
     pub publishers_stalled: f64,
@@ -679,11 +678,11 @@ pub struct WorkerLoad {
     /// The whole machine: a thread that only sleeps 1 ms at a time woke up 10 ms and more too late.
     #[serde(default)]
     pub machine_stalled: f64,
-    /// Processors that other programs than client and system kept busy, on average, 1 = one; absent where
+    /// Processors that programs other than client and system kept busy, on average, 1 = one; absent where
     /// the system's own use is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_others: Option<f64>,
-    /// The longest such stretch of any of these, ns.
+    /// The longest stall of any of these, ns.
     #[serde(default)]
     pub longest_stall_ns: u64,
 }
@@ -693,7 +692,7 @@ pub struct WorkerLoad {
 pub struct ContextSwitches {
     /// The thread went to sleep.
     pub voluntary: u64,
-    /// The thread was pushed off its processor: a sign of a crowded machine.
+    /// The thread was preempted: a sign of a crowded machine.
     pub involuntary: u64,
 }
 
@@ -758,7 +757,7 @@ pub struct FlowFigures {
     /// What each of these became.
     #[serde(default)]
     pub mappings: Vec<Mapping>,
-    /// As fast as the system takes messages.
+    /// Whether it sends as fast as the system takes messages.
     #[serde(default)]
     pub flat_out: bool,
     /// Its bursts, where it sends messages back to back in bursts.
@@ -802,7 +801,7 @@ pub struct SeriesRecord {
     pub due: u64,
     /// First deliveries.
     pub delivered: u64,
-    /// Deliveries of what the subscriber had.
+    /// Deliveries of messages that the subscriber already had.
     #[serde(default)]
     pub duplicated: u64,
     /// Deliveries due that had not come by its end, without those that are known to be lost. Never
@@ -834,6 +833,6 @@ pub struct SeriesRecord {
     /// Context switches of the system.
     #[serde(default)]
     pub system_context_switches: Option<ContextSwitches>,
-    /// Longest stall of the machine in it, as the noise thread saw it.
+    /// Longest stall of the machine in it, measured by the noise thread.
     pub noise_max_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! Networks that trials ran on, and what crossed the links of their hosts.
+//! Networks that trials ran on, and the traffic on the links of their hosts.
 
 use pubgauge_network::{Baseline, Network};
 use schemars::JsonSchema;
@@ -11,10 +11,10 @@ use crate::model::{Results, Trial};
 pub struct NetworkInfo {
     /// Its hosts and links.
     pub network: Network,
-    /// Its delays and losses were made by programs that every packet crosses: throughput over it is not that of
-    /// its links.
+    /// Its delays and losses were made by programs that every packet crosses, so that throughput over it is not
+    /// that of its links.
     pub shape_only: bool,
-    /// What its links do with nothing else on them, measured before its first trial.
+    /// What its links do without other traffic, measured before its first trial.
     pub baseline: Option<Baseline>,
 }
 
@@ -25,7 +25,7 @@ pub struct NetworkTraffic {
     pub network: u32,
     /// Each host, brokers first. A datagram to a group is sent once, and received by each.
     pub hosts: Vec<HostTraffic>,
-    /// Why the counts are not those of the measurement; absent: they are.
+    /// Why the counts do not describe the measurement; absent: they do.
     pub not_told: Option<String>,
 }
 
@@ -42,9 +42,9 @@ pub struct HostTraffic {
     pub sent_bytes: u64,
     /// Packets that it sent.
     pub sent_packets: u64,
-    /// Bytes that came.
+    /// Bytes that it received.
     pub received_bytes: u64,
-    /// Packets that came.
+    /// Packets that it received.
     pub received_packets: u64,
 }
 
@@ -63,8 +63,8 @@ impl NetworkTraffic {
     }
 }
 
-/// Share of its rate from which a link is full: the counters are read a moment before or after the measurement
-/// begins and ends.
+/// Share of its rate from which a link is full. It is below 1 because the counters are read a moment before or
+/// after the measurement begins and ends.
 const FULL: f64 = 0.97;
 
 /// The link of a trial's network that was filled most, and the share of its rate that it carried in its busier
@@ -84,7 +84,7 @@ pub fn fullest_link(trial: &Trial) -> Option<(&HostTraffic, f64)> {
     shares.max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// The same, if that link was full (97 % of its rate or more): what crossed it waited for it, was late or was lost there.
+/// The same, if that link was full (97 % of its rate or more): traffic waited for the link, was late or was lost there.
 pub fn full_link(trial: &Trial) -> Option<(&HostTraffic, f64)> {
     fullest_link(trial).filter(|(_, share)| *share >= FULL)
 }

@@ -1,4 +1,4 @@
-//! The JSON Schemas of `results.json` and of several studies in short, generated from the types.
+//! The JSON Schemas of `results.json` and of several studies' summary, from the types.
 
 use schemars::JsonSchema;
 

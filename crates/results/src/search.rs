@@ -30,9 +30,9 @@ pub struct Search {
     pub confirmed: Option<f64>,
     /// What ended the search.
     pub bound: Bound,
-    /// What gave way first beyond the limit.
+    /// The bottleneck or unmet criterion beyond the limit.
     pub gave_way: Option<GaveWay>,
-    /// What the interval is not, and what would make more of it: in sentences.
+    /// Sentences on what the interval does not say, and on what would make it better.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The bursts at the limit, where the largest burst was searched for: of the longest trial at the
@@ -43,7 +43,7 @@ pub struct Search {
     pub trials: Vec<SearchTrial>,
 }
 
-/// What the limit that was found is a limit of.
+/// What the limit that was found belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -51,18 +51,18 @@ pub enum Bound {
     System,
     /// The client: the system carries at least so much.
     Client,
-    /// The search: its trials or minutes were spent, or the largest load was not too much.
+    /// The search: its trials or minutes were used up, or the largest load was still carried.
     #[default]
     Budget,
 }
 
-/// What gave way first, with its figure.
+/// What limited the load, with its figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
     /// `processor`, `thread`, `link` (of a host of a network), `loss`, `latency`, `queue`, `connections`,
     /// `criterion`, `client`, `machine` (other programs on it).
     pub what: String,
-    /// Its figure where it gave way, in `unit`.
+    /// Its figure just beyond the limit, in `unit`.
     pub figure: f64,
     /// Unit of the figure.
     pub unit: String,
@@ -74,17 +74,17 @@ pub struct GaveWay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// As much as goes: about where the limit is.
+    /// Flat out: shows about where the limit is.
     FlatOut,
     /// A load near the limit, as short as a verdict allows.
     Short,
-    /// A load for long.
+    /// A load for a long time: confirms it.
     Long,
-    /// A load below the limit, for what it costs.
+    /// A load below the limit, to measure its cost.
     Cost,
 }
 
-/// What a trial of a search told.
+/// The result of a trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
@@ -120,14 +120,14 @@ pub struct SearchTrial {
     pub load: Option<f64>,
     /// What the system delivered of it, in the axis's unit.
     pub achieved: f64,
-    /// What it told.
+    /// Its result.
     pub finding: Finding,
     /// Why, where it was not within: reasons of its verdict, criteria not met.
     #[serde(default)]
     pub why: Vec<String>,
 }
 
-/// The share of a limit that a trial ran at, where its study gives its load so. Part of the trial.
+/// The share of a limit that a trial ran at, where its study gives the load as a share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitShare {
     /// The workload whose limit the run searched for.
@@ -136,12 +136,12 @@ pub struct LimitShare {
     pub share: f64,
     /// What was searched for: `rate`, `publishers`, ..., as in [`Search`].
     pub axis: String,
-    /// What it is a share of, in the axis's unit: the lower end of the interval that the limit lies in, for a share
+    /// The load that `share` is a share of, in the axis's unit: the lower end of the limit's interval, for a share
     /// above 1 the upper end.
     pub end: f64,
     /// The load that the trial ran at, in the axis's unit.
     pub load: f64,
-    /// The limit is known as "at least" alone: the trial may have run at a smaller share of it.
+    /// The limit is only known as "at least": the trial may have run at a smaller share of it.
     pub at_least: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Paths in commands that are there to be copied into a shell.
+//! Paths in commands that users copy into a shell.
 
 use std::path::Path;
 
-/// A path as one word of a POSIX shell, which no command takes for a flag.
+/// A path quoted as one word for a POSIX shell, which no command takes for a flag.
 pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let text = match text.starts_with('-') {

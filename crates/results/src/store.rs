@@ -11,11 +11,11 @@
 //!   trials/0007/system/*    the configuration each system was started with
 //! ```
 //!
-//! A trial is first written to a hidden folder, synced, and then renamed into place: it is there
-//! as a whole or not at all. `results.json` is replaced the same way, so that a reader never
-//! sees half of it. The trials' own files are the truth; `results.json` is rebuilt from them on
-//! [`RunFolder::open_for_resume`]. It is the last that a new run writes: without it, nothing was measured, and
-//! the run begins once more in the same folder.
+//! A trial is first written to a hidden folder, synced, and then renamed into place: it is stored completely
+//! or not at all. `results.json` is replaced the same way, so that a reader never sees a part of it. The
+//! trials' own files are authoritative; [`RunFolder::open_for_resume`] rebuilds `results.json` from them. A
+//! new run writes `results.json` last of its own files: without it nothing has been measured, and the run
+//! begins again in the same folder.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -39,18 +39,18 @@ pub const RESULTS_FILE: &str = "results.json";
 pub const INVOCATION_FILE: &str = "invocation.json";
 const STUDY_FILE: &str = "study.toml";
 const RESOLVED_FILE: &str = "study.resolved.json";
-/// [`RESULTS_FILE`] as long as it is written.
+/// Name of [`RESULTS_FILE`] while it is being written.
 const PARTIAL_FILE: &str = ".results.json.partial";
 const TRIALS: &str = "trials";
 const TRIAL_FILE: &str = "trial.json";
 const LOCK_FILE: &str = ".lock";
-/// Largest file of a run that is read, bytes.
+/// Size limit of a file of a run that is read, bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// What went wrong with the folder of a run, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The folder holds something else.
+    /// The folder holds files that are not of a run.
     #[error(
         "{0} is not empty and no run of pubgauge\n  hint: name a folder that does not exist yet, or an empty one"
     )]
@@ -63,7 +63,7 @@ pub enum StoreError {
         "{0} holds no run: there is no results.json in it\n  hint: name the folder that `pubgauge run` printed"
     )]
     NoRun(PathBuf),
-    /// Somebody else writes to it.
+    /// Another pubgauge writes to it.
     #[error(
         "{0} is in use by another pubgauge\n  hint: wait until it is done, or name another folder"
     )]
@@ -78,7 +78,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The run.
         run: PathBuf,
-        /// What the system said.
+        /// What the operating system said.
         source: io::Error,
     },
     /// Reading or writing failed.
@@ -88,10 +88,10 @@ pub enum StoreError {
         what: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// What the operating system said.
         source: io::Error,
     },
-    /// The file is of a newer pubgauge.
+    /// The file was written by a newer pubgauge.
     #[error(
         "{path} has the format {found:?}, and this pubgauge reads {FORMAT:?}\n  hint: {}",
         newer_hint(found)
@@ -109,7 +109,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Line, column and complaint.
+        /// Line, column and the parser's message.
         why: String,
     },
     /// The study is not the one the run began with.
@@ -126,7 +126,7 @@ pub enum StoreError {
     /// A trial was stored twice.
     #[error("trial {0} is stored already")]
     Duplicate(u32),
-    /// A file name that would leave the trial's folder.
+    /// A file name that is not within the trial's folder.
     #[error("{0:?} cannot be the name of a trial's file")]
     FileName(String),
     /// A histogram could not be encoded or read.
@@ -150,7 +150,7 @@ fn format_version(format: &str) -> Option<u32> {
     format.strip_prefix("pubgauge-results/")?.parse().ok()
 }
 
-/// The files of a trial beside `trial.json`.
+/// The files of a trial apart from `trial.json`.
 #[derive(Clone, Debug, Default)]
 pub struct TrialFiles {
     /// Logs of histograms ([`histogram::write_log`]), by name without extension, for example `latency`.
@@ -159,14 +159,14 @@ pub struct TrialFiles {
     pub configs: Vec<(String, String)>,
 }
 
-/// What a run begins with.
+/// The facts that a run begins with.
 #[derive(Clone, Debug)]
 pub struct NewRun {
-    /// How it was begun, as JSON.
+    /// Arguments and circumstances of the command that began it, as JSON.
     pub invocation: String,
     /// The study file as given; empty for a run from flags.
     pub study_toml: String,
-    /// The plan that it became, with everything that tells this run from another.
+    /// The plan, with everything that distinguishes this run from another.
     pub study_resolved: Value,
     /// The machine.
     pub machine: Machine,
@@ -179,17 +179,17 @@ pub struct NewRun {
 pub struct RunFolder {
     root: PathBuf,
     results: Results,
-    /// Held for as long as the folder is written to.
+    /// Locks the folder as long as it is written to.
     _lock: File,
 }
 
 impl RunFolder {
-    /// Begins a run in `dir`, which must not exist, be empty, or hold what is left of a run that was ended
-    /// before it had begun.
+    /// Begins a run in `dir`, which must not exist, be empty, or hold only the files of a run that ended
+    /// before its first `results.json`.
     ///
     /// # Errors
-    /// [`StoreError::NotARun`] or [`StoreError::AlreadyARun`] if something is in it, otherwise
-    /// whatever the file system says.
+    /// [`StoreError::NotARun`] or [`StoreError::AlreadyARun`] if it holds something else, otherwise
+    /// the error of the file system.
     pub fn create(dir: &Path, run: NewRun) -> Result<RunFolder, StoreError> {
         if dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::AlreadyARun(dir.to_owned()));
@@ -199,7 +199,7 @@ impl RunFolder {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
         let lock = lock(dir)?;
-        // Another may have begun there between the first look and the lock.
+        // Another pubgauge may have begun a run there before this one got the lock.
         if dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::AlreadyARun(dir.to_owned()));
         }
@@ -226,8 +226,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Opens a run that was cut off. Finished trials are kept; the remains of a half-written one
-    /// are removed.
+    /// Opens a run that was cut off. Finished trials are kept, files of an unfinished one removed.
     ///
     /// # Errors
     /// [`StoreError::OtherStudy`] if `study_resolved` is not what the run began with,
@@ -260,8 +259,8 @@ impl RunFolder {
                 stored.push(read_json::<Trial>(&path.join(TRIAL_FILE))?);
             }
         }
-        // Trials keep the order in which they ran; one that made it to disk but not into
-        // results.json was the last.
+        // Trials keep the order in which they ran; one that is missing in results.json was the
+        // last.
         let position = |id: u32| {
             results
                 .trials
@@ -298,7 +297,7 @@ impl RunFolder {
             fs::remove_dir_all(&partial).map_err(io_error("remove", &self.root, &partial))?;
         }
         if let Err(error) = self.write_trial(&partial, &place, &trial, files) {
-            // Room for the next attempt; the cause is what the caller must hear about.
+            // Makes room for the next attempt; the caller gets the first error, not one of this.
             let _ = fs::remove_dir_all(&partial);
             return Err(error);
         }
@@ -334,11 +333,11 @@ impl RunFolder {
         sync_dir(root, &root.join(TRIALS))
     }
 
-    /// Stores what searches have found so far, which cells cannot be measured for that, and how many trials the run
-    /// has by now: with searches nobody knows beforehand.
+    /// Stores the searches' results so far, the cells that cannot be measured because of them, and the number of
+    /// trials planned by now, which searches change.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// The error of the file system.
     pub fn tell(
         &mut self,
         searches: Vec<Search>,
@@ -351,11 +350,11 @@ impl RunFolder {
         self.write_results()
     }
 
-    /// Stores what comparisons say so far, and how many trials the run has by now: where pairs are measured
-    /// until they are precise enough, nobody knows beforehand.
+    /// Stores the comparisons' results so far, and the number of trials planned by now, which changes where
+    /// pairs are measured until they are precise enough.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// The error of the file system.
     pub fn compared(
         &mut self,
         comparisons: Vec<Comparison>,
@@ -366,10 +365,11 @@ impl RunFolder {
         self.write_results()
     }
 
-    /// Ends the run: stores the outcome of its criteria and that it was not cut off.
+    /// Ends the run: stores the outcomes of its criteria, and whether planned trials are missing
+    /// (`cut_off`).
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// The error of the file system.
     pub fn finish(&mut self, criteria: Vec<CriterionOutcome>) -> Result<(), StoreError> {
         self.results.study.criteria = criteria;
         self.results.study.cut_off =
@@ -377,12 +377,12 @@ impl RunFolder {
         self.write_results()
     }
 
-    /// Takes the networks that trials run on; the next trial stores them.
+    /// Sets the networks that trials run on; the next trial stores them.
     pub fn on_networks(&mut self, networks: Vec<NetworkInfo>) {
         self.results.networks = networks;
     }
 
-    /// Takes what became of the claims; [`RunFolder::finish`] stores it.
+    /// Sets the outcomes of the claims; [`RunFolder::finish`] stores them.
     pub fn judged(&mut self, claims: Vec<ClaimOutcome>) {
         self.results.claims = claims;
     }
@@ -392,7 +392,7 @@ impl RunFolder {
         &self.results
     }
 
-    /// Its path.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.root
     }
@@ -436,10 +436,10 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
             path,
             why: why.to_string(),
         })?;
-    // What goes on with an older run is written in the newer format.
+    // An older run that is resumed is written in the newer format.
     results.format = FORMAT.to_owned();
     for trial in &mut results.trials {
-        // Format 1 had no place of its own for it.
+        // Format 1 had no field for it.
         if trial.extra.remove("system_in_client") == Some(Value::Bool(true)) {
             trial.circumstances.system_in_client = true;
         }
@@ -471,13 +471,13 @@ pub fn load_log(dir: &Path, trial: u32, name: &str) -> Result<Vec<Interval>, Sto
     histogram::read_log(&text).map_err(|source| StoreError::Log { path, source })
 }
 
-/// `results.json` as it stands on disk: one line per trial, so that ordinary line tools and
-/// version control can work with it.
+/// `results.json` as it is written to disk: one line per trial, so that line tools and version
+/// control can work with it.
 pub fn to_json(results: &Results) -> String {
     fn part(value: &impl serde::Serialize) -> String {
         serde_json::to_string(value).expect("results are plain data")
     }
-    // Taken apart by name: a new field of `Results` does not compile without a line here.
+    // Destructured by name: a new field of `Results` does not compile without a line here.
     let Results {
         format,
         machine,
@@ -527,7 +527,7 @@ fn trial_name(id: u32) -> String {
     format!("{id:04}")
 }
 
-/// A file name that stays inside its folder.
+/// Returns a file name that stays inside its folder, or an error.
 fn checked(name: &str) -> Result<&str, StoreError> {
     let bad = name.is_empty()
         || name.starts_with('.')
@@ -540,7 +540,7 @@ fn checked(name: &str) -> Result<&str, StoreError> {
     }
 }
 
-/// Whether there is nothing in `dir` but what a run writes before its `results.json`.
+/// Whether `dir` holds only what a run writes before its `results.json`.
 fn only_begun(dir: &Path) -> Result<bool, StoreError> {
     let written_first = [
         LOCK_FILE,
@@ -563,7 +563,7 @@ fn only_begun(dir: &Path) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Whether a run was ended in `dir` before it had begun.
+/// Whether `dir` holds a run that ended before its first `results.json`.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -574,7 +574,7 @@ pub fn ended_before_it_began(dir: &Path) -> Result<bool, StoreError> {
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
     let path = dir.join(LOCK_FILE);
-    // Who may write here may have put a link there, to a file that is not theirs.
+    // No links are followed: whoever may write here could have made one to a file of another user.
     let file = File::options()
         .write(true)
         .create(true)
@@ -595,8 +595,7 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
 /// Reads a file of at most `most` bytes of text.
 ///
 /// # Errors
-/// If it cannot be read, is longer, or is no file: a device may go on for ever, and a pipe would have to be waited
-/// for.
+/// If it cannot be read, is longer, or is no regular file: a device may never end, a pipe have no writer.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let mut options = File::options();
     let file = options

@@ -1,5 +1,5 @@
-//! Several studies in short: what becomes of their claims, and what they answer. `index.json` beside runs, and
-//! what `pubgauge export --format claims` writes.
+//! Summary of several studies: the outcomes of their claims, and their answers. Written as `index.json` beside
+//! runs, and by `pubgauge export --format claims`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,10 +23,10 @@ pub struct Studies {
 pub struct StudyOutcome {
     /// Its name.
     pub study: String,
-    /// The question it puts.
+    /// Its question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// The folder of its run, below that of all; empty for a run alone.
+    /// The folder of its run, relative to that of all; empty for a single run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub folder: String,
     /// When its run began (RFC 3339); empty for one that has not run.
@@ -38,7 +38,7 @@ pub struct StudyOutcome {
     pub planned_trials: u32,
     /// Whether it ended before all of them were measured.
     pub cut_off: bool,
-    /// Why it could not be carried through, where it could not.
+    /// Why it could not be run; absent if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
     /// The machine: processors, memory, operating system.
@@ -47,12 +47,12 @@ pub struct StudyOutcome {
     pub pubgauge_version: String,
     /// Each system that was measured, with its version.
     pub systems: Vec<String>,
-    /// What it answers, a sentence for each row of each workload. Only of a study without claims.
+    /// Its answers, a sentence for each row of each workload. Only for a study without claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
     /// How many claims have each outcome.
     pub counts: Counts,
-    /// What somebody says of the systems, and what became of it.
+    /// Its claims and their outcomes.
     pub claims: Vec<ClaimOutcome>,
 }
 
@@ -63,7 +63,7 @@ pub struct Counts {
     pub holds: u32,
     /// That do not hold.
     pub does_not_hold: u32,
-    /// Of which nobody can tell.
+    /// That cannot be decided.
     pub cannot_tell: u32,
     /// That are not applicable.
     pub not_applicable: u32,
@@ -101,7 +101,7 @@ impl Counts {
 }
 
 impl Studies {
-    /// The same without the pictures: small enough to be kept under version control.
+    /// The same without the curves: small enough for version control.
     pub fn without_pictures(mut self) -> Studies {
         for claim in self.studies.iter_mut().flat_map(|s| &mut s.claims) {
             claim.pictures.clear();
@@ -109,7 +109,7 @@ impl Studies {
         self
     }
 
-    /// As JSON, one member a line.
+    /// As JSON, one member per line.
     pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("studies are plain data");
         text + "\n"
@@ -118,7 +118,7 @@ impl Studies {
     /// Reads what [`Studies::to_json`] has written.
     ///
     /// # Errors
-    /// In words, where it is no such file or one of a newer version.
+    /// A message, where the text is no such file or one of a newer version.
     pub fn parse(text: &str) -> Result<Studies, String> {
         let studies: Studies = serde_json::from_str(text).map_err(|e| e.to_string())?;
         match studies.format == FORMAT {

@@ -4,11 +4,11 @@
 //! [`judge`] is pure: the same trial always gets the same verdict, and a stored trial can be
 //! judged again. Every rule that applies leaves a reason with the figures that decided it; the
 //! status is the worst of them in the order of [`Status`]: valid, unsteady, client-bound,
-//! overloaded, lossy, broken. `docs/verdicts.md` says the same in prose.
+//! overloaded, lossy, broken. `docs/verdicts.md` explains the rules.
 //!
 //! The steady-state rule is that of ScalAgent, *Benchmark of MQTT servers* (2015), section 4:
-//! delivered equals offered, steady processor load and latency; its 70 % limit on client
-//! processors stands in [`thresholds::PACED_RUNNING`].
+//! delivered equals offered, steady processor load and latency; its 70 % limit on client processors
+//! is [`thresholds::PACED_RUNNING`].
 
 use pubgauge_driver::{OnFull, Reliability, Settings};
 
@@ -23,14 +23,13 @@ mod series;
 mod tests;
 pub mod thresholds;
 
-/// Judges a trial by its figures and its circumstances. The verdict that the trial carries already
-/// is not looked at.
+/// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
 pub fn judge(trial: &Trial) -> Verdict {
     findings(trial).verdict()
 }
 
-/// Other programs that left client and system too little of the machine, in words: what was slow then may be
-/// their doing.
+/// Says, in words, that other programs left client and system too little of the machine, so that slow
+/// figures may be due to them. `None` if they did not.
 pub fn crowded(trial: &Trial) -> Option<String> {
     client::crowded(trial)
 }
@@ -51,7 +50,7 @@ fn findings(trial: &Trial) -> Findings {
     findings
 }
 
-/// The rules. Those that say opposite things of the same trial are never found together, see
+/// The rules. Rules whose reasons contradict each other never apply to the same trial, see
 /// [`Rule::contradicts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Rule {
@@ -92,10 +91,10 @@ impl Rule {
     /// Whether the reasons that two rules give cannot both be true.
     fn contradicts(self, other: Rule) -> bool {
         use Rule::*;
-        // The system could have taken more; it could not.
+        // One says that the system could have taken more, the other that it could not.
         let took_all = [PublisherFull];
         let at_its_end = [QueueGrew, UnderWay, Unsent, Refused, Lost, NothingTaken];
-        // The client had time; it had none.
+        // One says that the client had time left, the other that it had none.
         let client_had_time = [Unsent, SystemSilent, QueueGrew, UnderWay, Lost];
         let client_had_none = [ClientStalled, UnsentByClient, LostByClient];
         let between = |a: &[Rule], b: &[Rule]| {
@@ -120,7 +119,7 @@ impl Findings {
         self.found.iter().any(|(found, ..)| *found == rule)
     }
 
-    /// Beside what the system is blamed for: that others may have taken its processors.
+    /// Where the system is blamed: adds that other programs may have taken its processors.
     fn others(&mut self, trial: &Trial) {
         let blamed = |(_, status, _): &(Rule, Status, String)| {
             matches!(status, Status::Overloaded | Status::Unsteady)
@@ -130,7 +129,7 @@ impl Findings {
         }
     }
 
-    /// Beside what the system is blamed for: that a link of its network carried no more.
+    /// Where the system is blamed: adds that a link of its network was full.
     fn link(&mut self, trial: &Trial) {
         let blamed = |(_, status, _): &(Rule, Status, String)| {
             matches!(
@@ -150,14 +149,14 @@ impl Findings {
         }
     }
 
-    /// A trial that did not run as planned is not examined further.
+    /// Whether the trial is not examined further because it did not run as planned.
     fn ends_here(&self) -> bool {
         self.found
             .iter()
             .any(|(rule, status, _)| *status == Status::Broken || *rule == Rule::NotRun)
     }
 
-    /// Worst first; within a status in the order of the rules.
+    /// The reasons, worst status first; within a status in the order in which they were found.
     fn verdict(mut self) -> Verdict {
         self.found
             .sort_by_key(|(_, status, _)| std::cmp::Reverse(*status));
@@ -176,9 +175,9 @@ fn bursts_wait(flow: &FlowFigures) -> bool {
     flow.bursts.is_some_and(|bursts| bursts.every_ns.is_none())
 }
 
-/// What is judged by itself: a flow, where a workload has several, or the whole trial.
+/// What is judged separately: a flow, where a workload has several, or the whole trial.
 struct Part<'a> {
-    /// The flow, as the beginning of a sentence.
+    /// The flow's name, as the beginning of a sentence.
     of: String,
     settings: &'a Settings,
     flat_out: bool,
@@ -247,7 +246,7 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
                 part.expected,
                 percent(part.lost, part.expected)
             );
-            // What is acknowledged is kept for a subscriber that has no time; nothing else is.
+            // Acknowledged messages are kept for a subscriber that has no time; others are not.
             let acknowledged = part
                 .settings
                 .reliability
@@ -374,7 +373,7 @@ fn unsteady(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     }
 }
 
-/// A system that stood still for a good part of the measurement while it had something to deliver.
+/// A system that delivered nothing for a good part of the measurement though it had messages.
 fn silent(trial: &Trial) -> Option<String> {
     let silence = trial.longest_silence_ns as f64;
     let usual = trial.latency_ns.p50? as f64;
@@ -391,9 +390,9 @@ fn silent(trial: &Trial) -> Option<String> {
     })
 }
 
-/// The records of the measurement itself (the series goes on through the drain) with the length
-/// of each in seconds. Slivers shorter than half the usual length are left out: a rate over a
-/// few milliseconds is chance.
+/// The records of the measurement itself (the series includes the drain) with the length of each in
+/// seconds. Records shorter than half the usual length are left out: a rate over a few milliseconds
+/// is chance.
 fn measured(trial: &Trial) -> Vec<(f64, SeriesRecord)> {
     within(trial, &trial.series)
 }

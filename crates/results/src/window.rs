@@ -8,8 +8,8 @@ use crate::model::{Distribution, Trial};
 /// The figures of one window of the measurement, of all flows or of one.
 ///
 /// A message belongs to the window that it was due in, and so do its deliveries, its loss and its times,
-/// whenever they came. Two rates alone count what happened in the window, whatever it belongs to:
-/// `published_msgs_per_s` and `delivered_msgs_per_s`.
+/// whenever they came. Only two rates count what happened during the window: `published_msgs_per_s` and
+/// `delivered_msgs_per_s`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WindowFigures {
@@ -62,9 +62,9 @@ pub struct WindowFigures {
     pub round_trip_ns: Option<Distribution>,
     /// Half of each round trip.
     pub half_round_trip_ns: Option<Distribution>,
-    /// Processor seconds of the system's processes during the window, of all flows alone. They are read
-    /// at both ends; absent where a reading came so late that it would be of another span (by more
-    /// than 2 % of the window), and where the system is no process of its own or out of sight.
+    /// Processor seconds of the system's processes during the window; of all flows together only. They
+    /// are read at both ends; absent where a reading was so late that the span differs by more than 2 %
+    /// of the window, and where the system is no process of its own or out of sight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_cpu_s: Option<f64>,
 }
@@ -81,7 +81,7 @@ impl WindowFigures {
     }
 }
 
-/// The parts of a figure's name: `latency.p99@during` is `latency.p99` in the window `during`.
+/// Splits a figure's name: `latency.p99@during` is `latency.p99` in the window `during`.
 pub fn split(figure: &str) -> (&str, Option<&str>) {
     match figure.split_once('@') {
         Some((figure, window)) => (figure, Some(window)),
@@ -89,8 +89,8 @@ pub fn split(figure: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The window of that name, of all flows or of one. A trial of a single flow keeps the window of that flow
-/// as its own.
+/// The window of that name, of all flows or of one. A trial of a single flow keeps that flow's windows as
+/// its own.
 pub fn in_window<'a>(
     trial: &'a Trial,
     flow: Option<&str>,

@@ -1,5 +1,5 @@
-//! A host's own side: an agent that waits with one joined connection, gives each order that comes to a worker
-//! process, and joins again for the next.
+//! An agent on another host: it keeps one connection to the conductor, gives each order that comes to a
+//! worker process, and joins again for the next.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -16,15 +16,15 @@ use pubgauge_testbed::{Confinement, Piped};
 
 use crate::other_clock::OtherClock;
 
-/// How long a conductor that was there is dialled again.
+/// How long an agent dials a lost conductor again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// Time between two attempts while the conductor still thinks that the connection before is there.
+/// Pause between two attempts while the conductor still holds the earlier connection.
 const REST: Duration = Duration::from_millis(250);
-/// How long a worker may go on whose connection has ended.
+/// How long a worker may continue after its connection has ended.
 const LAST_MOMENT: Duration = Duration::from_secs(10);
-/// Bytes that are passed on at once.
+/// Bytes that are read at once.
 const AT_ONCE: usize = 64 << 10;
-/// The longest report that is passed on.
+/// Size limit of a report, in bytes; a longer one ends the connection.
 const LONGEST: u64 = 1 << 30;
 
 /// An agent.
@@ -36,31 +36,31 @@ pub struct Agent {
     pub program: PathBuf,
 }
 
-/// Why an agent has ended before it was told to.
+/// Why an agent ended before the run was over.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// It was never let in.
+    /// The conductor never let it in.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The conductor has gone without a word.
+    /// The connection to the conductor was lost.
     #[error("the run is gone: {why}; it could not be joined again: {again}")]
     Gone {
         /// How the connection ended.
         why: String,
-        /// What became of joining again.
+        /// Why it could not join again.
         again: JoinError,
     },
-    /// The conductor has another clock and tells nothing of it.
+    /// The conductor has a different clock and does not offer its readings.
     #[error(
         "the run's clock is another than this host's, and the run does not tell it\n  hint: the workers' program must be the one that runs the study"
     )]
     NoClock,
-    /// The conductor's clock cannot be asked for.
+    /// The conductor's clock cannot be queried.
     #[error("the run's clock cannot be asked for: {0}")]
     Clock(io::Error),
 }
 
-/// What came first on a connection.
+/// What a connection brought first.
 enum First {
     /// The beginning of an order.
     Order(Vec<u8>),
@@ -71,10 +71,10 @@ enum First {
 }
 
 impl Agent {
-    /// Works for the run until that is over; `say` is told what happens.
+    /// Works for the run until that is over; calls `say` with messages for the user.
     ///
     /// # Errors
-    /// If it is not let in, or the conductor is gone without having said that the run is over.
+    /// If it is not let in, or the connection is lost before the run is over.
     pub fn serve(&self, say: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
         let mut member = join(&self.dial)?;
         say(&format!(
@@ -103,13 +103,13 @@ impl Agent {
             };
         };
         for worker in workers {
-            // It has told its conductor what became of it.
+            // The worker's thread has reported to the conductor itself.
             let _ = worker.join();
         }
         ended
     }
 
-    /// The conductor's clock, where it is another one.
+    /// The conductor's clock, where it is not this host's.
     fn clock(&self, member: &Member) -> Result<Option<Arc<OtherClock>>, AgentError> {
         let welcome = &member.welcome;
         if welcome.machine.shares_clock(&self.dial.machine) {
@@ -123,7 +123,7 @@ impl Agent {
         Ok(Some(Arc::new(clock)))
     }
 
-    /// Joins once more.
+    /// Joins again.
     fn again(&self) -> Result<Member, JoinError> {
         let until = Instant::now() + AGAIN;
         let dial = Dial {
@@ -132,7 +132,7 @@ impl Agent {
         };
         loop {
             match join(&dial) {
-                // A connection that is lost may not be known to be lost at the other end.
+                // The conductor may not have noticed yet that the earlier connection is lost.
                 Err(JoinError::Refused { .. }) if Instant::now() < until => {
                     std::thread::sleep(REST);
                 }
@@ -141,7 +141,7 @@ impl Agent {
         }
     }
 
-    /// Gives a connection to a worker process, on a thread of its own.
+    /// Starts a worker process for a connection, on a thread of its own.
     fn start(
         &self,
         order: Vec<u8>,
@@ -162,7 +162,7 @@ impl Agent {
         let used = match clock.map(OtherClock::begin).transpose() {
             Ok(used) => used,
             Err(why) => {
-                // A conductor that is gone needs no reason.
+                // The conductor may be gone: then nobody needs the reason.
                 let _ = refuse(&mut writer, format!("{whom}: {why}"));
                 return;
             }
@@ -188,7 +188,7 @@ impl Agent {
             tell(order, reader, streams.input, &theirs, &until_over);
         });
         let mut output = streams.output;
-        // Either end may be gone: both then hear of it.
+        // Either end may be gone: the other then learns of it.
         let _ = pass_on(&mut output, &mut writer);
         if let Some(used) = used {
             let _ = frames::write(&mut writer, &Report::Clock(used.end(&whom)));
@@ -202,12 +202,12 @@ impl Agent {
             std::thread::sleep(Duration::from_millis(5));
         }
         member.connection.kill();
-        // It has no reason to panic, and no result.
+        // It should not panic, and has no result.
         let _ = telling.join();
     }
 }
 
-/// Waits for the conductor to say something.
+/// Waits for the conductor's first message.
 fn first(member: &mut Member) -> First {
     let mut bytes = vec![0; AT_ONCE];
     match member.reader.read(&mut bytes) {
@@ -221,7 +221,7 @@ fn first(member: &mut Member) -> First {
     }
 }
 
-/// Passes on what the conductor says, until either is gone. A worker that then goes on is killed.
+/// Passes the conductor's messages on, until either end is gone; then kills a worker that goes on.
 fn tell(
     order: Vec<u8>,
     mut reader: Reader,
@@ -231,7 +231,7 @@ fn tell(
 ) {
     let passed = input.write_all(&order);
     drop(order);
-    // A worker that reads no more has ended, which is seen elsewhere.
+    // A worker that no longer reads has ended, which is handled elsewhere.
     let _ = passed.and_then(|()| io::copy(&mut reader, &mut input));
     drop(input);
     if over.recv_timeout(LAST_MOMENT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
@@ -239,7 +239,7 @@ fn tell(
     }
 }
 
-/// Passes on what a worker says, frame by frame: of one that is cut off nothing is passed on.
+/// Passes a worker's messages on, frame by frame: a frame that is cut off is not passed on.
 fn pass_on(output: &mut impl Read, writer: &mut Writer) -> io::Result<()> {
     let mut output = io::BufReader::with_capacity(AT_ONCE, output);
     loop {

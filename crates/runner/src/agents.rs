@@ -1,4 +1,4 @@
-//! Workers on other hosts: the agents that have joined, as the place of a trial's workers.
+//! Workers on other hosts: the agents that have joined, as a place for a trial's workers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,23 +19,23 @@ use pubgauge_hosts::{
 use pubgauge_results::host::{HostClock, WorkerHost};
 use pubgauge_testbed::NetworkHost;
 
-/// How long a host that was there before is waited for: it dials again as soon as a connection is in use.
+/// How long to wait for a host that was there before: it dials again as soon as its connection is in use.
 pub const AGAIN: Duration = Duration::from_secs(15);
-/// Between two looks at who has joined.
+/// How long to wait for the next host before looking at the clock.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// How agents are waited for.
+/// Where agents join, and how many.
 #[derive(Clone, Debug)]
 pub struct Gathering {
     /// How many hosts there are; ranks count from 0.
     pub hosts: u32,
-    /// Where to listen.
+    /// The address to listen at.
     pub address: SocketAddr,
-    /// The file for the credentials; there must be no other. It is removed in the end.
+    /// Path of the file for the credentials, which must not exist. It is removed at the end.
     pub file: PathBuf,
 }
 
-/// Why workers on other hosts cannot be had.
+/// Why workers on other hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
     /// No certificate could be made.
@@ -44,48 +44,48 @@ pub enum AgentsError {
     /// The credentials cannot be written.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// Nobody can be let in.
+    /// The address cannot be listened at.
     #[error(
         "cannot listen for hosts at {address}, TCP and UDP: {error}\n  hint: name an address of this host and a free port"
     )]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The operating system's error.
         error: std::io::Error,
     },
-    /// Hosts that have not come.
+    /// Hosts that did not join in time.
     #[error(transparent)]
     Missing(Missing),
-    /// They are waited for no longer.
+    /// The user ended the wait.
     #[error("ended by the user while hosts were waited for")]
     Stopped,
 }
 
-/// The agents of a run. When it is dropped those that wait are told that the run is over, nobody is let in
-/// any more and the credentials are removed.
+/// The agents of a run. When this is dropped, agents that wait are told that the run is over, no host is
+/// let in any more and the credentials are removed.
 #[derive(Debug)]
 pub struct Agents {
     listener: Listener,
-    /// Connections that nothing was asked of yet, by rank.
+    /// Connections without an order yet, by rank.
     spares: Mutex<BTreeMap<u32, Joined>>,
-    /// Each rank as it was when it came last.
+    /// The host of each rank, as it joined last.
     known: Mutex<BTreeMap<u32, Known>>,
     /// The first address of this host that an agent has reached.
     reached: Mutex<Option<IpAddr>>,
     hosts: u32,
     machine: Machine,
-    /// Tells hosts with other clocks what this one reads.
+    /// Lets hosts with other clocks query this one.
     _clock: Server,
     /// Removed when this is dropped.
     file: KeptCredentials,
 }
 
 impl Agents {
-    /// Lets agents in from now on.
+    /// Starts to let agents in.
     ///
     /// # Errors
-    /// No certificate, a file that is there already, an address that cannot be listened at.
+    /// If no certificate can be made, the file exists, or the address cannot be listened at.
     pub fn listen(gathering: &Gathering) -> Result<Agents, AgentsError> {
         let identity = Identity::generate()?;
         let credentials = identity.credentials(gathering.hosts)?;
@@ -103,7 +103,7 @@ impl Agents {
             ..Options::default()
         };
         let listener = Listener::start(&identity, &credentials, options).map_err(failed)?;
-        // Last: whoever finds the file finds somebody who listens.
+        // Last: whoever finds the file can connect.
         let file = KeptCredentials::write(&credentials, &gathering.file)?;
         Ok(Agents {
             listener,
@@ -117,7 +117,7 @@ impl Agents {
         })
     }
 
-    /// Where agents are let in.
+    /// The address that it listens at.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
@@ -132,22 +132,21 @@ impl Agents {
         self.hosts
     }
 
-    /// Who has come so far, and who was refused.
+    /// Numbers of hosts that joined and that were refused.
     pub fn counts(&self) -> Counts {
         self.listener.counts()
     }
 
-    /// What the host of a rank is called; `None` if it never came.
+    /// The name of the host of a rank; `None` if it never joined.
     pub fn name(&self, rank: u32) -> Option<String> {
         let known = lock(&self.known);
         known.get(&rank).map(|known| known.name.clone())
     }
 
-    /// Waits until a connection of each rank is there, `longest` at the most; `say` is told of each host that
-    /// comes.
+    /// Waits until a connection of each rank is there, at most `longest`; calls `say` for each that joins.
     ///
     /// # Errors
-    /// Ranks that have not come; `stop`.
+    /// The ranks that have not joined; or that `stop` returned `true`.
     pub fn gather(
         &self,
         longest: Duration,
@@ -184,7 +183,7 @@ impl Agents {
         }
     }
 
-    /// Takes those who have come in, waiting `longest` for the first: (rank, host).
+    /// Accepts the hosts that have joined, waiting `longest` for the first: (rank, host).
     fn collect(&self, longest: Duration) -> Vec<(u32, String)> {
         let mut came = Vec::new();
         let mut wait = longest;
@@ -210,7 +209,7 @@ impl Agents {
         came
     }
 
-    /// Ranks without a connection that can be used.
+    /// Ranks without a live connection.
     fn missing(&self) -> Vec<u32> {
         let spares = lock(&self.spares);
         let lives = |rank: &u32| {
@@ -221,10 +220,10 @@ impl Agents {
         (0..self.hosts).filter(|rank| !lives(rank)).collect()
     }
 
-    /// A connection of a rank that nothing was asked of yet.
+    /// Takes the spare connection of a rank; waits up to 15 s for the host to join again.
     ///
     /// # Errors
-    /// In words, if the host is lost.
+    /// A message, if the host is lost.
     fn take(&self, rank: u32) -> Result<Joined, String> {
         let until = Instant::now() + AGAIN;
         loop {
@@ -245,10 +244,10 @@ impl Agents {
         }
     }
 
-    /// What the clients on the host of a rank have to know of it to find those of the other hosts by themselves.
+    /// The addresses by which clients on the host of a rank find those of the other hosts.
     ///
     /// # Errors
-    /// In words, if a host has no IPv4 address, or what it is on is not known.
+    /// A message, if a host has no IPv4 address, or its interface is not known.
     fn on_network(&self, rank: u32) -> Result<OnNetwork, String> {
         let known = lock(&self.known);
         let of = |known: &Known| match known.address.to_canonical() {
@@ -272,10 +271,10 @@ impl Agents {
         })
     }
 
-    /// The address at which systems listen that are started on this host, as the agents reach it.
+    /// The address at which systems on this host listen, as the agents reach it.
     ///
     /// # Errors
-    /// In words, if that is no IPv4 address.
+    /// A message, if that is no IPv4 address.
     pub(crate) fn own_host(&self) -> Result<NetworkHost, String> {
         let listens = Some(self.address().ip()).filter(|address| !address.is_unspecified());
         let reached = listens.or(*lock(&self.reached));
@@ -294,11 +293,11 @@ impl Agents {
 /// A host that has joined.
 #[derive(Clone, Debug)]
 struct Known {
-    /// What it is called.
+    /// Its name.
     name: String,
-    /// Where it came from.
+    /// The address it joined from.
     address: IpAddr,
-    /// Its interface there; empty if it does not know.
+    /// Its interface there; empty if not known.
     interface: String,
 }
 
@@ -306,7 +305,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is said of ranks that have not come.
+/// Words on ranks that have not joined.
 fn ranks(missing: &[u32]) -> String {
     const SHOWN: usize = 10;
     if missing.is_empty() {
@@ -318,8 +317,8 @@ fn ranks(missing: &[u32]) -> String {
     format!("; missing: rank {shown}{more}")
 }
 
-/// The rank on which a worker runs: hosts of publishers come first, then those of the others. One host that is
-/// all there is has both.
+/// The rank on which a worker runs: hosts of publishers come first, then those of subscribers. A single host
+/// has all.
 pub fn rank_of(assignment: &Assignment, workers: &Workers, hosts: u32) -> u32 {
     let (_, publishers) = workers.of(Role::Publishers);
     let rank = match assignment.role {
@@ -329,7 +328,7 @@ pub fn rank_of(assignment: &Assignment, workers: &Workers, hosts: u32) -> u32 {
     rank % hosts.max(1)
 }
 
-/// The hosts of agents as the place of one trial's workers.
+/// The hosts of agents as a place for one trial's workers.
 #[derive(Debug)]
 pub struct AgentPlace {
     agents: Arc<Agents>,
@@ -341,8 +340,7 @@ pub struct AgentPlace {
 }
 
 impl AgentPlace {
-    /// The place of one trial, whose workers are so many on so many hosts; `brokerless`: its clients have to
-    /// find each other.
+    /// The place of one trial with these workers; `brokerless`: its clients have to find each other.
     pub fn new(agents: Arc<Agents>, workers: Workers, brokerless: bool) -> AgentPlace {
         AgentPlace {
             agents,
@@ -352,7 +350,8 @@ impl AgentPlace {
         }
     }
 
-    /// The hosts that workers were started on, by rank, with their clocks as `recordings` tell them.
+    /// The hosts that workers were started on, by rank, with their clocks as reported in
+    /// `recordings`.
     pub fn hosts(&self, recordings: &[Recording]) -> Vec<WorkerHost> {
         let mut hosts: BTreeMap<u32, WorkerHost> = BTreeMap::new();
         for (worker, host) in lock(&self.used).iter() {
@@ -375,8 +374,7 @@ impl AgentPlace {
         hosts.into_values().collect()
     }
 
-    /// By how much one-way times between two hosts may be wrong: the worst of all pairs of a worker that publishes
-    /// and another.
+    /// The error of one-way times between hosts: the largest of all pairs of a publishing worker and another.
     pub fn one_way(&self, recordings: &[Recording]) -> OneWay {
         let used = lock(&self.used);
         let of = |role: Role| recordings.iter().filter(move |own| own.role == role);
@@ -411,7 +409,7 @@ pub enum OneWay {
     Exact,
     /// To within this, ns.
     Within(Nanos),
-    /// It is not known.
+    /// Not known.
     Unknown,
 }
 

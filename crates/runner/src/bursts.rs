@@ -9,7 +9,7 @@ pub(crate) fn figures(flow: &Flow, recorded: &[BurstRecording]) -> Option<BurstF
     let Arrivals::Bursts { messages, every } = flow.arrivals else {
         return None;
     };
-    // Where bursts are due at their time, the last alone may be cut off: the others were late.
+    // Where bursts are due at fixed times, only the last can be cut off: others were merely late.
     let last = |n: usize| every.is_none() || n + 1 == recorded.len();
     let began = recorded.iter().enumerate().filter(|(_, b)| b.due > 0);
     let (cut_off, sent): (Vec<_>, Vec<_>) = began.partition(|(n, b)| b.unsent > 0 && last(*n));
@@ -44,7 +44,7 @@ pub(crate) fn figures(flow: &Flow, recorded: &[BurstRecording]) -> Option<BurstF
     })
 }
 
-/// The median; the upper one of two.
+/// The median; of an even number of values the upper one.
 fn median<T>(
     values: impl Iterator<Item = T>,
     order: impl FnMut(&T, &T) -> std::cmp::Ordering,

@@ -1,4 +1,4 @@
-//! From what the engine recorded and what was observed beside it to one trial of `results.json`.
+//! Converts the engine's record and the observations beside it to one trial of `results.json`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 use crate::observe::Observed;
 use crate::{bursts, groups, series, windows};
 
-/// What identifies a trial and says what was asked of it.
+/// The identity of a trial, and what was asked for.
 pub struct Asked<'a> {
     /// Position in the plan.
     pub id: u32,
@@ -35,7 +35,7 @@ pub struct Asked<'a> {
     pub settings_name: &'a str,
     /// Values of the grid's axes: (axis, value).
     pub axes: &'a [(String, String)],
-    /// What it became.
+    /// What each setting became.
     pub mappings: Vec<Mapping>,
     /// The workload.
     pub workload: &'a Workload,
@@ -47,7 +47,7 @@ pub struct Asked<'a> {
 
 const SECOND: f64 = 1e9;
 
-/// The figures of a trial; the verdict is still to be given.
+/// The figures of a trial, without a verdict yet.
 pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Trial {
     let sum = record.sum();
     let duration_s = record.duration() as f64 / SECOND;
@@ -195,14 +195,14 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
 
 fn cpu(record: &TrialRecord, role: Role) -> f64 {
     let of_role = record.recordings.iter().filter(|r| r.role == role);
-    // The sum of none is -0 in Rust.
+    // In Rust the sum of no values is -0.
     of_role
         .map(|r| r.usage.running as f64 / SECOND)
         .sum::<f64>()
         + 0.0
 }
 
-/// Larger values that a histogram lacks because deliveries were still under way.
+/// Number of larger values that a histogram lacks because deliveries were still under way.
 fn censored(measure: Measure, under_way: u64) -> u64 {
     match measure {
         Measure::Latency | Measure::LatencyFromSend => under_way,
@@ -210,15 +210,16 @@ fn censored(measure: Measure, under_way: u64) -> u64 {
     }
 }
 
-/// A distribution function of what arrived as a share of what arrived and what was under way.
+/// A distribution function of the values that arrived, scaled to the share of all: those that
+/// arrived and those under way.
 fn shared_by_all(mut points: Vec<(u64, f64)>, arrived: u64, under_way: u64) -> Vec<(u64, f64)> {
     let share = arrived as f64 / (arrived + under_way).max(1) as f64;
     points.iter_mut().for_each(|point| point.1 *= share);
     points
 }
 
-/// The same count, found in independent ways: by the ledger's bits, by the latency histograms, by
-/// the series that workers cut.
+/// The same count, determined in independent ways: by the ledger's bits, by the latency histograms,
+/// by the series of the workers.
 fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
     if record.recordings.is_empty() {
         return Vec::new();
@@ -291,7 +292,7 @@ fn flows(asked: &Asked<'_>, record: &TrialRecord, per_s: impl Fn(u64) -> f64) ->
         )
     };
     let several = asked.workload.flows.len() > 1;
-    // Of flows that ask for what the trial asks for, the trial says it.
+    // Flows with the trial's settings have no entry of their own.
     let own = |flow: &Flow| asked.of_flows.get((flow.settings as usize).checked_sub(1)?);
     let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
         name: flow.name.clone(),
@@ -327,7 +328,7 @@ fn flows(asked: &Asked<'_>, record: &TrialRecord, per_s: impl Fn(u64) -> f64) ->
     flows.zip(&record.flows).enumerate().map(figures).collect()
 }
 
-/// Why a trial did not run as planned, if so.
+/// Why a trial did not run as planned; `None` if it did.
 pub fn not_run(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed => None,
@@ -340,7 +341,7 @@ pub fn not_run(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// A message with its hint or its list in one line, as it stands in results.
+/// A message, with its hint or list, joined to one line for `results.json`.
 pub fn one_line(message: &str) -> String {
     let mut line = String::new();
     for part in message.lines().map(str::trim).filter(|p| !p.is_empty()) {
@@ -356,11 +357,11 @@ pub fn one_line(message: &str) -> String {
     line
 }
 
-/// The histograms of a trial as logs: one per measure, one interval per flow and step of the series. `of` says what
-/// of.
+/// The histograms of a trial as logs: one per measure, one interval per flow and step of the series. `of` names the
+/// trial in their comments.
 ///
 /// # Errors
-/// The histograms of a record are lost, or cannot be encoded.
+/// The histograms of a record are missing, or cannot be encoded.
 pub fn logs(
     workload: &Workload,
     record: &TrialRecord,
@@ -406,7 +407,7 @@ pub fn logs(
 }
 
 fn decode(encoded: &[u8]) -> Histogram<u64> {
-    // Written by the conductor a moment ago with the same library.
+    // The conductor wrote them with the same library.
     Deserializer::new()
         .deserialize(&mut &encoded[..])
         .unwrap_or_else(|_| histogram())
@@ -424,7 +425,7 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     topics.sort_unstable();
     topics.dedup();
     let distinct = |mut devices: Vec<u32>| {
-        // A device with connections to several brokers is one.
+        // A device with connections to several brokers counts once.
         for device in &mut devices {
             let described = &workload.devices[*device as usize];
             *device = described.connection_of.unwrap_or(*device);
@@ -463,8 +464,8 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     }
 }
 
-/// Adds to the arrivals in words that scheduled messages leave within a span of when they are due, ns;
-/// 0: each at its own time.
+/// Adds to the description of the arrivals that scheduled messages leave within a span of their due
+/// time, ns; 0 adds nothing.
 pub fn tell_pacing(info: &mut WorkloadInfo, workload: &Workload, pacing_within: Nanos) {
     let scheduled = workload.flows.iter().any(|f| !f.arrivals.is_flat_out());
     if pacing_within > 0 && scheduled {
@@ -522,7 +523,7 @@ pub fn arrival_words(arrivals: &Arrivals) -> String {
     }
 }
 
-/// A rate: `1000/s`, `3.33/s`; less than one a second as the time between two: `1 every 15 min`.
+/// A rate: `1000/s`, `3.33/s`; less than one a second as the interval: `1 every 15 min`.
 fn rate_words(per_s: f64) -> String {
     if per_s >= 1.0 || per_s <= 0.0 {
         return format!("{}/s", number(per_s));

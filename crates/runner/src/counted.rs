@@ -1,5 +1,5 @@
-//! What is counted beside a trial where it is asked for: system calls of client and system, and what
-//! crosses an interface.
+//! What is counted beside a trial on request: system calls of client and system, and interface
+//! traffic.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use pubgauge_workload::{Exchange, Sizes, Workload};
 use crate::instances::Instances;
 use crate::network::{LinkCounters, TrialNetwork};
 
-/// What is to be counted. Nothing if default.
+/// What is to be counted; by default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// System calls of client and system.
@@ -26,13 +26,13 @@ pub struct Counts {
     pub interface: Option<String>,
 }
 
-/// How long an interface is watched before the first client connects and after the last one has closed.
+/// How long an interface is watched before clients connect, and again after all have closed.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Share of the measurement by which readings may be late at most, both together.
+/// The largest delay of both readings together, as a share of the measurement.
 const LATE: f64 = 0.02;
 
-/// What was counted of a trial; absent what was not asked for.
+/// The counts of a trial; `None` where not asked for.
 pub struct TrialCounts {
     /// System calls.
     pub system_calls: Option<SystemCalls>,
@@ -42,14 +42,14 @@ pub struct TrialCounts {
     pub network: Option<NetworkTraffic>,
 }
 
-/// Counts beside one trial.
+/// Counts system calls and traffic beside one trial.
 pub struct Counter {
     calls: Option<Calls>,
-    /// The kernel counts calls.
+    /// Whether the kernel counts system calls yet.
     opened: bool,
     interface: Option<Interface>,
     links: Option<LinkCounters>,
-    /// The system lives in the client.
+    /// Whether the system works inside the client.
     in_client: bool,
     /// When the first readings of a measurement were taken, and the last ones.
     read: Option<(Nanos, Nanos)>,
@@ -60,7 +60,7 @@ struct Calls {
     system: Side,
 }
 
-/// One side: its counter with the count at the beginning, then what was counted; or why there is none.
+/// One side: its counter with the first count, then the result; or why there is none.
 enum Side {
     Not(String),
     From(SyscallCounter, Syscalls),
@@ -74,7 +74,7 @@ impl Side {
         })
     }
 
-    /// Reads the counter; the difference to what was read at first stands in its place once it is `over`.
+    /// Reads the counter; with `over` it replaces the first count by the difference.
     fn read(&mut self, over: bool) {
         let Side::From(counter, before) = self else {
             return;
@@ -108,7 +108,7 @@ struct Interface {
     traffic: InterfaceTraffic,
     counter: Option<InterfaceCounter>,
     before: Crossed,
-    /// Bytes a second that crossed it in the quiet times.
+    /// Bytes per second that crossed it while no client was connected; the larger of both times.
     foreign_per_s: f64,
 }
 
@@ -146,8 +146,8 @@ impl Interface {
 }
 
 impl Counter {
-    /// Counts what is asked for, and on a network what crosses its links. `in_client`: the system lives in the
-    /// client's processes.
+    /// Prepares to count what is asked for, and on a network the traffic on its links. `in_client`: the system
+    /// works inside the client's processes.
     pub fn new(asked: &Counts, network: Option<&TrialNetwork>, in_client: bool) -> Counter {
         let not = || Side::Not("it was never measured".to_owned());
         Counter {
@@ -163,7 +163,7 @@ impl Counter {
         }
     }
 
-    /// Watches the interface for [`QUIET`] while the system runs and nobody is connected: what crosses it is
+    /// Watches the interface for [`QUIET`] while the system runs and no client is connected: this traffic is
     /// not the trial's.
     pub fn quiet(&mut self) {
         let Some(interface) = &mut self.interface else {
@@ -176,8 +176,8 @@ impl Counter {
         interface.foreign_per_s = interface.foreign_per_s.max(crossed.bytes as f64 / seconds);
     }
 
-    /// Traffic flows: the kernel is to count the calls of the threads that there are, and of those that they
-    /// begin.
+    /// Opens the counters of system calls once traffic flows: for threads that exist and those that they
+    /// start.
     pub fn open(&mut self, running: &Instances, live: &Live) {
         let Some(calls) = self.calls.as_mut().filter(|_| !self.opened) else {
             return;
@@ -278,7 +278,7 @@ impl Counter {
     }
 }
 
-/// Why readings at these times are not those of the measurement.
+/// Why the readings at these times do not cover the measurement.
 fn late(read: Option<(Nanos, Nanos)>, record: &TrialRecord) -> Option<String> {
     let (Some((began, ended)), Some(table)) = (read, record.table) else {
         return Some("it was never measured".to_owned());
@@ -294,7 +294,8 @@ fn late(read: Option<(Nanos, Nanos)>, record: &TrialRecord) -> Option<String> {
     })
 }
 
-/// Why so much crossed an interface that was not the trial's that nothing can be said of its messages.
+/// Why the traffic of others on an interface was too much for figures of the trial's messages; `None`
+/// if it was not.
 fn crowded(traffic: &InterfaceTraffic) -> Option<String> {
     let of = traffic.bytes.max(traffic.payload_bytes.unwrap_or(0));
     let share = traffic.foreign_bytes as f64 / of.max(1) as f64;
@@ -310,9 +311,9 @@ fn crowded(traffic: &InterfaceTraffic) -> Option<String> {
     })
 }
 
-/// Bytes that the trial's messages can have had an interface crossed by at most, by what its clients say that they sent
-/// and received: of both the measurement's part, by messages, a tenth more, and for each packet 100 B of headers, which
-/// is more than any have. No bound where clients say nothing.
+/// The most bytes that the trial's messages can have caused on an interface, by the bytes that its clients report as
+/// sent and received: the measurement's part of both, by messages, 10 % more, and 100 B of headers for each packet,
+/// which is more than any have. [`u64::MAX`] where clients report no bytes.
 fn most(traffic: &InterfaceTraffic, record: &TrialRecord, in_client: bool) -> u64 {
     let (within, sum) = (record.in_measurement(None), record.sum());
     let part = |bytes: fn(&Recording) -> u64, within: u64, all: u64| {
@@ -323,7 +324,7 @@ fn most(traffic: &InterfaceTraffic, record: &TrialRecord, in_client: bool) -> u6
     let sent = part(|r| r.wire.sent, within.published, published);
     let delivered = sum.delivered + sum.warm_up_delivered;
     let received = part(|r| r.wire.received, within.unique, delivered);
-    // What a client sends to a broker crosses once; what it sends to another client is what that one receives.
+    // Bytes from a client to a broker cross once; between clients the same bytes are sent and received.
     let said = match in_client {
         true => sent.max(received),
         false => sent + received,
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(crowded(&traffic(10_000, 5_000, 100)), None);
         let why = crowded(&traffic(10_000, 5_000, 101)).unwrap();
         assert!(why.contains("101 B") && why.contains("lo"), "{why}");
-        // Shared memory: hardly anything crosses it, and 1 % of the payload is the error of the figure.
+        // With shared memory hardly anything crosses it; the error is 1 % of the payload.
         assert_eq!(crowded(&traffic(300, 1_000_000, 10_000)), None);
         assert!(crowded(&traffic(300, 1_000_000, 10_001)).is_some());
     }

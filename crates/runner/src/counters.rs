@@ -1,4 +1,4 @@
-//! What the system counted itself, compared with what its clients say.
+//! The system's own counts, compared with those of its clients.
 
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Outcome, TrialRecord};
@@ -6,19 +6,19 @@ use pubgauge_engine::recording::{FlowRecording, Recording, Traffic};
 use pubgauge_results::model::CountCheck;
 use pubgauge_testbed::{Count, Counted};
 
-/// What the clients of a system say, or those of one of its brokers.
+/// The counts of all clients of a system, or of those of one of its brokers.
 pub struct Ours {
     traffic: Traffic,
     sentinels: u64,
 }
 
 impl Ours {
-    /// Of all brokers.
+    /// The counts of all brokers' clients.
     pub fn of_all(record: &TrialRecord) -> Self {
         Ours::of(record.recordings.iter())
     }
 
-    /// Of one broker.
+    /// The counts of one broker's clients.
     pub fn of_broker(record: &TrialRecord, broker: u32) -> Self {
         Ours::of(record.recordings.iter().filter(|r| r.broker == broker))
     }
@@ -36,7 +36,7 @@ impl Ours {
     }
 }
 
-/// Both comparisons, as far as the system keeps the counts.
+/// Both comparisons, where the system keeps the counts.
 pub fn checks(
     brief: &Brief,
     record: &TrialRecord,
@@ -46,13 +46,13 @@ pub fn checks(
 ) -> Vec<CountCheck> {
     let Ours { traffic, sentinels } = ours;
     // Sentinels that may have been under way when the fleets closed: neither side knows of each
-    // whether the other had it.
+    // whether the other received it.
     let closing = traffic.closing_due.saturating_sub(traffic.closing_received);
-    // Messages that take last values away as a client closes: not every system counts them, and
-    // whoever is still there hears them.
+    // Messages that remove last values as a client closes: not every system counts them, and
+    // clients that are still connected receive them.
     let parting = traffic.parting;
     let published = counted.published.as_ref().map(|count| {
-        // Where only what was routed is counted, sentinels from before the subscriptions are not.
+        // Where only routed messages are counted, sentinels from before the subscriptions are not.
         let early = match count {
             Count::Routed(_) => *sentinels,
             _ => 0,
@@ -81,7 +81,7 @@ pub fn checks(
     checks
 }
 
-/// Whether a reading agrees already, so that no other is needed.
+/// Whether the counts agree already, so that no further reading is needed.
 pub fn agree(brief: &Brief, record: &TrialRecord, ours: &Ours, counted: &Counted) -> bool {
     let checks = checks(brief, record, ours, "", counted);
     checks.iter().all(|check| !check.disagrees())
@@ -121,7 +121,7 @@ fn incomparable(record: &TrialRecord) -> Option<String> {
     if under_way || sum(|r| r.unsettled) > 0 {
         return Some("messages were still under way when the clients closed".into());
     }
-    // The drain waits for measured messages alone; where none was taken, it is over at once.
+    // The drain waits only for measured messages; where none was taken, it ends at once.
     let on_their_way = |flow: &FlowRecording| {
         flow.unique == 0 && flow.warm_up_expected > flow.warm_up_unique + flow.warm_up_passed_over
     };
@@ -135,7 +135,7 @@ fn incomparable(record: &TrialRecord) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Counts of the warm-up may differ by what was on its way when nothing else was waited for.
+    /// Counts of the warm-up may differ by messages under way that the drain did not wait for.
     #[test]
     fn a_warm_up_that_never_ended_is_not_compared() {
         let mut record = TrialRecord::nothing(Outcome::Completed, 1);
@@ -144,10 +144,10 @@ mod tests {
         (flow.warm_up_expected, flow.warm_up_unique) = (66_881, 65_518);
         let why = incomparable(&record).expect("a reason");
         assert!(why.contains("warm-up"), "{why}");
-        // What was passed over is lost, and awaited no longer.
+        // Messages that were overtaken are lost, and no longer awaited.
         record.flows[0].warm_up_passed_over = 1_363;
         assert_eq!(incomparable(&record), None);
-        // Messages of the measurement came: those before them have come, or are lost.
+        // Messages of the measurement arrived: those before them have arrived, or are lost.
         let flow = &mut record.flows[0];
         (flow.warm_up_passed_over, flow.unique) = (0, 1);
         assert_eq!(incomparable(&record), None);

@@ -1,4 +1,4 @@
-//! What members of groups that share got.
+//! Deliveries to members of groups that share messages.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,7 @@ impl Instances {
     /// address of a system that runs already.
     ///
     /// # Errors
-    /// Which could not be started, and why; nothing of the others is then left.
+    /// Which instance could not be started, and why; the others are stopped then.
     pub fn start(
         job: &Job<'_>,
         system: &SystemFile,
@@ -53,17 +53,17 @@ impl Instances {
         Ok(Instances { all })
     }
 
-    /// Where and how drivers reach each.
+    /// The target of each.
     pub fn targets(&self) -> Vec<Target> {
         self.all.iter().map(|one| one.target.clone()).collect()
     }
 
-    /// The parents of the processes of each; `None` where nothing was started.
+    /// The guards of each; `None` where nothing was started.
     pub fn root_pids(&self) -> Vec<Option<i32>> {
         self.all.iter().map(Running::root_pid).collect()
     }
 
-    /// What became of the share of the machine that each was to get.
+    /// How each one's share of the machine is held.
     pub fn held(&self) -> Vec<&Held> {
         self.all.iter().map(|one| &one.record.share).collect()
     }
@@ -85,7 +85,7 @@ impl Instances {
         Ok(())
     }
 
-    /// What each was started with, as files for the record.
+    /// The configuration of each, as files for the record.
     pub fn configs(&self) -> Vec<(String, String)> {
         let several = self.all.len() > 1;
         let mut files = Vec::new();
@@ -105,14 +105,14 @@ impl Instances {
         files
     }
 
-    /// Begins to count with what each counts itself.
+    /// Reads the own counts of each, before the trial.
     pub fn begin_counting(&self, settings: &[Settings]) -> Vec<Option<Counting>> {
         let begin = |one: &Running| one.begin_counting(settings);
         self.all.iter().map(begin).collect()
     }
 
-    /// What they counted, compared with what their clients say: over all of them, and for each of
-    /// several that disagrees alone. The figures of each go into `brokers`.
+    /// The own counts, compared with those of their clients: over all of them, and for each of
+    /// several whose counts disagree. The counts of each are stored in `brokers`.
     pub fn finish_counting(
         &self,
         counting: &[Option<Counting>],
@@ -154,7 +154,7 @@ impl Instances {
         self.all.into_iter().map(Running::stop).collect()
     }
 
-    /// Each of several, without what is still to be measured.
+    /// Each of several, without the figures of the measurement.
     pub fn brokers(&self, brief: &Brief) -> Vec<Broker> {
         if self.all.len() < 2 {
             return Vec::new();
@@ -169,7 +169,7 @@ impl Instances {
     }
 }
 
-/// What is said of one of several brokers.
+/// A message about one of several brokers.
 fn named(number: usize, count: usize, what: &str) -> String {
     match count {
         1 => what.to_owned(),
@@ -177,7 +177,7 @@ fn named(number: usize, count: usize, what: &str) -> String {
     }
 }
 
-/// An external system with one of its addresses alone.
+/// An external system with only one of its addresses.
 fn at_one_address(system: &SystemFile, number: usize) -> SystemFile {
     let only = |endpoints: &mut Vec<String>| {
         *endpoints = endpoints.get(number).cloned().into_iter().collect();
@@ -196,7 +196,7 @@ fn messages(count: &Option<Count>) -> Option<u64> {
     }
 }
 
-/// The sum of the counts of two brokers; why there is none, if one could not be read.
+/// The sum of the counts of two brokers; if one could not be read, the reason.
 fn added(one: Option<Count>, other: Option<Count>) -> Option<Count> {
     Some(match (one?, other?) {
         (Count::Messages(a), Count::Messages(b)) => Count::Messages(a + b),

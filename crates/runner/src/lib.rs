@@ -1,6 +1,6 @@
-//! From a planned trial to one that can be stored: the system is started, the engine runs, what it
-//! recorded and what was observed beside it become figures, the figures are judged, the system is
-//! stopped. Nothing here prints.
+//! Runs a planned trial up to its stored form: the system is started, the engine runs, its record
+//! and the observations become figures, the figures are judged, the system is stopped. Nothing here
+//! prints.
 
 pub mod agent;
 pub mod agents;

@@ -1,5 +1,5 @@
-//! Held shares of the machine: what each instance of the system and each worker process gets, and
-//! where the client runs.
+//! Held shares of the machine: for each instance of the system and each worker process, and the
+//! processors of the client.
 
 use pubgauge_results::model::HeldLimits;
 use pubgauge_testbed::shares::{Held, Share, apart};
@@ -20,9 +20,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Writes the share of each of so many instances into the system's file, above what that says
-    /// itself. Where there are enough processors, the instances together and the client's workers get
-    /// some of their own.
+    /// Writes the share of each instance into the system's file, in place of the file's own. Where
+    /// there are enough processors, the instances together and the client's workers get separate
+    /// ones.
     pub fn new(system: &mut SystemFile, share: Share, instances: usize, client: &Client) -> Shared {
         let limits = &mut system.limits;
         limits.cores = share.cores.or(limits.cores);
@@ -35,7 +35,7 @@ impl Shared {
             together: None,
         };
         let started = matches!(system.kind, Kind::Process | Kind::Builtin);
-        // What the user or the file has placed stays there, and workers on other hosts are apart anyway.
+        // Placement by the user or the file is kept; workers on other hosts are separate anyway.
         let placed = !shared.pin.is_empty() || !limits.cpus.is_empty() || client.agents.is_some();
         let Some(cores) = shared.share.cores.filter(|_| started && !placed) else {
             return shared;
@@ -60,7 +60,7 @@ impl Shared {
         shared
     }
 
-    /// What became of it on each instance, for the trial; `None` if nothing was asked for.
+    /// How the share was held on each instance, for the trial; `None` if none was asked for.
     pub fn held(&self, held: &[&Held]) -> Option<HeldLimits> {
         let limits = on_all(&self.share, held)?;
         let mut not_held = limits.not_held;
@@ -74,14 +74,14 @@ impl Shared {
     }
 }
 
-/// What became of the share of each worker process, for the trial; `None` if nothing was asked for.
+/// How the share of each worker process was held, for the trial; `None` if none was asked for.
 pub fn of_workers(place: &ProcessPlace, realtime: Option<u8>) -> Option<HeldLimits> {
     let held = place.held();
     let held: Vec<&Held> = held.iter().collect();
     Some(beside_realtime(on_all(&place.share(), &held)?, realtime))
 }
 
-/// The kernel's quota is for ordinary threads: workers with a real-time priority are not held by it.
+/// The kernel's quota does not limit threads with a real-time priority.
 fn beside_realtime(mut limits: HeldLimits, realtime: Option<u8>) -> HeldLimits {
     if let (Some(_), Some(cores), true) = (realtime, limits.cores, limits.cores_by_quota) {
         limits.cores_by = None;
@@ -93,7 +93,7 @@ fn beside_realtime(mut limits: HeldLimits, realtime: Option<u8>) -> HeldLimits {
     limits
 }
 
-/// A share as it is held: it is where it is on all of those that were to have it.
+/// A share counts as held where it is held on all instances that were to have it.
 fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     // Workers may be on different processors.
     let how = |how: fn(&Held) -> Option<&String>| {
@@ -114,7 +114,7 @@ fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     })
 }
 
-/// Texts without those that were there before.
+/// Texts without repetitions.
 fn each_once<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     for text in texts {
@@ -144,7 +144,7 @@ mod tests {
         );
         assert!(system.limits.cores.is_none() && system.limits.cpus.is_empty());
 
-        // More processors than any machine has: nobody is kept apart, and that is said.
+        // More processors than any machine has: the client is not kept apart, with a note.
         let share = Share {
             cores: Some(4096.0),
             memory_bytes: Some(64 << 20),
@@ -215,7 +215,7 @@ mod tests {
         );
         assert_eq!((told.instances, told.cores_by_quota), (3, false));
         assert_eq!(on_all(&Share::default(), &[&one]), None);
-        // Nobody was started.
+        // No process was started.
         let told = on_all(&share, &[]).expect("asked for");
         assert_eq!((told.cores_by, told.cores_by_quota), (None, false));
 

@@ -1,4 +1,4 @@
-//! A trial on an emulated network: which host each of its processes runs on, and what crossed their links.
+//! A trial on an emulated network: the host of each of its processes, and the traffic on their links.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -26,12 +26,13 @@ impl std::fmt::Debug for TrialNetwork {
 }
 
 impl TrialNetwork {
-    /// The host of the broker with this number, from 0: the broker hosts in turn. `None` if there is none.
+    /// The host of the broker with this number, from 0: hosts are used in turn. `None` without broker
+    /// hosts.
     pub(crate) fn broker(&self, number: usize) -> Option<NetworkHost> {
         self.host(HostRole::Broker, number as u32)
     }
 
-    /// The host of a worker, and what its clients have to know of it.
+    /// The host of a worker, and the network data that its clients need.
     pub(crate) fn worker(&self, assignment: &Assignment) -> Option<(NetworkHost, OnNetwork)> {
         let role = match assignment.role {
             Role::Publishers => HostRole::Publisher,
@@ -64,7 +65,7 @@ pub(crate) struct LinkCounters {
     rates: Vec<Option<u64>>,
     before: Vec<Ways>,
     crossed: Vec<Ways>,
-    /// Why there is nothing to tell.
+    /// Why there are no counts.
     not_told: Option<String>,
 }
 
@@ -116,7 +117,7 @@ impl LinkCounters {
             .collect();
     }
 
-    /// What was counted; `late` is why the readings are not those of the measurement.
+    /// The counts; `late` is why the readings do not cover the measurement.
     pub(crate) fn finish(self, late: Option<String>) -> NetworkTraffic {
         let hosts = self.hosts.iter().zip(&self.rates).zip(&self.crossed);
         NetworkTraffic {

@@ -1,5 +1,5 @@
-//! What is watched beside a trial: the system's processes, the client's own threads and memory,
-//! and the machine's noise, step by step.
+//! Observations beside a trial: the system's processes, the client's threads and memory, and the
+//! machine's noise, step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::trial::Watch;
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// What was seen beside a trial.
+/// Observations beside a trial.
 pub struct Observed {
     /// Processor seconds of the system during the measurement.
     pub system_cpu_s: Option<f64>,
@@ -46,22 +46,22 @@ pub struct Observed {
     pub client_processes: Option<u32>,
     /// Processes of the system that ended during the trial.
     pub died: Vec<String>,
-    /// When the whole machine stood still during the measurement.
+    /// Stalls of the whole machine during the measurement.
     pub stalls: Stalls,
     /// Processors that other programs than client and system kept busy during the measurement, on
     /// average; `None` where what the system used is not known.
     pub others_cores: Option<f64>,
-    /// Each of several brokers; none where there is one.
+    /// Each of several brokers; empty where there is one.
     pub brokers: Vec<Broker>,
-    /// By the bounds of windows, ns from the start of the measurement: when the system's processor time
-    /// was read (this process's clock), and what it was, both ns.
+    /// By each window's bound, in ns from the start of the measurement: the time when the system's
+    /// processor time was read (this process's clock), and that processor time, both ns.
     pub system_cpu_at: BTreeMap<Nanos, (Nanos, u64)>,
-    /// The workers were on other hosts: of the client nothing was seen but this process.
+    /// Whether the workers were on other hosts: of the client only this process was observed.
     pub elsewhere: bool,
     seconds: Vec<SecondSeen>,
 }
 
-/// Times of [`Stalls::FLOOR`] and more in which the whole machine stood still.
+/// Stalls of the whole machine of [`Stalls::FLOOR`] and more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// All of them, ns.
@@ -80,7 +80,7 @@ impl Stalls {
     fn add(&mut self, late: Nanos) {
         let within = late >= Self::FLOOR;
         if within {
-            // The first one stands for the last samples too, which are below the floor.
+            // The first sample also counts for the stall's last ones, which are below the floor.
             self.all += match self.within {
                 true => NOISE_INTERVAL,
                 false => NOISE_INTERVAL + Self::FLOOR,
@@ -91,7 +91,7 @@ impl Stalls {
     }
 }
 
-/// What was seen in one second.
+/// Observations of one interval of the series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SecondSeen {
     /// Its end, seconds from the start of the measurement.
@@ -115,7 +115,7 @@ pub struct SecondSeen {
 }
 
 impl Observed {
-    /// Nothing was seen.
+    /// Without any observations.
     pub fn nothing() -> Self {
         Observed {
             system_cpu_s: None,
@@ -137,8 +137,7 @@ impl Observed {
         }
     }
 
-    /// What was seen in the interval that holds `at_s`, seconds from the start of the
-    /// measurement.
+    /// The observations of the interval at `at_s`, in seconds from the start of the measurement.
     pub fn second(&self, at_s: f64) -> SecondSeen {
         self.seconds
             .iter()
@@ -149,7 +148,7 @@ impl Observed {
     }
 }
 
-/// Watches one trial.
+/// Observes one trial.
 pub struct Watcher<'a> {
     running: &'a Instances,
     /// Broker by broker.
@@ -167,7 +166,7 @@ pub struct Watcher<'a> {
     counter: &'a mut Counter,
 }
 
-/// When a measurement is looked at, ns from its start.
+/// When a measurement is sampled, ns from its start.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// At each multiple of this.
@@ -182,7 +181,7 @@ struct Measuring {
     last: Sample,
     next: Nanos,
     busiest_ns: u64,
-    /// Of each broker.
+    /// Busiest thread of each broker.
     each_busiest_ns: Vec<u64>,
 }
 
@@ -192,13 +191,13 @@ struct Sample {
     publishers_ns: u64,
     subscribers_ns: u64,
     client: ProcessSample,
-    /// All brokers together.
+    /// All brokers together; `None` where one is out of sight.
     system: Option<ProcessSample>,
     machine_ns: Option<u64>,
     each: Vec<Option<ProcessSample>>,
 }
 
-/// Several systems as one; its busiest thread is the busiest of all. Nothing where one is out of
+/// Several systems as one; its busiest thread is the busiest of all. `None` where one is out of
 /// sight.
 fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
     let mut each = each.iter();
@@ -225,8 +224,8 @@ fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
     Some(sum)
 }
 
-/// Processor time that other programs used from one sample to a later one, ns. `in_client`: the system lives
-/// in the client's processes.
+/// Processor time that other programs used from one sample to a later one, ns. `in_client`: the system works
+/// inside the client's processes.
 fn others(from: &Sample, to: &Sample, in_client: bool) -> Option<f64> {
     let system = match (&from.system, &to.system) {
         (Some(from), Some(to)) => to.cpu_ns.saturating_sub(from.cpu_ns),
@@ -251,9 +250,9 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 }
 
 impl<'a> Watcher<'a> {
-    /// Watches the trial on `running`, of which `brokers` are to get their figures, telling `watch`,
-    /// in a series of `steps`, with `counter` for what else is counted. `in_client`: the system lives in the
-    /// client's processes.
+    /// Observes the trial on `running`, filling in the figures of `brokers`, calling `watch`, in a series of
+    /// `steps`, with `counter` for what else is counted. `in_client`: the system works inside the client's
+    /// processes.
     pub fn new(
         running: &'a Instances,
         brokers: Vec<Broker>,
@@ -285,7 +284,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// What was seen.
+    /// The observations.
     pub fn finish(self) -> Observed {
         self.observed
     }
@@ -316,7 +315,7 @@ impl<'a> Watcher<'a> {
             let threads = threads.map(|thread| (thread.process as i32, thread.thread as i32));
             self.threads.insert(role, ThreadSampler::new(threads));
         }
-        // This one too, where the workers are in others.
+        // This process too, where the workers are in others.
         let mut processes = BTreeSet::from([std::process::id() as i32]);
         processes.extend(live.threads.iter().map(|thread| thread.process as i32));
         let processes: Vec<_> = processes.into_iter().collect();
@@ -335,7 +334,7 @@ impl<'a> Watcher<'a> {
         });
     }
 
-    /// Reads the system's processor time where a window begins or ends.
+    /// Reads the system's processor time at the bounds of windows.
     fn bounds(&mut self, now: Nanos) {
         let Some(began) = self.measuring.as_ref().map(|measuring| measuring.began) else {
             return;
@@ -347,7 +346,7 @@ impl<'a> Watcher<'a> {
         if !new || !in_sight {
             return;
         }
-        // Most bounds are ends of intervals, too, at which it has just been read.
+        // Most bounds are ends of intervals too, at which it has just been read.
         let last = self.measuring.as_ref().map(|measuring| measuring.last.at);
         if last != Some(now) {
             let each = self.system.iter_mut();
@@ -357,7 +356,7 @@ impl<'a> Watcher<'a> {
             let (Some(measuring), Some(all)) = (&mut self.measuring, together(&each)) else {
                 return;
             };
-            // What the busiest thread did since the sample before this one.
+            // The busiest thread's time since the sample before this one.
             measuring.busiest_ns += all.busiest.as_ref().map_or(0, |b| b.cpu_ns);
             for (sum, one) in measuring.each_busiest_ns.iter_mut().zip(&each) {
                 let busiest = one.as_ref().and_then(|one| one.busiest.as_ref());
@@ -369,7 +368,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The measurement is over: bounds that have not come are those of its end.
+    /// After the measurement: the remaining bounds get the reading at its end.
     fn last_bounds(&mut self) {
         let at = self.measuring.as_ref().map(|measuring| measuring.last.at);
         if let (Some(at), Some(ns)) = (at, self.last_cpu_ns()) {
@@ -382,7 +381,7 @@ impl<'a> Watcher<'a> {
         Some(last.cpu_ns)
     }
 
-    /// Notes a reading for the first `passed` bounds, those that have one left out.
+    /// Stores a reading for the first `passed` bounds that have none.
     fn read(&mut self, passed: usize, at: Nanos, ns: u64) {
         for bound in &self.steps.bounds[..passed] {
             self.observed
@@ -457,7 +456,7 @@ impl Observer for Watcher<'_> {
     fn phase(&mut self, phase: Phase, _: Nanos) {
         if self.measuring.is_some() && phase != Phase::Measure {
             self.counter.end();
-            // The sleeping thread has to wake up to tell how late it is.
+            // The noise thread must wake up to record its lateness.
             std::thread::sleep(Duration::from_nanos(2 * NOISE_INTERVAL));
             self.turn(monotonic_now());
             self.last_bounds();
@@ -510,7 +509,7 @@ mod tests {
         let mut stalls = Stalls::default();
         let ms = 1_000_000;
         for late in [0, 0, 50] {
-            // The samples that one stall leaves behind.
+            // The samples of one stall.
             (0..=late).rev().for_each(|late| stalls.add(late * ms));
         }
         assert_eq!(stalls.longest, 50 * ms);

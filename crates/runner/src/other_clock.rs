@@ -1,5 +1,5 @@
-//! The conductor's clock on a host that has another: followed for as long as the agent lives, so that what was
-//! exchanged before, during and after a trial tells how wrong the readings of its workers were.
+//! The conductor's clock on a host with another clock. It is followed as long as the agent lives: exchanges
+//! before, during and after a trial bound the error of its workers' readings.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use pubgauge_clock::{Caps, FitError, Line, fit};
 use pubgauge_driver::Course;
 use pubgauge_engine::recording::Conversion;
 
-/// How long a burst of exchanges is waited for; it takes half a second.
+/// How long to wait for a burst of exchanges, which takes half a second.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Exchanges that are so old are of no use for the next trial, ns.
+/// Age from which exchanges are not used for the next trial, ns: 120 s.
 const OLD: u64 = 120_000_000_000;
-/// How old the last burst may be when a trial begins.
+/// The largest age of the last burst when a trial begins.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The conductor's clock.
@@ -27,9 +27,9 @@ pub struct OtherClock {
 
 #[derive(Debug)]
 struct State {
-    /// The course that workers go by who are at work now: one for all, so that times between them are exact.
+    /// The clock course of the workers that run now: one for all, so that times between them are exact.
     current: Weak<Used>,
-    /// When the last burst was over.
+    /// When the last burst ended.
     burst: Instant,
 }
 
@@ -38,19 +38,19 @@ struct Used {
     line: Line,
 }
 
-/// The course that a worker goes by.
+/// A clock course in use by a worker.
 pub struct InUse<'a> {
     clock: &'a OtherClock,
     used: Arc<Used>,
-    /// When the worker began, near clock, ns.
+    /// When the worker began, by this host's clock, ns.
     began: u64,
 }
 
 impl OtherClock {
-    /// Follows the clock that `server` tells.
+    /// Follows the clock that `server` offers.
     ///
     /// # Errors
-    /// No socket, no thread.
+    /// If no socket or thread can be made.
     pub fn follow(server: SocketAddr, key: Key) -> io::Result<OtherClock> {
         let client = Client::connect(server, key, Arc::new(monotonic))?;
         Ok(OtherClock {
@@ -62,10 +62,10 @@ impl OtherClock {
         })
     }
 
-    /// A worker begins.
+    /// Begins a worker.
     ///
     /// # Errors
-    /// In words, if it is not known what the conductor's clock reads.
+    /// A message, if the conductor's clock is not known.
     pub fn begin(&self) -> Result<InUse<'_>, String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let used = match state.current.upgrade() {
@@ -84,7 +84,7 @@ impl OtherClock {
         })
     }
 
-    /// The course on from now.
+    /// The course from now on.
     fn line(&self, state: &mut State) -> Result<Line, String> {
         self.watch.forget(monotonic().saturating_sub(OLD));
         let mut exchanges = self.watch.before(PATIENCE);
@@ -94,7 +94,7 @@ impl OtherClock {
         }
         let mut fitted = fit(&exchanges, Caps::default());
         if matches!(fitted, Err(FitError::Contradiction(_))) {
-            // A clock was set since the trial before, or in it: of use is what came after.
+            // A clock was set since the last trial or during it: only later exchanges can be used.
             self.watch.forget(monotonic());
             fitted = fit(&self.watch.burst(PATIENCE), Caps::default());
         }
@@ -104,13 +104,13 @@ impl OtherClock {
 }
 
 impl InUse<'_> {
-    /// What the worker goes by.
+    /// The course that the worker uses.
     pub fn course(&self) -> Course {
         let Line { near, far, drift } = self.used.line;
         Course { near, far, drift }
     }
 
-    /// The worker has ended: how wrong it went at most. `whom` is this host, for messages.
+    /// Ends a worker: the largest error of its readings. `whom` is this host, for messages.
     pub fn end(self, whom: &str) -> Conversion {
         let line = self.used.line;
         let ended = monotonic();

@@ -19,11 +19,11 @@ pub struct Processes {
     pub program: PathBuf,
     /// The network namespace that they run in, as `ip netns` names it; the caller's if absent.
     pub namespace: Option<String>,
-    /// What each of them gets of the machine at most.
+    /// The share of the machine that each of them gets.
     pub share: Share,
 }
 
-/// Processes as the place of a trial's workers, which knows what became of their shares.
+/// Worker processes as a place for a trial's workers, which knows how their shares were held.
 #[derive(Debug)]
 pub struct ProcessPlace {
     processes: Processes,
@@ -48,12 +48,12 @@ impl ProcessPlace {
         self
     }
 
-    /// What each worker was to get at most.
+    /// The share that each worker was to get.
     pub fn share(&self) -> Share {
         self.processes.share
     }
 
-    /// What became of the share of each worker that was started.
+    /// How the share of each worker that was started is held.
     pub fn held(&self) -> Vec<Held> {
         self.lock().clone()
     }

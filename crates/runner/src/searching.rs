@@ -1,5 +1,5 @@
-//! A search over stored trials: what each told, what to measure next, and what was found. Pure: a search
-//! that was cut off goes on from the trials that are on disk.
+//! A search over stored trials: the finding of each, the next load, and the result. Pure: a search that
+//! was cut off continues from the trials on disk.
 
 mod bursts;
 
@@ -12,12 +12,12 @@ use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial
 use pubgauge_results::verdict::crowded;
 use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found};
 
-/// Seconds that starting, connecting and stopping take beside a trial's phases.
+/// Seconds that starting, connecting and stopping add to a trial's phases.
 const AROUND_S: f64 = 1.0;
-/// Share of what it may have of a processor from which a system, or its thread, is at its end.
+/// Share of its processors from which a system, or its thread, is at its limit.
 const BUSY: f64 = 0.90;
 
-/// What to measure next in the search of this number, after the trials of the run.
+/// What to measure next in search `number`, after the trials of the run.
 pub fn next(
     question: &Question,
     axis: &str,
@@ -83,8 +83,8 @@ pub fn stored_step(number: u32, step: Step) -> Option<SearchStep> {
     })
 }
 
-/// How long a system that runs on needs for what a trial has left in it and in the buffers before it, s; the
-/// next trial would meet that. At most a minute.
+/// How long a system that keeps running needs to deliver what a trial has left in it and in the buffers
+/// before it, s; otherwise the next trial would include that. At most 60 s.
 pub fn settling_s(trial: &Trial) -> f64 {
     const MARGIN: f64 = 1.25;
     const MOST_S: f64 = 60.0;
@@ -93,10 +93,10 @@ pub fn settling_s(trial: &Trial) -> f64 {
     needed.min(MOST_S)
 }
 
-/// What the system delivered of a load, in its unit.
+/// How much of a load the system delivered, in the load's unit.
 fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
-    // Where not one measured message was taken, because those before them were still waiting, each is
-    // taken to have one subscriber.
+    // Where no measured message was taken, because earlier ones were still waiting, each counts as
+    // having one subscriber.
     let fan = match trial.published {
         0 => 1.0,
         published => trial.expected as f64 / published as f64,
@@ -111,15 +111,15 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
     }
 }
 
-/// What a trial tells of the load, and why it is not within what was asked for. A trial that was not steady
-/// is held against what was asked for all the same: a latency that wanders below what is allowed is within,
-/// one that wandered above is beyond. A queue that grows is no wandering: such a trial is overloaded.
+/// The finding of a trial, and why it is not within what was asked for. A trial that was not steady is
+/// compared with what was asked for as well: one whose varying latency stays below the limit is within, one
+/// that exceeds it is beyond. A growing queue is not variation: such a trial is overloaded.
 ///
-/// Where other programs left too little of the machine, what was beyond may be their doing: it counts as
-/// little as what the client could not do.
+/// Where other programs left too little of the machine, a load beyond the limit may be due to them: the
+/// finding is then that of a client-bound trial.
 ///
-/// Of a burst (`axis`) only that is asked: whether every burst arrived whole and in time. A client that is
-/// busy with handing bursts over is no reason against it.
+/// Of a search over bursts (`axis`) only this is asked: whether every burst arrived whole and in time. A
+/// client that is busy handing bursts over does not count against it.
 pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
     let (finding, mut reasons) = of_system(axis, trial, criteria);
     match crowded(trial).filter(|_| finding == Finding::Beyond) {
@@ -154,7 +154,7 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
         Status::Broken => return (Finding::Nothing, reasons),
         Status::Valid | Status::Unsteady => {}
     }
-    // One copy for all criteria.
+    // One copy of the trial for all criteria.
     let measured = as_measured(trial);
     let mut missed = Vec::new();
     let mut unknown = Vec::new();
@@ -175,7 +175,7 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
     }
 }
 
-/// A trial as if its verdict were valid: what it measured counts, steady or not.
+/// A trial as if its verdict were valid: its figures count, steady or not.
 fn as_measured(trial: &Trial) -> Trial {
     Trial {
         verdict: Verdict {
@@ -186,7 +186,7 @@ fn as_measured(trial: &Trial) -> Trial {
     }
 }
 
-/// What a search has found, from the trials of the run.
+/// The result of a search, from the trials of the run.
 pub fn conclude(
     question: &Question,
     axis: &str,
@@ -233,7 +233,7 @@ pub fn conclude(
     }
 }
 
-/// What is beyond the limit, and the trial that shows it: the one nearest to the limit.
+/// What limited the load, and the trial that shows it: of those beyond the limit the nearest to it.
 fn gave_way<'a>(
     axis: &str,
     own: &[(&'a Trial, SearchStep)],
@@ -320,7 +320,7 @@ fn gave_way_in(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay
         );
         Some(say("link", share, "share", words))
     };
-    // A full link makes queues, latency and loss wherever it is crossed.
+    // A full link causes queues, latency and loss wherever packets cross it.
     let its_own = !matches!(status, Status::ClientBound | Status::Broken);
     if let Some(link) = full().filter(|_| its_own) {
         return link;

@@ -1,4 +1,4 @@
-//! From the cuts of the workers to the series of `results.json`: rates and backlog.
+//! Converts the workers' cuts to the series of `results.json`: rates and backlog.
 
 use pubgauge_driver::Nanos;
 use pubgauge_engine::assignment::Role;
@@ -11,7 +11,7 @@ use crate::observe::Observed;
 
 const SECOND: f64 = 1e9;
 
-/// What stood at the start of the measurement.
+/// The state at the start of the measurement.
 pub fn at_start(record: &TrialRecord) -> AtStart {
     let Some(first) = record.series.first() else {
         return AtStart::default();
@@ -27,7 +27,7 @@ pub fn at_start(record: &TrialRecord) -> AtStart {
 /// The series, second by second or in shorter steps.
 pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<SeriesRecord> {
     let backlogs = backlogs(record);
-    // Workers on other hosts tell how long they ran in the end.
+    // Workers on other hosts report their processor time at the end.
     let elsewhere = |role| observed.elsewhere.then(|| mean_cores(record, role));
     let [publishers, subscribers] = [Role::Publishers, Role::Subscribers].map(elsewhere);
     let mut series = Vec::new();
@@ -65,11 +65,11 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<SeriesRecord> {
     series
 }
 
-/// Processors that the workers of a side kept busy over the measurement.
+/// Processors that the workers of a side used on average over the measurement.
 fn mean_cores(record: &TrialRecord, role: Role) -> f64 {
     let of_role = record.recordings.iter().filter(|r| r.role == role);
     let busy = of_role.map(|r| r.usage.running as f64 / r.usage.span.max(1) as f64);
-    // The sum of none is -0 in Rust.
+    // In Rust the sum of no values is -0.
     busy.sum::<f64>() + 0.0
 }
 
@@ -116,8 +116,8 @@ fn lost(counts: &FlowRecording, cut_short: bool) -> u64 {
     let missing = counts
         .warm_up_expected
         .saturating_sub(counts.warm_up_unique);
-    // The drain waits for measured messages alone. Where none of them has come, the warm-up's may
-    // still be on their way.
+    // The drain waits only for measured messages. Where none of these came, those of the warm-up
+    // may still be under way.
     let warm_up = match cut_short || counts.unique == 0 {
         true => missing.min(counts.warm_up_passed_over),
         false => missing,
@@ -125,12 +125,12 @@ fn lost(counts: &FlowRecording, cut_short: bool) -> u64 {
     counts.lost() + warm_up
 }
 
-/// The backlog of one flow at each cut: what was due and has neither come nor is lost.
+/// The backlog of one flow at each cut: deliveries due that have neither come nor are lost.
 ///
-/// What is lost is known as soon as something later of its stream comes, unless it comes after all:
-/// at each cut, what was passed over then and at all later ones. What is only known to be lost at
-/// the end, such as messages of groups, is spread over the messages; all of it was published by the
-/// end of the measurement.
+/// A message is known to be lost as soon as a later one of its stream comes, unless it still comes
+/// afterwards: at each cut, the smallest number of overtaken messages then and at all later cuts.
+/// Messages that are only known to be lost at the end, such as those of groups, are spread over all
+/// messages; all were published by the end of the measurement.
 fn backlog(totals: &[Totals], at: &[Nanos], end: Nanos, lost: u64) -> Vec<u64> {
     let Some(last) = totals.last() else {
         return Vec::new();
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn lost_messages_are_no_backlog() {
-        // A fifth of each 100 is lost, and known to be so by the next message; 5 are under way.
+        // 20 of each 100 are lost, which the next message shows; 5 are under way.
         let series: Vec<Totals> = (1..=4)
             .map(|n| totals(100 * n, 80 * n - 5, 20 * n))
             .collect();
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_comes_late_was_backlog() {
-        // 30 messages are overtaken in the second record, and come in the fourth.
+        // 30 messages are overtaken in the second record, and arrive in the third.
         let all = [
             totals(100, 100, 0),
             totals(200, 170, 30),

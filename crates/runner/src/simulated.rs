@@ -1,5 +1,5 @@
-//! Trials over the simulated system, from workload to verdict, with what really happened beside what is
-//! reported; and searches over it.
+//! Trials over the simulated system, from workload to verdict, with the true events beside the reported
+//! figures; and searches over it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use crate::trial::{circumstances, exhausted};
 /// When a simulated clock starts, ns.
 pub const START: u64 = SECOND;
 
-/// A trial, and what really happened in it.
+/// A trial, and the true events in it.
 pub struct Run {
-    /// What is reported.
+    /// The reported trial.
     pub trial: Trial,
     /// What the engine recorded.
     pub record: TrialRecord,
-    /// What happened.
+    /// The true events.
     pub truth: Vec<TruthRecord>,
 }
 
-/// Runs a trial in simulated time. Moments of the behaviour count from when the workers connect,
+/// Runs a trial in simulated time. Times of the behaviour count from when the workers connect,
 /// which takes 20 ms with the proof of readiness.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ pub fn simulate(
     )
 }
 
-/// Runs a trial on a simulated system that is there, in its time.
+/// Runs a trial on a given simulated system, with its clock.
 ///
 /// # Errors
 /// If the workload is not possible.
@@ -75,7 +75,7 @@ pub fn on(
         settings: vec![with_behaviour(settings.clone(), behaviour)],
         workers,
         mark,
-        // As between processes, which must change nothing.
+        // Encoded as between processes, which must not change a result.
         place: Arc::new(Encoded(here.place.clone())),
         ..here
     };
@@ -120,7 +120,7 @@ fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
     settings
 }
 
-/// Length of the trials of a search but for the confirming ones, s.
+/// Length of the trials of a search except for the confirming ones, s.
 const SHORT_S: u64 = 5;
 
 /// Searches in simulated time for the messages a second that a system carries from one publisher to one
@@ -142,9 +142,9 @@ pub fn search(
     search_along(("rate", &workload), question, criteria, confirm_s, behaves)
 }
 
-/// Searches in simulated time along an axis, whose loads make workloads, through everything that a real search goes
-/// through: engine, figures, verdict, evidence, next load. Confirming trials take `confirm_s` seconds;
-/// `behaves` tells how the system behaves in each trial.
+/// Searches in simulated time along an axis, whose loads make workloads. It uses all parts of a real search:
+/// engine, figures, verdict, evidence, next load. Confirming trials take `confirm_s` seconds; `behaves` gives the
+/// system's behaviour in each trial.
 ///
 /// # Errors
 /// If a load is not possible.
@@ -177,7 +177,7 @@ pub fn search_along(
         let mut trial = on(workload, &behaviour, Settings::default(), there, workers)?.trial;
         trial.id = trials.len() as u32;
         trial.search = Some(stored);
-        // What is not looked at again, of some hundred thousand messages.
+        // Parts that are not used again are dropped, to save memory.
         trial.series.clear();
         trials.push(trial);
     }

@@ -28,11 +28,11 @@ use crate::network::TrialNetwork;
 use crate::observe::{Observed, Steps, Watcher};
 use crate::processes::{ProcessPlace, Processes};
 
-/// Somebody who is told how far a trial is.
+/// Receives the progress of a trial.
 pub trait Watch {
     /// A phase has begun.
     fn phase(&mut self, phase: Phase);
-    /// Called some twenty times a second.
+    /// Called about twenty times a second.
     fn tick(&mut self, live: &Live, now: Nanos);
 }
 
@@ -52,16 +52,17 @@ pub struct Job<'a> {
     pub driver: Arc<dyn Driver>,
     /// What the application asks for.
     pub settings: &'a Settings,
-    /// Settings of flows that have their own, with what they became; the n-th is number n + 1 in
-    /// [`pubgauge_workload::Flow::settings`].
+    /// Settings of flows that have their own, with what they became; index n has the number n + 1
+    /// in [`pubgauge_workload::Flow::settings`].
     pub of_flows: Vec<(Settings, Vec<Mapping>)>,
     /// Name of the settings' variant.
     pub settings_name: &'a str,
     /// Values of the grid's axes: (axis, value).
     pub axes: &'a [(String, String)],
-    /// What it became.
+    /// What each setting became.
     pub mappings: Vec<Mapping>,
-    /// What each instance of the system gets of the machine at most, beside what its file says.
+    /// The share of the machine that each instance of the system gets; absent parts: that in its
+    /// file.
     pub share: Share,
     /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
     /// time.
@@ -74,8 +75,8 @@ pub struct Job<'a> {
     pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
-    /// The network that brokers and workers run on, the latter as processes ([`Client::processes`]); this host
-    /// alone if absent.
+    /// The network that brokers and workers run on, the workers as processes ([`Client::processes`]); absent:
+    /// this host alone.
     pub network: Option<TrialNetwork>,
 }
 
@@ -90,16 +91,16 @@ pub struct Client {
     pub pin: Vec<usize>,
     /// A process for each worker; threads of this program if absent.
     pub processes: Option<Processes>,
-    /// The hosts whose agents start the workers, each in a process: as many as `workers` says of both sides
-    /// together, or one for both. This host if absent.
+    /// The hosts whose agents start the workers, each in a process: as many hosts as `workers` gives for
+    /// both sides together, or one for both. This host if absent.
     pub agents: Option<Arc<Agents>>,
 }
 
-/// What all trials of a run share.
+/// What all trials of a run have in common.
 pub struct Bench<'a> {
     /// Starts systems.
     pub testbed: Testbed,
-    /// Where their folders live.
+    /// Folder of the systems' folders.
     pub scratch: &'a Path,
     /// How the client works.
     pub client: Client,
@@ -111,8 +112,8 @@ pub struct Bench<'a> {
     pub cores: u32,
 }
 
-/// Runs a trial. A trial that cannot even begin is a broken one, with the reason; what was
-/// measured is always kept.
+/// Runs a trial. A trial that cannot begin is a broken one, with the reason; measurements are
+/// always kept.
 pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
     let begun = Instant::now();
     let (mut trial, files) = measured(job, bench, watch);
@@ -138,13 +139,13 @@ fn measured(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, 
         repeat: job.repeat,
         started: started.clone(),
     };
-    // Another run on the same system must not be mistaken for this one, nor meet its clients.
+    // The mark distinguishes this run from others on the same system, and its clients from theirs.
     let mark = Mark::random();
     let brief = match Brief::new(job.workload.marked(&mark.word())) {
         Ok(brief) => brief,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
-    // What an earlier trial has freed is not this one's memory.
+    // Memory that an earlier trial has freed must not count for this one.
     #[cfg(target_env = "gnu")]
     // SAFETY: gives free pages back to the kernel; no pointer is affected.
     unsafe {
@@ -260,8 +261,7 @@ fn measured(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, 
     (trial, files)
 }
 
-/// What systems did that were to end. One that is still running breaks the trial: it would be in the way of all
-/// that come next.
+/// Records how systems ended. One that is still running breaks the trial: it would disturb all later ones.
 fn tell_end(trial: &mut Trial, ends: &[Stopped]) {
     let words = ends.iter().filter_map(|end| end.in_words());
     trial.not_in_order = words
@@ -273,13 +273,13 @@ fn tell_end(trial: &mut Trial, ends: &[Stopped]) {
     }
 }
 
-/// What the client itself ran out of, in words.
+/// The resource that the client ran out of, in words.
 pub fn exhausted(record: &TrialRecord) -> Option<String> {
     let names: Vec<&str> = record.exhausted.iter().map(|r| r.name()).collect();
     (!names.is_empty()).then(|| names.join(" and "))
 }
 
-/// What a workload says of the trials that run it.
+/// The circumstances of trials that follow from their workload.
 pub fn circumstances(workload: &Workload) -> Circumstances {
     let varies = |arrivals: &Arrivals| {
         matches!(
@@ -298,8 +298,8 @@ pub fn circumstances(workload: &Workload) -> Circumstances {
     }
 }
 
-/// How the system ended, if it has. Connections end with a process a moment before its parent is
-/// told: where some were lost, that moment is waited for.
+/// How the system ended, if it has. Connections end with a process, a moment before its parent is
+/// notified: where some were lost, this waits for that moment.
 fn death(running: &Instances, record: &TrialRecord) -> Option<String> {
     let lost = record.recordings.iter().any(|r| r.lost > 0);
     let patience = Instant::now() + Duration::from_millis(if lost { 500 } else { 0 });
@@ -312,8 +312,8 @@ fn death(running: &Instances, record: &TrialRecord) -> Option<String> {
     }
 }
 
-/// Why the trial did not run as planned, with the first error of a client if the system did not
-/// end, and without what is said of a system that did.
+/// Why the trial did not run as planned: the first error of a client if the system did not end, and
+/// without errors that follow from the system's end.
 fn not_run(record: &TrialRecord, system_died: &[String]) -> Option<String> {
     match &record.outcome {
         Outcome::Aborted(why) if system_died.contains(why) => {
@@ -329,7 +329,7 @@ fn not_run(record: &TrialRecord, system_died: &[String]) -> Option<String> {
     }
 }
 
-/// A verdict whose reasons stand on one line each.
+/// The verdict, with each reason on one line.
 fn verdict(trial: &Trial) -> Verdict {
     let mut verdict = judge(trial);
     for reason in &mut verdict.reasons {
@@ -348,7 +348,7 @@ fn broken(asked: Asked<'_>, why: String) -> Trial {
     trial
 }
 
-/// Timer slack, processor and priority of a worker's thread.
+/// Sets timer slack, processor and priority of a worker's thread.
 pub fn prepare_thread(assignment: &Assignment) -> Result<(), String> {
     pubgauge_testbed::set_timer_slack(1).map_err(|e| format!("cannot set the timer slack: {e}"))?;
     if let Some(cpu) = assignment.pin_to {

@@ -13,7 +13,7 @@ use crate::observe::Observed;
 
 const SECOND: f64 = 1e9;
 
-/// By how much the span between two readings may differ from the window, as a share of the window.
+/// Largest difference between the span of two readings and the window, as a share of the latter.
 const READ_WITHIN: f64 = 0.02;
 
 /// The windows of a trial, of all flows together.
@@ -44,7 +44,7 @@ fn figures(record: &TrialRecord, window: &WindowRecord, flows: &[usize]) -> Wind
     let fates: Option<Vec<(u64, u64)>> = flows.iter().map(told).collect();
     let lost = fates.as_ref().map(|f| f.iter().map(|f| f.0).sum());
     let under_way = fates.as_ref().map(|f| f.iter().map(|f| f.1).sum::<u64>());
-    // What may be on its way is larger than what came.
+    // Deliveries that may be under way count as later than all that came.
     let censored = under_way.unwrap_or(due.missing());
     let length_s = (window.to - window.from) as f64 / SECOND;
     let per_s = |count: u64| match length_s > 0.0 {
@@ -94,8 +94,8 @@ fn figures(record: &TrialRecord, window: &WindowRecord, flows: &[usize]) -> Wind
     }
 }
 
-/// Of a flow's missing deliveries in a window, how many are lost and how many under way; `None` where the
-/// flow has both.
+/// How many of a flow's missing deliveries in a window are lost and how many under way; `None` where the
+/// flow has both kinds.
 fn fate(flow: &FlowRecording, missing: u64) -> Option<(u64, u64)> {
     match (flow.lost(), flow.under_way) {
         _ if missing == 0 => Some((0, 0)),
@@ -152,7 +152,7 @@ mod tests {
         };
         assert_eq!(told(5, 0), (Some(3), Some(0), 0));
         assert_eq!(told(5, 5), (Some(0), Some(3), 3));
-        // Both: nobody knows which, and all of them may be late.
+        // With both kinds it is not known which is which, and all of them may be late.
         assert_eq!(told(5, 2), (None, None, 3));
     }
 

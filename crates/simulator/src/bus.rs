@@ -1,4 +1,4 @@
-//! The inside of the simulated system: queues, draws and the record of what really happened.
+//! The simulated system itself: queues, random draws and the record of what happened.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,24 +13,24 @@ use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{Header, Mark};
 use pubgauge_driver::topic::TopicMatch;
 
-/// One delivery as it really happened, or a loss.
+/// One true delivery, or a loss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TruthRecord {
     /// Receiving client's name.
     pub subscriber: String,
-    /// What the message's header says; `None` if the payload is none of ours.
+    /// The message's header; `None` if the payload is not of this trial.
     pub header: Option<Header>,
-    /// When it was handed over by the publisher, clock time.
+    /// When the publisher handed it over, clock time.
     pub published_at: Nanos,
     /// When it was delivered, clock time; `None`: lost, or still under way.
     pub delivered_at: Option<Nanos>,
-    /// It never comes.
+    /// Whether it never comes.
     pub lost: bool,
     /// Its place in the order of all deliveries.
     pub turn: u64,
 }
 
-/// The simulated system itself; shared by all fleets of a trial.
+/// The simulated system; all fleets of a trial share it.
 pub struct Bus {
     inner: Mutex<Inner>,
     /// Signals fleets that sleep in real time.
@@ -50,7 +50,7 @@ pub(super) struct Inner {
     busy_until: Nanos,
     inside: usize,
     order: u64,
-    /// `None`: nobody asks.
+    /// `None`: not recorded.
     truth: Option<Vec<TruthRecord>>,
     deliveries: u64,
 }
@@ -62,12 +62,12 @@ struct Subscribed {
     filter: String,
     group: Option<String>,
     hears_from: Nanos,
-    /// Time it takes for one delivery, and when it is done with those so far.
+    /// Time that it takes per delivery, and when it has finished all so far.
     takes_ns: Nanos,
     busy_until: Nanos,
 }
 
-/// Something on its way to a fleet.
+/// An event on its way to a fleet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parcel {
     pub(super) due: Nanos,
@@ -82,7 +82,7 @@ pub(super) enum Content {
         topic: String,
         payload: Vec<u8>,
         redelivered: bool,
-        /// Its place in the record of what happened, if there is one.
+        /// Its index in the record of what happened, if there is one.
         truth: usize,
     },
     Acknowledgement {
@@ -103,7 +103,7 @@ impl Ord for Parcel {
 }
 
 impl Bus {
-    /// A fresh system. `mark` is the trial's, so that the record can read the headers.
+    /// A new system. `mark` is the trial's, with which the record decodes headers.
     pub fn new(behaviour: Behaviour, clock: Clock, mark: Mark) -> Self {
         let rng = StdRng::seed_from_u64(behaviour.seed);
         let born = clock.now();
@@ -128,13 +128,13 @@ impl Bus {
         }
     }
 
-    /// The same without a record of what happens, which takes some hundred bytes for each delivery.
+    /// The same without a record of what happens, which takes some hundred bytes per delivery.
     pub fn without_truth(self) -> Self {
         self.lock().truth = None;
         self
     }
 
-    /// Everything that happened so far, in the order of publishing; nothing of a system
+    /// Everything that happened so far, in the order of publishing; empty after
     /// [`Bus::without_truth`].
     pub fn truth(&self) -> Vec<TruthRecord> {
         self.lock().truth.clone().unwrap_or_default()
@@ -318,7 +318,7 @@ impl Bus {
 }
 
 impl Inner {
-    /// Notes a delivery to the subscription of this index, if anybody asks; its place in the record.
+    /// Records a delivery to the subscription of this index, if asked to; returns its index there.
     fn note(&mut self, index: usize, header: Option<Header>, now: Nanos, lost: bool) -> usize {
         let Some(truth) = &mut self.truth else {
             return 0;

@@ -93,7 +93,7 @@ impl SimulatedFleet {
         }
     }
 
-    /// Time jumps to the end of the client's sleep that it has reached, if any.
+    /// Advances the clock to the end of the client's sleep that it has reached, if any.
     fn sleep_through(&self, clock: &Clock) {
         let since = clock.now().saturating_sub(self.bus.born);
         let sleeps = &self.behaviour.client_sleeps;
@@ -113,7 +113,7 @@ impl SimulatedFleet {
             .min()
     }
 
-    /// Reports all that is due at `now`; whether there was anything.
+    /// Reports all events due at `now`; whether there were any.
     fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         let mut any = false;
         self.fall_due(now);
@@ -274,7 +274,7 @@ impl Fleet for SimulatedFleet {
                 Clock::Virtual(_) => clock.advance_to(wake),
                 Clock::Monotonic | Clock::Converted(_) => {
                     let inner = self.bus.lock();
-                    // Another fleet may have sent something between the look above and this lock.
+                    // Another fleet may have sent something between the first check and this lock.
                     let wake = inner.next_due(self.mine).map_or(wake, |due| due.min(wake));
                     let sleep = Duration::from_nanos(wake.saturating_sub(clock.now()));
                     drop(

@@ -1,8 +1,8 @@
-//! The simulated system: a real seam over a system whose truth is known.
+//! The simulated system: a driver for a system whose true behaviour is known.
 //!
-//! Its delay distribution, loss, duplication, reordering, stalls, limits and disconnects, and the
-//! sleeps of the client itself, are set by the caller, and everything it did is on record ([`Bus::truth`]), so that what the engine
-//! reports of it can be held against what really happened.
+//! The caller sets its delay distribution, loss, duplication, reordering, stalls, limits and disconnects, and the
+//! sleeps of the client itself. Everything it does is recorded ([`Bus::truth`]), so that the engine's report can be
+//! compared with what happened.
 
 mod bus;
 mod fleet;
@@ -31,44 +31,44 @@ pub struct Behaviour {
     pub delay_median_ns: Nanos,
     /// Standard deviation of the delay's logarithm (log-normal); 0: constant.
     pub delay_sigma: f64,
-    /// Intervals, in nanoseconds since the bus was made, in which what is published takes so much longer:
-    /// (from, to, longer), all nanoseconds.
+    /// Intervals in which published messages take longer: (from, to, extra delay), nanoseconds; from and
+    /// to count since the bus was made.
     pub slower: Vec<(Nanos, Nanos, Nanos)>,
     /// Keep the order of each subscriber's stream even when delays vary.
     pub ordered: bool,
     /// Probability that one delivery is lost.
     pub loss: f64,
-    /// Probability that one delivery happens twice; 1: every one.
+    /// Probability that one delivery happens twice; 1: every one does.
     pub duplication: f64,
-    /// How much later than the first the second of a repeated delivery comes, nanoseconds; absent:
+    /// Delay of a second delivery after the first, nanoseconds; absent:
     /// [`Behaviour::delay_median_ns`].
     pub repeated_after_ns: Option<Nanos>,
-    /// Probability that one delivery is held back by [`Behaviour::hold_back_ns`], against
+    /// Probability that one delivery is held back by [`Behaviour::hold_back_ns`], even if
     /// `ordered`.
     pub reordering: f64,
-    /// How long a reordered delivery is held back.
+    /// How long a reordered delivery is held back, nanoseconds.
     pub hold_back_ns: Nanos,
-    /// Time the system's only processor spends on one message, so that it takes exactly one in this
-    /// time and the others queue, nanoseconds; 0: unlimited capacity.
+    /// Time that the system's only processor needs for one message, nanoseconds: further messages
+    /// wait in a queue; 0: unlimited capacity.
     pub service_ns: Nanos,
-    /// From a moment on, nanoseconds since the bus was made, it takes so many nanoseconds instead (burst
-    /// credit that is spent).
+    /// From a time on, the processor needs another time per message: (start since the bus was made, time
+    /// per message), nanoseconds. Models burst credit that is used up.
     pub service_later: Option<(Nanos, Nanos)>,
-    /// While so many nanoseconds of work wait for it, it takes so many nanoseconds for a message instead (a
-    /// system that is slower the more it has to do).
+    /// While this much work waits, the processor needs another time per message: (work, time per message),
+    /// nanoseconds. Models a system that is slower under load.
     pub service_crowded: Option<(Nanos, Nanos)>,
-    /// Messages that may wait for the processor, that which it is at among them: one more is dropped
-    /// (a queue that is full); 0: no limit. It needs [`Behaviour::service_ns`].
+    /// Messages that may wait for the processor, the one in progress included: further ones are
+    /// dropped (a full queue); 0: no limit. Needs [`Behaviour::service_ns`].
     pub queue: usize,
-    /// Subscribers that take only one delivery in so many nanoseconds, the others queueing for
-    /// them: (client name, nanoseconds).
+    /// Subscribers that take one delivery per this time, while others wait in a queue: (client
+    /// name, nanoseconds).
     pub slow_subscribers: Vec<(String, Nanos)>,
-    /// Which member of a group that shares gets the next message, by its place among those that subscribed,
-    /// over and over: `[0, 0, 0, 1]` gives the first three of four. Empty: each in turn.
+    /// Which member of a group that shares gets the next message, by its index among those that subscribed,
+    /// repeatedly: `[0, 0, 0, 1]` gives the first one three of four. Empty: each in turn.
     pub group_order: Vec<usize>,
     /// Messages that may be inside the system before publishers are blocked; 0: no limit.
     pub capacity: usize,
-    /// Intervals, in nanoseconds since the bus was made, in which nothing moves.
+    /// Intervals in which nothing is delivered: (from, to), nanoseconds since the bus was made.
     pub stalls: Vec<(Nanos, Nanos)>,
     /// Clients that lose their connection: (nanoseconds since the bus was made, client name).
     pub disconnects: Vec<(Nanos, String)>,
@@ -76,24 +76,24 @@ pub struct Behaviour {
     pub refuses: Vec<String>,
     /// Clients for which the client's own process has no file descriptor left, by name.
     pub starves: Vec<String>,
-    /// Subscriptions take effect so long after they were confirmed (late readiness).
+    /// Delay from the confirmation of a subscription to its effect, nanoseconds (late readiness).
     pub deaf_for_ns: Nanos,
-    /// Time that handing over one message takes, for virtual clocks only.
+    /// Time that it takes to hand over one message, nanoseconds; for virtual clocks only.
     pub publish_cost_ns: Nanos,
-    /// Processor time of handing over one message by the simulated accounts of the client, nanoseconds; no
-    /// simulated time passes for it.
+    /// Processor time that handing over one message adds to the client's simulated accounts, nanoseconds;
+    /// the clock does not advance for it.
     pub publish_cpu_ns: Nanos,
-    /// Intervals, in nanoseconds since the bus was made, in which the client is not run: it neither
-    /// sends nor looks at what came. For virtual clocks only, whose time jumps over them.
+    /// Intervals in which the client does not run, neither sending nor receiving: (from, to),
+    /// nanoseconds since the bus was made. For virtual clocks only, which skip them.
     pub client_sleeps: Vec<(Nanos, Nanos)>,
-    /// Bytes of damaged payload per delivery probability.
+    /// Probability that one delivery has a damaged payload.
     pub corruption: f64,
-    /// Seed of all draws.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
 impl Behaviour {
-    /// Time for one message, at a moment since the bus was made with so much work before it; all ns.
+    /// Time for one message at `since` the bus was made, with `waiting` work before it; all ns.
     fn service(&self, since: Nanos, waiting: Nanos) -> Nanos {
         let later = self.service_later.filter(|(from, _)| since >= *from);
         let crowded = self.service_crowded.filter(|(work, _)| waiting >= *work);
@@ -103,8 +103,7 @@ impl Behaviour {
 }
 
 impl Behaviour {
-    /// By how much longer than usual a message takes that is published at a moment since the bus was
-    /// made, ns.
+    /// Extra delay of a message that is published at `since` the bus was made, ns.
     fn longer(&self, since: Nanos) -> Nanos {
         let slower = self.slower.iter();
         let now = slower.filter(|(from, to, _)| (*from..*to).contains(&since));

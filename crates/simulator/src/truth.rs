@@ -1,4 +1,4 @@
-//! The plainest possible book-keeping of what really happened to measured messages.
+//! The simplest possible counts of what happened to measured messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,18 +6,18 @@ use super::TruthRecord;
 use pubgauge_driver::clock::Nanos;
 use pubgauge_driver::header::Kind;
 
-/// What really happened to the measured messages of a trial.
+/// Counts of what happened to the measured messages of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
     /// Deliveries.
     pub delivered: u64,
     /// First deliveries.
     pub unique: u64,
-    /// Messages that a subscriber was to get and never gets.
+    /// Messages that a subscriber should get and never gets.
     pub lost: u64,
     /// Messages that were still on their way to a subscriber when the record was taken.
     pub under_way: u64,
-    /// Deliveries of what the subscriber had.
+    /// Deliveries of messages that the subscriber had already.
     pub duplicated: u64,
     /// First deliveries after that of a later message of the stream (RFC 4737).
     pub reordered: u64,

@@ -32,18 +32,20 @@ const FIXED: [&str; 13] = [
     "scale",
 ];
 
-/// Keys of a workload with which a path of its own grid may begin; each stands at the top of a study, too.
+/// Keys of a workload with which a path of its own grid may begin; each is also a key at the top of
+/// a study.
 const OF_WORKLOAD: [&str; 5] = ["flow", "phases", "topology", "client", "testbed"];
 
-/// One combination of a grid's values: the tree with them in place, and the workloads that are run in it.
+/// One combination of a grid's values: the tree with them in place, and the workloads that are run
+/// with it.
 pub(crate) struct Cell {
     pub(crate) axes: Vec<(String, String)>,
     pub(crate) tree: Node,
-    /// Places in the study's list of workloads.
+    /// Indices in the study's list of workloads.
     pub(crate) workloads: Vec<usize>,
 }
 
-/// What one workload is crossed with beside a grid.
+/// The systems and settings that one workload is crossed with.
 pub(crate) struct Crossed {
     pub(crate) systems: Vec<String>,
     pub(crate) variants: Vec<NamedSettings>,
@@ -78,7 +80,7 @@ impl Study {
         cells
     }
 
-    /// Every combination of a grid's values; `own` is the workload that has the grid to itself.
+    /// Every combination of a grid's values; `own` is the workload whose own grid it is.
     fn combinations(
         &self,
         grid: Option<&Entry>,
@@ -136,7 +138,7 @@ impl Study {
         cells
     }
 
-    /// Names with which workloads say what they are run on, and with.
+    /// Checks the names of systems and settings in workloads.
     pub(crate) fn check_crossing(
         &self,
         base: &StudyFile,
@@ -191,14 +193,14 @@ impl Study {
 }
 
 impl Crossed {
-    /// How many trials it makes in one cell.
+    /// Its number of trials in one cell.
     pub(crate) fn trials(&self) -> u64 {
         let cells = self.systems.len().saturating_mul(self.variants.len()) as u64;
         cells.saturating_mul(u64::from(self.repeats))
     }
 }
 
-/// What a workload is crossed with, of the systems and settings of the run; why it is left out, if it is.
+/// The systems and settings of the run that a workload is crossed with; or why it is left out.
 pub(crate) fn crossed(
     workload: &WorkloadFile,
     systems: &[String],
@@ -298,7 +300,7 @@ pub(crate) fn add_trials<'a>(
     }
 }
 
-/// Where an axis leads; those of a workload's own grid lead into that workload.
+/// The path that an axis sets; an axis of a workload's own grid begins in that workload.
 fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
     let mut steps: Vec<String> = full_path(key).split('.').map(str::to_owned).collect();
     let Some((nth, name)) = own else {

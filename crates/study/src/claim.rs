@@ -14,7 +14,7 @@ use crate::criterion::VERDICTS;
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
 use crate::units::{did_you_mean, nearest};
 
-/// What is wrong with a claim: at which path below it, and what.
+/// An error in a claim: the path below it, and a message.
 pub(crate) struct Fault {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
@@ -92,7 +92,7 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
 
 type At<T> = Result<T, (&'static str, String)>;
 
-/// What a rule takes over from what stands above it.
+/// What a rule inherits from the claim or rule above it.
 struct Above<'a> {
     figure: Option<&'a String>,
     along: Option<&'a String>,
@@ -102,7 +102,7 @@ struct Above<'a> {
 }
 
 impl<'a> Above<'a> {
-    /// What the rules below `file` take over.
+    /// What the rules below `file` inherit.
     fn with(&self, file: &'a RuleFile) -> At<Above<'a>> {
         let verdicts = file.verdicts.as_deref().unwrap_or(self.verdicts);
         if let Some(message) = unknown_verdict(verdicts) {
@@ -230,7 +230,7 @@ fn unknown_verdict(verdicts: &[String]) -> Option<String> {
     Some(format!("`{word}` is not a verdict{}", did_you_mean(near)))
 }
 
-/// What a judge needs beside itself.
+/// Checks that a judge has the other keys that it needs.
 fn check(file: &RuleFile, rule: &Rule) -> At<()> {
     let (of_two, of_axis) = match rule.judge {
         Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_) => (true, false),

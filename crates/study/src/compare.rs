@@ -7,11 +7,11 @@ use crate::problem::{Problem, StudyError};
 use crate::study::Study;
 use crate::window;
 
-/// Share up to which two figures are the same where the study does not say.
+/// Default change up to which two figures count as the same, as a share.
 const MARGIN: f64 = 0.05;
-/// Rounds at most where the study does not say.
+/// Default for the most rounds.
 const PAIRS: u32 = 100;
-/// Time after which no round begins where the study does not say, ns.
+/// Default time after which no round begins, ns.
 const BUDGET: u64 = 1800 * SECOND;
 
 /// How the cells of a plan are compared with each other.
@@ -20,15 +20,15 @@ pub struct ComparePlan {
     /// Half-width of the interval at which a comparison is precise enough, as a share; absent: as many rounds
     /// as the plan has repeats.
     pub precision: Option<f64>,
-    /// Figures that decide; by the arrivals if there are none.
+    /// Figures that decide; if empty, they depend on the arrivals.
     pub figures: Vec<String>,
-    /// Change up to which two figures are the same, as a share.
+    /// Change up to which two figures count as the same, as a share.
     pub margin: f64,
     /// Rounds at most.
     pub pairs: u32,
     /// Time after which no round begins, ns.
     pub budget: u64,
-    /// The order within a round is drawn.
+    /// Whether the order within a round is random.
     pub shuffled: bool,
     /// Name of the settings that each change is compared with, system by system; absent where the first cell
     /// is compared with all others.
@@ -36,8 +36,7 @@ pub struct ComparePlan {
 }
 
 impl StudyFile {
-    /// Everything that the application asks for in turn: the variants of the settings, or the base and the base
-    /// with each change.
+    /// All settings to run: the variants, or the base and the base with each change.
     pub(crate) fn variants(&self) -> Vec<NamedSettings> {
         let mut variants = match self.settings.is_empty() {
             true => vec![NamedSettings::default()],
@@ -54,7 +53,7 @@ impl StudyFile {
 }
 
 impl Study {
-    /// How cells are compared, if the study says so, and what is wrong with that.
+    /// How cells are compared, if the study asks for it; errors go to `problems`.
     pub(crate) fn compare(
         &self,
         base: &StudyFile,

@@ -1,4 +1,4 @@
-//! What must hold: typed, in base units, evaluated where the figures are.
+//! Criteria: typed, in base units; evaluated where the figures are known.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use crate::file::{Bound, CriterionFile};
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 use crate::window;
 
-/// A claim about a figure of some trials.
+/// A condition on a figure of some trials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// The figure that is looked at.
+    /// The figure.
     pub figure: &'static Figure,
     /// How it is compared.
     pub comparison: Comparison,
-    /// With what, in the figure's base unit: see [`Figure`]'s `unit`.
+    /// The limit, in the figure's base unit: see [`Figure`]'s `unit`.
     pub value: Limit,
     /// Which trials it is about.
     pub filter: Filter,
-    /// As it stands in the study, for display.
+    /// As written in the study, for display.
     pub text: String,
 }
 
@@ -63,7 +63,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether it lets a trial pass.
+    /// Whether the criterion applies to a trial.
     pub fn admits(&self, system: &str, workload: &str, settings: &str) -> bool {
         let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|w| w == is);
         fits(&self.system, system)
@@ -73,7 +73,7 @@ impl Filter {
 }
 
 impl Comparison {
-    /// Whether `figure` stands in this relation to `limit`.
+    /// Whether `figure` has this relation to `limit`.
     pub fn holds(self, figure: f64, limit: f64) -> bool {
         match self {
             Comparison::Below => figure < limit,
@@ -101,7 +101,7 @@ impl fmt::Display for Criterion {
     }
 }
 
-/// What is wrong with a criterion: at which key, and what.
+/// An error in a criterion: the key, and a message.
 pub(crate) struct Fault {
     pub(crate) key: &'static str,
     pub(crate) message: String,

@@ -1,4 +1,4 @@
-//! The daily flags: a study without a file.
+//! The flags of `pubgauge run` that stand for a study without a file.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ pub struct DailyFlags {
     pub publishers: Option<u32>,
     /// `--subscribers`; 1 if absent, 0 is allowed.
     pub subscribers: Option<u32>,
-    /// `--topics`, dealt out in turn to publishers and to subscribers; 1 if absent: everybody
-    /// hears everybody.
+    /// `--topics`, distributed round-robin to publishers and to subscribers; 1 if absent: every
+    /// subscriber gets every publisher's messages.
     pub topics: Option<u32>,
     /// `--payload`; 64 B if absent.
     pub payload: Option<Size>,
@@ -44,7 +44,7 @@ impl DailyFlags {
     /// The study that the flags stand for.
     ///
     /// # Errors
-    /// A value that is not possible, by the flag's name.
+    /// A value out of range; the message names the flag.
     pub fn file(&self) -> Result<StudyFile, StudyError> {
         let reliability = match self.qos {
             None => None,

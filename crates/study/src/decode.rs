@@ -1,4 +1,4 @@
-//! From the tree to the types of the study file, with errors that know their place.
+//! From the tree to the types of the study file, with errors that point at line and column.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) struct Misfit {
     pub(crate) missing: Option<String>,
 }
 
-/// More than this is no list of mistakes any more.
+/// Most errors reported at once.
 const MOST: usize = 20;
 
 /// Decodes the whole tree; all misfits at once. To find the next one, the part that does not fit
@@ -38,13 +38,13 @@ pub(crate) fn decode<T: DeserializeOwned>(tree: &Node) -> Result<T, Vec<Misfit>>
             Ok(_) => return Err(misfits),
             Err(misfit) => misfit,
         };
-        // A key that is missing because it was taken out is no mistake of the file.
+        // A key that is missing because it was taken out above is not an error of the file.
         let ours = misfit
             .missing
             .as_ref()
             .is_some_and(|key| removed.contains(key));
         let span = misfit.span.clone();
-        // Nor is what a table lacks because of the gap.
+        // Nor is a key that a table lacks because something in it was taken out.
         let around = |gap: &Range<usize>| {
             span.as_ref()
                 .is_some_and(|s| s.start <= gap.start && gap.end <= s.end)
@@ -151,7 +151,7 @@ impl fmt::Display for Misfit {
 }
 
 impl Misfit {
-    /// Sets the place unless an inner one is known.
+    /// Sets the span unless an inner one is known.
     fn at(mut self, span: &Range<usize>) -> Self {
         self.span.get_or_insert_with(|| span.clone());
         self

@@ -39,7 +39,7 @@ use crate::units::{Rate, Size, Span};
 pub struct StudyFile {
     /// Name of the study; names the folder of its runs.
     pub name: String,
-    /// What it is meant to find out, in one sentence.
+    /// The question that it answers, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// Systems to run on, by name; `"available"` (the default) stands for all that are found,
@@ -96,7 +96,7 @@ pub struct StudyFile {
     /// What claims compare, by name: cells, or implementations of the same, which must agree.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub side: BTreeMap<String, Cells>,
-    /// What somebody says of the systems, judged by what was measured.
+    /// Statements about the systems, such as a paper's, judged by what was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claim: Vec<ClaimFile>,
     /// Other sizes of the study, by name: what is written there replaces what the study says.
@@ -142,19 +142,19 @@ pub struct PhasesFile {
     /// The measurement, by time or count; 10s if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure: Option<UntilFile>,
-    /// How long nothing may come before messages that were overtaken count as lost, and repeated
+    /// Silence after which missing messages that later ones overtook count as lost, and repeated
     /// ones are no longer awaited; 1s if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_quiet: Option<Span>,
-    /// Longest drain; what is still coming then is under way, neither delivered nor lost. 10s if
-    /// absent.
+    /// Longest drain; messages that are still arriving then count as under way, neither delivered
+    /// nor lost. 10s if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_within: Option<Span>,
     /// Reconnect a client that was lost, after this long; lost clients stay lost if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconnect_after: Option<Span>,
-    /// Connections are cut on purpose, from outside: a lost one does not make the trial broken;
-    /// false if absent.
+    /// Connections are cut on purpose from outside: a lost connection does not make the trial
+    /// broken; false if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_disconnects: Option<bool>,
     /// Loss is the subject: a lost message does not make the trial lossy; false if absent.
@@ -176,7 +176,7 @@ impl PhasesFile {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClientFile {
     /// Scheduled messages that fall due within this span leave together, in one wake-up of their
-    /// worker: none early, none later than the span by intent. Above 0, up to 100ms; each leaves at
+    /// worker: none early, none scheduled later than the span. Above 0, up to 100ms; each leaves at
     /// its own time if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing_within: Option<Span>,
@@ -319,7 +319,7 @@ pub struct FlowFile {
 /// Who talks to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FlowPattern {
-    /// Pairs: subscriber k hears publisher k.
+    /// Pairs: subscriber k gets the messages of publisher k.
     #[serde(rename = "1-1")]
     Pairs,
     /// One publisher, heard by every subscriber.
@@ -328,8 +328,8 @@ pub enum FlowPattern {
     /// Every publisher heard by one subscriber.
     #[serde(rename = "n-1")]
     ManyToOne,
-    /// Topics are dealt out in turn to publishers and to subscribers; with one topic, everybody
-    /// hears everybody.
+    /// Topics are dealt out in turn to publishers and to subscribers; with one topic, every
+    /// subscriber gets the messages of every publisher.
     #[serde(rename = "n-m")]
     ManyToMany,
     /// Subscribers share the messages as members of groups.
@@ -583,7 +583,7 @@ impl NamedSettings {
 /// Name of the settings when none are given.
 pub(crate) const DEFAULT: &str = "default";
 
-/// A visitor, so that the message points at the name.
+/// A visitor, so that the error points at the name.
 struct ProfileName;
 
 impl Visitor<'_> for ProfileName {

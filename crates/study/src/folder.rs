@@ -9,7 +9,7 @@ use crate::study::Study;
 /// their file names without that ending.
 ///
 /// # Errors
-/// If the folder cannot be read, or such a file is no TOML.
+/// If the folder cannot be read, or such a file is not TOML.
 pub fn studies_in(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
     let shown = folder.display().to_string();
     let unreadable =

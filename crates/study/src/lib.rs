@@ -1,9 +1,8 @@
-//! Study files: TOML in, a validated [`Plan`] out.
+//! Study files: reads TOML, returns a validated [`Plan`].
 //!
 //! A [`Study`] is read from a file, changed by `--set` flags ([`Study::apply_set`]) and planned
-//! ([`Study::plan`]). Everything that is wrong with it is reported at once, with file, line,
-//! column, what was expected and the nearest right spelling. Nothing is started here, and nothing
-//! is written.
+//! ([`Study::plan`]). All errors are reported at once, with file, line, column, what was expected
+//! and the nearest right spelling. This crate starts nothing and writes nothing.
 
 mod cells;
 mod claim;

@@ -20,7 +20,7 @@ use crate::study::Study;
 use crate::tree::{Node, Value};
 use crate::units::{Percent, did_you_mean, nearest};
 
-/// What stands in a study where a value is searched for.
+/// The text in place of a value that is searched for.
 pub(crate) const FIND: &str = "find";
 
 /// A share of the limit that the search of a workload finds, written as `80% of limit`.
@@ -32,7 +32,7 @@ pub struct Share {
     pub of: String,
 }
 
-/// A value of a flow that is known once the run has found it.
+/// A value of a flow that is known only once the run has found it.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenLoad {
     place: Place,
@@ -44,11 +44,11 @@ pub(crate) struct OpenLoad {
     seed: u64,
 }
 
-/// Where such a value stands.
+/// The position of such a value in the study.
 #[derive(Clone, Debug)]
 struct Place {
     axis: Axis,
-    /// Place of its workload in the study's list.
+    /// Index of its workload in the study's list.
     workload: usize,
     path: Vec<String>,
     span: Range<usize>,
@@ -84,12 +84,13 @@ impl fmt::Display for Share {
 }
 
 impl Share {
-    /// The load of a share, from the ends of the interval that the limit lies in: of the lower end up to 100 %,
-    /// of the upper end above, so that the load is surely on its side of the limit. Rounded away from the limit,
-    /// to whole numbers or four digits. Second: the end that it is a share of.
+    /// The load of a share, from the ends of the interval that the limit lies in: of the lower end
+    /// up to 100 %, of the upper end above, so that the load is certainly on its side of the limit.
+    /// Rounded away from the limit, to whole numbers or four digits. The second value is the end
+    /// that it is a share of.
     ///
     /// # Errors
-    /// Why there is none, in words.
+    /// Why there is no such load, in words.
     pub fn load(
         &self,
         axis: Axis,
@@ -118,7 +119,8 @@ impl Share {
     }
 }
 
-/// Whether a text is meant for a value that is not known before the run. No size and no rate has a percent sign.
+/// Whether a text stands for a value that is not known before the run. No size and no rate has a
+/// percent sign.
 fn is_open(text: &str) -> bool {
     text == FIND || text.contains('%')
 }
@@ -169,7 +171,7 @@ fn put(tree: &mut Node, place: &Place, value: Value) {
     let _ = tree.set(&steps, span, &node);
 }
 
-/// Puts what a search begins with into the place of each value that is not known.
+/// Replaces each value that is not known by the value that a search begins with.
 pub(crate) fn fill(tree: &mut Node) {
     for place in places(tree) {
         let value = match place.axis {
@@ -180,7 +182,7 @@ pub(crate) fn fill(tree: &mut Node) {
     }
 }
 
-/// What stands in a study file in the places that [`fill`] has filled.
+/// Puts the study's own texts back into the places that [`fill`] has filled.
 pub(crate) fn restored(resolved: &str, tree: &Node) -> String {
     let open = places(tree);
     let study = toml::from_str::<toml::Value>(resolved).ok();
@@ -208,8 +210,8 @@ impl Study {
         places(&self.tree).iter().any(|place| place.text == FIND)
     }
 
-    /// The value that is not known of each workload, for each of these cells; and places of the workloads that are
-    /// searched in the study's list.
+    /// The unknown value of each workload, for each of these cells; and the indices of the
+    /// workloads that are searched, in the study's list.
     pub(crate) fn open_loads(
         &self,
         cells: &[Cell],
@@ -268,7 +270,7 @@ impl Study {
         (loads, sought.iter().map(|place| place.workload).collect())
     }
 
-    /// What a value is a share of; `None` if it is searched for. Else what is wrong, and a hint.
+    /// What a value is a share of; `None` if it is searched for. An error has a message and a hint.
     fn read(
         &self,
         place: &Place,
@@ -277,7 +279,7 @@ impl Study {
         let problem = |message: String, hint: Option<String>| Err((message, hint));
         let key = place.axis.name();
         if place.text == FIND {
-            // A value of a grid does not stand in the flow.
+            // A value of a grid is not written in the flow.
             return match sought.iter().any(|p| p.span == place.span) {
                 true => Ok(None),
                 false => problem(
@@ -424,7 +426,7 @@ impl PlannedTrial {
         Some((load.share.as_ref()?, load.place.axis))
     }
 
-    /// Place in its workload of the flow whose load is not known before the run.
+    /// Index in its workload of the flow whose load is not known before the run.
     pub fn open_flow(&self) -> Option<usize> {
         self.load.as_ref()?.place.path.get(3)?.parse().ok()
     }
@@ -464,8 +466,8 @@ impl PlannedTrial {
         })
     }
 
-    /// Whether the limit that `search` finds is that of this trial's system, settings and values of the grid. An
-    /// axis that the search does not have counts for nothing.
+    /// Whether the limit that `search` finds is that of this trial's system, settings and values of
+    /// the grid. An axis that the search does not have is ignored.
     pub fn is_share_of(&self, search: &PlannedTrial) -> bool {
         let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
         let own = |name: &String| {

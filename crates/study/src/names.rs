@@ -1,4 +1,4 @@
-//! What a study says must hold and what is judged, and the names that these speak of.
+//! Criteria and claims of a study, and checks of the names in them.
 
 use pubgauge_claims::Claim;
 
@@ -12,7 +12,7 @@ use crate::units::{did_you_mean, nearest};
 use crate::window;
 
 impl Study {
-    /// What must hold.
+    /// The criteria.
     pub(crate) fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Criterion> {
         let mut criteria = Vec::new();
         for (nth, file) in base.criterion.iter().enumerate() {
@@ -36,7 +36,7 @@ impl Study {
         criteria
     }
 
-    /// What is judged by what was measured.
+    /// The claims.
     pub(crate) fn claims(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Claim> {
         let mut claims: Vec<Claim> = Vec::new();
         for (nth, file) in base.claim.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Study {
         claims
     }
 
-    /// Names that must be there once, and names that must exist.
+    /// Checks names that must be unique, and names that must exist.
     pub(crate) fn check_names(
         &self,
         base: &StudyFile,
@@ -136,7 +136,7 @@ impl Study {
             check("settings", &criterion.settings, &settings);
             let flows: Vec<&str> = flows.iter().map(String::as_str).collect();
             check("flow", &criterion.flow, &flows);
-            // A study may speak of systems that this run leaves out.
+            // A study may name systems that this run leaves out.
             if let Some(Systems::Many(_)) = base.systems {
                 let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
                 if criterion.system.is_some() && !systems.is_empty() {

@@ -9,7 +9,8 @@ use pubgauge_workload::{PlacementError, Workload};
 use crate::plan::Known;
 use crate::resolve::Clash;
 
-/// How many brokers a system has: as many as the study asks for (`asked`), else as many as run already.
+/// The number of brokers of a system: as many as the study asks for (`asked`), else as many as run
+/// already.
 pub(crate) fn brokers_of(system: &str, asked: Option<u32>, known: &Known) -> u32 {
     let running = || match system.contains("://") {
         true => addresses(system).len() as u32,

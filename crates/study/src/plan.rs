@@ -28,7 +28,7 @@ use crate::window;
 /// Most trials of a study.
 pub(crate) const MAX_TRIALS: usize = 100_000;
 
-/// What the caller knows and wants.
+/// The systems there are, and the caller's choices.
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
     /// The systems there are.
@@ -42,16 +42,15 @@ pub struct PlanOptions {
 /// The systems there are.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Names of all that pubgauge knows of.
+    /// Names of all systems that pubgauge has a file for.
     pub all: Vec<String>,
     /// Those that are found on this machine, in the order in which they are to be run.
     pub found: Vec<String>,
-    /// The same in every variant, as `NAME:VARIANT` where there are several.
+    /// The systems found in every variant, as `NAME:VARIANT` where there are several.
     pub found_variants: Vec<String>,
     /// Those found that are part of the first look: they start at once and need little.
     pub first_look: Vec<String>,
-    /// How many brokers those have that run already; 1 where it is not said. An address tells by
-    /// itself.
+    /// Number of brokers of systems that run already; 1 if absent. An address tells its own number.
     pub brokers: BTreeMap<String, u32>,
 }
 
@@ -66,21 +65,21 @@ pub struct Plan {
     pub seed: u64,
     /// The size of the study that was chosen by name; absent: the study as written.
     pub scale: Option<String>,
-    /// Repeats of each cell; the most, where workloads differ.
+    /// Repeats of each cell; the largest number, where workloads differ.
     pub repeats: u32,
     /// Every trial, in the order in which they are to run.
     pub trials: Vec<PlannedTrial>,
-    /// What must hold.
+    /// The criteria of the study.
     pub criteria: Vec<Criterion>,
-    /// What is judged by what was measured.
+    /// The claims, judged by what was measured.
     pub claims: Vec<Claim>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
     pub unsupported: Vec<UnsupportedTrial>,
-    /// What was done differently from what the study says to the letter, in words.
+    /// Where the plan differs from the letter of the study, in words.
     pub notes: Vec<String>,
     /// The study with all flags applied, as TOML: what a run stores as its question.
     pub resolved: String,
-    /// How searches go on, if any of the trials stands for one.
+    /// How searches proceed, if any of the trials stands for one.
     pub search: Option<SearchPlan>,
     /// How cells are compared with each other, if they are.
     pub compare: Option<ComparePlan>,
@@ -93,9 +92,9 @@ pub struct Plan {
 pub struct PlannedTrial {
     /// Position in the plan, from 0.
     pub order: u32,
-    /// Place of its cell in the study's list, from 0.
+    /// Index of its cell in the study's list, from 0.
     pub listed: u32,
-    /// Identifies the cell: equal for all repeats of it, different for all else.
+    /// Identifies the cell: the same for all repeats of it, and for no other cell.
     pub cell: String,
     /// Name of the system, or the address of an external one.
     pub system: String,
@@ -103,14 +102,15 @@ pub struct PlannedTrial {
     pub settings_name: String,
     /// The profile that its settings begin with.
     pub profile: Option<String>,
-    /// What the profile wishes for, until [`Plan::grant_wishes`] has put it into the settings.
+    /// Settings that the profile wishes for, until [`Plan::grant_wishes`] has put them into the
+    /// settings.
     pub wish: Settings,
-    /// What it wished for and the system does not have.
+    /// Wishes that the system cannot honour.
     pub not_granted: Vec<Unsupported>,
     /// What the application asks for.
     pub settings: Settings,
-    /// What flows with settings of their own ask for, the variant's included: the n-th is number
-    /// n + 1 in [`pubgauge_workload::Flow::settings`].
+    /// Settings of flows that have their own, the variant's included: index n here is number n + 1
+    /// in [`pubgauge_workload::Flow::settings`].
     pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
@@ -121,21 +121,21 @@ pub struct PlannedTrial {
     pub processes: Option<u32>,
     /// What each instance of the system gets of the machine at most.
     pub limits: LimitsFile,
-    /// System calls are counted.
+    /// Whether system calls are counted.
     pub count_system_calls: bool,
-    /// The interface at which it is counted what crosses it: `lo`, or `NAMESPACE/INTERFACE`.
+    /// The interface whose traffic is counted: `lo`, or `NAMESPACE/INTERFACE`.
     pub count_interface: Option<String>,
     /// The network that brokers and devices are on; all on this host if absent.
     pub network: Option<Arc<Network>>,
     /// What each worker process gets of the machine at most.
     pub client_limits: LimitsFile,
-    /// What is run, over `brokers` brokers; shared by all trials of it.
+    /// The workload, over `brokers` brokers; shared by all its trials.
     pub workload: Arc<Workload>,
-    /// Brokers side by side.
+    /// Number of brokers.
     pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
-    /// What its load is, where that is known only once the run has found it.
+    /// Its load, where that is known only once the run has found it.
     pub(crate) load: Option<Arc<OpenLoad>>,
 }
 
@@ -151,14 +151,14 @@ pub struct UnsupportedTrial {
 }
 
 impl PlannedTrial {
-    /// All that is asked for: the trial's own settings, and those of flows that have their own.
+    /// All settings: the trial's own, and those of flows that have their own.
     pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
         std::iter::once(&self.settings).chain(&self.of_flows)
     }
 
     /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second
-    /// or the rate asked for, half a second to start and stop a system, and a second to see what else crosses an
-    /// interface that is counted.
+    /// or the rate asked for, half a second to start and stop a system, and a second to measure the
+    /// other traffic of an interface that is counted.
     pub fn duration_estimate(&self) -> u64 {
         const START_AND_STOP: u64 = SECOND / 2;
         let phases = &self.workload.phases;
@@ -187,18 +187,18 @@ impl PlannedTrial {
 }
 
 impl Plan {
-    /// Those of its trials that stand for a search, in their order.
+    /// The trials that stand for a search, in their order.
     pub fn searches(&self) -> impl Iterator<Item = &PlannedTrial> {
         self.trials.iter().filter(|trial| trial.seeks().is_some())
     }
 
-    /// Those of its trials that are run as they are, in their order.
+    /// The trials that are run as they are, in their order.
     pub fn plain(&self) -> impl Iterator<Item = &PlannedTrial> {
         self.trials.iter().filter(|trial| trial.seeks().is_none())
     }
 
-    /// About how long one of its trials takes, in nanoseconds; a search at most, but for the trial that is running when
-    /// its time is over.
+    /// About how long one of its trials takes, in nanoseconds; of a search its budget, without the
+    /// trial that is running when the budget ends.
     pub fn estimate(&self, trial: &PlannedTrial) -> u64 {
         match (self.search, trial.seeks()) {
             (Some(search), Some(_)) => search.budget,
@@ -206,7 +206,8 @@ impl Plan {
         }
     }
 
-    /// About how long all trials take, in nanoseconds; all searches and rounds at most.
+    /// About how long all trials take, in nanoseconds; searches and rounds with their whole
+    /// budgets.
     pub fn duration_estimate(&self) -> u64 {
         let all = self.trials.iter().map(|trial| self.estimate(trial));
         let all = all.fold(0, u64::saturating_add);
@@ -219,7 +220,8 @@ impl Plan {
         }
     }
 
-    /// How rounds go on until comparisons are precise; `None` where each trial of the plan is run once.
+    /// How rounds are repeated until comparisons are precise; `None` where each trial of the plan
+    /// is run once.
     pub fn rounds(&self) -> Option<&ComparePlan> {
         let compare = self.compare.as_ref();
         compare.filter(|compare| compare.precision.is_some())
@@ -286,7 +288,8 @@ impl Study {
             true => 1,
             false => options.repeats.or(own).or(base.repeats).unwrap_or(1),
         };
-        // Beside other workloads a search is made once: its interval says what repeats would.
+        // Beside other workloads a search is made once by default: its interval shows what repeats
+        // would.
         let once = |own: Option<u32>| own.unwrap_or(1);
         let beside = sought.len() < base.workload.len();
         let mut trials: Vec<PlannedTrial> = Vec::new();
@@ -512,9 +515,8 @@ impl Study {
     }
 }
 
-/// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within
-/// each. Drift over the hours then hits all systems alike, and a run that is cut off has
-/// complete repeats.
+/// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within each.
+/// Drift over time then affects all systems alike, and an interrupted run has complete repeats.
 fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
     trials.sort_by_key(|trial| trial.repeat);
     for repeat in trials.chunk_by_mut(|a, b| a.repeat == b.repeat) {
@@ -541,7 +543,7 @@ pub(crate) fn shown(node: &Node) -> String {
     }
 }
 
-/// What is wrong with a name that no system has, and what to do.
+/// Message and hint for a name that no system has.
 pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
     let lists = "`pubgauge systems` lists them".to_owned();
     if let Some((system, variant)) = name.split_once(':')

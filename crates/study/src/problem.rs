@@ -1,4 +1,4 @@
-//! What is wrong with a study, where, and what to write instead.
+//! Errors in a study, each with its position and a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,12 +14,12 @@ pub(crate) struct Source {
     pub(crate) is_flag: bool,
 }
 
-/// All texts of a study; a span counts through them, one after another.
+/// All texts of a study; spans are offsets into them, as if joined in this order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources(pub(crate) Vec<Source>);
 
 impl Sources {
-    /// Adds a text; where its spans begin.
+    /// Adds a text; returns the offset at which its spans begin.
     pub(crate) fn add(&mut self, name: &str, text: &str, is_flag: bool) -> usize {
         let base = self.0.iter().map(|source| source.text.len() + 1).sum();
         self.0.push(Source {
@@ -105,7 +105,7 @@ fn floor(text: &str, index: usize) -> usize {
     index
 }
 
-/// One thing that is wrong.
+/// One error in a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// File, or the flag.
@@ -114,7 +114,7 @@ pub struct Problem {
     pub line: Option<usize>,
     /// Column in characters, from 1.
     pub column: Option<usize>,
-    /// The line it stands in, shortened around the place if long.
+    /// The line of the error, shortened around it if long.
     pub source_line: String,
     /// The place in `source_line`, in characters.
     pub caret: Range<usize>,
@@ -152,7 +152,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that was found wrong with a study; at least one problem.
+/// All errors found in a study; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StudyError {
     /// The problems, in the order of the file.
@@ -166,7 +166,7 @@ impl StudyError {
         }
     }
 
-    /// A problem at a byte of a file that is no text that could be shown.
+    /// A problem at a byte of a file that is not valid text.
     pub(crate) fn at_byte(
         source: &str,
         bytes: &[u8],
@@ -190,7 +190,7 @@ impl StudyError {
         error
     }
 
-    /// A problem that has no place in a text.
+    /// A problem without a position in a text.
     pub(crate) fn plain(source: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
         StudyError::one(Problem {
             source: source.into(),

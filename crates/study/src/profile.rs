@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::plan::{Plan, PlannedTrial};
 
-/// The profile that is filled in for each driver by [`Plan::tune`].
+/// The profile whose settings [`Plan::tune`] fills in, driver by driver.
 pub const TUNED: &str = "tuned";
 
 /// A named bundle of settings.
@@ -19,19 +19,19 @@ pub struct Profile {
     pub name: String,
     /// What it is for, in one sentence.
     pub about: String,
-    /// What it promises: a system that cannot honour one of these is left out.
+    /// Settings that it requires: a system that cannot honour one of them is left out.
     #[serde(default)]
     pub ask: Settings,
-    /// Tuning: a system that has nothing for one of these keeps its own value.
+    /// Settings that it wishes for: a system that cannot honour one of them keeps its own value.
     #[serde(default)]
     pub wish: Settings,
 }
 
-/// What the documentation behind a driver recommends.
+/// Settings that the documentation of a driver's systems recommends.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tuned {
-    /// Where each recommendation stands.
+    /// The source of each recommendation.
     pub sources: Vec<String>,
     #[serde(default)]
     always: Settings,
@@ -70,7 +70,7 @@ pub fn profiles() -> &'static [Profile] {
     &BOOK.profile
 }
 
-/// What `tuned` stands for, by driver.
+/// The settings of `tuned`, by driver.
 pub fn tuned() -> &'static BTreeMap<String, Tuned> {
     &BOOK.tuned
 }
@@ -99,9 +99,9 @@ impl Plan {
         }
     }
 
-    /// Puts what profiles wish for under what is asked for, as far as the systems have it;
-    /// `resolve` as in [`Plan::split_unsupported`]. The rest is told by
-    /// [`PlannedTrial::mappings`].
+    /// Adds the profiles' wishes to settings that do not set the same, as far as the systems can
+    /// honour them; `resolve` as in [`Plan::split_unsupported`]. [`PlannedTrial::mappings`] lists
+    /// the rest.
     pub fn grant_wishes(
         &mut self,
         mut resolve: impl FnMut(&str, &Settings) -> Result<(), Vec<Unsupported>>,
@@ -109,7 +109,7 @@ impl Plan {
         for trial in &mut self.trials {
             let mut wish = std::mem::take(&mut trial.wish);
             for asked in std::iter::once(&trial.settings).chain(&trial.of_flows) {
-                // Each round takes at least one wish away.
+                // Each round removes at least one wish.
                 while let Err(refused) = resolve(&trial.system, &wish.with(asked)) {
                     let before = trial.not_granted.len();
                     for refusal in refused {
@@ -132,7 +132,7 @@ impl Plan {
 }
 
 impl PlannedTrial {
-    /// What its settings became: `resolved`, and what its profile wished for in vain.
+    /// What its settings became: `resolved`, and the wishes of its profile that were not granted.
     pub fn mappings(&self, mut resolved: Vec<Mapping>) -> Vec<Mapping> {
         for wish in &self.not_granted {
             let not_granted = format!("not to be had here ({})", wish.reason);
@@ -176,7 +176,7 @@ mod tests {
         for (driver, tuned) in tuned() {
             assert!(!tuned.sources.is_empty(), "{driver} names no source");
             for flat_out in [false, true] {
-                // Promises are the application's to ask for.
+                // Only the application may ask for guarantees.
                 let settings = tuned.settings(flat_out);
                 for promise in ["reliability", "durability", "session", "pattern", "on-full"] {
                     assert!(!settings.has(promise), "{driver}: {promise}");

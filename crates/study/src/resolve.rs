@@ -1,4 +1,5 @@
-//! From what is written to what is run: templates expanded, units gone, devices numbered.
+//! From the study file to the workload that is run: templates expanded, units converted, devices
+//! numbered.
 
 mod checks;
 mod topics;
@@ -32,7 +33,7 @@ const MAX_DEVICES: u32 = 1_000_000;
 /// Most topics of a flow; each is held in memory.
 const MAX_TOPICS: u64 = 5_000_000;
 
-/// Something that does not fit together, and the key to point at.
+/// A contradiction in a workload, and the key to point at.
 #[derive(Clone, Debug)]
 pub(crate) struct Clash {
     pub(crate) path: Vec<String>,
@@ -41,7 +42,7 @@ pub(crate) struct Clash {
 }
 
 impl Clash {
-    /// The same, pointing into the workload if it is that which says so.
+    /// The same, pointing into the workload if the key is set there.
     pub(crate) fn of_workload(mut self, file: &StudyFile, nth: usize) -> Clash {
         if file.workload[nth].topology.brokers.is_some() {
             let place = ["workload".to_owned(), nth.to_string()];
@@ -516,8 +517,8 @@ fn size(file: &FlowFile, publishes: bool, clashes: &mut Clashes<'_>) -> Sizes {
 }
 
 /// Drops filters that another one of the same connection covers, because systems differ in whether
-/// they then deliver once or twice, and tells of it. Members of groups are left alone: a shared
-/// subscription and one of one's own both deliver.
+/// they then deliver once or twice, and adds a note. Members of groups are left alone: a shared and
+/// a plain subscription both deliver.
 fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String>) {
     let mut filters: HashMap<u32, Vec<String>> = HashMap::new();
     let plain = |flow: &Flow| {
@@ -566,8 +567,8 @@ fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String
     }
 }
 
-/// Tells of connections that publish and subscribe: a worker serves whole connections, so that nobody
-/// can tell what their receiving costs.
+/// Adds a note on connections that publish and subscribe: a worker serves whole connections, so
+/// that the cost of their receiving cannot be told apart.
 fn both_sides(workload: &Workload, notes: &mut Vec<String>) {
     let publishers = workload.flows.iter().flat_map(|flow| &flow.publishers);
     let publishers: HashSet<u32> = publishers.map(|publisher| publisher.device).collect();
@@ -584,8 +585,8 @@ fn both_sides(workload: &Workload, notes: &mut Vec<String>) {
     ));
 }
 
-/// Tells of subscribers that also hear the answers of a ping-pong flow, which are not for them. Those
-/// who answer must not hear their own.
+/// Adds a note on subscribers that also get the answers of a ping-pong flow, which are not for
+/// them. Those who answer must not get their own.
 fn answers_overheard(workload: &Workload, clashes: &mut Clashes<'_>, notes: &mut Vec<String>) {
     let ping_pong = |flow: &&Flow| flow.exchange == Exchange::PingPong;
     let replies: Vec<String> = workload

@@ -1,4 +1,4 @@
-//! Sizes of a study: what a table `[scale.NAME]` says replaces what the study says.
+//! Sizes of a study: the values of a table `[scale.NAME]` replace those of the study.
 
 use std::ops::Range;
 
@@ -18,12 +18,12 @@ struct Misfit {
 }
 
 impl Study {
-    /// Chooses a size of the study, as `--scale NAME` asks: what its table `[scale.NAME]` says replaces what
-    /// the study says, table by table, and element by element of lists whose elements have names. Values and
-    /// other lists are replaced as a whole. `full` is the study as written.
+    /// Chooses a size of the study, as `--scale NAME` asks: its table `[scale.NAME]` is merged into
+    /// the study, table by table, and element by element of lists whose elements have names. Values
+    /// and other lists are replaced as a whole. `full` is the study as written.
     ///
     /// # Errors
-    /// If the study has no such scale, or the scale speaks of an element that the study does not have.
+    /// If the study has no such scale, or the scale names an element that the study does not have.
     pub fn apply_scale(&mut self, name: &str) -> Result<(), StudyError> {
         if name == FULL {
             return Ok(());
@@ -56,8 +56,8 @@ impl Study {
         }
         let mut tree = self.tree.clone();
         merge(&mut tree, &over, "the study").map_err(wrong)?;
-        // What is done is not done again when the run goes on from what it stored: the chosen scale then
-        // changes nothing.
+        // A run that is resumed from its stored study must not scale it twice: the chosen scale
+        // then changes nothing.
         let none = Node {
             span: span.clone(),
             value: Value::Table(Vec::new()),
@@ -102,7 +102,7 @@ impl Study {
     }
 }
 
-/// Puts what `over` says into `node`, which is called `what`.
+/// Merges `over` into `node`, which messages call `what`.
 fn merge(node: &mut Node, over: &Node, what: &str) -> Result<(), Misfit> {
     if let (Value::List(list), Value::List(overs)) = (&mut node.value, &over.value)
         && by_name(list)
@@ -124,7 +124,7 @@ fn merge(node: &mut Node, over: &Node, what: &str) -> Result<(), Misfit> {
     Ok(())
 }
 
-/// Puts what `over` says into the element of its name.
+/// Merges `over` into the list's element of the same name.
 fn element(list: &mut [Node], over: &Node, what: &str) -> Result<(), Misfit> {
     let name = label(over).unwrap_or_default();
     let names: Vec<String> = list.iter().filter_map(label).map(str::to_owned).collect();
@@ -146,7 +146,7 @@ fn by_name(list: &[Node]) -> bool {
     !list.is_empty() && list.iter().all(|node| label(node).is_some())
 }
 
-/// What an element of a list goes by: its name, or the id of a claim.
+/// The name of an element of a list; of a claim its id.
 fn label(node: &Node) -> Option<&str> {
     let text = |key| match &node.get(key)?.node.value {
         Value::Text(text) => Some(text.as_str()),

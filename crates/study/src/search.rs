@@ -8,9 +8,9 @@ use crate::problem::{Problem, StudyError};
 use crate::study::Study;
 use crate::tree::Value;
 
-/// Length of a search's trials where the study does not say, ns.
+/// Default length of a search's trials, ns.
 pub(crate) const SHORT: u64 = 5 * SECOND;
-/// Length of the confirming trial where the study does not say, in seconds.
+/// Default length of the confirming trial, in seconds.
 const LONG_S: u64 = 45;
 
 /// What can be searched for in a flow.
@@ -26,7 +26,7 @@ pub enum Axis {
     Topics,
     /// Bytes of a message.
     Payload,
-    /// Messages back to back of each publisher.
+    /// Messages in a burst of each publisher.
     Burst,
 }
 
@@ -53,7 +53,7 @@ impl Axis {
         }
     }
 
-    /// The one of this name.
+    /// The axis of this name.
     pub fn named(name: &str) -> Option<Axis> {
         Axis::ALL.into_iter().find(|axis| axis.name() == name)
     }
@@ -89,7 +89,7 @@ impl Axis {
     pub(crate) fn rounded(self, load: f64, up: bool) -> f64 {
         let round = if up { f64::ceil } else { f64::floor };
         if self != Axis::Rate {
-            // What a product is off by in its last binary digits is none.
+            // An error in the last binary digits of a product does not count.
             let nearest = load.round();
             return match (load / nearest - 1.0).abs() < 1e-9 {
                 true => nearest,
@@ -110,15 +110,15 @@ impl Axis {
     }
 }
 
-/// How the searches of a plan go on. Those of its trials that stand for a search have the value from which it begins
-/// in the place of the one that is searched for.
+/// How the searches of a plan proceed. A trial that stands for a search has the value from which
+/// the search begins in place of the one that is searched for.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchPlan {
     /// Width of the interval at which a search ends, as a share of its lower end.
     pub width: f64,
-    /// Trials of a search at most.
+    /// Most trials of a search.
     pub trials: u32,
-    /// Length of a search at most, ns.
+    /// Longest time of a search, ns.
     pub budget: u64,
     /// Length of the confirming trial's measurement, ns.
     pub long: u64,
@@ -137,7 +137,8 @@ impl Study {
         }
     }
 
-    /// How searches go on; what is wrong with that, and with comparisons beside them, is added to `problems`.
+    /// How searches proceed; errors in that, and in comparisons beside them, are added to
+    /// `problems`.
     pub(crate) fn search(
         &self,
         rules: &SearchFile,

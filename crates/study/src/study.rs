@@ -21,12 +21,12 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Deepest nesting of tables and lists; the format needs 5.
 const MAX_DEPTH: usize = 24;
 
-/// A study file, read, with the changes that were asked for on the command line.
+/// A study file that was read, with the changes that the command line asks for.
 #[derive(Clone, Debug)]
 pub struct Study {
     pub(crate) sources: Sources,
     pub(crate) tree: Node,
-    /// Where relative paths count from.
+    /// The folder that relative paths start from.
     pub(crate) folder: PathBuf,
     /// The size that was chosen by name.
     pub(crate) scale: Option<String>,
@@ -58,8 +58,8 @@ impl Study {
     /// Reads a study file.
     ///
     /// # Errors
-    /// When it cannot be read, is too big, is no text or is no TOML. What the keys mean is
-    /// checked by [`Study::file`] and [`Study::plan`].
+    /// When it cannot be read, is larger than [`MAX_FILE_BYTES`], or is not TOML. What the keys
+    /// mean is checked by [`Study::file`] and [`Study::plan`].
     pub fn open(path: &Path) -> Result<Self, StudyError> {
         let name = path.display().to_string();
         let unreadable = |error: std::io::Error| {
@@ -105,10 +105,10 @@ impl Study {
         Study::parse(&name, &text, &folder)
     }
 
-    /// Reads a study from a text; `name` is for messages, relative paths count from `folder`.
+    /// Reads a study from a text; `name` is for messages, relative paths start from `folder`.
     ///
     /// # Errors
-    /// When the text is no TOML.
+    /// When the text is not TOML.
     pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, StudyError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut sources = Sources::default();
@@ -163,13 +163,13 @@ impl Study {
             .expect("the built-in study is tested")
     }
 
-    /// Changes one value, as `--set PATH=VALUE` asks: `--set phases.measure=30s`,
-    /// `--set workload.fleet.flow.publishers=200`, `--set payload=1KiB`. The value is TOML, or
-    /// else a text. A step into a list of tables is a name or a number from 0; without it, all
-    /// elements are changed.
+    /// Changes one value, as `--set PATH=VALUE` asks: `--set phases.measure=30s`, `--set
+    /// workload.fleet.flow.publishers=200`, `--set payload=1KiB`. The value is TOML, or else a
+    /// text. A step into a list of tables is a name or an index from 0; without it, all elements
+    /// are changed.
     ///
     /// # Errors
-    /// When it is not `PATH=VALUE`, or the path leads nowhere. Whether the key exists and the
+    /// When it is not `PATH=VALUE`, or the path does not exist. Whether the key exists and the
     /// value fits is checked by [`Study::file`], in messages that name the flag.
     pub fn apply_set(&mut self, set: &str) -> Result<(), StudyError> {
         self.apply(&format!("--set {set}"), set)
@@ -216,7 +216,7 @@ impl Study {
             }),
         }
         .map_err(|_| wrong(format!("{value} is out of range")))?;
-        // `64B` in quotes that a shell took away; and dates nobody asked for.
+        // Text whose quotes the shell removed, such as `64B`; and dates, which no key has.
         if let Value::Date(text) = node.value {
             node.value = Value::Text(text);
         }
@@ -228,9 +228,9 @@ impl Study {
         Ok(())
     }
 
-    /// Runs every variant of the settings with each of these profiles, as `--profile` asks, in place
-    /// of the profile that it may name. What a variant says itself stands above the profile; one with
-    /// a name becomes `NAME-PROFILE`.
+    /// Runs every variant of the settings with each of these profiles, as `--profile` asks, in
+    /// place of the profile that it may name. A variant's own settings override the profile's; a
+    /// variant with a name becomes `NAME-PROFILE`.
     ///
     /// # Errors
     /// A name that no profile has, or one that is given twice.
@@ -286,7 +286,7 @@ impl Study {
         Ok(())
     }
 
-    /// Workloads that name variants of the settings go on with those of the profiles.
+    /// Replaces the names of variants in workloads by those with the profiles.
     fn rename_variants(&mut self, profiles: &[(&String, Range<usize>)]) {
         let named: Vec<String> = match self.tree.get("settings").map(|s| &s.node.value) {
             Some(Value::List(variants)) => variants
@@ -319,7 +319,7 @@ impl Study {
                     let mut node = name.clone();
                     if let Value::Text(text) = &mut node.value {
                         let own = format!("{text}-{profile}");
-                        // A variant without a name goes by that of its profile.
+                        // A variant without a name has that of its profile.
                         *text = match named.contains(&own) {
                             true => own,
                             false => (*profile).clone(),
@@ -331,8 +331,8 @@ impl Study {
         }
     }
 
-    /// The study as typed data, without the grid applied. What is searched for, and what is a share of that, has the
-    /// value that a search begins with.
+    /// The study as typed data, without the grid applied. A value that is searched for, or a share
+    /// of one, is the value that a search begins with.
     ///
     /// # Errors
     /// Every key or value that does not fit.
@@ -450,7 +450,7 @@ fn too_deep(text: &str) -> Option<usize> {
     None
 }
 
-/// The TOML parser's words, with the most common cause.
+/// The TOML parser's message, with the most common cause.
 fn syntax(message: &str) -> String {
     match message {
         m if m.contains("duplicate key") => "this key is given twice".into(),

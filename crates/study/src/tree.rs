@@ -1,19 +1,19 @@
-//! The study as a tree of values that know where they stand, so that flags and grid axes can be
-//! put into it and every message can point at its cause.
+//! The study as a tree of values with their positions in the text, so that flags and grid axes can
+//! set values and every error can point at its cause.
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and where it stands.
+/// A value and its span in the texts of the study.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
     pub(crate) value: Value,
 }
 
-/// A value as TOML knows it.
+/// A TOML value.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
@@ -36,7 +36,7 @@ pub(crate) struct Entry {
 /// Where a value is missing from a path that was to be set.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PathFault {
-    /// A step leads into something that is no table.
+    /// A step leads into something that is not a table.
     NoTable(String),
     /// A list has no such element.
     NoElement {
@@ -46,11 +46,11 @@ pub(crate) enum PathFault {
     },
 }
 
-/// Lists of tables whose elements go by name.
+/// Lists of tables whose elements have names.
 const LISTS: [&str; 4] = ["workload", "flow", "settings", "criterion"];
 
 /// Keys below which more keys may follow, by the list that they are in: any other step that is not
-/// the last can only be meant as the name of an element.
+/// the last must be the name of an element.
 const TABLES: [(&str, &[&str]); 3] = [
     (
         "workload",
@@ -60,7 +60,7 @@ const TABLES: [(&str, &[&str]); 3] = [
     ("settings", &["user-properties", "batching", "native"]),
 ];
 
-/// Daily names that stand for longer paths.
+/// Short names for longer paths.
 const SHORT: [(&str, &str); 12] = [
     ("publishers", "workload.flow.publishers"),
     ("subscribers", "workload.flow.subscribers"),
@@ -76,12 +76,12 @@ const SHORT: [(&str, &str); 12] = [
     ("pacing-within", "client.pacing-within"),
 ];
 
-/// The daily names.
+/// The short names.
 pub(crate) fn short_names() -> impl Iterator<Item = &'static str> {
     SHORT.iter().map(|(short, _)| *short)
 }
 
-/// `path` with a daily name written out.
+/// `path` with a short name written out.
 pub(crate) fn full_path(path: &str) -> &str {
     SHORT
         .iter()
@@ -169,9 +169,8 @@ impl Node {
         }
     }
 
-    /// Puts `value` at `path`. A step into a list of tables may be a number (from 0) or the
-    /// `name` of an element; without one, every element is meant. Tables that are missing are
-    /// made.
+    /// Puts `value` at `path`. A step into a list of tables may be a number (from 0) or the `name`
+    /// of an element; without one, every element is set. Missing tables are created.
     pub(crate) fn set(
         &mut self,
         path: &[&str],
@@ -251,7 +250,7 @@ impl Node {
         }
     }
 
-    /// Where `path` stands: its key's value, or the last part of it that is there.
+    /// The span of `path`: its key's value, or the last part of it that exists.
     pub(crate) fn locate(&self, path: &[&str]) -> Range<usize> {
         let Some((step, rest)) = path.split_first() else {
             return self.span.clone();
@@ -267,12 +266,12 @@ impl Node {
         }
     }
 
-    /// Where to point for the whole value: tables are long, so at their first line only.
+    /// The span to point at for the whole value: of a table only the first line.
     fn header(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// Takes out whatever has this span, key or value; false if nothing has, or all has.
+    /// Removes what has this span, key or value; false if nothing has, or the whole tree.
     pub(crate) fn remove(&mut self, span: &Range<usize>, removed: &mut Vec<String>) -> bool {
         match &mut self.value {
             Value::Table(entries) => {
@@ -317,8 +316,9 @@ impl Node {
         variant
     }
 
-    /// Parts each `[[settings]]` and `[[ablation]]` into `name`, `profile` and `ask`, because the neutral settings are a
-    /// type of their own that knows neither; a single `[settings]` counts as a list of one.
+    /// Splits each `[[settings]]` and `[[ablation]]` into `name`, `profile` and `ask`, because the
+    /// neutral settings are a type of their own that has neither; a single `[settings]` counts as a
+    /// list of one.
     pub(crate) fn split_settings(&mut self) {
         let Value::Table(entries) = &mut self.value else {
             return;
@@ -332,7 +332,7 @@ impl Node {
 }
 
 impl Entry {
-    /// Of a list of settings.
+    /// Splits a list of settings.
     fn split(&mut self) {
         if let Value::Table(_) = self.node.value {
             let span = self.node.span.clone();

@@ -11,16 +11,16 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A quantity that was not understood, and what would be.
+/// A quantity that cannot be read, with what is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnitError(String);
 
-/// A number of bytes.
+/// A number of bytes, such as `64B`, `1kB` or `1KiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// A length of time, in nanoseconds.
+/// A length of time, in nanoseconds, such as `100ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub u64);
 
@@ -28,11 +28,11 @@ pub struct Span(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
 
-/// How fast a link is, in bits per second.
+/// Rate of a link, in bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(pub u64);
 
-/// How fast messages are sent.
+/// Rate of messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
     /// As fast as the system takes them: `max`.
@@ -71,7 +71,7 @@ const BIT_RATE_UNITS: [(&str, u64); 4] = [
     ("Gbit/s", 1_000_000_000),
 ];
 
-/// The number at the start of `text`, and the rest. `_` may part digits.
+/// The number at the start of `text`, and the rest. `_` may separate digits.
 fn number(text: &str) -> Option<(f64, &str)> {
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
@@ -279,7 +279,7 @@ impl FromStr for Percent {
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // As it was written: shares are hundredths only up to the last bit.
+        // Rounded, to print what was written: a share is exact only up to its last bit.
         write!(f, "{}%", (self.0 * 100.0 * 1e9).round() / 1e9)
     }
 }
@@ -308,7 +308,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The name that is most like `wrong`, if any is like it at all.
+/// The name most similar to `wrong`, if any is similar.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     names

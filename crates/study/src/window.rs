@@ -1,4 +1,4 @@
-//! Named spans of the measurement: which there are, and what is wrong with them.
+//! Named spans of the measurement, and checks of them.
 
 use pubgauge_results::figure::Figure;
 use pubgauge_workload::{Phases, Until, Window};
@@ -24,7 +24,7 @@ pub(crate) fn resolve(study: &PhasesFile, own: &PhasesFile) -> Vec<Window> {
     window.collect()
 }
 
-/// What is impossible in the windows of a workload, where they are written.
+/// Checks the windows of a workload where they are written.
 pub(crate) fn check_of(
     study: &PhasesFile,
     workload: &WorkloadFile,
@@ -106,7 +106,7 @@ pub(crate) fn split(figure: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What is wrong with `figure@window` as far as it is the figure: windows lack some.
+/// Checks the figure of `figure@window`: windows do not have all figures.
 pub(crate) fn check_figure(figure: &Figure, name: &str) -> Result<(), String> {
     let (name, Some(window)) = split(name) else {
         return Ok(());
@@ -119,7 +119,7 @@ pub(crate) fn check_figure(figure: &Figure, name: &str) -> Result<(), String> {
     }
 }
 
-/// What is wrong with the windows that a figure names, or a quotient of two.
+/// The error in the windows that a figure, or a quotient of two, names; `None` if all exist.
 pub(crate) fn unknown(figure: &str, study: &StudyFile) -> Option<String> {
     let own = study.workload.iter().map(|workload| &workload.phases);
     let phases = std::iter::once(&study.phases).chain(own);

@@ -1,4 +1,4 @@
-//! All systems that are known: those built in and those in the user's folders.
+//! The systems that pubgauge knows: those built in and those in the user's folders.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ pub struct Listing {
     pub description: String,
     /// The driver that speaks to it.
     pub driver: String,
-    /// How it comes to run.
+    /// How it is started.
     pub kind: Kind,
     /// Its variants, the default one first.
     pub variants: Vec<String>,
@@ -109,21 +109,21 @@ pub struct Listing {
     pub deviations: BTreeMap<String, String>,
     /// What else was measured, by capability.
     pub remarks: BTreeMap<String, String>,
-    /// Part of the first look.
+    /// Part of the first look, the study that runs where none is named.
     pub first_look: bool,
     /// Whether it can be started here.
     pub found: bool,
-    /// Its version, where it is found and tells.
+    /// Its version, where the system is found and reports one.
     pub version: Option<String>,
     /// Its executable.
     pub path: Option<PathBuf>,
-    /// Why it is not found.
+    /// Why it is not found; `None` if it is.
     pub reason: Option<String>,
     /// Commands that install it, by package manager, the one of this machine first.
     pub install: Vec<InstallCommands>,
-    /// What to know about the package: that it starts a service of its own, and the like.
+    /// What to know about the package, for example that it starts a service of its own.
     pub notes: Vec<String>,
-    /// Where its description is: absent for those built in.
+    /// The file with its description; `None` for a system that is built in.
     pub file: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Short commands that are waited for: a question for a version, a hook.
+//! Short commands that pubgauge waits for: version queries and hooks.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,11 +14,11 @@ pub(crate) struct Output {
     pub success: bool,
     /// Standard output and error, at most 64 KiB.
     pub text: String,
-    /// How it ended, in words.
+    /// Its exit status or signal in words, or that it took too long.
     pub end: String,
 }
 
-/// Executes a command under a guard and waits for it; nothing of it is left when this returns.
+/// Executes a command under a guard and waits for it; no process of it is left when this returns.
 ///
 /// With no `env` the command inherits pubgauge's environment.
 pub(crate) fn run(
@@ -72,9 +72,10 @@ pub(crate) fn run(
     })
 }
 
-/// Executes a command under a guard, however long it takes, with pubgauge's environment and
-/// `env`. `go_on` is asked some ten times a second; once it says no, the command is asked to stop
-/// and killed five seconds later. `None` then; nothing of it is left when this returns.
+/// Executes a command under a guard, without a time limit, with pubgauge's environment and `env`.
+/// Calls `go_on` about ten times a second; once that returns `false`, the command gets SIGTERM,
+/// SIGKILL five seconds later, and the result is `None`. No process of it is left when this
+/// returns.
 pub(crate) fn run_watched(
     argv: &[String],
     env: &[(&str, &str)],

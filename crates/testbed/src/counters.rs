@@ -1,9 +1,10 @@
-//! What a system counted itself, beside what its publishers and subscribers say.
+//! What a system counted itself, to be compared with the counts of its publishers and subscribers.
 //!
-//! Only systems that pubgauge started have counters here: nobody else publishes to them. Nothing
-//! runs between the two readings. Over HTTP both moments are read and nothing of the reading is
-//! counted as a message. A count on a topic begins at 0 with the system and is read once, after the
-//! trial; the messages that the reader itself got before it are taken off.
+//! Only systems that pubgauge started have counters here: no other program publishes to them.
+//! Nothing runs between the two readings. Over HTTP the counts are read before and after the trial,
+//! and the reading itself is not counted as a message. A count on a topic begins at 0 with the
+//! system and is read once, after the trial; the messages that the reader itself got before the
+//! value are subtracted.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,11 +23,11 @@ mod topic;
 pub(crate) use http::Url;
 pub(crate) use pick::is_metric_name;
 
-/// Counts that stay the same for so long are final, whether or not they agree.
+/// Counts that have not changed for this long are final, whether or not they agree.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Between the two readings that must be alike before a trial.
+/// Pause between the two readings before a trial, which must be alike.
 const AT_REST: Duration = Duration::from_millis(20);
-/// Pauses between readings, from the first to the longest.
+/// Pauses between readings: the first one, and the longest; each is twice the last.
 const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(200)];
 
 /// What a system counted from [`Running::begin_counting`] to [`Counting::finish`].
@@ -42,39 +43,39 @@ pub struct Counted {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Count {
-    /// So many messages of all clients: measured ones, those of the warm-up, sentinels, and what
-    /// was sent a second time because a connection broke.
+    /// This many messages of all clients: measured ones, those of the warm-up, sentinels, and those
+    /// that were sent a second time because a connection broke.
     Messages(u64),
-    /// So many of them, and none that nobody was subscribed to when it was published, so that
-    /// sentinels of the time before a subscription was in effect may be missing.
+    /// This many messages that somebody was subscribed to when they were published. Sentinels from
+    /// before a subscription took effect may be missing.
     Routed(u64),
-    /// With these settings the system counts something else: what, in a sentence of its file.
+    /// With these settings the system counts something else, in the words of its file.
     NotComparable(String),
-    /// It could not be read: why.
+    /// It could not be read, for this reason.
     NotRead(String),
 }
 
 /// Both counts of one moment; `None` where there is none.
 type Pair<T> = [Option<T>; 2];
 
-/// A count of a system that has begun. Holds no connection.
+/// Counts read before a trial, to be compared with those after it. Holds no connection.
 #[derive(Debug)]
 pub struct Counting {
     counters: Counters,
-    /// By count: why it is of no use with the trial's settings.
+    /// By count: why it cannot be compared under the trial's settings.
     not_comparable: Pair<String>,
     target: Target,
     /// Counts at the beginning, or why there are none.
     before: Result<Pair<u64>, String>,
-    /// The process whose counts these are.
+    /// The system's guard: another one if the system has been started again.
     root_pid: Option<i32>,
 }
 
 impl Running {
     /// Reads the system's counts before the first client connects. `None` if the system's file
-    /// names none, or pubgauge did not start it. Takes two answers over HTTP and 20 ms, at most
-    /// `counters.time-out-s` of the file (default 5 s), and no time where counts stand on topics:
-    /// those begin at 0 with the system, and so are only of use for its first trial.
+    /// names none, or pubgauge did not start it. Over HTTP this takes two answers and 20 ms, at
+    /// most `counters.time-out-s` of the file (default 5 s). Counts on topics take no time: they
+    /// begin at 0 with the system, and so can only be used for its first trial.
     ///
     /// `settings` are those of the trial, and of its flows that have their own.
     pub fn begin_counting(&self, settings: &[Settings]) -> Option<Counting> {
@@ -120,7 +121,8 @@ impl Counting {
     /// comparable with the settings of the trial are not read.
     ///
     /// Where the trial left messages under way or lost a connection, a count may differ for that
-    /// alone: it has what was sent again, and may lack what the system threw away unread.
+    /// reason: it includes messages that were sent again, and may lack messages that the system
+    /// discarded unread.
     ///
     /// `driver` is the trial's own; counts on topics are read through it.
     pub fn finish(
@@ -182,7 +184,7 @@ impl Counting {
         counted
     }
 
-    /// The counts once two readings in a row are alike: a probe may have gone a moment ago.
+    /// The counts once two readings in a row are alike: messages of a probe may still arrive.
     fn at_rest(&self) -> Result<Pair<u64>, String> {
         let until = Instant::now() + self.time_out();
         let reader = http::Reader::new(&self.counters);

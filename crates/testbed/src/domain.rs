@@ -1,18 +1,18 @@
-//! A DDS domain that nobody else on this machine is in.
+//! A DDS domain that no other participant on this machine is in.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Domains that are handed out: not the first ones, which people use, and none whose ports are
-/// among those that the kernel gives to connections.
+/// Domains that are handed out: not the first ten, which people use, and none whose ports are among
+/// those that the kernel gives to connections.
 const DOMAINS: std::ops::Range<u32> = 10..100;
 
 /// A domain of this process, until it is dropped.
 pub(crate) struct Domain {
     number: u32,
-    /// Bound to a name in the abstract namespace, which the kernel gives to one process at a time
-    /// and takes back however that ends.
+    /// Bound to a name in the abstract namespace. The kernel gives a name to one process at a time
+    /// and releases it when the process ends, in whatever way.
     _claim: UnixDatagram,
 }
 
@@ -58,7 +58,7 @@ fn is_of(port: u16, domain: u32) -> bool {
     (first..first + 250).contains(&u32::from(port))
 }
 
-/// The UDP ports that somebody is bound to, as far as the kernel tells.
+/// The UDP ports that sockets are bound to, as far as the kernel tells.
 fn bound_udp_ports() -> Vec<u16> {
     let port = |line: &str| {
         let (_, port) = line.split_whitespace().nth(1)?.rsplit_once(':')?;

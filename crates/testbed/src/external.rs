@@ -125,7 +125,7 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
     Ok(external(format!("{name}://{place}{path}"), driver, user))
 }
 
-/// Puts together what a list with commas between systems has torn apart: an address with two places,
+/// Rejoins addresses that a list with commas between systems has split: an address with two places,
 /// of which the second is a port or ends in one (`mqtt://h:1`, `2`).
 pub fn join_addresses(pieces: &[String]) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();

@@ -25,9 +25,9 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Deviation {
-    /// Each time.
+    /// At every check.
     Always(String),
-    /// Now and then: a check of the promise may pass too.
+    /// At some checks: a check of the promise may also pass.
     Sometimes {
         /// What it does then.
         sometimes: String,
@@ -64,13 +64,14 @@ pub struct SystemFile {
     /// One sentence for people.
     #[serde(default)]
     pub description: String,
-    /// How it comes to run.
+    /// How it is started.
     #[serde(default)]
     pub kind: Kind,
     /// What it can do, in the driver's words, for example `mqtt-3.1.1`, `mqtt-5`, `tls`.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Part of the first look: it starts in under a second and needs little.
+    /// Part of the first look, the study that runs where none is named: it starts in under a second
+    /// and needs little of the machine.
     #[serde(default)]
     pub first_look: bool,
     /// Where it was measured not to keep what its protocol promises, and what it does instead: by
@@ -109,13 +110,13 @@ pub struct SystemFile {
     /// How to know that it serves.
     #[serde(default)]
     pub ready: Ready,
-    /// What it counts itself; nothing if absent.
+    /// Where it publishes its own counts of messages; absent if it has none.
     #[serde(default)]
     pub counters: Option<Counters>,
     /// How it is stopped.
     #[serde(default)]
     pub stop: Stop,
-    /// Commands to execute at certain moments.
+    /// Commands to execute at certain moments of its life.
     #[serde(default)]
     pub hooks: Vec<Hook>,
     /// What it may use of the machine.
@@ -130,12 +131,12 @@ pub struct SystemFile {
     /// Where the description came from.
     #[serde(skip)]
     pub origin: Origin,
-    /// What the application asks for, as JSON: the placeholder `{settings}`. `None`: nothing.
+    /// The application's settings as JSON: the placeholder `{settings}`. `{}` if `None`.
     #[serde(skip)]
     pub settings: Option<String>,
 }
 
-/// How a system comes to run.
+/// How a system is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -148,7 +149,8 @@ pub enum Kind {
     Library,
     /// Already running somewhere; pubgauge neither starts nor stops it.
     External,
-    /// Not to be had, for the reason that `install.note` gives; listed so that nobody searches.
+    /// Cannot be installed, for the reason that `install.note` gives; listed so that nobody
+    /// searches for it.
     Unavailable,
 }
 
@@ -171,8 +173,8 @@ pub struct Find {
     /// Names (looked up on `PATH` and in the `sbin` folders) or absolute paths (templates) of the
     /// executable; the first that exists becomes `{exe}`.
     pub executables: Vec<String>,
-    /// An environment variable that, if set, names the executable and wins. For an external
-    /// system the variable that holds its address, which becomes `{address}`.
+    /// An environment variable that, if set, names the executable and takes precedence. For an
+    /// external system, the variable that holds its address, which becomes `{address}`.
     pub variable: Option<String>,
     /// Further files or folders that must exist, by placeholder: candidates (templates) of which
     /// each path component may hold one `*`; where several match, the highest version wins.
@@ -187,11 +189,11 @@ pub struct VersionQuery {
     pub command: Vec<String>,
     /// A path (template) that names the version, where no command does.
     pub path: Option<String>,
-    /// Text around the version, which stands as `{version}`: `mosquitto version {version}`.
+    /// The text around the version, with `{version}` in its place: `mosquitto version {version}`.
     pub pattern: String,
 }
 
-/// Credentials of a private instance: no secret, since the instance listens on loopback for the
+/// Credentials of a private instance. They are no secret: the instance listens on loopback, for the
 /// length of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -209,7 +211,8 @@ pub struct Login {
 pub struct Run {
     /// The command (templates); must stay in the foreground.
     pub command: Vec<String>,
-    /// Environment (templates), beyond `PATH`, `HOME`, `TMPDIR`, `USER` and `LC_ALL=C.UTF-8`.
+    /// Environment (templates), beyond `PATH`, `HOME`, `TMPDIR`, `USER`, `LOGNAME` and
+    /// `LC_ALL=C.UTF-8`.
     pub env: BTreeMap<String, String>,
     /// Names of the loopback TCP ports it needs; each becomes a placeholder.
     pub ports: Vec<String>,
@@ -229,7 +232,7 @@ pub struct ConfigFile {
     pub content: String,
 }
 
-/// How to know that a system serves. All rules that are given must hold.
+/// How to know that a system serves. All rules that are given must hold; at least one is needed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Ready {
@@ -237,14 +240,15 @@ pub struct Ready {
     pub tcp: Vec<String>,
     /// A line of standard output contains this text (template).
     pub stdout_line: Option<String>,
-    /// A line of standard output or error, or of `log-file`, contains this text (template).
+    /// A line of standard output or error contains this text (template), or, with `log-file`, a
+    /// line of that file.
     pub log_line: Option<String>,
     /// The log file (template) for `log-line`, where the system writes one of its own.
     pub log_file: Option<String>,
     /// The driver itself must succeed in talking to it: some servers accept connections before
     /// they serve.
     pub probe: Option<Probe>,
-    /// Seconds after which it counts as failed.
+    /// Seconds after which the start counts as failed. 30 if absent.
     pub time_out_s: f64,
 }
 
@@ -261,13 +265,13 @@ impl Default for Ready {
     }
 }
 
-/// What the driver has to succeed in.
+/// What the driver must do successfully.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
     /// Connect and log in.
     Connect,
-    /// Connect, log in, subscribe.
+    /// Connect, log in, subscribe, publish a message and get it back.
     Subscribe,
 }
 
@@ -275,9 +279,9 @@ pub enum Probe {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Stop {
-    /// The signal that asks it to stop.
+    /// The signal that asks it to stop. SIGTERM if absent.
     pub signal: Signal,
-    /// Seconds it has before SIGKILL.
+    /// Seconds from that signal to SIGKILL. 5 if absent.
     pub grace_s: f64,
 }
 
@@ -315,7 +319,7 @@ impl Signal {
     }
 }
 
-/// A command to execute at a certain moment, with the system's environment and folder.
+/// A command to execute at a certain moment, with the system's environment and working folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hook {
@@ -323,11 +327,11 @@ pub struct Hook {
     pub when: When,
     /// The command (templates).
     pub command: Vec<String>,
-    /// Seconds after which it is killed and counts as failed.
+    /// Seconds after which it is killed and counts as failed. 10 if absent.
     #[serde(default = "ten")]
     pub time_out_s: f64,
-    /// Not executed when the system is started again in the same folder: what it does lasts, as
-    /// an account that was registered.
+    /// Not executed when the system is started again in the same folder, because its effect lasts:
+    /// an account that was registered, for example.
     #[serde(default)]
     pub first_start_only: bool,
 }
@@ -356,10 +360,10 @@ pub enum When {
 pub struct Limits {
     /// The processors it may run on, by number; all if empty.
     pub cpus: Vec<usize>,
-    /// Processors' worth of time that each of its instances gets, 0.1 and more: a held share
-    /// ([`crate::shares`]); as much as there is if absent.
+    /// The most processor time that each of its instances gets, in processors, 0.1 and more: a held
+    /// share ([`crate::shares`]). Not limited if absent.
     pub cores: Option<f64>,
-    /// Memory in MiB that each of its instances gets, a held share too; as much as there is if
+    /// The most memory that each of its instances gets, in MiB: a held share too. Not limited if
     /// absent.
     pub memory_mib: Option<u64>,
     /// Variables of the environment that set a held share in the system's own words, where the
@@ -369,10 +373,10 @@ pub struct Limits {
     pub address_space_mib: Option<u64>,
     /// Open files (`RLIMIT_NOFILE`); as many as pubgauge itself may open if absent.
     pub open_files: Option<u64>,
-    /// Open files that it has without any client. 8 if absent.
+    /// Open files that it needs without any client. 8 if absent.
     pub files_beside_clients: u64,
-    /// Open files that it must be allowed for each client's connection, where it keeps some in
-    /// reserve. 1.0 if absent.
+    /// Open files that it must be allowed for each client's connection: more than 1 where it keeps
+    /// some in reserve. 1.0 if absent.
     pub files_per_client: f64,
 }
 
@@ -392,7 +396,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Open files that a server must be allowed to have so many clients connected.
+    /// Open files that a server must be allowed for this number of connected clients.
     pub fn files_for(&self, clients: u64) -> u64 {
         let for_clients = (clients as f64 * self.files_per_client).ceil() as u64;
         for_clients.saturating_add(self.files_beside_clients)
@@ -434,7 +438,7 @@ pub struct Variant {
 }
 
 impl SystemFile {
-    /// A description that says nothing yet.
+    /// A description with every field empty or at its default.
     pub(crate) fn empty() -> Self {
         SystemFile {
             name: String::new(),
@@ -519,7 +523,8 @@ impl SystemFile {
         Ok(system)
     }
 
-    /// What it does instead, where it was measured not to keep the promise of a capability.
+    /// What it does instead where it was measured not to keep the promise of a capability; `None`
+    /// where it keeps it.
     pub fn deviation(&self, capability: Capability) -> Option<&Deviation> {
         self.deviations.get(&capability.to_string())
     }
@@ -527,7 +532,7 @@ impl SystemFile {
     /// The description with a variant's changes applied: `None` takes the default variant.
     ///
     /// # Errors
-    /// With the names that there are, if there is no such variant.
+    /// The names of the variants, if there is no such one.
     pub fn variant(&self, name: Option<&str>) -> Result<SystemFile, UnknownVariant> {
         let Some(name) = name.or(self.default_variant.as_deref()) else {
             return Ok(self.clone());
@@ -572,7 +577,7 @@ pub struct UnknownVariant {
     pub known: Vec<String>,
 }
 
-/// "did you mean" if something is near, else what there is.
+/// The hint for a wrong name: the nearest known one, else all of them.
 pub(crate) fn spelling_hint(wrong: &str, known: &[&str]) -> String {
     let nearest = known
         .iter()

@@ -33,10 +33,10 @@ pub struct Missing {
     pub system: String,
     /// What was looked for, and where.
     pub reason: String,
-    /// How it is installed: the command of pubgauge's own that does it, then the commands by
-    /// package manager, the one at hand first.
+    /// How it is installed: pubgauge's own command, then the commands by package manager, those of
+    /// this machine first.
     pub install: Vec<(String, Vec<String>)>,
-    /// Anything else the user must know.
+    /// What else the user must know.
     pub note: Option<String>,
 }
 
@@ -48,7 +48,7 @@ fn how_to_install(install: &[(String, Vec<String>)], note: Option<&str>) -> Stri
     }
 }
 
-/// The address at which clients reach systems on no network.
+/// The placeholder of the address at which clients reach a system that is on no emulated network.
 pub(crate) fn loopback() -> BTreeMap<String, String> {
     [(HOST.to_owned(), Ipv4Addr::LOCALHOST.to_string())].into()
 }
@@ -112,9 +112,9 @@ pub(crate) fn find(
     Ok(Found { executable, values })
 }
 
-/// Asks a system that was found for its version. `None` if it does not say.
+/// Asks a system that was found for its version. `None` if it does not report one.
 ///
-/// The answer is kept for the life of this process: a Java server takes a second to tell.
+/// The answer is kept for the life of this process: a Java server takes a second to answer.
 pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
     let query = &system.version;
@@ -197,7 +197,7 @@ pub(crate) fn manager_tool(manager: &str) -> &str {
     }
 }
 
-/// The address of an external system, which an environment variable holds.
+/// The address of an external system, from an environment variable.
 fn external_address(
     system: &SystemFile,
     variable: &str,

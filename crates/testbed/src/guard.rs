@@ -1,4 +1,4 @@
-//! A process that is started so that nothing of it can be left behind.
+//! A process that is started so that none of its descendants can outlive pubgauge.
 //!
 //! Between pubgauge and the system stands a *guard*: a fork of pubgauge that never executes
 //! anything, only waits. It is the *child subreaper* of the system, so every descendant, also one
@@ -9,8 +9,8 @@
 //! forked: the guard has only one, which is why it forks and not a worker of pubgauge).
 //!
 //! After a fork in a process with threads only async-signal-safe calls are allowed: the guard
-//! allocates nothing and uses bare system calls. It sleeps until a child ends or pubgauge speaks,
-//! so it costs the measurement nothing but the copy of each page that pubgauge writes to for the
+//! allocates nothing and uses bare system calls. It sleeps until a child ends or pubgauge sends a
+//! message, so it costs the measurement only the copy of each page that pubgauge writes to for the
 //! first time after the start.
 
 use std::ffi::{CString, OsString};
@@ -28,11 +28,11 @@ pub(crate) struct Spec {
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
     pub directory: PathBuf,
-    /// Nothing if absent.
+    /// No input if absent.
     pub stdin: Option<File>,
     pub stdout: File,
     pub stderr: File,
-    /// A network namespace to run in, opened.
+    /// The file of a network namespace to run in.
     pub network: Option<File>,
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
@@ -61,7 +61,7 @@ const SIGNAL: u8 = 3;
 const KILL: u8 = 4;
 const MESSAGE: usize = 5;
 
-/// pubgauge's end of a guard.
+/// pubgauge's end of the socket to a guard.
 pub(crate) struct Guard {
     child: Child,
     socket: OwnedFd,
@@ -116,7 +116,7 @@ impl Guard {
         })
     }
 
-    /// The guard's process, parent of all that must not be left behind.
+    /// The guard's process, the parent of the system.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -166,7 +166,7 @@ impl Guard {
         self.tell(KILL, 0);
     }
 
-    /// Reaps the guard, which is over or about to be; `false` if it is not within `time_out`.
+    /// Reaps the guard, which has ended or is about to; `false` if it takes longer than `time_out`.
     pub fn reap(&mut self, time_out: Duration) -> bool {
         let deadline = Instant::now() + time_out;
         loop {
@@ -181,7 +181,7 @@ impl Guard {
     fn tell(&self, what: u8, value: i32) {
         let mut message = [what, 0, 0, 0, 0];
         message[1..].copy_from_slice(&value.to_le_bytes());
-        // A guard that is gone has nothing left to signal: the error says no more than that.
+        // A guard that is gone has nothing left to signal: the error can be ignored.
         // SAFETY: the buffer is ours and as long as said.
         unsafe {
             libc::send(
@@ -275,7 +275,7 @@ impl Confinement {
 fn split(socket: RawFd, confinement: &Confinement) -> io::Result<()> {
     // SAFETY: async-signal-safe calls on our own process.
     unsafe {
-        // Away from the terminal: Ctrl-C is pubgauge's to handle, in order.
+        // Its own session: Ctrl-C reaches pubgauge alone, which stops systems in order.
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         let guard = libc::getpid();
@@ -297,7 +297,7 @@ fn split(socket: RawFd, confinement: &Confinement) -> io::Result<()> {
     }
 }
 
-/// The guard's life.
+/// The guard's event loop.
 unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
     // SAFETY: async-signal-safe calls with valid arguments throughout; buffers live on this stack.
     unsafe {
@@ -305,8 +305,8 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut signals);
         libc::sigprocmask(libc::SIG_SETMASK, &signals, std::ptr::null_mut());
-        // Nothing of pubgauge's stays open here: no socket, no file, above all not the other end
-        // of this or another guard's socket.
+        // The guard closes every other descriptor it inherited, above all the other end of its own
+        // socket or of another guard's.
         if socket != 0 {
             libc::dup2(socket, 0);
         }
@@ -382,7 +382,8 @@ unsafe fn reap_ended(system: i32, lives: &mut bool, groups: &[[CString; 2]]) {
     }
 }
 
-/// Signals the system's group, while its leader holds the number, and all direct children.
+/// Signals the system's group, while the system lives and so holds the group's number, and all
+/// direct children.
 unsafe fn signal_all(system: i32, lives: bool, signal: i32) {
     // SAFETY: signals go to children of this process and to the group of one of them.
     unsafe {
@@ -423,7 +424,7 @@ unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
     }
 }
 
-/// The guard's end: nobody is left, and the control groups go too.
+/// Ends the guard, once nothing is left, and removes the control groups.
 unsafe fn end(groups: &[[CString; 2]]) -> ! {
     // SAFETY: bare system calls with paths that end in NUL.
     unsafe {

@@ -1,8 +1,8 @@
-//! Installing a system: what would be done, as data that can be shown, and doing it.
+//! Installing a system: the steps, as data that can be shown, and their execution.
 //!
-//! Package managers of the machine do as their commands say. Java servers are fetched by Maven
-//! into a folder of their own beside the final one, which gets its name when all is done: an
-//! installation that is interrupted leaves nothing half-done, and two at once do not collide.
+//! The machine's package managers do what their commands say. Java servers are fetched by Maven
+//! into a working folder, which gets its final name once all is done: an installation that is
+//! interrupted leaves nothing behind, and two at the same time do not collide.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,14 @@ use crate::owned::OwnedFolder;
 use crate::start::Testbed;
 use crate::template::fill;
 
-/// The plug-in that copies artifacts, with its version: what an installation does must not change
-/// by itself.
+/// The plug-in that copies artifacts, at a fixed version: an installation always does the same.
 const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
 /// Package managers that change the machine and so need root.
 const OF_THE_MACHINE: [&str; 5] = ["apt", "dnf", "pacman", "zypper", "apk"];
-/// In steps: the folder in which the installation is prepared.
+/// Placeholder in steps: the folder in which the installation is prepared.
 const WORK: &str = "{work}";
 
-/// In the folder of an installation: what it was made from.
+/// File in the folder of an installation: the description it was made from.
 const DESCRIPTION: &str = ".installed-from.json";
 
 /// What an installation would do.
@@ -42,11 +41,11 @@ pub struct Plan {
     pub manager: &'static str,
     /// The steps, in order, as a user would type them.
     pub steps: Vec<String>,
-    /// Whether only root may do it.
+    /// Whether it needs root.
     pub needs_root: bool,
-    /// The folder it makes; `None` where a package manager decides.
+    /// The folder it makes; `None` where the package manager decides.
     pub folder: Option<PathBuf>,
-    /// About how much is downloaded, in MB, where it is known.
+    /// Download size in MB, approximately; `None` if not known.
     pub download_mb: Option<u32>,
     /// What to know before saying yes.
     pub notes: Vec<String>,
@@ -59,7 +58,7 @@ pub struct Plan {
 /// Why there is nothing to do, or nothing that can be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
-    /// It is here.
+    /// It is installed already.
     #[error("{system} is installed already{}", version.as_ref().map(|v| format!(": {v}")).unwrap_or_default())]
     Already {
         /// The system.
@@ -67,7 +66,7 @@ pub enum NoPlan {
         /// Its version, if it tells.
         version: Option<String>,
     },
-    /// It is not installed by anybody: it runs elsewhere, or is not to be had.
+    /// Nothing can be installed: it runs elsewhere, or is unavailable.
     #[error("{system} cannot be installed: {why}")]
     NotInstallable {
         /// The system.
@@ -134,7 +133,7 @@ pub enum InstallError {
         /// What is missing.
         reason: String,
     },
-    /// The user wanted it to end.
+    /// The user ended it.
     #[error("{system} was not installed: ended by the user; nothing is left of it")]
     Cancelled {
         /// The system.
@@ -142,7 +141,7 @@ pub enum InstallError {
     },
 }
 
-/// Where an installation is.
+/// The progress of an installation.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
     /// The step, from 0.
@@ -151,7 +150,7 @@ pub struct At<'a> {
     pub of: usize,
     /// The step as a user would type it.
     pub shown: &'a str,
-    /// How long it has been going on.
+    /// How long this step has taken so far.
     pub elapsed: Duration,
 }
 
@@ -199,12 +198,12 @@ impl Plan {
         }
     }
 
-    /// Does it. `watch` is told where it is some ten times a second, and says whether to go on.
-    /// Steps that several plans share, as bringing package lists up to date, are noted in `done`
-    /// and done once.
+    /// Executes the steps. Calls `watch` about ten times a second with the progress; the
+    /// installation ends when that returns `false`. Steps that several plans share, such as
+    /// bringing package lists up to date, are noted in `done` and executed once.
     ///
     /// # Errors
-    /// [`InstallError`]; nothing of a Maven installation is then left but Maven's own cache.
+    /// [`InstallError`]; of a Maven installation only Maven's own cache is then left.
     pub fn execute(
         &self,
         done: &mut BTreeSet<String>,
@@ -222,7 +221,7 @@ impl Plan {
             })
     }
 
-    /// The parts of what was installed, which has no address that a driver would have to speak to.
+    /// Looks for the parts of what was installed. It has no address that a driver must speak to.
     fn find(&self) -> Result<Found, Missing> {
         let program = Path::new("/proc/self/exe");
         find(&self.file, program, &Drivers::default())
@@ -247,7 +246,7 @@ impl Plan {
         self.steps_in(work.path(), &mut BTreeSet::new(), watch)?;
         let description = description(maven).map_err(folder_error)?;
         std::fs::write(work.path().join(DESCRIPTION), description).map_err(folder_error)?;
-        // One at a time from here: another installation may have been quicker.
+        // One at a time from here: another installation may have finished first.
         let lock = std::fs::File::create(cache.join(".lock")).map_err(folder_error)?;
         flock(&lock, FlockOperation::LockExclusive).map_err(|e| folder_error(e.into()))?;
         if self.find().is_ok() {
@@ -255,7 +254,8 @@ impl Plan {
         }
         let target = cache.join(&maven.folder);
         if target.exists() {
-            // There, but not what the system's file looks for: not of our making, or damaged.
+            // A folder of that name, but without what the system's file looks for: made by the
+            // user, or damaged.
             let old = OwnedFolder::create(&cache, ".replaced-").map_err(folder_error)?;
             std::fs::rename(&target, old.path().join("old")).map_err(folder_error)?;
         }
@@ -349,7 +349,7 @@ fn by_commands(system: &SystemFile, manager: &'static str, commands: &[String]) 
     }
 }
 
-/// The missing tool is the error.
+/// The error is the tool that is missing.
 fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
     let compiler = (!maven.compile.is_empty()).then_some("javac");
     let unpacker = (!maven.archives.is_empty()).then_some("tar");
@@ -442,8 +442,9 @@ fn description(maven: &Maven) -> std::io::Result<String> {
     serde_json::to_string_pretty(maven).map_err(std::io::Error::other)
 }
 
-/// Whether the folder of an installation was made from another description than that of today: an
-/// older pubgauge's, or an earlier state of the user's file. One that the user made says nothing.
+/// Whether the folder of an installation was made from another description than the present one: by
+/// an older pubgauge, or from an earlier state of the user's file. `false` for a folder without a
+/// description, which the user made.
 pub(crate) fn is_outdated(maven: &Maven) -> bool {
     let path = cache_folder().join(&maven.folder).join(DESCRIPTION);
     match (std::fs::read_to_string(path), description(maven)) {
@@ -478,7 +479,7 @@ fn write_files(maven: &Maven, folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A project that needs the jars, for Maven to work out what they need in turn.
+/// A Maven project that depends on the jars, so that Maven finds their dependencies.
 fn pom(maven: &Maven) -> String {
     let mut dependencies = String::new();
     for jar in &maven.jars {

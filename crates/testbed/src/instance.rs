@@ -1,4 +1,4 @@
-//! A started system, and the registry of all of them: stopped on every path.
+//! A started system, and the registry of all of them, through which they are stopped.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -19,17 +19,17 @@ use crate::realtime::usable_cpus;
 use crate::residents::{MARK, end_residents};
 use crate::shares::{self, Group, Held, Holding, Share};
 
-/// How long SIGKILL may take; beyond it something is wrong with the machine.
+/// How long SIGKILL may take; beyond that something is wrong with the machine.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// How a system ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It did what it was asked to in time.
+    /// It ended in time when it was asked to.
     Orderly,
     /// It had to be killed.
     Killed,
-    /// It was over before it was asked.
+    /// It had ended before it was asked.
     AlreadyOver,
     /// There was nothing to stop.
     NothingToStop,
@@ -38,7 +38,7 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// How a system ended that was asked to, in words after its name, if not in order.
+    /// How a system ended, in words that follow its name; `None` if it ended in order.
     pub fn in_words(self) -> Option<&'static str> {
         match self {
             Stopped::Killed => {
@@ -61,20 +61,20 @@ pub(crate) struct Plan {
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
     pub open_files: Option<u64>,
-    /// The share of the machine that is held for it.
+    /// The share of the machine that it is limited to.
     pub share: Share,
-    /// Variables that set it in the system's own words, as templates.
+    /// Environment variables that set the share in the system's own words, as templates.
     pub share_env: Vec<(String, String)>,
     pub hooks: Vec<Hook>,
     pub stop: Stop,
-    /// The host of a network that it runs on; this one if absent.
+    /// The host of a network that it runs on; `None`: this host, on no network.
     pub host: Option<NetworkHost>,
 }
 
 /// How a system is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// It is asked, and killed if it takes too long.
+    /// It is asked to end, and killed once its grace period is over.
     Order,
     /// It is killed at once.
     Kill,
@@ -88,16 +88,16 @@ pub(crate) struct Instance {
     folder: Mutex<Option<TempDir>>,
     stdout: Log,
     stderr: Log,
-    /// Shared by one who waits for reports and one who tells it to kill; taken out at the end.
+    /// Shared by the thread that waits for reports and the one that kills; taken out at the end.
     guard: RwLock<Option<Guard>>,
     guard_pid: i32,
-    /// Its share of the machine; the guard removes the groups, and pubgauge where the guard was
-    /// killed.
+    /// Its share of the machine. The guard removes the control groups; pubgauge does where the
+    /// guard was killed.
     holding: Mutex<Holding>,
     /// What became of its share.
     pub held: Held,
     state: Mutex<State>,
-    /// How it ended. Held while stopping, so that a second caller waits for the first.
+    /// How it ended. Locked while stopping, so that a second caller waits for the first.
     stopping: Mutex<Option<Stopped>>,
 }
 
@@ -119,8 +119,8 @@ struct Registry {
 }
 
 /// Stops every system that this process has started, all at once, and lets no further one start.
-/// May be called from any thread (not from a signal handler itself) and any number of times; each
-/// call returns when all are gone.
+/// May be called from any thread (not from a signal handler) and any number of times; each call
+/// returns when all are gone.
 pub fn stop_everything() {
     let instances: Vec<Arc<Instance>> = {
         let mut registry = lock(&REGISTRY);
@@ -138,9 +138,9 @@ pub fn stop_everything() {
     });
 }
 
-/// Kills every system that this process has started, all at once and without their time to end in
-/// order, and lets no further one start. May be called while another thread is stopping them,
-/// which then is soon done; returns when all are gone.
+/// Kills every system that this process has started, all at once and without a grace period, and
+/// lets no further one start. May be called while another thread is stopping them, which this cuts
+/// short; returns when all are gone.
 pub fn kill_everything() {
     let instances: Vec<Arc<Instance>> = {
         let mut registry = lock(&REGISTRY);
@@ -156,12 +156,12 @@ pub fn kill_everything() {
 }
 
 impl Instance {
-    /// Starts the process and watches it. The error is the system interface's. With `again` it
-    /// was started in this folder before.
+    /// Starts the process and watches it. The error is that of the system call. With `again` it was
+    /// started in this folder before.
     pub fn start(plan: Arc<Plan>, folder: TempDir, again: bool) -> io::Result<Arc<Instance>> {
         let stdout = Log::create(&folder.path().join("stdout.log"))?;
         let stderr = Log::create(&folder.path().join("stderr.log"))?;
-        // Under the registry's lock: what is started is known to `stop_everything` at once.
+        // Under the registry's lock, so that `stop_everything` knows of it at once.
         let mut registry = lock(&REGISTRY);
         if registry.closed {
             return Err(being_stopped());
@@ -208,7 +208,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Takes in what the guard has reported, waiting at most `time_out` for something new.
+    /// Reads the guard's reports, waiting at most `time_out` for a new one.
     fn update(&self, time_out: Duration) -> State {
         let report = {
             let guard = self.shared_guard();
@@ -216,7 +216,7 @@ impl Instance {
         };
         if report == Some(Report::Gone) {
             let before = *lock(&self.state);
-            // A guard that ends by itself has told how the system ended.
+            // A guard that ends by itself has reported how the system ended.
             if !before.gone && before.exited.is_none() {
                 self.end_residents();
             }
@@ -231,7 +231,7 @@ impl Instance {
         *state
     }
 
-    /// Ends what a killed guard has left.
+    /// Kills the processes that a killed guard has left.
     fn end_residents(&self) {
         let mark = |(name, _): &&(OsString, OsString)| name == MARK;
         if let Some((_, home)) = self.plan.env.iter().find(mark) {
@@ -254,7 +254,7 @@ impl Instance {
         }
     }
 
-    /// The system's own process, once the guard has told.
+    /// The system's own process; waits at most 1 s for the guard to report it.
     pub fn system_pid(&self) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(1);
         loop {
@@ -266,18 +266,18 @@ impl Instance {
         }
     }
 
-    /// The process that stands between pubgauge and the system.
+    /// The guard between pubgauge and the system.
     pub fn guard_pid(&self) -> i32 {
         self.guard_pid
     }
 
-    /// Keeps the log files short.
+    /// Empties log files that have grown beyond their limit.
     pub fn trim_logs(&self) {
         self.stdout.trim();
         self.stderr.trim();
     }
 
-    /// Standard output and standard error so far.
+    /// Standard output and standard error so far, without the middle where they are long.
     pub fn texts(&self) -> [String; 2] {
         self.trim_logs();
         [self.stdout.text(), self.stderr.text()]
@@ -315,7 +315,7 @@ impl Instance {
     /// caller waits for the first.
     pub fn stop(&self) -> Stopped {
         let how = self.end(Way::Order);
-        // A folder that cannot be removed wholly (a mount in it, say) is not worth failing for.
+        // A folder that cannot be removed completely (because of a mount in it) is no error.
         drop(lock(&self.folder).take());
         how
     }
@@ -334,7 +334,7 @@ impl Instance {
             self.tell(|guard| guard.signal(self.plan.stop.signal.number()));
         }
         let orderly = self.wait_gone(match over || way == Way::Kill {
-            // Descendants that outlived the system need no time to put their house in order.
+            // Descendants that outlived the system get no grace period.
             true => Duration::ZERO,
             false => Duration::from_secs_f64(self.plan.stop.grace_s),
         });
@@ -367,7 +367,7 @@ impl Instance {
         self.guard.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the processes in their tracks, or lets them go on.
+    /// Suspends the processes (SIGSTOP), or lets them continue (SIGCONT).
     pub fn pause(&self, paused: bool) {
         let signal = if paused { libc::SIGSTOP } else { libc::SIGCONT };
         self.tell(|guard| guard.signal(signal));
@@ -434,8 +434,8 @@ pub(crate) fn private_folder(system: &str, scratch: &Path) -> io::Result<TempDir
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // State is plain data that is never left half changed, so a panic elsewhere does not spoil
-    // it; and stopping must work after a panic above all.
+    // The data is never left half changed, so a panic elsewhere does not spoil it; and stopping
+    // must work above all after a panic.
     mutex
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -1,4 +1,4 @@
-//! What crosses a network interface: its own counters, headers included.
+//! Bytes and packets that cross a network interface, by its own counters, headers included.
 
 use std::fs::File;
 use std::io;
@@ -9,25 +9,25 @@ use crate::namespace::Namespace;
 /// Reads the counters of one interface.
 pub struct InterfaceCounter {
     name: String,
-    /// `/proc/net/dev` of the interface's namespace, which the open file keeps in sight.
+    /// `/proc/net/dev` of the interface's namespace; the open file keeps showing that namespace.
     file: File,
 }
 
-/// What has crossed an interface since it was made.
+/// Bytes and packets that have crossed an interface since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crossed {
     /// Bytes with the headers that the interface counts: of IP, TCP and UDP; on Ethernet and veth its 14 as well.
     pub bytes: u64,
-    /// Packets as the interface takes them; before a network card cuts them, up to 64 KiB each.
+    /// Packets as the interface takes them: up to 64 KiB each, before a network card splits them.
     pub packets: u64,
 }
 
-/// What has crossed an interface each way since it was made.
+/// Bytes and packets that have crossed an interface in each direction since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
-    /// What came.
+    /// What it received.
     pub received: Crossed,
-    /// What was sent: multicast once, however many hear it.
+    /// What it sent: a multicast packet counts once, whatever the number of receivers.
     pub sent: Crossed,
 }
 
@@ -54,8 +54,8 @@ impl std::ops::Sub for Crossed {
 }
 
 impl InterfaceCounter {
-    /// The counters of the interface `name`, in the network namespace that `ip netns` knows by this name, or whose
-    /// file has this path; in that of the caller if absent.
+    /// The counters of the interface `name` in a network namespace, named as `ip netns` names it or by the path of
+    /// its file; in the caller's namespace if absent.
     ///
     /// # Errors
     /// There is no such namespace, this program may not enter it, or there is no such interface in it.
@@ -78,8 +78,8 @@ impl InterfaceCounter {
         }
     }
 
-    /// What has crossed it so far: of the loopback interface, where what is sent is what comes, what was sent; of
-    /// others both ways together.
+    /// What has crossed it so far, both directions together. For the loopback interface only what was sent, since
+    /// the same packets are received.
     ///
     /// # Errors
     /// The kernel does not tell, or the interface is gone.
@@ -92,7 +92,7 @@ impl InterfaceCounter {
         })
     }
 
-    /// What has come and what was sent so far.
+    /// What it has received and sent so far.
     ///
     /// # Errors
     /// As [`InterfaceCounter::read`].

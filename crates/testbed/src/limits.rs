@@ -1,7 +1,7 @@
 //! Limits of the client's process and host, and whether a trial fits into them.
 //!
-//! [`check`] compares plain numbers; [`available`] reads what there is. What a limit is made of
-//! that cannot be read is taken for unlimited: running tells, and then names what has ended
+//! [`check`] compares plain numbers; [`available`] reads what there is. A limit that cannot be read
+//! counts as unlimited: where it is reached, the running trial names the resource
 //! ([`pubgauge_driver::Resource`]).
 
 mod available;
@@ -15,11 +15,11 @@ use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 pub(crate) use available::cgroup_paths;
 pub use available::{Available, available};
 
-/// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers: 17 to
-/// 25 were counted, standard streams, the run's files, signals and `/proc` among them.
+/// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers:
+/// standard streams, the run's files, signals, `/proc` and others. 17 to 25 were counted.
 const OWN_FILES: u64 = 32;
-/// Files that the samplers keep open for each of the client's threads: two of the process's, two of
-/// the thread's.
+/// Files that the samplers keep open for each of the client's threads: two of the process sampler,
+/// two of the thread sampler.
 const FILES_PER_THREAD: u64 = 4;
 /// Files that the sampler keeps open for each process of a server and each of its threads.
 const FILES_PER_SERVER_PROCESS: u64 = 2;
@@ -28,14 +28,14 @@ const SERVER_PROCESSES: u64 = 12;
 /// Threads of pubgauge itself beside the workers.
 const OWN_THREADS: u64 = 4;
 
-/// What one trial needs of the client's process and host, at the least.
+/// What one trial needs of the client's process and host, at least.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Clients.
     pub clients: u64,
     /// Descriptors of clients and their libraries.
     pub files: u64,
-    /// Each client has exactly one of these.
+    /// Whether each client has exactly one of these descriptors.
     pub one_file_each: bool,
     /// Worker threads.
     pub workers: u64,
@@ -43,10 +43,10 @@ pub struct Needs {
     pub library_threads: u64,
     /// The server, if it is started here.
     pub server: Option<ServerNeeds>,
-    /// Most connections from one source address to one address and port of a server, together
-    /// with ports of that address that are taken otherwise.
+    /// The largest number of connections from one source address to one address and port of a
+    /// server, plus ports of that address that are taken otherwise.
     pub ports: u64,
-    /// Parts of the memory estimate: what for, and how many bytes.
+    /// Parts of the memory estimate: the purpose and the size in bytes.
     pub memory: Vec<(String, u64)>,
 }
 
@@ -59,11 +59,11 @@ pub struct ServerNeeds {
     pub connections: u64,
     /// Open files that it needs for that: [`crate::file::Limits::files_for`].
     pub files: u64,
-    /// Its own limit of open files, where its file sets one.
+    /// Its own limit of open files; `None` where its file sets none.
     pub limit: Option<u64>,
 }
 
-/// Checks that a trial fits into what there is.
+/// Checks that a trial fits into the limits.
 ///
 /// # Errors
 /// The first thing that does not suffice, with what is needed, what there is, and a hint.
@@ -115,8 +115,8 @@ fn check_server(server: &ServerNeeds, limit: u64) -> Result<(), Shortage> {
     })
 }
 
-/// Descriptors of pubgauge's process beside those of its clients while a trial runs with so many
-/// `threads` of workers and client libraries, under a `limit` of open files.
+/// Descriptors of pubgauge's process beside those of its clients, while a trial runs with `threads`
+/// threads of workers and client libraries under a `limit` of open files.
 fn files_beside(threads: u64, server: bool, limit: u64) -> u64 {
     let server = match server {
         false => 0,
@@ -128,9 +128,9 @@ fn files_beside(threads: u64, server: bool, limit: u64) -> u64 {
     OWN_FILES + FILES_PER_THREAD * threads + server
 }
 
-/// Threads of a server whose files the sampler keeps open between samples. A Java server has a
-/// hundred threads; to open the files of the rest once a second costs less than their descriptors
-/// would, and where these are few, clients need them more.
+/// The largest number of a server's threads whose files the sampler keeps open between samples. A
+/// Java server has a hundred threads. To open the files of the rest once a second costs less than
+/// their descriptors would; where descriptors are few, clients need them more.
 pub(crate) fn kept_threads(limit: u64) -> usize {
     if limit < 1024 { 8 } else { 64 }
 }
@@ -150,7 +150,7 @@ fn fit(needs: &Needs, beside: u64, limit: u64) -> Result<(), TooFewDescriptors> 
     })
 }
 
-/// What a trial needs more of than there is.
+/// A resource of which a trial needs more than there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shortage {
     /// Open files of the client.
@@ -225,7 +225,7 @@ impl Shortage {
     }
 }
 
-/// More clients than this process may open sockets.
+/// More clients than this process may open sockets for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{clients} clients need {needed} open files, but this process may open {limit}{}, or raise the hard limit before starting: `ulimit -Hn {needed}` as root, or a line `* hard nofile {needed}` in /etc/security/limits.conf and a new login",
@@ -245,7 +245,7 @@ pub struct TooFewDescriptors {
     pub fit: Option<u64>,
 }
 
-/// The parts that matter: those of a hundredth or more.
+/// The parts of the estimate that make up a hundredth or more.
 fn parts(memory: &[(String, u64)], all: u64) -> String {
     let mut text = String::new();
     for (what, bytes) in memory.iter().filter(|(_, bytes)| *bytes >= all / 100) {

@@ -1,5 +1,5 @@
-//! What a system writes to standard output and error: to files, never through pipes, because a
-//! busy pubgauge that reads late would hold the system up; of bounded size, because some systems
+//! What a system writes to standard output and error. It goes to files, never through pipes: a busy
+//! pubgauge that reads late would block the system. The files are of bounded size: some systems
 //! write without end.
 
 use std::fs::{File, OpenOptions};
@@ -8,9 +8,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-/// A file beyond this size is emptied; its beginning and end are kept in memory.
+/// Size in bytes beyond which a file is emptied; its beginning and end are kept in memory.
 const LIMIT: u64 = 4 << 20;
-/// How much is kept of the beginning, and of the end before an emptying.
+/// Bytes that are kept of the beginning, and of the end before it is emptied.
 const KEEP: usize = 32 << 10;
 
 /// The log of one stream.
@@ -30,7 +30,7 @@ struct Kept {
 }
 
 impl Log {
-    /// An empty log; what an earlier life of the system wrote there goes.
+    /// An empty log; removes what an earlier start of the system wrote there.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -50,7 +50,7 @@ impl Log {
         self.file.try_clone()
     }
 
-    /// Empties the file if it has grown too long.
+    /// Empties the file if it is longer than 4 MiB.
     pub fn trim(&self) {
         let Ok(size) = self.file.metadata().map(|meta| meta.len()) else {
             return;
@@ -100,12 +100,12 @@ impl Log {
     }
 }
 
-/// What a system has written to a log file of its own after its first `skip` bytes, or all of it if the file
-/// is shorter now: then it was begun anew. Of more than 8 MiB the first and the last 4 MiB, each in a line of its
-/// own at least.
+/// What a system has written to a log file of its own after the first `skip` bytes; all of it if the file is
+/// shorter than that, because the system has begun it anew. Of more than 8 MiB only the first and the last 4 MiB,
+/// with a line break between them.
 ///
 /// # Errors
-/// If it cannot be read, or is no file: a device may go on for ever, and a pipe nobody writes to.
+/// If it cannot be read, or is no regular file: a device may never end, a pipe have no writer.
 pub(crate) fn fresh(path: &Path, skip: u64) -> io::Result<String> {
     let file = open_file(path)?;
     let size = file.metadata()?.len();
@@ -124,10 +124,11 @@ pub(crate) fn fresh(path: &Path, skip: u64) -> io::Result<String> {
     }
 }
 
-/// Opens a file for reading, and nothing else: no device, and no pipe, which would have to be waited for.
+/// Opens a regular file for reading. A device or a pipe is an error: opening a pipe would wait for a
+/// writer.
 ///
 /// # Errors
-/// If it cannot be opened, or is no file.
+/// If it cannot be opened, or is not a regular file.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options
@@ -143,7 +144,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The last lines of several logs, for an error message; indented.
+/// The last `count` lines of several logs, indented, for an error message.
 pub(crate) fn last_lines(texts: &[String], count: usize) -> String {
     let lines: Vec<&str> = texts
         .iter()

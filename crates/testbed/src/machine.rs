@@ -1,4 +1,4 @@
-//! What the machine is.
+//! Facts about the machine.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::limits::max_open_files;
 use crate::realtime::usable_cpus;
 
-/// Facts about the machine and what this process may use of it. What the system does not tell is
-/// empty, 0 or absent.
+/// Facts about the machine and about what this process may use of it. A fact that the operating
+/// system does not report is empty, 0 or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MachineFacts {
     /// Kernel name and release.
@@ -21,7 +21,7 @@ pub struct MachineFacts {
     pub cores: u32,
     /// Main memory in bytes.
     pub memory_bytes: u64,
-    /// Frequency governor; several with commas, where processors differ.
+    /// Frequency governor; several, separated by commas, where processors differ.
     pub governor: Option<String>,
     /// Open files allowed for this process.
     pub max_open_files: u64,
@@ -29,7 +29,7 @@ pub struct MachineFacts {
     pub load_average_1min: f64,
 }
 
-/// Looks at the machine.
+/// Reads the facts about the machine.
 pub fn machine_facts() -> MachineFacts {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     MachineFacts {
@@ -48,7 +48,7 @@ pub fn machine_facts() -> MachineFacts {
     }
 }
 
-/// The load average over the last minute; 0 if the system does not tell.
+/// The load average over the last minute; 0 if it cannot be read.
 pub fn load_average() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace()

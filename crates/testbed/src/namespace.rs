@@ -1,4 +1,4 @@
-//! Network namespaces: those without a name live as long as this process holds them open, and not a moment longer.
+//! Network namespaces. One without a name lives exactly as long as this process holds it open.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-/// A network namespace, open.
+/// An open network namespace.
 ///
-/// Nothing of one that was made but the open file keeps it, and processes within. The kernel closes the file when this process ends,
-/// however that happens; what is in the namespace (interfaces, addresses, rules) is gone then.
+/// A namespace that was made here is kept by the open file alone, and by processes within. The kernel closes the file
+/// when this process ends, in whatever way; the interfaces, addresses and rules of the namespace are gone then.
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
@@ -20,10 +20,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one, with nothing in it but a loopback interface that is down.
+    /// Makes a namespace that holds only a loopback interface, which is down.
     ///
     /// # Errors
-    /// This process may not: it takes root, or a user namespace of one's own (see its kind).
+    /// If this process may not: it needs root or a user namespace of its own (see the error's
+    /// kind).
     pub fn make() -> io::Result<Namespace> {
         let file = on_a_thread(|| {
             // SAFETY: of what `unshare` may take away (files, file systems) a network namespace is nothing.
@@ -34,10 +35,10 @@ impl Namespace {
         Ok(Namespace { file, path })
     }
 
-    /// The one that `ip netns` knows by this name, or whose file has this path.
+    /// Opens the namespace that `ip netns` knows by this name, or whose file has this path.
     ///
     /// # Errors
-    /// There is none, or this program may not open it.
+    /// If there is none, or this program may not open it.
     pub fn open(name: &str) -> io::Result<Namespace> {
         let path = Path::new("/run/netns").join(name);
         Ok(Namespace {
@@ -46,22 +47,22 @@ impl Namespace {
         })
     }
 
-    /// Its file, open, for what runs a process within.
+    /// Its open file, to start a process within.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The path of its file, as long as this lives: for `nsenter --net=PATH` and all that takes a name of `ip
-    /// netns` or a path.
+    /// The path of its file, valid as long as this value lives: for `nsenter --net=PATH` and everything else
+    /// that takes a name of `ip netns` or a path.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Does something on a thread within: sockets made there, files of `/proc/thread-self/net` opened there and
-    /// programs started there stay within.
+    /// Executes `what` on a thread within: sockets made there, files of `/proc/thread-self/net` opened there
+    /// and programs started there stay within.
     ///
     /// # Errors
-    /// The namespace cannot be entered, or what was done failed. A panic is handed on.
+    /// If the namespace cannot be entered, or `what` failed. A panic is passed on.
     pub fn run<T: Send>(&self, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_a_thread(|| {
             move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -70,7 +71,7 @@ impl Namespace {
     }
 }
 
-/// Namespaces belong to threads: what enters one does so on a thread of its own, which ends with it.
+/// Namespaces belong to threads: what enters one does so on a thread of its own.
 fn on_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("netns".into());
@@ -81,20 +82,20 @@ fn on_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
     })
 }
 
-/// A host of a network, for what runs on it.
+/// A host of a network, on which a system or a client runs.
 #[derive(Clone, Debug)]
 pub struct NetworkHost {
     /// Its address on the network.
     pub address: Ipv4Addr,
-    /// Where its processes and sockets are; absent: where this program's are, on a network of hosts that
-    /// pubgauge has not made.
+    /// The namespace of its processes and sockets; absent on a network that pubgauge has not made: then
+    /// that of this program.
     pub namespace: Option<Arc<Namespace>>,
 }
 
-/// Does something on a host of a network ([`Namespace::run`]); where this thread is if absent.
+/// Executes `what` on a host of a network ([`Namespace::run`]), or on the calling thread if absent.
 ///
 /// # Errors
-/// The host cannot be entered.
+/// If the host cannot be entered.
 pub(crate) fn on<T: Send>(
     host: Option<&NetworkHost>,
     what: impl FnOnce() -> T + Send,

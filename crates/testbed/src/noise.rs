@@ -1,4 +1,4 @@
-//! The machine's own noise: how late a thread wakes up that does nothing but sleep.
+//! The machine's own noise: how late a thread wakes up that only sleeps.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -11,18 +11,18 @@ use pubgauge_driver::clock::monotonic_now;
 use crate::instance::lock;
 use crate::realtime::set_timer_slack;
 
-/// Time between two wake-ups.
+/// Time between two wake-ups: 1 ms, in ns.
 pub const NOISE_INTERVAL: Nanos = 1_000_000;
 
 /// Samples kept until they are drained: 17 minutes' worth.
 const CAPACITY: usize = 1 << 20;
 
-/// A thread that wants to wake up every millisecond (at absolute times of `CLOCK_MONOTONIC`, with
-/// a timer slack of 1 ns) and records how late it was each time.
+/// A thread that is to wake up every millisecond (absolute times of `CLOCK_MONOTONIC`, timer
+/// slack 1 ns) and records how late it woke up each time.
 ///
 /// A stall of 50 ms gives 50 samples, of 50 ms, 49 ms and so on: every moment of the stall
 /// weighs as much as a quiet one. The thread costs 5 to 10 µs of CPU a wake-up, up to 1 % of a
-/// processor; its number is known ([`NoiseMeter::tid`]), so that nobody else is billed for it.
+/// processor; [`NoiseMeter::tid`] gives its number, so that its cost is not added to the client's.
 pub struct NoiseMeter {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -40,7 +40,7 @@ impl NoiseMeter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// If the system has no thread to spare.
+    /// If the thread cannot be started.
     pub fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
@@ -60,12 +60,12 @@ impl NoiseMeter {
         std::mem::replace(&mut *lock(&self.shared.samples), fresh)
     }
 
-    /// Samples that were not kept because nobody drained them for 17 minutes.
+    /// Samples that were discarded because nobody drained them for 17 minutes.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// The thread's number, for leaving its cost out of the client's; 0 until it has begun.
+    /// The thread's number, to leave its cost out of the client's; 0 until it has begun.
     pub fn tid(&self) -> i32 {
         self.shared.tid.load(Ordering::Relaxed)
     }
@@ -79,7 +79,7 @@ impl NoiseMeter {
     fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It cannot panic; if it did, there are no more samples, which is all that matters.
+            // It cannot panic; if it did, there would only be no more samples.
             let _ = thread.join();
         }
     }
@@ -95,7 +95,7 @@ impl Shared {
     fn measure(&self) {
         // SAFETY: gettid cannot fail.
         self.tid.store(unsafe { libc::gettid() }, Ordering::Relaxed);
-        // Without it the figures show 50 µs of slack, which is the truth about other programs.
+        // A refusal is no error: the figures then show 50 µs of slack, as other programs have it.
         let _ = set_timer_slack(1);
         let mut due = monotonic_now() + NOISE_INTERVAL;
         while !self.stop.load(Ordering::Relaxed) {
@@ -135,7 +135,7 @@ mod tests {
         let meter = NoiseMeter::start().unwrap();
         let mut samples = Vec::new();
         let deadline = begin + 20_000 * NOISE_INTERVAL;
-        // A machine that was busy makes up for what it missed, whenever that may be.
+        // A busy machine catches up on the wake-ups that it missed, at any time.
         loop {
             samples.extend(meter.drain());
             let passed = (monotonic_now() - begin) / NOISE_INTERVAL;

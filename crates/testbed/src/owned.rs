@@ -1,5 +1,5 @@
-//! Folders that belong to a process: as long as it lives they are locked, so that what a killed
-//! one has left can be told from what another one uses, and removed.
+//! Folders that belong to a process. They are locked as long as the process lives, so that the
+//! folder of a killed process can be told from one in use, and removed.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -12,8 +12,8 @@ use crate::residents::end_residents;
 
 /// A folder of this process, removed when this is dropped.
 ///
-/// It is locked (`flock` on the folder itself) until the process ends, however it ends. The lock
-/// is no business of the programs that pubgauge starts: they do not inherit it.
+/// It is locked (`flock` on the folder itself) until the process ends, in whatever way. Programs
+/// that pubgauge starts do not inherit the lock.
 #[derive(Debug)]
 pub struct OwnedFolder {
     path: PathBuf,
@@ -36,7 +36,8 @@ impl OwnedFolder {
         Self::create_removed_by(parent, prefix, |path| std::fs::remove_dir_all(path))
     }
 
-    /// The same for a folder that is removed, also where an earlier process left it, by `remove`.
+    /// As [`OwnedFolder::create`], but `remove` removes the folder, and those that earlier
+    /// processes left.
     pub(crate) fn create_removed_by(
         parent: &Path,
         prefix: &str,
@@ -49,7 +50,7 @@ impl OwnedFolder {
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(parent)?
                 .keep();
-            // Another process may sweep it before it is locked: then once more.
+            // Another process may remove it before it is locked: then this one tries again.
             let lock = match open_folder(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 other => other?,
@@ -77,11 +78,10 @@ impl OwnedFolder {
         &self.path
     }
 
-    /// Gives the finished folder its final name; it is then no longer removed.
+    /// Gives the finished folder its final name; dropping this then leaves it.
     ///
     /// # Errors
-    /// The system interface's, above all if there is something of that name already; the folder
-    /// is then removed.
+    /// That of the rename, above all if something of that name exists; the folder is then removed.
     pub fn into_place(mut self, target: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, target)?;
         self.in_place = true;
@@ -92,14 +92,14 @@ impl OwnedFolder {
 impl Drop for OwnedFolder {
     fn drop(&mut self) {
         if !self.in_place {
-            // What cannot be removed now is swept later.
+            // What cannot be removed now is removed later, by another process.
             let _ = (self.remove)(&self.path);
         }
     }
 }
 
-/// Removes the folders in `parent` whose name begins with `prefix`, that are this user's and whose
-/// process is provably gone.
+/// Removes the folders in `parent` whose name begins with `prefix`, that are this user's and that
+/// no process has locked.
 fn sweep(parent: &Path, prefix: &str, remove: Remove) {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return;
@@ -115,15 +115,15 @@ fn sweep(parent: &Path, prefix: &str, remove: Remove) {
         };
         let ours = folder.metadata().is_ok_and(|meta| meta.uid() == user);
         if ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // Its systems' guards may have been killed with it. What cannot be ended, and what its systems still
-            // write in the way of the removal, is left to the next time.
+            // Its systems' guards may have been killed with it. Processes that cannot be ended, and files that
+            // they still write, are left to the next time.
             end_residents(&path);
             let _ = remove(&path);
         }
     }
 }
 
-/// Opens a folder, not what a symbolic link points to.
+/// Opens a folder; the target of a symbolic link is an error.
 fn open_folder(path: &Path) -> io::Result<File> {
     std::fs::OpenOptions::new()
         .read(true)

@@ -1,4 +1,4 @@
-//! A process of pubgauge's own that is spoken with over its standard input and output.
+//! A process of pubgauge's own, reached over its standard input and output.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,27 +17,27 @@ use crate::shares::{self, Group, Held, Holding, Share};
 /// How long to wait for the end of a process that has closed its output.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// A process under a guard: it and its descendants are gone when this is dropped, and when pubgauge
-/// is, however suddenly.
+/// A process under a guard: it and its descendants end when this is dropped, or when pubgauge ends,
+/// in whatever way.
 pub struct Piped {
     guard: Mutex<Guard>,
     stderr: Mutex<File>,
     share: Share,
-    /// The guard removes the groups, and this where the guard was killed.
+    /// The guard removes the control groups; this does where the guard was killed.
     holding: Holding,
 }
 
-/// Where a process runs, and what it has of the machine at most.
+/// Where a process runs, and its share of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct Confinement<'a> {
     /// The network namespace, as `ip netns` names it or by the path of its file; the caller's if absent.
     pub namespace: Option<&'a str>,
-    /// What it gets at most.
+    /// The most that it gets.
     pub share: Share,
-    /// The processor that the process will stay on by itself.
+    /// The processor to which the process binds itself.
     pub bound: Option<usize>,
-    /// Which of several alike it is, from 0: where processor time is held by affinity, they take
-    /// processors in turn.
+    /// Its number among processes that are alike, from 0: where processor time is limited by
+    /// affinity, they take processors in turn.
     pub number: usize,
 }
 
@@ -51,11 +51,11 @@ pub struct Streams {
 
 impl Piped {
     /// Starts `program` with `arguments` and pubgauge's own environment, without the password of
-    /// systems. Its network namespace has been made with `ip netns add`.
+    /// systems. The network namespace must exist.
     ///
     /// # Errors
-    /// If it cannot be started, or there is no such namespace. A share that cannot be held is no
-    /// error, see [`Piped::held`].
+    /// If it cannot be started, or there is no such namespace. A share that could not be limited is
+    /// no error, see [`Piped::held`].
     pub fn start(
         program: &Path,
         arguments: &[&str],
@@ -109,7 +109,7 @@ impl Piped {
         Ok((piped, streams))
     }
 
-    /// What became of its share of the machine.
+    /// Which limits hold.
     pub fn held(&self) -> &Held {
         &self.holding.held
     }
@@ -119,8 +119,8 @@ impl Piped {
         self.guard().kill();
     }
 
-    /// How it ended, with the last line that it said on its standard error; waits five seconds for
-    /// its end at most.
+    /// How it ended, with the last line of its standard error. Waits at most five seconds for the
+    /// end.
     pub fn ending(&self) -> String {
         let guard = self.guard();
         let how = loop {
@@ -143,7 +143,7 @@ impl Piped {
     fn last_line(&self) -> Option<String> {
         let mut file = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let text = last_of(&mut file).ok()?;
-        // Notes tell how to see more of a panic.
+        // Lines that begin with `note: ` say how to see more of a panic.
         let mut said = text.lines().filter(|line| !line.starts_with("note: "));
         let last = said.rfind(|line| !line.trim().is_empty())?;
         Some(last.trim().to_owned())
@@ -160,7 +160,7 @@ impl Confinement<'_> {
         shares::hold(&self.share, &usable, self.bound.as_slice(), [])
     }
 
-    /// The processors with those at the end that this one is to take.
+    /// The usable processors, with those that this process is to take at the end.
     fn in_turn(&self, mut usable: Vec<usize>) -> Vec<usize> {
         let whole = self.share.cores.map_or(0, |cores| cores.ceil() as usize);
         let turn = self.number.saturating_mul(whole) % usable.len().max(1);

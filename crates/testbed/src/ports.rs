@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::instance::lock;
 
 /// Ports handed out by this process: two systems that start at once must not get the same one
-/// between the moment it is released and the moment it is bound.
+/// between its release and the moment that the system binds it.
 static HANDED_OUT: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 /// Named free ports, held until they are released.
@@ -33,7 +33,7 @@ impl Ports {
                     // Nearly all ports were handed out once: begin again.
                     handed_out.clear();
                 }
-                // Held, so that the kernel offers another one.
+                // Kept open, so that the kernel offers another one.
                 rejected.push(listener);
             };
             ports.push((name.clone(), listener, port));
@@ -55,20 +55,20 @@ impl Ports {
 }
 
 /// Ports that are kept while their system is down. Nothing listens on them, so connections are
-/// refused; but neither does another program get them, nor the kernel use one as the source of a
-/// client's connection to that very port, which would then succeed with itself.
+/// refused. No other program gets them, and the kernel does not use one as the source port of a
+/// client's connection to that very port, which would connect the client to itself.
 pub(crate) struct Held(
     #[expect(dead_code, reason = "holds by being open")] Vec<rustix::fd::OwnedFd>,
 );
 
 impl Held {
-    /// Holds those of the ports that nobody has.
+    /// Takes those of the ports that are free.
     pub fn take(ports: &[u16]) -> Self {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
         let hold = |port: &u16| -> rustix::io::Result<_> {
             let kind = (AddressFamily::INET, SocketType::STREAM);
             let socket = socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
-            // Connections of the system may still linger on the port.
+            // Connections of the system may still be in TIME_WAIT on the port.
             sockopt::set_socket_reuseaddr(&socket, true)?;
             bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))?;
             Ok(socket)
@@ -77,8 +77,8 @@ impl Held {
     }
 }
 
-/// A port of the loopback that nobody listens on, and which no client's connection gets as its own
-/// between now and the moment when somebody does.
+/// A loopback port that nobody listens on. Where the ports that the kernel gives to connections
+/// begin at 11,000 or later, it lies below them, so that no client's connection takes it meanwhile.
 ///
 /// # Errors
 /// If there is none.
@@ -86,12 +86,12 @@ pub fn free_port() -> io::Result<u16> {
     listen().map(|(_, port)| port)
 }
 
-/// The first port that is chosen: those below are for well-known services.
+/// The lowest port that is chosen: those below are for well-known services.
 const FIRST: u16 = 10_000;
 
-/// Listens on a free loopback port: on one below those that the kernel gives to connections, if
-/// there are enough of them. A port among the latter may be taken by any client before its system
-/// binds it; and who connects to it before may be connected with himself.
+/// Listens on a free loopback port below those that the kernel gives to connections, if there are
+/// 1000 of them. A port among the latter may be taken by any client before its system binds it, and
+/// a client that connects to it before may be connected to itself.
 fn listen() -> io::Result<(TcpListener, u16)> {
     let end = first_ephemeral();
     if end >= FIRST + 1000 {
@@ -107,7 +107,7 @@ fn listen() -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// The first port that the kernel gives to connections; 0 if it does not say.
+/// The first port that the kernel gives to connections; 0 if it cannot be read.
 fn first_ephemeral() -> u16 {
     std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()
@@ -115,7 +115,7 @@ fn first_ephemeral() -> u16 {
         .unwrap_or(0)
 }
 
-/// Another number each time, also in another process that starts at the same moment.
+/// A random number, which differs between processes that start at the same moment too.
 pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
@@ -126,9 +126,8 @@ pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Whether one of the processes `pids` accepts connections on a port, of `host` or of loopback. Another program
-/// that took the port first is no sign of readiness; where the owner of the port cannot be seen,
-/// it is taken for the system.
+/// Whether one of the processes `pids` accepts connections on a port, of `host` or of loopback. A listener of
+/// another program is no sign of readiness. A listener whose owner cannot be seen is taken for the system.
 pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
     let connects = |host: Ipv4Addr| {
         let address = SocketAddr::from((host, port));
@@ -198,7 +197,7 @@ mod tests {
     fn ports_are_none_that_connections_get() {
         let range = match first_ephemeral() {
             end if end >= FIRST + 1000 => FIRST..end,
-            // Connections get all of them here.
+            // Connections may get every port that is chosen here.
             end => end..u16::MAX,
         };
         for _ in 0..50 {

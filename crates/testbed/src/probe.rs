@@ -1,4 +1,4 @@
-//! Asking a driver whether a system serves.
+//! Asks a system through its driver whether it serves.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,13 @@ use crate::file::Probe;
 
 /// How long one attempt may take: a server that is just starting may never answer the first one.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// How long messages of the probe that are still under way are waited for.
+/// How long the probe waits for those of its messages that are still under way.
 const LATE: Duration = Duration::from_millis(500);
-/// How long an orderly end may take.
+/// How long closing the clients may take.
 const CLOSE: Duration = Duration::from_millis(500);
 
-/// One attempt to talk to a system through its driver, until `deadline` at the latest: to connect
-/// and log in; and for [`Probe::Subscribe`] also to subscribe, to publish, and to get the message
-/// back.
+/// One attempt to talk to a system through its driver, until `deadline` or for 3 s: to connect and
+/// log in; for [`Probe::Subscribe`] also to subscribe, to publish, and to get the message back.
 ///
 /// # Errors
 /// Why it did not succeed.
@@ -93,7 +92,7 @@ impl Events for Seen {
 
 impl Attempt {
     fn make(&mut self, what: Probe, publishers_first: bool) -> Result<(), String> {
-        // Two clients, because publishers and subscribers may be served at different places.
+        // Two clients, because publishers and subscribers may connect to different places.
         let (publisher, address) = self.connect(true, Vec::new())?;
         let peers = match publishers_first {
             true => address.into_iter().collect(),
@@ -133,7 +132,7 @@ impl Attempt {
             sequence += 1;
             let again = (self.clock.now() + 50_000_000).min(self.until);
             if self.poll(again, |seen| seen.delivered > 0)? {
-                // Whoever reads the system's counts next is not to find some of these under way.
+                // A later reading of the system's counts must find none of these under way.
                 let rest = (self.clock.now() + LATE.as_nanos() as u64).min(self.until);
                 return self
                     .poll(rest, |seen| seen.delivered >= sequence)

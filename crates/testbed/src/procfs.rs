@@ -1,11 +1,11 @@
-//! Small readings from `/proc`.
+//! Readings from `/proc`.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// All descendants of a process that are alive, nearest first, without itself.
+/// All descendants of a process that are alive, nearest first, without the process itself.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let mut all = children(pid);
     let mut next = 0;
@@ -48,7 +48,7 @@ pub fn threads(pid: i32) -> Vec<i32> {
     ids.collect()
 }
 
-/// A small file of `/proc` that is read again and again through one descriptor.
+/// A small file of `/proc` that is read repeatedly, with `keep` through one descriptor.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Waiting until a system serves: at its start and when it is started again.
+//! Waits until a system serves, at its first start and at each further one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,15 +28,15 @@ pub(crate) struct Readiness {
 
 /// Why a system is not ready.
 pub(crate) enum NotReady {
-    /// It ended: how, and its last lines.
+    /// It ended: in which way, with its last lines.
     Ended(String),
     /// It took too long.
     TimedOut(StartError),
 }
 
 impl Readiness {
-    /// Waits until all rules hold. What stands in the first `skip` bytes of the system's own log
-    /// file was written by an earlier life and proves nothing.
+    /// Waits until all rules hold. The first `skip` bytes of the system's own log file are from an
+    /// earlier start and are ignored.
     pub fn wait(&self, instance: &Instance, target: &Target, skip: u64) -> Result<(), NotReady> {
         let deadline = Instant::now() + Duration::from_secs_f64(self.ready.time_out_s);
         let mut pause = Duration::from_millis(1);
@@ -68,7 +68,7 @@ impl Readiness {
             .map_or(0, |meta| meta.len())
     }
 
-    /// The first rule that does not hold yet, in words.
+    /// The first rule that does not hold yet, in words; `None` if all hold.
     fn unmet(
         &self,
         instance: &Instance,

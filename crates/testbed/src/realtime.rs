@@ -1,4 +1,4 @@
-//! Keeping time: timer slack, real-time priority, pinning. Each acts on the calling thread.
+//! Timer slack, real-time priority and pinning of the calling thread.
 
 use std::io;
 
@@ -16,10 +16,11 @@ pub fn set_timer_slack(ns: u64) -> io::Result<()> {
 }
 
 /// Gives the calling thread a real-time priority from 1 to 99 (`SCHED_FIFO`), so that it runs as
-/// soon as it is ready. 10 is plenty. Never for a thread that spins: it would starve the machine.
+/// soon as it is ready. 10 is enough. Never for a thread that spins: its processor would run
+/// nothing else.
 ///
 /// # Errors
-/// Mostly for want of the right to, with the way to get it.
+/// Usually because this process lacks the right; the hint says how to get it.
 pub fn set_realtime(priority: u8) -> Result<(), SchedulingError> {
     let Err(error) = schedule(libc::SCHED_FIFO, i32::from(priority)) else {
         return Ok(());
@@ -46,7 +47,7 @@ pub fn only_when_idle() -> io::Result<()> {
     schedule(libc::SCHED_IDLE, 0)
 }
 
-/// Gives the calling thread a policy. `sched_setscheduler` is no way to: in musl it always fails.
+/// Gives the calling thread a scheduling policy. In musl `sched_setscheduler` always fails.
 fn schedule(policy: i32, priority: i32) -> io::Result<()> {
     // SAFETY: parameters of zeros are valid, and the calling thread lives.
     let error = unsafe {
@@ -60,10 +61,10 @@ fn schedule(policy: i32, priority: i32) -> io::Result<()> {
     }
 }
 
-/// Lets the calling thread run on one processor only.
+/// Pins the calling thread to one processor.
 ///
 /// # Errors
-/// If there is no such processor, or this process may not use it; names those it may use.
+/// If there is no such processor, or this process may not use it; the hint names those it may use.
 pub fn pin_to(cpu: usize) -> Result<(), SchedulingError> {
     let usable = usable_cpus();
     let refused = |why: String| SchedulingError {
@@ -110,7 +111,7 @@ pub(crate) fn list(cpus: &[usize]) -> String {
         .join(", ")
 }
 
-/// A thread that cannot run as it was asked to.
+/// Why a thread cannot be scheduled as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}\n  hint: {hint}")]
 pub struct SchedulingError {

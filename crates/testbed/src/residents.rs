@@ -1,23 +1,23 @@
-//! Processes of a system whose guard is gone: found by the mark in their environment, and ended.
+//! Ends the processes of a system whose guard is gone: those with its mark in their environment.
 //!
-//! A guard that is killed takes the system's own process with it (parent-death signal), but not what that one had
-//! started: Erlang's port mapper, a shell around a server. They keep the environment that they began with.
+//! A guard that is killed takes the system's own process with it (parent-death signal), but not what that process
+//! had started: Erlang's port mapper, a shell around a server. These keep the environment that they began with.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Environment variable of every process of a system: the folder that it lives in.
+/// Environment variable of every process of a system: the system's folder.
 pub(crate) const MARK: &str = "PUBGAUGE_FOLDER";
 
-/// How long SIGKILL may take; beyond it something is wrong with the machine.
+/// How long SIGKILL may take; beyond that something is wrong with the machine.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
-/// Kills the processes that live in `folder` or below it, until none is left; whether none is.
+/// Kills the processes whose mark names `folder` or a folder below it. Whether none is left.
 pub(crate) fn end_residents(folder: &Path) -> bool {
     let deadline = Instant::now() + KILL_TIME;
-    // As the mark names it.
+    // The mark holds a canonical path.
     let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     loop {
         let killed = kill_residents(folder);
@@ -28,7 +28,7 @@ pub(crate) fn end_residents(folder: &Path) -> bool {
     }
 }
 
-/// Kills those that there are now; how many.
+/// Kills those that exist now and returns their number.
 fn kill_residents(folder: &Path) -> usize {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return 0;
@@ -41,9 +41,9 @@ fn kill_residents(folder: &Path) -> usize {
         .count()
 }
 
-/// Kills a process if it lives there; whether it did.
+/// Kills a process if its mark names `folder` or a folder below it. Whether it was killed.
 fn kill_resident(number: i32, folder: &Path) -> bool {
-    // The number may pass to another process; what is opened stays this one.
+    // The number may pass to another process; the descriptor keeps meaning this one.
     let Some(process) =
         Pid::from_raw(number).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
     else {

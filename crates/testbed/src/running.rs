@@ -1,4 +1,4 @@
-//! A system that runs, and what was started for it.
+//! A running system, and the record of what was started for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use crate::start_error::StartError;
 pub struct Running {
     /// Where and how drivers reach it.
     pub target: Target,
-    /// Its version as it reports it, if it does.
+    /// Its version; `None` if it does not report one.
     pub version: Option<String>,
     /// What was started and with which configuration.
     pub record: Record,
     /// What it counts itself; `None` where nothing was started.
     pub(crate) counters: Option<Counters>,
-    /// The guard under which a count on topics was begun; none yet if 0.
+    /// The guard of the system whose counts on topics have been used; 0: none yet.
     pub(crate) counted_since: AtomicI32,
     /// `None` where nothing was started.
     pub(crate) life: Option<Life>,
-    /// Keeps the folder of a system without a process.
+    /// The folder of a system without a process.
     pub(crate) folder: Option<TempDir>,
-    /// Keeps the DDS domain from others.
+    /// Reserves the DDS domain.
     #[expect(dead_code, reason = "claims it by being there")]
     pub(crate) domain: Option<Domain>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Life {
     pub plan: Arc<Plan>,
     pub readiness: Readiness,
     pub ports: Vec<u16>,
-    /// Keeps the ports from others while the system is down.
+    /// Reserves the ports while the system is down.
     pub held: Option<Held>,
 }
 
@@ -64,9 +64,9 @@ pub struct Record {
     pub env: BTreeMap<String, String>,
     /// The configuration files as they were written, by path in the private folder.
     pub files: BTreeMap<String, String>,
-    /// What became of the share of the machine that it was to have.
+    /// How its share of the machine was limited.
     pub share: shares::Held,
-    /// Seconds from the start to readiness.
+    /// Seconds until it was ready, with the preparation of its folder and the hooks.
     pub start_s: f64,
 }
 
@@ -94,8 +94,8 @@ impl Running {
         self.instance().map(tree).unwrap_or_default()
     }
 
-    /// The parent of all processes of the system, itself none of them: what a
-    /// [`crate::ProcessSampler`] watches. Another one after [`Running::restart`].
+    /// The guard, parent of all processes of the system, which is none of them: what a
+    /// [`crate::ProcessSampler`] watches. It changes with [`Running::restart`].
     pub fn root_pid(&self) -> Option<i32> {
         self.instance().map(Instance::guard_pid)
     }
@@ -124,8 +124,8 @@ impl Running {
         self.end(Way::Order)
     }
 
-    /// Stops the system's processes in their tracks, or lets them go on: SIGSTOP and SIGCONT to its
-    /// process group and to descendants that left it.
+    /// Suspends the system's processes, or lets them continue: SIGSTOP or SIGCONT to its process
+    /// group and to descendants that left it.
     pub fn pause(&self, paused: bool) {
         if let Some(life) = &self.life {
             life.instance.pause(paused);
@@ -133,9 +133,8 @@ impl Running {
     }
 
     /// Starts the system again, with the same command, in the same folder, on the same ports, and
-    /// waits until it is ready; stops it in order first if it still runs. Tells how long it took
-    /// from the start to readiness. The target stays what it was. Where nothing was started there
-    /// is nothing to do.
+    /// waits until it is ready; first stops it in order if it still runs. Returns how long that
+    /// took, hooks included. The target stays the same. Does nothing where nothing was started.
     ///
     /// # Errors
     /// [`StartError`]; the system is then down, and its folder goes with this `Running`.

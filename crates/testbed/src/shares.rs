@@ -1,16 +1,17 @@
-//! Held shares of the machine: so much processor time and memory for each instance of a system, so
-//! that a second one on a machine is like a second host; the same for worker processes.
+//! Held shares of the machine: limits of processor time and memory for each instance of a system,
+//! so that a second instance on a machine is like one on a second host. Worker processes have some
+//! too.
 //!
-//! A share is held by a control group of the kernel, version 2 or 1, where one may be made below or
-//! around pubgauge's own: processor time as a quota for each period of 10 ms, memory as a limit
-//! without swap. Where that is not possible, processor time is held by affinity to as many
-//! processors, rounded up, and both by the system's own settings where its file names some. What
-//! was not possible is said ([`Held::not_held`]).
+//! A share is held by a control group of the kernel, version 2 or 1, where one may be made in
+//! pubgauge's own group or in one around it: processor time as a quota for each period of 10 ms,
+//! memory as a limit without swap. Where that is not possible, processor time is held by affinity
+//! to a number of processors, rounded up, and both by the system's own settings where its file
+//! names them. [`Held::not_held`] says what was not possible.
 //!
 //! The group is made before the system starts; the system enters it before `execve`, and its
 //! descendants inherit it. The guard removes it when the last of them is gone, however pubgauge
-//! ended. A group that was left because the guard was killed too is locked by nobody, and the next
-//! pubgauge removes it ([`crate::OwnedFolder`]); one with processes in it cannot be removed.
+//! ended. If the guard was killed too, the group stays, locked by no process, and the next pubgauge
+//! removes it ([`crate::OwnedFolder`]); a group with processes in it cannot be removed.
 
 mod cgroup;
 
@@ -26,12 +27,12 @@ pub(crate) use cgroup::Group;
 /// Length of the periods in which a share of processor time is given, in microseconds.
 pub const PERIOD_US: u64 = 10_000;
 
-/// What an instance of a system, or a worker process, is to have at most.
+/// The most that an instance of a system, or a worker process, may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
-    /// Processors' worth of time; [`MIN_CORES`] and more.
+    /// Processor time in processors, at least [`MIN_CORES`]; not limited if absent.
     pub cores: Option<f64>,
-    /// Memory in bytes.
+    /// Memory in bytes; not limited if absent.
     pub memory_bytes: Option<u64>,
 }
 
@@ -44,13 +45,13 @@ impl Share {
         }
     }
 
-    /// Whether nothing is to be held.
+    /// Whether it limits nothing.
     pub fn is_none(&self) -> bool {
         *self == Share::default()
     }
 
-    /// What is said behind the end of a process with this wait status whose memory was `held`:
-    /// nothing, unless it was killed, which the kernel does where memory is at its limit.
+    /// Words to append to how a process with this wait status ended. They are empty unless it was
+    /// killed and its memory was limited: the kernel kills where memory is at its limit.
     pub(crate) fn words_behind_end(&self, held: &Held, status: i32) -> String {
         let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
         let limited = self.memory_bytes.filter(|_| held.memory_by.is_some());
@@ -61,10 +62,10 @@ impl Share {
     }
 }
 
-/// What became of a share.
+/// How a share is held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Held {
-    /// How processor time is held, in words; `None`: it is not.
+    /// How processor time is held, in words; `None` if it is not.
     pub cores_by: Option<String>,
     /// Whether the kernel holds it as a quota.
     pub cores_by_quota: bool,
@@ -77,19 +78,19 @@ pub struct Held {
     pub groups: Vec<PathBuf>,
 }
 
-/// A share in force, until it is dropped.
+/// A share that is held until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
     pub held: Held,
-    /// Processors to stay on instead of a quota; empty: no such need.
+    /// The processors to stay on, instead of a quota; empty: no restriction.
     pub cpus: Vec<usize>,
     /// The system's own settings, for what the kernel does not hold.
     pub env: Vec<(String, String)>,
     pub groups: Vec<Group>,
 }
 
-/// Holds a share as well as possible here. `usable` are the processors there are, the system is
-/// bound to `bound` already (empty: to none), `env` are its own settings as templates.
+/// Holds a share as well as possible here. `usable` are the processors that may be used, `bound`
+/// those to which the system is bound already (empty: none), `env` its own settings as templates.
 pub(crate) fn hold(
     share: &Share,
     usable: &[usize],
@@ -171,13 +172,13 @@ fn hold_by(
     holding
 }
 
-/// How a share would be held here, as far as can be told without making anything: as [`Held`].
+/// How a share would be held here, as far as can be told without making control groups.
 pub fn foresee(share: &Share) -> Held {
     Cgroups::here().foresee(share)
 }
 
-/// Parts processors between a system with a share of `cores` and `workers` of the client, each of
-/// which wants one of its own: (the system's, the client's); `None` if there are not enough.
+/// Divides `usable` processors into those of a system with a share of `cores` and those of the
+/// client, at least one for each of its `workers`; `None` if there are not enough.
 pub fn apart(usable: &[usize], cores: f64, workers: usize) -> Option<(Vec<usize>, Vec<usize>)> {
     let whole = cores.ceil() as usize;
     if usable.len() < whole.saturating_add(workers.max(1)) {

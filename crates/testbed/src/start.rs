@@ -1,4 +1,4 @@
-//! Starting a system: folder, ports, configuration, process, readiness.
+//! Starts a system: folder, ports, configuration, process, readiness.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -41,7 +41,7 @@ impl Testbed {
     /// A testbed; built-in systems are started from the program that is running now.
     ///
     /// # Errors
-    /// If the system does not tell which program that is.
+    /// If the operating system does not tell which program that is.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self::with_program(std::env::current_exe()?))
     }
@@ -55,8 +55,8 @@ impl Testbed {
         }
     }
 
-    /// Speaks to systems through `drivers`: asks them whether a system serves whose file says so, and
-    /// what is missing for it.
+    /// Speaks to systems through `drivers`: asks them whether a system serves, where its file says
+    /// so, and what is missing for it.
     #[must_use]
     pub fn drivers(mut self, drivers: impl Into<Drivers>) -> Self {
         self.drivers = drivers.into();
@@ -88,8 +88,8 @@ impl Testbed {
         find::find(system, &self.program, &self.drivers)
     }
 
-    /// The target that [`pubgauge_driver::Driver::resolve`] sees before anything is started:
-    /// features, but no port yet.
+    /// The target that [`pubgauge_driver::Driver::resolve`] gets before anything is started: with
+    /// features, but without ports.
     ///
     /// # Errors
     /// If there is no such variant.
@@ -99,7 +99,7 @@ impl Testbed {
     ) -> Result<Target, UnknownVariant> {
         let system = system.variant(variant)?;
         Ok(Target {
-            // Of the other placeholders no value is known yet.
+            // The other placeholders have no value yet.
             endpoints: filled(&system.endpoints, &find::loopback()),
             features: system.features,
             ..Target::default()
@@ -109,7 +109,7 @@ impl Testbed {
     /// Starts a system in a private folder below `scratch` and waits until it is ready.
     ///
     /// # Errors
-    /// [`StartError`]; nothing of the system is then left.
+    /// [`StartError`]; nothing of the system is left then.
     pub fn start(
         &self,
         system: &SystemFile,
@@ -119,7 +119,7 @@ impl Testbed {
         self.start_on(None, system, variant, scratch)
     }
 
-    /// The same on a host of a network, where the system listens on the host's address.
+    /// As [`Testbed::start`], on a host of a network: the system listens on the host's address.
     ///
     /// # Errors
     /// As [`Testbed::start`].
@@ -154,7 +154,7 @@ impl Testbed {
         Ok(running)
     }
 
-    /// A system of which nothing has to be started.
+    /// Prepares a system that has no process to start.
     fn reach(
         &self,
         system: &SystemFile,
@@ -218,7 +218,7 @@ impl Testbed {
         })
     }
 
-    /// Runs on a thread that has entered the host's network namespace, if there is a host: what it starts stays there.
+    /// Runs on a thread that has entered the host's network namespace, if there is a host: the system stays in it.
     fn try_process(
         &self,
         host: Option<&NetworkHost>,
@@ -371,7 +371,8 @@ fn ports_taken(what: &str, ports: &[u16], instance: &Instance) -> bool {
     ports.iter().any(|&port| !ports::is_free(port))
 }
 
-/// Whether systems take the path of `scratch` for what it is. Those built in read no configuration.
+/// Checks that systems read the path of `scratch` as a path. Built-in systems read no
+/// configuration.
 fn check_place(system: &SystemFile, scratch: &Path) -> Result<(), StartError> {
     let odd = |c: &char| !(c.is_alphanumeric() || PLAIN.contains(*c));
     let what = match scratch.to_str() {
@@ -390,7 +391,7 @@ fn check_place(system: &SystemFile, scratch: &Path) -> Result<(), StartError> {
     })
 }
 
-/// Whether this machine can limit the system as its file says.
+/// Checks that this machine can limit the system as its file says.
 fn check_limits(system: &SystemFile) -> Result<(), StartError> {
     let refuse = |what: String, hint: String| StartError::Limits {
         system: system.name.clone(),
@@ -422,7 +423,8 @@ fn record(system: &SystemFile) -> Record {
     }
 }
 
-/// What became of the share of a system of which nothing is started; of others the start tells.
+/// How the share of a system that is not started is held: not at all. Of a system that is started,
+/// the start tells.
 fn not_started(system: &SystemFile) -> Held {
     let why = match system.kind {
         _ if Share::of(&system.limits).is_none() => return Held::default(),
@@ -436,7 +438,7 @@ fn not_started(system: &SystemFile) -> Held {
     }
 }
 
-/// A name fit for a folder: that of an external system is an address.
+/// A name fit for a folder: the name of an external system is an address.
 fn short_name(system: &SystemFile) -> String {
     match system.kind {
         Kind::External => "external".to_owned(),
@@ -472,7 +474,7 @@ fn write_files(
             .entry(name.to_owned())
             .or_insert_with(|| path.display().to_string());
     }
-    // A value may itself be a template: that of a variant holds a path, say.
+    // A value may itself be a template, for example one with a path.
     let nested: Vec<(String, String)> = system
         .values
         .iter()
@@ -491,14 +493,14 @@ fn write_files(
     Ok(())
 }
 
-/// Makes folders for this user only, with those above that are missing, whatever the umask.
+/// Makes folders, and missing ones above, for this user only, whatever the umask.
 fn private_folders() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder
 }
 
-/// Writes a file that only this user can read: passwords may stand in it.
+/// Writes a file that only this user can read, because it may hold passwords.
 fn write_private(path: &Path, content: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options
@@ -510,7 +512,7 @@ fn write_private(path: &Path, content: &str) -> std::io::Result<()> {
     file.write_all(content.as_bytes())
 }
 
-/// A clean environment: what the user's shell happens to hold must not change a measurement.
+/// A clean environment: variables of the user's shell must not change a measurement.
 fn environment(
     system: &SystemFile,
     folder: &Path,

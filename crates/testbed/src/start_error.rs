@@ -6,9 +6,9 @@ use crate::catalog::CatalogError;
 use crate::file::UnknownVariant;
 use crate::find::Missing;
 
-/// What paths may have beside letters and digits. Measured with mosquitto 2.0.11, NATS 2.9.10, RabbitMQ 3.10.8,
-/// ejabberd 23.01 and Artemis 2.40.0: letters beyond ASCII and `$` work with all; a space breaks RabbitMQ and Artemis,
-/// `'` RabbitMQ, `"` all but mosquitto; `:` parts the entries of a class path.
+/// Characters that a path may hold beside letters and digits. Measured with mosquitto 2.0.11, NATS 2.9.10, RabbitMQ
+/// 3.10.8, ejabberd 23.01 and Artemis 2.40.0: letters beyond ASCII and `$` work with all; a space breaks RabbitMQ and
+/// Artemis, `'` breaks RabbitMQ, `"` breaks all but mosquitto; `:` separates the entries of a class path.
 pub(crate) const PLAIN: &str = "/._-+=@,~$";
 
 /// Why a system could not be started.
@@ -41,7 +41,8 @@ pub enum StartError {
         /// Why.
         error: std::io::Error,
     },
-    /// The path of the folder for it has characters that systems do not take as part of a path.
+    /// The path of its folder holds a character that configuration files or shells do not take as
+    /// part of a path.
     #[error(
         "{system} cannot be started in {}: {what} in a path means something else to configuration files and shells\n  hint: set TMPDIR to a folder whose path has letters, digits and {PLAIN} alone",
         folder.display()
@@ -74,7 +75,7 @@ pub enum StartError {
         /// How it ended the last time.
         last: String,
     },
-    /// Its file limits it to what there is not.
+    /// Its file sets a limit that this machine cannot hold.
     #[error("{system} cannot be limited as its file says: {what}\n  hint: {hint}")]
     Limits {
         /// The system.
@@ -124,7 +125,7 @@ pub enum StartError {
         /// What failed.
         what: String,
     },
-    /// Its file asks for a probe, which nobody provides.
+    /// Its file asks for a probe by a driver that this testbed was not given.
     #[error(
         "the file of {system} asks for a probe by the driver {driver}, which this pubgauge was built without\n  hint: use tcp, stdout-line or log-line in [ready]"
     )]

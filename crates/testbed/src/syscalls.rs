@@ -1,4 +1,4 @@
-//! Counts system calls of threads: kernel counters on the tracepoints `raw_syscalls:sys_enter`,
+//! Counts the system calls of threads, with kernel counters on the tracepoints `raw_syscalls:sys_enter`,
 //! `sock:sock_send_length` and `sock:sock_recv_length`.
 //!
 //! While a counter is open, the kernel passes each system call of every program through the tracepoints,
@@ -24,17 +24,17 @@ use crate::procfs;
 pub struct Syscalls {
     /// All of them.
     pub all: u64,
-    /// How often bytes went into a socket, whichever call brought them; each message of `sendmmsg` counts. None:
-    /// the kernel, before Linux 6.3, has no such tracepoint.
+    /// Writes of bytes to a socket, by any call; each message of `sendmmsg` counts. `None` before Linux 6.3,
+    /// which has no such tracepoint.
     pub sends: Option<u64>,
-    /// How often bytes came out of a socket, likewise; a look at them (`MSG_PEEK`) does not count.
+    /// Reads of bytes from a socket, likewise; a look at them (`MSG_PEEK`) does not count.
     pub receives: Option<u64>,
-    /// Calls that write to disk what was written before: `fsync`, `fdatasync`, `msync`, `sync`,
-    /// `syncfs` and `sync_file_range`.
+    /// Calls that flush earlier writes to disk: `fsync`, `fdatasync`, `msync`, `sync`, `syncfs` and
+    /// `sync_file_range`.
     pub syncs: u64,
 }
 
-/// Calls that write to disk what was written before.
+/// Calls that flush earlier writes to disk.
 const SYNCS: [c_long; 6] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -47,19 +47,19 @@ const SYNCS: [c_long; 6] = [
 /// Counters of a thread.
 const KINDS: usize = 4;
 
-/// What each counter of a thread counts: the number of a tracepoint, and its events of interest.
+/// What each counter of a thread counts: the number of a tracepoint, and a filter of its events.
 type Kinds = [Option<(u64, CString)>; KINDS];
 
-/// How often threads are listed anew because others have begun meanwhile.
+/// How often the threads are listed again because others have begun meanwhile.
 const ATTEMPTS: usize = 20;
 
-/// Counts the system calls of threads, and of all threads and processes that these begin from then on.
+/// Counts the system calls of threads, and of all threads and processes that these start from then on.
 pub struct SyscallCounter {
     threads: Vec<[Option<Counter>; KINDS]>,
 }
 
 impl SyscallCounter {
-    /// Counts those of threads, by number.
+    /// Counts the system calls of threads, by number. A thread that has ended is left out.
     ///
     /// # Errors
     /// Why the kernel does not let this program count.
@@ -77,11 +77,10 @@ impl SyscallCounter {
         Ok(SyscallCounter { threads: counted })
     }
 
-    /// Counts those of processes, which `list` gives, with all their threads.
+    /// Counts the system calls of all threads of the processes that `list` returns.
     ///
     /// # Errors
-    /// Why the kernel does not let this program count; or threads begin so fast that none of several lists
-    /// is of one moment.
+    /// Why the kernel does not let this program count; or threads begin so fast that no two lists agree.
     pub fn of_processes(list: impl Fn() -> Vec<i32>) -> Result<SyscallCounter, String> {
         let threads = || -> BTreeSet<i32> {
             let processes = list().into_iter();
@@ -90,8 +89,8 @@ impl SyscallCounter {
         for _ in 0..ATTEMPTS {
             let before = threads();
             let counter = SyscallCounter::of_threads(before.iter().copied())?;
-            // A thread that began meanwhile is counted twice if a new one was listed that a counted one began, and
-            // not at all if one began it that was not counted yet.
+            // A thread that began meanwhile is counted twice if it was listed and a counted thread began it, and
+            // not at all if a thread began it that was not counted yet.
             if threads().is_subset(&before) {
                 return Ok(counter);
             }
@@ -99,10 +98,10 @@ impl SyscallCounter {
         Err("threads of the processes begin so fast that they cannot be listed".to_owned())
     }
 
-    /// How many system calls there were since it began to count.
+    /// The number of system calls since the counter was made.
     ///
     /// # Errors
-    /// If the kernel gives no number.
+    /// If the kernel returns no number.
     pub fn read(&mut self) -> io::Result<Syscalls> {
         let mut sum = kinds()
             .map_err(io::Error::other)?
@@ -152,7 +151,7 @@ fn counter(id: u64, thread: i32, filter: &CString) -> io::Result<Counter> {
     let mut counter = Builder::new(Tracepoint::with_id(id))
         .observe_pid(thread)
         .any_cpu()
-        // The tracepoint lies in the kernel.
+        // The tracepoint is in the kernel.
         .exclude_kernel(false)
         .inherit(true)
         .build()?;
@@ -178,7 +177,7 @@ fn refused(error: &io::Error) -> String {
     format!("the kernel refuses to count system calls: {error}{hint}")
 }
 
-/// What is counted; numbers of tracepoints stay the same until the machine starts anew.
+/// The kinds of counters. The numbers of tracepoints stay the same until the machine restarts.
 fn kinds() -> Result<&'static Kinds, String> {
     static KINDS: OnceLock<Result<Kinds, String>> = OnceLock::new();
     let find = || {
@@ -203,10 +202,10 @@ fn kinds() -> Result<&'static Kinds, String> {
     KINDS.get_or_init(find).as_ref().map_err(String::clone)
 }
 
-/// Where the kernel tells of its tracepoints.
+/// The file system in which the kernel lists its tracepoints.
 enum Tracefs {
     Mounted(String),
-    /// Of this program alone, mounted nowhere: the machine's mounts stay as they are.
+    /// Mounted for this program alone, on no folder: the machine's mounts stay as they are.
     Detached(io::Result<OwnedFd>),
 }
 
@@ -228,7 +227,7 @@ impl Tracefs {
         }
     }
 
-    /// The number of a tracepoint, as `GROUP/NAME`.
+    /// The number of a tracepoint that is named `GROUP/NAME`.
     fn number(&self, tracepoint: &str) -> io::Result<u64> {
         let path = format!("events/{tracepoint}/id");
         let mut text = String::new();

@@ -6,19 +6,20 @@
 
 use std::collections::BTreeMap;
 
-/// Placeholders that every system file may use: the executable, the private folder, the user
-/// pubgauge runs as, the folder in which downloaded systems are kept, pubgauge's own program, what
-/// the application asks for, and the address at which clients reach it.
+/// Placeholders that every system file may use: the executable, the private folder, the user that
+/// pubgauge runs as, the folder of downloaded systems, pubgauge's own program, the application's
+/// settings, and the address at which clients reach the system.
 pub const ALWAYS: [&str; 7] = ["exe", "dir", "user", "cache", "pubgauge", "settings", HOST];
 
 /// The placeholder of the address at which clients reach a system: 127.0.0.1, or that of its host on a
 /// network.
 pub const HOST: &str = "host";
 
-/// The placeholder of a library: a DDS domain of its own.
+/// The placeholder of a DDS domain that no other participant is in.
 pub const DOMAIN: &str = "dds-domain";
 
-/// Fills in a template. A name without a value stays as it is: [`names`] finds those earlier.
+/// Replaces the placeholders of a template by their values. One without a value stays as it is:
+/// [`names`] finds those earlier.
 pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     let mut out = String::with_capacity(template.len());
     for part in parts(template) {
@@ -42,7 +43,7 @@ pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// The names a template uses.
+/// The names of the placeholders in a template.
 pub fn names(template: &str) -> impl Iterator<Item = &str> {
     parts(template).filter_map(|part| match part {
         Part::Name(name) => Some(name),
@@ -91,7 +92,7 @@ fn parts(mut rest: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// The name at the start of `text`, if a closing brace follows it.
+/// The name of a placeholder at the start of `text`, if a closing brace follows it.
 fn name_before_brace(text: &str) -> Option<&str> {
     let name = &text[..text.find('}')?];
     is_name(name).then_some(name)

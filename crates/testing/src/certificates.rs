@@ -1,9 +1,9 @@
-//! Certificates of servers as people make them: self-signed, by openssl.
+//! Self-signed server certificates, made by openssl.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How a certificate comes to be that has signed itself.
+/// Kinds of self-signed certificates, by how openssl makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfSigned {
     /// `openssl req -x509`: an authority's (CA:TRUE), with no name but the common name.

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Names the test that this process was started for.
 const VARIABLE: &str = "PUBGAUGE_CONFINED_TEST";
 
-/// User and group that own nothing else.
+/// Number of a user and group that nothing else uses.
 const ACCOUNT: libc::uid_t = 54_321;
 
 /// What a test may use.
@@ -14,11 +14,11 @@ const ACCOUNT: libc::uid_t = 54_321;
 pub struct Limits {
     /// Open files (`RLIMIT_NOFILE`).
     pub files: Option<u64>,
-    /// Local ports, first and last: the test gets a network of its own in which nothing but the
-    /// loopback is up.
+    /// Local ports, first and last: the test gets a network namespace of its own in which only the
+    /// loopback interface is up.
     pub ports: Option<(u16, u16)>,
-    /// Whether [`leave_threads`] is to be called: the test gets an account of its own, whose
-    /// threads are its own.
+    /// Whether [`leave_threads`] is to be called: the test gets a user of its own, so that no other
+    /// threads count.
     pub account: bool,
 }
 
@@ -26,8 +26,8 @@ pub struct Limits {
 /// of its own, in which `body` runs.
 ///
 /// # Panics
-/// If `body` does, with its output; if the limits cannot be set (a network or an account of one's
-/// own needs root, or user namespaces).
+/// If `body` panics, with its output; if the limits cannot be set (a network namespace or a user of
+/// its own needs root, or user namespaces).
 #[track_caller]
 pub fn confined(name: &str, limits: Limits, body: impl FnOnce()) {
     if std::env::var(VARIABLE).is_ok_and(|test| test == name) {
@@ -95,13 +95,13 @@ fn loopback_up() {
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Lowers this process's limit of open files, or raises it again, so that exactly so many more
-/// can be opened. For a body that runs [`confined`].
+/// Lowers this process's limit of open files, or raises it again, so that exactly `more` can be
+/// opened. For a body that runs [`confined`].
 ///
 /// # Panics
 /// If the limit cannot be set.
 pub fn leave_files(more: u64) {
-    // To look takes a descriptor too.
+    // Listing the open files takes a descriptor too.
     set_soft(libc::RLIMIT_NOFILE, None);
     let entries = std::fs::read_dir("/proc/self/fd").expect("/proc");
     let mut open: Vec<u64> = entries
@@ -110,7 +110,8 @@ pub fn leave_files(more: u64) {
         .collect();
     open.retain(|fd| std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok());
     open.sort_unstable();
-    // The limit bounds the numbers, of which inherited ones may be high: so many below it are free.
+    // The limit bounds the numbers of descriptors, and inherited ones may be high: find the limit
+    // below which `more` are free.
     let mut limit = more;
     for fd in open {
         limit += u64::from(fd <= limit);
@@ -118,9 +119,9 @@ pub fn leave_files(more: u64) {
     set_soft(libc::RLIMIT_NOFILE, Some(limit));
 }
 
-/// Lets this process have so many more threads, as the limit of processes bounds them
-/// (`RLIMIT_NPROC`). Root, who is not bound by it, becomes an account that nobody else has. For a
-/// body that runs [`confined`] with [`Limits::account`].
+/// Lets this process have `more` threads in addition, by the limit of processes (`RLIMIT_NPROC`).
+/// The limit does not bind root, so root becomes a user that nothing else uses. For a body that
+/// runs [`confined`] with [`Limits::account`].
 ///
 /// # Panics
 /// If the limit or the account cannot be set.

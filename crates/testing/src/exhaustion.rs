@@ -1,5 +1,5 @@
-//! What every driver over TCP must say when its clients run out of something, and what it must
-//! not say when a server does.
+//! Tests of what drivers report when the client runs out of a resource, and that they report none
+//! when a server does.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -12,17 +12,17 @@ use crate::confined::{Limits, confined, leave_files, leave_threads, threads};
 /// More clients than the limits of these tests allow.
 const MANY: u32 = 100;
 
-/// A server that takes connections into its listen queue and never looks at them.
+/// A server that never accepts the connections in its listen queue.
 fn silent() -> (TcpListener, u16) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("bound").port();
     (listener, port)
 }
 
-/// With 40 open files: the client that gets none is told that descriptors have ended, as is one
-/// that connects again; and clients connect once there are some.
+/// With 40 open files: a client that gets no descriptor fails with [`Resource::Descriptors`], also
+/// when it reconnects; and clients connect once there are some again.
 ///
-/// `test` is the name of the test that calls this; `target` makes a target of a port.
+/// `test` is the name of the calling test; `target` makes a target from a port.
 ///
 /// # Panics
 /// If the driver says anything else.
@@ -60,8 +60,8 @@ pub fn runs_out_of_descriptors(test: &str, driver: &dyn Driver, target: fn(u16) 
 }
 
 /// With ten local ports: the eleventh connection from one source address fails for want of ports,
-/// and one from another address does not. An address that this host cannot connect to at all is
-/// another matter.
+/// and one from another address does not. An address that this host cannot connect to at all is not
+/// reported as a lack of ports.
 ///
 /// # Panics
 /// If the driver says anything else.
@@ -114,11 +114,11 @@ pub fn runs_out_of_ports(test: &str, driver: &dyn Driver, target: fn(u16) -> Tar
     });
 }
 
-/// A server that has no descriptors left closes what it accepts, resets it, or stops listening:
-/// none of it is the client's.
+/// A server without descriptors closes what it accepts, resets it, or stops listening: the driver
+/// must not report a lack at the client.
 ///
 /// # Panics
-/// If the driver says that the client has run out of something.
+/// If the driver reports that the client has run out of a resource.
 #[track_caller]
 pub fn servers_refuse(driver: &dyn Driver, target: fn(u16) -> Target) {
     let closed: fn(TcpStream) = drop;
@@ -150,7 +150,7 @@ pub fn servers_refuse(driver: &dyn Driver, target: fn(u16) -> Target) {
     let (listener, port) = silent();
     let mut bench = Bench::open(driver, target(port), Settings::default());
     bench.fleet.connect(&Bench::spec("c")).expect("begins");
-    // What was never accepted is reset.
+    // Connections that were never accepted are reset.
     drop(listener);
     bench.until("a failure", |seen| !seen.failed.is_empty());
     bench.fleet.connect(&Bench::spec("d")).expect("begins");
@@ -161,11 +161,11 @@ pub fn servers_refuse(driver: &dyn Driver, target: fn(u16) -> Target) {
 /// The DDS domain of [`libraries_tell`].
 const DOMAIN: u16 = 77;
 
-/// What opening a fleet of a DDS library, with sockets and threads of its own, comes to with 0, 1,
-/// 2 ... descriptors left, and with no UDP port left in its domain: what is missing is named,
-/// nothing crashes, and a fleet that does open has all of its threads.
+/// Opens fleets of a DDS library, with sockets and threads of its own, with 0, 1, 2 ... descriptors
+/// left, and with no UDP port left in its domain: the error names what is missing, nothing crashes,
+/// and a fleet that does open has all of its threads.
 ///
-/// `test` is the name of the test that calls this.
+/// `test` is the name of the calling test.
 ///
 /// # Panics
 /// If the driver says anything else.
@@ -207,7 +207,7 @@ pub fn a_library_wants_threads(test: &str, driver: &dyn Driver, all_settings: &[
     });
 }
 
-/// More than any library takes.
+/// More threads or descriptors than any library takes.
 const ENOUGH: u64 = 1000;
 
 fn until_it_opens(driver: &dyn Driver, settings: &Settings, resource: Resource, leave: fn(u64)) {
@@ -232,7 +232,7 @@ fn until_it_opens(driver: &dyn Driver, settings: &Settings, resource: Resource, 
     panic!("64 {resource} are too few");
 }
 
-/// Opens a fleet with so much left of a resource; how many threads that started.
+/// Opens a fleet with so much left of a resource; returns how many threads that started.
 fn threads_of(
     driver: &dyn Driver,
     settings: &Settings,

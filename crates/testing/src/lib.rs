@@ -1,7 +1,8 @@
-//! What the tests of drivers share: a fleet with a note-book that is polled until something has
-//! happened, free ports, who is connected where, and a proxy that plants a truth.
+//! What the tests of drivers share: a fleet whose events are recorded and that is polled until
+//! something has happened, free ports, counts of connections, and a proxy that injects known
+//! faults.
 //!
-//! It is for tests alone, and panics where something is not as it has to be.
+//! It is for tests only, and panics where a condition does not hold.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +17,8 @@ pub mod proxy;
 
 pub use places::{connections_to, separate_places};
 
-/// A DDS domain that no other test of this process is in: a folder's hash would share some of 200.
+/// A DDS domain that no other test of this process uses: hashes of folders, modulo 200, may
+/// collide.
 pub fn dds_domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -29,11 +31,11 @@ pub const SECOND: u64 = 1_000_000_000;
 /// A delivered message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Who got it.
+    /// The client that got it.
     pub client: u32,
     /// Its topic; empty if the system does not tell.
     pub topic: String,
-    /// All of it.
+    /// The whole payload, header included.
     pub payload: Vec<u8>,
     /// Marked as a last value.
     pub retained: bool,
@@ -46,27 +48,27 @@ pub struct Message {
 pub struct Seen {
     /// Calls of [`Events::arrived`].
     pub arrivals: usize,
-    /// What was delivered, in its order.
+    /// Delivered messages, in order of delivery.
     pub messages: Vec<Message>,
     /// Keep only the count of messages.
     pub count_only: bool,
-    /// How many that were.
+    /// How many messages were delivered.
     pub delivered: usize,
-    /// Client, tag and answer of each.
+    /// Acknowledged messages: client, tag and answer of each.
     pub acknowledged: Vec<(u32, u64, Acknowledgement)>,
-    /// Who has connected, and whether the server still had the session.
+    /// Clients that have connected, and whether the server still had the session.
     pub connected: Vec<(u32, bool)>,
-    /// Whose connection has failed, and why.
+    /// Clients whose connection has failed, and why.
     pub failed: Vec<(u32, String)>,
-    /// Of these, whose connection has failed because the client itself ran out of something.
+    /// Of these, the clients that failed because the client itself ran out of a resource.
     pub exhausted: Vec<(u32, Resource)>,
-    /// Whose subscriptions stand.
+    /// Clients whose subscriptions are established, one entry for each.
     pub subscribed: Vec<u32>,
-    /// Whose subscriptions were refused, and why.
+    /// Clients whose subscriptions were refused, and why.
     pub refused: Vec<(u32, String)>,
-    /// Who may publish again.
+    /// Clients that may publish again.
     pub writable: Vec<u32>,
-    /// Who has closed as was asked for.
+    /// Clients that have closed as asked for.
     pub closed: Vec<u32>,
 }
 
@@ -116,7 +118,7 @@ pub struct Bench {
     pub seen: Seen,
 }
 
-/// For up to four clients and messages of up to 4 MiB.
+/// A configuration for up to four clients and messages of up to 4 MiB.
 pub fn config(target: Target, settings: Settings) -> FleetConfig {
     FleetConfig {
         target,
@@ -155,7 +157,7 @@ impl Bench {
     /// Polls until the condition holds.
     ///
     /// # Panics
-    /// After 20 s, saying what was waited for.
+    /// After 20 s, with the text `what`.
     #[track_caller]
     pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Seen) -> bool) {
         let end = clock::monotonic_now() + 20 * SECOND;
@@ -187,7 +189,7 @@ impl Bench {
     /// Connects a client and waits until it is.
     ///
     /// # Panics
-    /// If it does not come to be.
+    /// If it has not connected after 20 s.
     #[track_caller]
     pub fn client(&mut self, spec: &ClientSpec) -> ClientId {
         let before = self.seen.connected.len();
@@ -211,7 +213,7 @@ impl Bench {
         self.client(&Bench::spec(name))
     }
 
-    /// Subscribes and waits until that stands.
+    /// Subscribes and waits until the subscription is established.
     #[track_caller]
     pub fn subscribe(&mut self, client: ClientId, filter: &str) {
         self.subscribe_shared(client, filter, None);
@@ -220,7 +222,7 @@ impl Bench {
     /// The same, in a group.
     ///
     /// # Panics
-    /// If it does not come to stand.
+    /// If it is not established after 20 s.
     #[track_caller]
     pub fn subscribe_shared(&mut self, client: ClientId, filter: &str, group: Option<&str>) {
         let before = self.seen.subscribed.len();
@@ -285,13 +287,13 @@ pub fn sequence(payload: &[u8]) -> u64 {
     u64::from_le_bytes(payload[..8].try_into().unwrap())
 }
 
-/// Adds a setting of the driver's own.
+/// Adds a native setting of the driver.
 pub fn native(settings: &mut Settings, driver: &str, name: &str, value: serde_json::Value) {
     let own = settings.native.entry(driver.to_owned()).or_default();
     own.insert(name.to_owned(), value);
 }
 
-/// A port of the loopback that nobody listens on at the moment.
+/// A port of the loopback address that nothing listens on at present.
 ///
 /// # Panics
 /// If none is left.

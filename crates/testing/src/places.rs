@@ -1,4 +1,4 @@
-//! Where clients are connected to, as the kernel sees it.
+//! Where clients are connected to, as the kernel reports it.
 
 use pubgauge_driver::{ClientSpec, Clock, Driver, Settings, Target};
 
@@ -7,7 +7,7 @@ use crate::Bench;
 /// How many sockets of this host are connected to this port of 127.0.0.1.
 ///
 /// # Panics
-/// Where the kernel does not tell.
+/// If the kernel does not tell.
 pub fn connections_to(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     // "sl: local-address rem-address state ..."; 01 is ESTABLISHED.
@@ -19,11 +19,12 @@ pub fn connections_to(port: u16) -> usize {
     table.lines().filter(connected).count()
 }
 
-/// Clients that only subscribe connect to the second port, all others to the first, and what is
-/// published at the one is delivered at the other. Nobody else may be connected to the two.
+/// Clients that only subscribe connect to the second port, all others to the first, and a message
+/// published at the one is delivered at the other. No other client may be connected to the two
+/// ports.
 ///
 /// # Panics
-/// If it is otherwise.
+/// If that is not so.
 #[track_caller]
 pub fn separate_places(driver: &dyn Driver, target: Target, settings: Settings, ports: [u16; 2]) {
     let mut bench = Bench::open(driver, target, settings);
@@ -37,7 +38,7 @@ pub fn separate_places(driver: &dyn Driver, target: Target, settings: Settings, 
     assert_eq!(connected(), [0, 1]);
     let publisher = bench.client(&spec("publisher", true, false));
     assert_eq!(connected(), [1, 1]);
-    // One connection is to one place.
+    // A client that does both has one connection, to the first port.
     let both = bench.client(&spec("both", true, true));
     assert_eq!(connected(), [2, 1]);
     let beyond = ClientSpec {

@@ -35,7 +35,7 @@ pub(crate) enum Step {
 pub(crate) struct Awaits {
     /// What kind of answer.
     pub answer: Answer,
-    /// It is the last of a subscription.
+    /// Whether it is the last answer that a subscription needs.
     pub subscribed: bool,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Partial {
 pub(crate) enum Content {
     #[default]
     Delivery,
-    /// A message that came back, with the number in its header once that has come.
+    /// A returned message (basic.return), with the number in its header once that has come.
     Return(Option<u64>),
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct AmqpClient {
     pub session_present: bool,
     pub publishes: bool,
     pub subscribes: bool,
-    /// Seconds between signs of life as agreed with the server; 0 for none.
+    /// Heartbeat interval agreed with the server, in seconds; 0 for no heartbeats.
     pub heartbeat_s: u16,
     /// Longest frame as agreed with the server, in bytes.
     pub frame_max: u32,
@@ -159,9 +159,8 @@ impl AmqpClient {
                 .is_some_and(|p| p.window.len() >= in_flight || p.committing.is_some())
     }
 
-    /// Forgets the connection, and what was published on it: whether the server has it will
-    /// never be known. Returns how many messages wait for an answer. Which queues a durable
-    /// session consumes from stays.
+    /// Forgets the connection and the messages without an answer, and returns how many those were.
+    /// The list of queues that a durable session consumes from is kept.
     pub fn forget_connection(&mut self) -> u64 {
         self.step = Step::Greeting;
         self.blocked = false;

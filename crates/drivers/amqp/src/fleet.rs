@@ -52,14 +52,14 @@ pub(crate) struct Amqp {
     /// Random, for names that must not collide.
     pub nonce: u64,
     pub topics: Topics<Topic>,
-    /// For messages that come in pieces.
+    /// Buffers for messages that come in several pieces, for reuse; at most 16.
     #[allow(clippy::vec_box)] // They move in and out of clients, which hold 8 bytes each.
     pub partials: Vec<Box<Partial>>,
     /// The topic of the message that is being delivered.
     pub topic: String,
     /// Longest message that is taken from a server, in bytes.
     pub max_in: usize,
-    /// Durable sessions that the end did not remove.
+    /// Durable sessions whose queues could not be removed when the fleet was closed.
     left: usize,
 }
 
@@ -104,7 +104,7 @@ impl Amqp {
     }
 }
 
-/// Ends the transaction that has messages in it.
+/// Sends tx.commit for the messages since the last one.
 fn commit(link: &mut L<'_>) {
     let publisher = link.client.own.publisher.as_mut();
     let Some(publisher) = publisher.filter(|p| p.uncommitted > 0) else {
@@ -117,7 +117,7 @@ fn commit(link: &mut L<'_>) {
 
 impl Protocol for Amqp {
     type Client = AmqpClient;
-    // connection.close is answered.
+    // The server answers connection.close.
     const HALF_CLOSES: bool = false;
     const NO_WILLS: Option<[&'static str; 2]> = Some(["AMQP 0-9-1", "leave it out"]);
     const TURNED_AWAY: [&'static str; 2] = ["without a greeting", "AMQP 0-9-1"];
@@ -230,20 +230,20 @@ impl Protocol for Amqp {
         link.out().bytes.extend_from_slice(&HEARTBEAT);
     }
 
-    /// Looks after a connection twice in each interval (§4.2.7): a sign of life goes out if
-    /// nothing else did, and after two intervals without any from the server it is given up.
+    /// Runs twice in each heartbeat interval (§4.2.7): sends a heartbeat if nothing else was sent,
+    /// and fails the connection after two intervals without a byte from the server.
     fn keep_alive(&mut self, link: &mut L<'_>) -> Result<(), Broken> {
         let heartbeat_s = u32::from(link.client.own.heartbeat_s);
         let half_ms = heartbeat_s * 500;
         let since = |then: u32| link.shared.now_ms.saturating_sub(then);
-        // A client that is not read from, because its answers wait, cannot judge.
+        // While reading is paused until answers are written, silence says nothing of the server.
         if since(link.client.last_received_ms) >= 4 * half_ms && !link.client.paused {
             return Err(link.broken(format_args!(
                 "no sign of life from the server for {} s, twice the heartbeat\n  hint: it hangs, or the connection is dead",
                 2 * heartbeat_s
             )));
         }
-        // Where bytes have been waiting all that time another sign would only wait behind them.
+        // While output waits to be written, a heartbeat would only wait behind it.
         let due = link.client.out.is_none() && since(link.client.last_sent_ms) + 50 >= half_ms;
         link.set_timer(half_ms);
         if due {
@@ -267,7 +267,7 @@ impl Protocol for Amqp {
         send(link, 0, close);
     }
 
-    /// The server is told that its close was heard, if nothing stands in the way.
+    /// Whether the answer to the server's close can be written now.
     fn failing(&mut self, link: &mut L<'_>, _: Option<u8>) -> bool {
         link.client.out.is_some() && link.client.is_writable()
     }

@@ -11,18 +11,18 @@
 //!
 //! # What happens to messages when a connection ends
 //!
-//! Messages that were accepted and not confirmed are forgotten: they are never acknowledged, and
-//! no longer [unsettled](pubgauge_driver::Fleet::unsettled). Whether the server has them is not
-//! known, and the protocol does not say that they be sent again; to publish them anew would be a
-//! new message, and that is the engine's to decide. Deliveries that were not acknowledged stay in
-//! a durable session's queue and come again, marked as such.
+//! Messages that were accepted and not confirmed are forgotten: they are never acknowledged, and no
+//! longer [unsettled](pubgauge_driver::Fleet::unsettled). Whether the server has them is not known,
+//! and the protocol does not say that they be sent again; publishing them anew would make new
+//! messages, which only the engine may do. Deliveries that were not acknowledged stay in a durable
+//! session's queue and are delivered again, marked as such.
 //!
 //! # Sessions
 //!
-//! A clean session is an exclusive queue with a name of the server's. A durable one is the queue
-//! `pubgauge.session.CLIENT`, which the server deletes when nobody used it for the session's
-//! expiry. A subscriber that connects asks for it (`queue.declare`, passive): if it is there, its
-//! subscriptions are too, and consuming begins at once.
+//! A clean session is an exclusive queue with a name of its own for each connection. A durable one
+//! is the queue `pubgauge.session.CLIENT`, which the server deletes when nobody used it for the
+//! session's expiry. A subscriber that connects asks for it (`queue.declare`, passive): if it is
+//! there, its subscriptions are too, and consuming begins at once.
 
 mod client;
 mod fleet;
@@ -55,7 +55,7 @@ use pubgauge_driver::{
 /// | `acknowledge` | deliveries: `"automatic"`, `"manual"` | manual if reliability asks for it |
 /// | `prefetch` | deliveries without acknowledgement, 0 (no limit) to 65535 | 1000 |
 /// | `transactions` | messages per `tx.commit` in place of confirms, 1 to 65535 | confirms |
-/// | `mandatory` | `true`, `false`: messages that no queue gets are told | `false` |
+/// | `mandatory` | `true`, `false`: messages that no queue gets are returned | `false` |
 /// | `queue-type` | `"classic"`, `"quorum"` | the server's (classic) |
 /// | `overflow` | with `queue-limit`: `"drop-head"`, `"reject-publish"` | `"drop-head"` |
 /// | `max-priority` | with `priority`: levels of a queue above 0, 1 to 255 | 20 |
@@ -85,7 +85,7 @@ impl Driver for AmqpDriver {
         let automatic = settings
             .native(options::NAME, "acknowledge")
             .is_some_and(|v| v == "automatic");
-        // What expires, or is pushed out of a full queue, is lost by wish.
+        // Messages that expire, or are dropped from a full queue, are lost as the settings ask.
         let limited = settings.lifespan_ms.is_some()
             || settings.queue_limit.is_some()
             || settings.conflate == Some(true);
@@ -94,7 +94,7 @@ impl Driver for AmqpDriver {
             back_pressure: true,
             acknowledges: reliable,
             lossless: reliable && !automatic && !limited,
-            // A message comes again only to another connection.
+            // A message is delivered again only on another connection.
             may_duplicate: false,
         }
     }

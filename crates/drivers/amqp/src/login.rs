@@ -1,4 +1,4 @@
-//! The connection itself: greeting, login, limits, its end, and the words for both.
+//! The connection itself: greeting, login, negotiated limits, close, and the texts of its errors.
 
 use pubgauge_amqp_codec::method::{
     ConnectionCloseOk, ConnectionOpen, ConnectionStart, ConnectionStartOk, ConnectionTune,
@@ -12,7 +12,7 @@ use crate::client::{L, Step, breach, send, unexpected};
 use crate::fleet::Amqp;
 use crate::options::Sasl;
 
-/// A RabbitMQ that nobody has configured lets this user in, from its own host.
+/// User name and password that RabbitMQ accepts by default, from its own host only.
 const DEFAULT_LOGIN: &str = "guest";
 
 /// Channels that a client may use.
@@ -47,7 +47,8 @@ pub(crate) fn connection(
                 (close.class_id, close.method_id),
             ))
         }
-        // The end that was asked for; the fleet knows by the state.
+        // The answer to our connection.close; by the state `Closing` the fleet knows that it was
+        // asked for.
         (_, Method::ConnectionCloseOk(_)) if link.client.state == State::Closing => {
             Err(Broken::told(String::new()))
         }
@@ -55,7 +56,7 @@ pub(crate) fn connection(
             link.client.own.blocked = true;
             Ok(())
         }
-        // Whoever waits for it is told after the read.
+        // `Writable` is reported after the read.
         (_, Method::ConnectionUnblocked(_)) => {
             link.client.own.blocked = false;
             Ok(())
@@ -120,7 +121,7 @@ fn greet(amqp: &mut Amqp, link: &mut L<'_>, start: &ConnectionStart<'_>) -> Resu
             .push("capabilities", Value::Table(capabilities.as_table()))?;
         Ok(())
     };
-    // Constant names, and a client's name within its bounds.
+    // Cannot fail: constant names, and a client's name of bounded length.
     let _ = fill();
     let start_ok = Method::ConnectionStartOk(ConnectionStartOk {
         client_properties: properties.as_table(),
@@ -201,7 +202,7 @@ pub(crate) fn finish(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events)
     }
 }
 
-/// Why the server let nobody in, after `what` it did, and what to do.
+/// The text for a refused login: `what` the server did, why, and what to do.
 pub(crate) fn refused(link: &L<'_>, what: &str) -> String {
     let username = link.username().is_some();
     let password = link.shared.password.is_some();
@@ -215,7 +216,7 @@ pub(crate) fn refused(link: &L<'_>, what: &str) -> String {
     format!("{}: {what}: {why}{guest}\n  hint: {hint}", link.shown())
 }
 
-/// Why the server closed a channel or the connection, in its own words, and what to do.
+/// Why the server closed a channel or the connection, in the server's words, and what to do.
 pub(crate) fn closed(
     link: &L<'_>,
     what: &str,

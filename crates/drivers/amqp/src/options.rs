@@ -57,7 +57,7 @@ pub(crate) struct Options {
     pub passing: TableBuf,
     pub staying: TableBuf,
     pub headers: TableBuf,
-    /// Milliseconds, in digits.
+    /// Milliseconds, in decimal digits.
     pub expiration: Option<String>,
     pub priority: Option<u8>,
     pub in_flight: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Where resolving begins: nothing asked for.
+    /// The options when no setting is given.
     pub fn plain() -> Options {
         Options {
             exchange: Exchange::Topic,

@@ -3,12 +3,12 @@
 //!
 //! | channel | method | what happens |
 //! |---|---|---|
-//! | 0 | connection.start, tune, open-ok | the login goes on |
-//! | 0 | connection.blocked, unblocked | publishing is held back, goes on |
+//! | 0 | connection.start, tune, open-ok | the login continues |
+//! | 0 | connection.blocked, unblocked | publishing is held back, resumes |
 //! | 0 | connection.close | failed, with the server's words |
 //! | 1 | basic.ack, basic.nack, tx.commit-ok | messages are acknowledged |
 //! | 1 | basic.return | a message is marked as not routed; its confirm follows |
-//! | 1, 2 | channel.flow | publishing is held back, goes on |
+//! | 1, 2 | channel.flow | publishing is held back, resumes |
 //! | 2 | basic.deliver | delivered, and acknowledged with all others of the read |
 //! | 2 | basic.cancel | failed: the queue is gone |
 //! | 1, 2 | channel.close | failed, or the subscription is refused, or the session is not there |
@@ -82,7 +82,7 @@ pub(crate) fn receive(
     Ok(at)
 }
 
-/// Acknowledges what came, all at once.
+/// Acknowledges all deliveries that came, with one basic.ack.
 fn acknowledge(amqp: &mut Amqp, link: &mut L<'_>) {
     if !amqp.options.acknowledge || link.client.state != State::Connected {
         return;
@@ -228,7 +228,7 @@ fn body(
     Ok(())
 }
 
-/// Content is complete that came in pieces.
+/// Handles content that came in pieces and is complete.
 fn complete(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) -> Result<(), Broken> {
     let Some(partial) = link.client.own.partial.take() else {
         return Ok(());
@@ -345,7 +345,7 @@ fn publishing(
     }
 }
 
-/// Takes what was answered off the list. Not always the first: RabbitMQ answers for a consumer
+/// Removes an answered request from the list. Not always the first: RabbitMQ answers for a consumer
 /// when the queue has it, which may be after other answers.
 fn answered(awaits: &mut VecDeque<Awaits>, answer: Answer) -> Option<Awaits> {
     let fits =
@@ -442,7 +442,7 @@ fn consuming(
             if pending == 0 || established > 0 || link.client.state != State::Connected {
                 return Err(broken);
             }
-            // Nothing was consumed yet: the client goes on without.
+            // Nothing was consumed yet: the client stays connected without this channel.
             link.client.own.consumer = None;
             for _ in 0..pending {
                 let refused = Change::SubscriptionRefused(broken.failure.why.clone());

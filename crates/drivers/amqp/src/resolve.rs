@@ -16,14 +16,14 @@ const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
 /// Priorities -10 to 10 become 0 to 20: a queue with fewer could not tell all of them apart.
 const DEFAULT_MAX_PRIORITY: u8 = 20;
 
-/// RabbitMQ's timers end at 2^32 - 1 ms.
+/// The longest time that RabbitMQ takes, 2^32 - 1 ms.
 const MAX_TIMER_MS: u64 = u32::MAX as u64;
 
-/// How long a queue that should vanish with its consumer stays if it never had one, or outlived
-/// the server.
+/// How long a queue that is to be deleted with its consumer stays if it never had a consumer, or
+/// outlived a restart of the server, in ms.
 const ORPHAN_MS: i64 = 60_000;
 
-/// Unconfirmed messages that the driver keeps account of for one publisher.
+/// Most unconfirmed messages of one publisher.
 const MAX_IN_FLIGHT: u32 = 1_000_000;
 
 const TERMS: Terms = Terms {
@@ -441,7 +441,7 @@ impl Options {
         );
     }
 
-    /// Rows of the native settings that were given.
+    /// Adds a row for each native setting that was given.
     fn natives(&mut self, s: &Settings, t: &mut Resolution) {
         for (name, given) in s.native.get(NAME).into_iter().flatten() {
             let value = spelt(&Some(given)).unwrap_or_default();
@@ -495,7 +495,7 @@ impl Options {
     }
 }
 
-/// Settings that AMQP 0-9-1 over TCP has nothing for.
+/// Refuses the settings that AMQP 0-9-1 over TCP cannot honour.
 fn absent(s: &Settings, t: &mut Resolution) {
     t.absent(
         "last-value",

@@ -49,7 +49,7 @@ impl Amqp {
         if self.options.durable_session {
             return format!("{}{}", SESSION_PREFIX, link.client.name);
         }
-        // Never the same for two connections, since the server may still hold the former's.
+        // A name of its own for each connection: the server may still hold the former one's queue.
         format!(
             "pubgauge.{:016x}.{}.{}",
             self.nonce, link.id.0, link.client.epoch
@@ -269,7 +269,7 @@ impl Amqp {
         }
         match number {
             Some(number) => self.consume(link, &queue, number, true),
-            // Asked for again: there is nothing left to ask the server but whether it is there.
+            // The queue is consumed from already: only ask whether it is still there.
             None if point_to_point => {
                 let passive = Method::QueueDeclare(QueueDeclare {
                     queue: queue.as_bytes(),
@@ -327,7 +327,7 @@ impl Amqp {
             return;
         };
         let shared = consumer.shared.clone();
-        // A session that a former run left behind has a queue of its own.
+        // A session that an earlier run left behind has a queue of its own.
         consumer.own |= shared.is_empty();
         if consumer.own {
             let own = self.own_queue(link);

@@ -12,7 +12,7 @@ use pubgauge_net::words::{escape, restore};
 use crate::client::PUBLISHING;
 use crate::options::{Exchange, Options};
 
-/// Queues of durable sessions are named so, with the client's name behind.
+/// The name of a durable session's queue is this prefix and the client's name.
 pub(crate) const SESSION_PREFIX: &str = "pubgauge.session.";
 
 /// Longest routing key and longest queue name in bytes (short strings, §4.2.5.3).
@@ -140,7 +140,7 @@ fn to_words(topic: &str, word: impl Fn(&str, &mut String)) -> String {
     key
 }
 
-/// Characters that mean something in a key.
+/// Characters with a meaning in a routing or binding key.
 fn is_special(c: char) -> bool {
     ".*#%".contains(c)
 }

@@ -12,7 +12,7 @@ pub(crate) struct NotWaiting;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Waiting,
-    /// It came back: nobody was subscribed.
+    /// It was returned: no queue is bound for it.
     Returned,
     Settled,
 }
@@ -33,7 +33,7 @@ impl Window {
         self.waiting
     }
 
-    /// Takes the next message in, with the caller's tag, and gives its number.
+    /// Adds the next message, with the caller's tag, and returns its number.
     #[inline]
     pub fn push(&mut self, tag: u64) -> u64 {
         self.slots.push_back((tag, Fate::Waiting));
@@ -41,7 +41,7 @@ impl Window {
         self.gone + self.slots.len() as u64
     }
 
-    /// The number of the message taken in last; 0 if there was none.
+    /// The number of the message added last; 0 if there was none.
     pub fn last(&self) -> u64 {
         self.gone + self.slots.len() as u64
     }
@@ -51,7 +51,7 @@ impl Window {
         (index < self.slots.len()).then_some(index)
     }
 
-    /// A message came back. An answer for it still follows.
+    /// A message was returned. An answer for it still follows.
     pub fn returned(&mut self, number: u64) {
         if let Some(index) = self.index(number)
             && self.slots[index].1 == Fate::Waiting
@@ -60,11 +60,11 @@ impl Window {
         }
     }
 
-    /// The answer to one message, or to all up to it, came: tells each one's tag and what became
-    /// of it, and returns how many they were.
+    /// Handles the answer to one message, or to all up to it: reports each one's tag and outcome,
+    /// and returns how many they were.
     ///
     /// # Errors
-    /// None of them waits for an answer.
+    /// If none of them waits for an answer.
     pub fn settle(
         &mut self,
         number: u64,

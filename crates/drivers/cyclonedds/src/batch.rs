@@ -1,9 +1,9 @@
 //! When a batch goes out.
 //!
-//! Cyclone gathers a writer's messages into a datagram and leaves it to the application to send
-//! it before it is full. Here is decided when: at a fixed number of bytes, or at the bytes that
-//! come in a set time at the present rate, so that batches follow rate and payload (what RTI calls
-//! TurboMode, nearly). In any case everything goes out before the fleet waits.
+//! Cyclone gathers a writer's messages into a datagram and leaves it to the application to send it
+//! before it is full. This module decides when: at a fixed number of bytes, or at the bytes that
+//! come in a set time at the present rate, so that batches follow rate and payload (similar to
+//! RTI's TurboMode). In any case everything goes out before the fleet waits.
 
 use pubgauge_driver::{Batching, Nanos};
 
@@ -13,11 +13,11 @@ const DATAGRAM_BYTES: u32 = 68;
 /// INFO_TS (12 bytes), DATA (24) and our CDR head (12), for each message.
 const MESSAGE_BYTES: u32 = 48;
 
-/// A rate is measured over so many messages, or over so long if there are fewer, ns.
+/// The rate is measured over `COUNT` messages, or over `SPAN` ns if there are fewer.
 const COUNT: u32 = 32;
 const SPAN: Nanos = 1_000_000;
 
-/// Part of the new rate in the estimate.
+/// Weight of the newest measurement in the estimated rate.
 const GAIN: f64 = 0.5;
 
 /// Bytes that a payload takes in a datagram, whole words.
@@ -82,7 +82,7 @@ impl Batches {
         bytes > self.limit
     }
 
-    /// Whether a datagram of so many bytes should wait for no more.
+    /// Whether a datagram of so many bytes should be sent without waiting for more messages.
     #[inline]
     pub(crate) fn complete(&self, bytes: u32) -> bool {
         bytes >= self.limit
@@ -117,8 +117,9 @@ impl Batches {
         self.limit = (a.rate * a.hold as f64).min(f64::from(a.largest)) as u32;
     }
 
-    /// Measures from `now` on. The time for which publishers were held back says nothing of the
-    /// rate at which they would send: without this, batches shrink just where they help most.
+    /// Measures from `now` on. While publishers are held back, their rate is not the one at which
+    /// they would send: counting that time would shrink batches under back pressure, where they
+    /// help most.
     pub(crate) fn restart(&mut self, now: Nanos) {
         if let Some(a) = &mut self.adaptive {
             a.bytes = 0;

@@ -64,8 +64,8 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
         "<WriteBatch>{}</WriteBatch>",
         options.batching != Batching::Off
     ));
-    // A writer that is deleted must not wait: the driver waits for acknowledgements itself where
-    // the end is an orderly one.
+    // A writer that is deleted must not wait: on an orderly close the driver itself waits for
+    // acknowledgements.
     add(format_args!(
         "<WriterLingerDuration>0 s</WriterLingerDuration>"
     ));

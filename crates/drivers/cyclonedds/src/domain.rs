@@ -1,4 +1,4 @@
-//! Which DDS domain a trial lives in.
+//! Which DDS domain a trial uses.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,8 @@ pub(crate) const MAX_DOMAIN: u32 = 232;
 const SPREAD: u64 = 200;
 
 /// The domain of a trial whose private folder is `scratch`: FNV-1a (64 bits) of the path's bytes,
-/// modulo 200. The other DDS drivers follow the same rule, so that they meet.
+/// modulo 200. The other DDS drivers follow the same rule, so that all of a trial are in one
+/// domain.
 pub(crate) fn of_scratch(scratch: &Path) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in scratch.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! The C shim, made safe: see shim/pubgauge.h.
+//! Safe wrappers of the C shim: see shim/pubgauge.h.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 
 use pubgauge_driver::Nanos;
 
-/// Most messages taken at once.
+/// Most messages taken with one call.
 pub(crate) const MOST: usize = 64;
 
 /// As `struct pg_qos`.
@@ -232,8 +232,8 @@ impl Domain {
         writer.history.map(|h| unsafe { pg_has_room(h.as_ptr()) })
     }
 
-    /// Says whether a writer is held back: then [`Domain::wait`] ends whenever there may be room
-    /// again, and [`Domain::heard`] tells.
+    /// Sets whether a writer is held back: then [`Domain::wait`] ends whenever there may be room
+    /// again, and [`Domain::heard`] returns true.
     pub(crate) fn hold_back(&self, held_back: bool) {
         // SAFETY: the domain lives, and this is its only thread.
         unsafe { pg_hold_back(self.raw.as_ptr(), held_back) };
@@ -352,7 +352,7 @@ impl Writer {
     }
 }
 
-/// Slots for what a reader gives, used again and again.
+/// Reusable slots for the messages taken from a reader.
 pub(crate) struct Taken {
     samples: [RawSample; MOST],
     held: [*mut c_void; MOST],

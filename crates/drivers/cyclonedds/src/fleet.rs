@@ -33,7 +33,7 @@ const LINGER: Nanos = 1_000_000_000;
 const LINGER_LOOK: Nanos = 5_000_000;
 
 /// Descriptors and threads that Cyclone takes at most when a domain is opened: 5 and 6 (0.10.2),
-/// with multicast 7 and 7, and some for other versions.
+/// with multicast 7 and 7, plus a reserve for other versions.
 pub(crate) const DESCRIPTORS: usize = 10;
 pub(crate) const THREADS: usize = 8;
 
@@ -43,8 +43,7 @@ static INSTANCES: AtomicU32 = AtomicU32::new(1_000_000);
 
 /// One worker thread's share of the DDS clients.
 ///
-/// Opened through [`crate::CycloneddsDriver::open_fleet`] by who wants to see more than the seam
-/// shows.
+/// Opened through [`crate::CycloneddsDriver::open_fleet`] by callers that need its statistics.
 pub struct CycloneFleet {
     clients: Vec<Client>,
     publishers: Vec<Publisher>,
@@ -57,7 +56,7 @@ pub struct CycloneFleet {
     /// Publishers that are held back, and when they are looked at again at the latest.
     blocked: Vec<u32>,
     retry_at: Nanos,
-    /// Some were held back since they were last looked at: acknowledgements may have come between.
+    /// Publishers were held back since the last check: acknowledgements may have come in between.
     look: bool,
     /// Subscribers whose turn ended before they were empty.
     unfinished: VecDeque<u32>,
@@ -70,9 +69,9 @@ pub struct CycloneFleet {
     reader_qos: Qos,
     options: Options,
     worker: u32,
-    /// What the domain counted, once it is gone.
+    /// The domain's last counts, once it is closed.
     last_wire: Wire,
-    /// Gone once the fleet is closed.
+    /// `None` once the fleet is closed.
     domain: Option<Domain>,
 }
 
@@ -80,7 +79,7 @@ pub struct CycloneFleet {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// UDP datagrams sent: data, heartbeats, acknowledgements, discovery. A multicast datagram
-    /// counts once. `None` if the library does not let itself be counted.
+    /// counts once. `None` if this version of the library cannot be counted.
     pub datagrams_sent: Option<u64>,
     /// UDP datagrams received.
     pub datagrams_received: Option<u64>,
@@ -205,7 +204,7 @@ impl CycloneFleet {
         client.phase = Phase::Down;
     }
 
-    /// Ends what waits to be closed and has everything acknowledged, or has waited enough.
+    /// Closes the waiting clients that have everything acknowledged or have reached their deadline.
     fn finish_closing(&mut self, now: Nanos) {
         for index in (0..self.closing.len()).rev() {
             let id = self.closing[index];
@@ -363,9 +362,9 @@ impl Fleet for CycloneFleet {
         }
     }
 
-    /// Deletes the client's writers and readers at once. Others learn of that, as DDS has it: a
-    /// participant that crashes would be missed only when its lease ends, but takes all clients of
-    /// the fleet with it.
+    /// Deletes the client's writers and readers at once. Other participants learn of that at once,
+    /// by discovery. A crash would be noticed only when the participant's lease ends, but all
+    /// clients of the fleet share the participant.
     fn abort(&mut self, client: ClientId) {
         if (client.0 as usize) < self.clients.len() {
             self.lower(client);
@@ -387,14 +386,13 @@ impl Fleet for CycloneFleet {
         Ok(())
     }
 
-    /// Always 0: what Cyclone has accepted is its own, and it does not tell how much of it is not
-    /// acknowledged yet.
+    /// Always 0: Cyclone does not tell how many accepted messages are not acknowledged yet.
     fn unsettled(&self) -> u64 {
         0
     }
 
     /// UDP payloads of the fleet's domain: RTPS with its headers, heartbeats, acknowledgements,
-    /// repeated messages and discovery. 0 if the library does not let itself be counted
+    /// repeated messages and discovery. 0 if this version of the library cannot be counted
     /// (shim/wire.c).
     fn wire_bytes(&self) -> WireBytes {
         let wire = self
@@ -495,7 +493,7 @@ fn failed(what: &str, code: i32) -> DriverError {
     if code == NO_MEMORY {
         return DriverError::exhausted(text, Resource::Memory);
     }
-    // Cyclone does not say what it wanted for.
+    // Cyclone does not say which resource it lacked.
     let mut error = DriverError::new(text);
     error.exhausted = Resource::missing_now();
     error

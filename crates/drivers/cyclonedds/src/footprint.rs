@@ -1,5 +1,5 @@
-//! What Cyclone DDS takes. All figures are of libddsc 0.10.2, counted in `/proc` while two fleets
-//! with 1 to 400 clients each had heard each other.
+//! The resources that Cyclone DDS takes. All figures are of libddsc 0.10.2, counted in `/proc`
+//! while two fleets with 1 to 400 clients each had heard each other.
 
 use pubgauge_driver::{Crowd, Footprint};
 

@@ -1,21 +1,21 @@
 //! Eclipse Cyclone DDS, through a C shim over Debian's libddsc 0.10.
 //!
 //! All messages are of one DDS topic, `pubgauge`, and one type, a sequence of octets keyed by its
-//! writer (shim/message.idl). The topic of the seam is the PARTITION of a DDS publisher with one
-//! writer; a subscription is a DDS subscriber with one reader. Who speaks DDS and uses the same
-//! names can take part: the Fast DDS driver does.
+//! writer (shim/message.idl). A topic of pubgauge is the PARTITION of a DDS publisher with one
+//! writer; a subscription is a DDS subscriber with one reader. Any DDS program that uses the same
+//! names can take part; the Fast DDS driver does.
 //!
 //! Each fleet is a domain of its own within the process, with its own sockets and threads, and all
 //! of them are one domain on the network: what two fleets say to each other goes through UDP as
 //! between processes. Participants find each other over unicast on the loopback interface, unless
 //! told otherwise.
 //!
-//! Without the cargo feature `native` nothing of that is there: the driver then answers for its
-//! settings only, and says on [`Driver::open`] what is missing.
+//! Without the cargo feature `native` the library is not linked: the driver then only resolves its
+//! settings, and [`Driver::open`] fails with what is missing.
 //!
 //! [`Driver::open`]: pubgauge_driver::Driver::open
 
-// Everything but the library's own side is built and tested in any case.
+// Without the library, everything that does not call it is still built and tested.
 #![cfg_attr(not(feature = "native"), allow(dead_code))]
 
 mod batch;
@@ -52,8 +52,8 @@ const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-g
 pub struct CycloneddsDriver;
 
 impl CycloneddsDriver {
-    /// The XML configuration that Cyclone is started with under `settings`, in DDS domain
-    /// `domain` (0 to 232); for other programs that are to be set up in the same way.
+    /// The XML configuration that Cyclone is started with under `settings`, in DDS domain `domain`
+    /// (0 to 232); for other programs that are to be configured in the same way.
     ///
     /// # Errors
     /// Settings that [`Driver::resolve`] refuses.
@@ -134,7 +134,7 @@ impl Driver for CycloneddsDriver {
 
 #[cfg(feature = "native")]
 impl CycloneddsDriver {
-    /// As [`Driver::open`], for who wants [`CycloneFleet::statistics`].
+    /// As [`Driver::open`], for callers that need [`CycloneFleet::statistics`].
     ///
     /// # Errors
     /// As [`Driver::open`].

@@ -8,7 +8,7 @@ use crate::domain::MAX_DOMAIN;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "cyclonedds";
 
-/// Their names, with what each means; shown where a name is not known.
+/// Names of the native settings, listed in the error for an unknown name.
 ///
 /// | name | value | default | Cyclone DDS |
 /// |---|---|---|---|
@@ -118,7 +118,7 @@ impl Native {
         native
     }
 
-    /// Settings that only make sense together.
+    /// Refuses settings that contradict each other.
     fn agree(&self, answer: &mut Resolution) {
         let refuse = |answer: &mut Resolution, name: &str, value: String, reason: &str| {
             answer.refuse(&format!("native.{NAME}.{name}"), value, reason);

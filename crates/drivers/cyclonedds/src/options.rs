@@ -13,13 +13,13 @@ pub(crate) const DEFAULT_MESSAGE: u32 = 14_720;
 /// Largest datagram that leaves room for the headers of IP and UDP.
 const LARGEST_MESSAGE: u32 = 65_000;
 
-/// KEEP_LAST depth where messages may be dropped and nobody says how many are kept.
+/// KEEP_LAST depth where messages may be dropped and the settings do not say how many are kept.
 const DEFAULT_DEPTH: i32 = 1000;
 
-/// How many messages a reader's cache holds at most, unless told otherwise.
+/// Default for the most messages in a reader's cache.
 const DEFAULT_CACHE: u32 = 20_000;
 
-/// Bytes of payload that a reader's cache holds at most, unless told otherwise.
+/// Default for the most payload bytes in a reader's cache.
 const CACHE_BYTES: usize = 128 << 20;
 
 /// Settings in DDS's terms.
@@ -72,7 +72,7 @@ impl Options {
     }
 }
 
-/// What `settings` become, or all that stands against them.
+/// What `settings` become, or every setting that cannot be honoured.
 pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
     let mut answer = Resolution::default();
     let native = Native::read(settings, &mut answer);
@@ -317,7 +317,7 @@ fn history(
         ),
     });
     if drops {
-        // What a best-effort writer keeps, nobody asks for.
+        // No reader asks a best-effort writer for what it keeps.
         (if reliable { depth } else { 1 }, depth, None)
     } else {
         (0, 0, limit)

@@ -1,13 +1,13 @@
-//! Whether to look again for a while before sleeping.
+//! Busy polling: whether to look again for a while before sleeping.
 //!
-//! What arrives is taken from the socket by Cyclone's thread and handed to the fleet's; to wake
-//! that one costs more than all the rest of a short round trip. Where answers come at once, it
-//! need not sleep at all. But time spent looking is CPU time in the figures, so it is only spent
-//! where the last answer shows that it is worth it, and bounded.
+//! Cyclone's receive thread takes messages from the socket and hands them to the fleet's thread;
+//! waking the fleet's thread takes longer than the rest of a short round trip. Where answers come
+//! at once, it polls instead of sleeping. Polling is CPU time in the figures, so it is bounded, and
+//! only done while the last answer came within the bound.
 
 use pubgauge_driver::Nanos;
 
-/// How long answers are looked for, unless told otherwise, ns.
+/// How long to poll for an answer by default, ns.
 const LIMIT: Nanos = 50_000;
 
 /// Decides for one fleet.

@@ -1,10 +1,9 @@
 //! Topics and filters as partitions.
 //!
-//! All messages are of one DDS topic; the topic of the seam is the partition of the publisher, and
-//! a filter is the partitions of the subscriber. DDS matches partitions like file names
-//! (`fnmatch`: `*` is any number of characters, `/` included), so `a/#` is exactly `a` and `a/*`,
-//! while `a/+/c` is less than `a/*/c`: there the receiver looks again, at the partition of the
-//! writer.
+//! All messages are of one DDS topic; a topic of pubgauge is the partition of the publisher, and a
+//! filter is the partitions of the subscriber. DDS matches partitions like file names (`fnmatch`:
+//! `*` is any number of characters, `/` included), so `a/#` is exactly `a` and `a/*`, while `a/+/c`
+//! is less than `a/*/c`: there the receiver checks the writer's partition against the filter.
 
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{DriverError, Subscription};
@@ -21,7 +20,7 @@ pub(crate) struct Filter {
     pub(crate) text: String,
     /// The subscriber's partitions.
     pub(crate) partitions: Vec<String>,
-    /// The writers' partitions must be known: to look at them, or to tell the topic.
+    /// The writers' partitions must be known: to check them, or to tell the topic.
     pub(crate) names: bool,
     /// The partitions match more than the filter.
     pub(crate) checked: bool,
@@ -30,7 +29,7 @@ pub(crate) struct Filter {
 /// The partition for a topic.
 ///
 /// # Errors
-/// Topics that DDS would take for patterns, or that are none.
+/// Topics that DDS would take for patterns, or that are not valid.
 pub(crate) fn partition(topic: &str) -> Result<&str, DriverError> {
     if topic.is_empty() || topic.len() > MAX_LEN || topic.contains('\0') {
         return Err(DriverError::new(format!(
@@ -54,7 +53,7 @@ pub(crate) fn partition(topic: &str) -> Result<&str, DriverError> {
 /// What a subscription becomes.
 ///
 /// # Errors
-/// Groups, and filters that are none.
+/// Groups, and filters that are not valid.
 pub(crate) fn accept(subscription: &Subscription) -> Result<Filter, DriverError> {
     if let Some(group) = &subscription.group {
         return Err(DriverError::with_hint(

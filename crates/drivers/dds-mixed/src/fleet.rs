@@ -1,4 +1,4 @@
-//! A fleet of either library behind one face.
+//! One fleet of each library behind one `Fleet`.
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, DriverError, Events, Fleet,
@@ -7,7 +7,7 @@ use pubgauge_driver::{
 
 use crate::SLICE;
 
-/// The two fleets, and which clients of each are whose.
+/// The two fleets, and which client of this fleet each of their clients belongs to.
 pub(crate) struct MixedFleet {
     sides: [Side; 2],
     clients: Vec<[Option<ClientId>; 2]>,
@@ -22,7 +22,7 @@ const INTO: usize = 1;
 
 struct Side {
     fleet: Box<dyn Fleet>,
-    /// Our number of each of its clients.
+    /// The number in this fleet of each of its clients.
     ours: Vec<ClientId>,
 }
 

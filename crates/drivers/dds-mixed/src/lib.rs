@@ -1,14 +1,14 @@
 //! Two DDS implementations in one system: clients publish through Fast DDS and subscribe through
-//! Cyclone DDS, which meet on the wire (DDSI-RTPS).
+//! Cyclone DDS, which interoperate by DDSI-RTPS.
 //!
 //! The driver adds nothing of its own: each fleet is one fleet of either driver, a client is a
 //! client of the one, the other, or both. A setting is honoured if both honour it.
 //!
-//! What it costs: the threads and the discovery of two participants for each worker. A worker
-//! whose clients all publish or all subscribe (the engine's usual division) sleeps in the fleet
-//! that they live in, as without this driver. A worker with both kinds cannot sleep in two
-//! libraries at once: it looks at Fast DDS every [`SLICE`] while it sleeps in Cyclone DDS, so that
-//! news of a blocked publisher come late by as much; messages do not.
+//! What it costs: the threads and the discovery of two participants for each worker. A worker whose
+//! clients all publish or all subscribe (the engine's usual division) sleeps in the fleet of those
+//! clients, as without this driver. A worker with both kinds cannot sleep in two libraries at once:
+//! it looks at Fast DDS every [`SLICE`] while it sleeps in Cyclone DDS, so that a blocked publisher
+//! may be released that much late; messages are not delayed.
 
 mod fleet;
 
@@ -73,7 +73,7 @@ impl Driver for Mixed {
         one.map(|_| HOW_TO_LINK)
     }
 
-    /// What both make of the settings; where they differ, both are named.
+    /// What each library makes of the settings: one row for each setting, which names both.
     fn resolve(
         &self,
         settings: &Settings,

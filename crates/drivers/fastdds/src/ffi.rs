@@ -1,4 +1,4 @@
-//! The shim's C face (`shim/shim.h`) and owners of what it creates.
+//! The shim's C interface (`shim/shim.h`) and owners of what it creates.
 
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::NonNull;
@@ -125,7 +125,7 @@ unsafe extern "C" {
 /// Most samples of one take.
 pub(crate) const GROUP: usize = 64;
 
-/// Words of an error that the shim may write.
+/// Buffer for the error text that the shim may write.
 struct Words([u8; 256]);
 
 impl Words {
@@ -141,7 +141,7 @@ impl Words {
         let end = self.0.iter().position(|b| *b == 0).unwrap_or(0);
         let words = String::from_utf8_lossy(&self.0[..end]);
         let text = format!("{what}: {words}");
-        // Fast DDS seldom says what it wanted for.
+        // Fast DDS seldom says which resource it lacked.
         match Resource::missing_now() {
             Some(resource) => DriverError::exhausted(text, resource),
             None => DriverError::with_hint(

@@ -21,15 +21,16 @@ use crate::janitor::Janitor;
 use crate::options::Options;
 use crate::topic;
 
-/// When a blocked publisher is told to try again though no acknowledgement was seen.
+/// How soon a blocked publisher is told to try again if no datagram came before, ns.
 const RETRY: Nanos = 1_000_000;
-/// How long a client that disconnects waits for acknowledgements.
+/// How long a client that disconnects waits for acknowledgements, ns.
 const LINGER: Nanos = 1_000_000_000;
-/// How often that is looked at.
+/// How often such a client is checked, ns.
 const LINGER_LOOK: Nanos = 1_000_000;
 
 /// Descriptors and threads that Fast DDS takes at most when a participant is created: 9 and 4
-/// (2.9.1), with shared memory 9 and 6, one descriptor for a while, and some for other versions.
+/// (2.9.1), with shared memory 9 and 6, one descriptor for a while, plus a reserve for other
+/// versions.
 pub(crate) const DESCRIPTORS: usize = 16;
 pub(crate) const THREADS: usize = 10;
 
@@ -43,19 +44,20 @@ pub(crate) struct FastddsFleet {
     ready: Vec<u32>,
     samples: Vec<RawSample>,
     news: VecDeque<(ClientId, Change)>,
-    /// Clients that were told Blocked; since when, and how many datagrams had come by then.
+    /// Clients whose publish was `Blocked`; since when, and how many datagrams had come by then.
     blocked: Vec<u32>,
     blocked_at: Nanos,
     blocked_arrivals: i64,
     closing: Vec<u32>,
-    /// Traffic of the participant once it is gone.
+    /// The participant's last traffic counts, once it is deleted.
     last_traffic: Traffic,
     clock: Clock,
     options: Options,
     worker: u32,
-    /// Gone once the fleet is closed. Below clients and topics: their entities end first.
+    /// `None` once the fleet is closed. Declared after clients and topics: their entities end
+    /// first.
     participant: Option<Participant>,
-    /// Where the library keeps files; dismissed after the participant.
+    /// Present where the library keeps files; dropped after the participant.
     janitor: Option<Janitor>,
 }
 
@@ -68,7 +70,7 @@ struct Client {
     partitions: Vec<String>,
     topics: Vec<u32>,
     blocked: bool,
-    /// Its reader stands in `flooded`.
+    /// Its reader is listed in [`FastddsFleet::flooded`].
     flooded: bool,
 }
 
@@ -141,7 +143,7 @@ impl FastddsFleet {
         (self.worker << 16).wrapping_add(id.0)
     }
 
-    /// Creates what the client had before, but subscriptions, which are the caller's to repeat.
+    /// Creates the client's entities again, except subscriptions, which the caller has to repeat.
     fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
         let device = self.device(id);
         for index in self.clients[id.0 as usize].topics.clone() {
@@ -182,7 +184,7 @@ impl FastddsFleet {
         any
     }
 
-    /// Tells blocked publishers to try again, if that makes sense.
+    /// Tells blocked publishers to try again, if a datagram came since or [`RETRY`] is over.
     fn release(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         if self.blocked.is_empty() {
             return false;
@@ -391,7 +393,7 @@ impl Fleet for FastddsFleet {
         if client.phase != Phase::Up {
             return not_connected;
         }
-        // Before the attempt: what comes during it may make room as well.
+        // Read before the attempt: datagrams that come during it may make room as well.
         let arrivals = self.participant.as_ref().map_or(0, Participant::arrivals);
         match writer.write(payload.head, payload.body) {
             Written::Yes => Publish::Accepted,
@@ -445,7 +447,7 @@ impl Fleet for FastddsFleet {
         }
     }
 
-    /// DDS cannot end one writer or reader without a word: discovery announces it.
+    /// DDS cannot end one writer or reader unannounced: discovery tells the others.
     fn abort(&mut self, id: ClientId) {
         if (id.0 as usize) < self.clients.len() {
             self.drop_entities(id);

@@ -1,5 +1,5 @@
-//! What Fast DDS takes. All figures are of libfastrtps 2.9.1, counted in `/proc` while two fleets
-//! with 1 to 300 clients each had heard each other.
+//! The resources that Fast DDS takes. All figures are of libfastrtps 2.9.1, counted in `/proc`
+//! while two fleets with 1 to 300 clients each had heard each other.
 
 use pubgauge_driver::{Crowd, Footprint};
 

@@ -1,10 +1,10 @@
-//! Takes away what the library leaves in `/dev/shm` when its process is killed.
+//! Removes the files that the library leaves in `/dev/shm` when its process is killed.
 //!
-//! The shared-memory transport and data sharing keep files there, which the library removes in an
-//! orderly end only. While a fleet of this process uses them, a small shell waits for the end of
-//! this process (of its standard input, to be exact) and then removes the files whose owner is
-//! dead: locked files by trying their lock, as the library's own `fastdds shm clean` does; files
-//! of data sharing by the number of the process, which is part of their name.
+//! The shared-memory transport and data sharing keep files there, which the library removes only on
+//! an orderly exit. While a fleet of this process uses them, a shell process waits for the end of
+//! this process (the end of its own standard input) and then removes the files whose owner is dead:
+//! locked files by trying their lock, as the library's own `fastdds shm clean` does; files of data
+//! sharing by the number of the process, which is part of their name.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -26,15 +26,15 @@ rm -f /dev/shm/fast_datasharing_??.??.??.??."$1".*
 
 static AT_WORK: Mutex<(usize, Option<Child>)> = Mutex::new((0, None));
 
-/// As long as it lives, so does the janitor.
+/// Keeps the shell process running until the last one is dropped.
 #[derive(Debug)]
 pub(crate) struct Janitor(());
 
 impl Janitor {
-    /// Has the janitor there.
+    /// Starts the shell process, unless it runs already.
     ///
     /// # Errors
-    /// If there is no shell.
+    /// If `/bin/sh` cannot be started.
     pub(crate) fn engage() -> Result<Self, DriverError> {
         let mut state = AT_WORK.lock().expect("nobody panics with this lock");
         if state.1.is_none() {

@@ -1,8 +1,8 @@
 //! Fast DDS, the DDS implementation of eProsima, through a thin C++ shim over the system's
 //! libfastrtps (release 2).
 //!
-//! The shim is compiled with the cargo feature `native`. Without it the driver still says what
-//! every setting becomes, and [`Driver::open`] says what is missing.
+//! The shim is compiled with the cargo feature `native`. Without it the driver still resolves
+//! settings, and [`Driver::open`] fails with what is missing.
 //!
 //! All messages have the DDS topic `pubgauge` and the type
 //!
@@ -10,15 +10,16 @@
 //! module pubgauge { @final struct Message { @key unsigned long device; sequence<octet> payload; }; };
 //! ```
 //!
-//! in plain little-endian CDR (XCDR version 1), so that any DDS implementation can take part. The
-//! topics of the seam are partitions (`topic.rs`).
+//! in plain little-endian CDR (XCDR version 1), so that any DDS implementation can take part.
+//! Topics of pubgauge are partitions (`topic.rs`).
 //!
 //! Each fleet is one domain participant on the loopback interface; it has threads of its own for
 //! events, for reception and, with asynchronous publishing, for sending. Participants find each
 //! other by unicast. Calls between participants of one process (`intraprocess`) and sharing of
-//! memory (`data-sharing`) are off unless asked for: a trial measures messages that travel.
+//! memory (`data-sharing`) are off unless asked for: a trial measures messages that go through
+//! sockets.
 
-// Without the library, what only the fleet asks of the settings is asked by nobody.
+// Without the library, nothing uses the options that only the fleet reads.
 #![cfg_attr(not(feature = "native"), allow(dead_code))]
 
 #[cfg(feature = "native")]
@@ -45,8 +46,8 @@ const HOW_TO_LINK: &str = "install the library and build with it: apt-get instal
                                --features fastdds";
 
 /// The driver. The domain is that of the target's endpoint, `dds://localhost/N`; without one it
-/// follows from the trial's private folder, so that the fleets of one trial meet and those of
-/// others stay away.
+/// follows from the trial's private folder, so that the fleets of one trial share a domain and
+/// those of others use another.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FastddsDriver;
 

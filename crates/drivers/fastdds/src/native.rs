@@ -8,7 +8,8 @@ use crate::domain::MAX_DOMAIN;
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "fastdds";
 
-/// Their names; shown where a name is not known. What each means: `docs/settings.md`.
+/// Names of the native settings, listed in the error for an unknown name. What each means:
+/// `docs/settings.md`.
 const NAMES: [&str; 20] = [
     "preset",
     "publish-mode",
@@ -35,9 +36,9 @@ const NAMES: [&str; 20] = [
 /// A named set of starting values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preset {
-    /// What the library does if it is told nothing.
+    /// The library's own defaults.
     Default,
-    /// What serves small reliable messages: measured, see `benches/fastdds_vs_plain.rs`.
+    /// Values for small reliable messages: measured, see `benches/fastdds_vs_plain.rs`.
     Tuned,
 }
 
@@ -69,7 +70,7 @@ pub(crate) struct Native {
     pub(crate) nack_response_ns: Option<i64>,
     pub(crate) heartbeat_response_ns: Option<i64>,
     pub(crate) piggyback: bool,
-    /// Writers keep what is acknowledged until room is needed, though readers want nothing of it.
+    /// Writers keep acknowledged samples until room is needed, though no reader asks for them.
     pub(crate) writer_transient_local: bool,
     pub(crate) history_depth: Option<i32>,
     pub(crate) max_samples: Option<i32>,

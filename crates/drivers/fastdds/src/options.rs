@@ -10,13 +10,13 @@ use crate::native::{NAME, Native, Preset, Scheduler};
 /// The library's own limit for one instance (`ResourceLimitsQosPolicy::max_samples_per_instance`):
 /// samples of one writer that readers have not acknowledged, or that wait in a reader.
 const LIBRARY_SAMPLES: i32 = 400;
-/// Samples of one publisher that wait in a reader: more than its writer may have under way, so
-/// that a reader need not turn away (and the writer resend) what a short pause lets pile up.
+/// Samples of one publisher that a reader holds: more than its writer may have under way, so that
+/// the reader need not reject (and the writer resend) what a short pause lets pile up.
 const READER_SAMPLES: i32 = 1000;
-/// Payload bytes that the histories may come to hold if nobody set their limits.
+/// Payload bytes that the histories may hold if the settings do not limit them.
 const WRITER_BYTES: usize = 64 << 20;
 const READER_BYTES: usize = 256 << 20;
-/// The same without acknowledgements: nothing that a reader turns away comes again.
+/// The same without acknowledgements: a sample that a reader rejects is lost.
 const BEST_EFFORT_READER_BYTES: usize = 1 << 30;
 /// The fewest samples even of the largest payloads.
 const FEWEST: i32 = 32;
@@ -105,8 +105,8 @@ impl Options {
     }
 
     /// Period of the heartbeats, ns; `None`: the library's. While a flow controller holds samples
-    /// back, heartbeats announce what has not been sent, which readers then ask for again and
-    /// again: less often there.
+    /// back, heartbeats announce samples that are not sent yet, which readers then ask for again
+    /// and again; therefore the period is longer there.
     pub(crate) fn heartbeat_ns(&self) -> Option<i64> {
         let usual = match (self.native.preset, self.scheduler()) {
             (Preset::Default, _) => None,
@@ -117,8 +117,8 @@ impl Options {
     }
 
     /// Whether writers are TRANSIENT_LOCAL. Unless last values are asked for, readers are VOLATILE
-    /// and nobody gets what was before: it decides only when acknowledged samples go. Only the
-    /// reliable are ever acknowledged.
+    /// and get no earlier samples: then it decides only when acknowledged samples are removed. Only
+    /// reliable samples are acknowledged.
     pub(crate) fn writer_transient_local(&self) -> bool {
         self.last_value || self.reliable && self.native.writer_transient_local
     }
@@ -152,7 +152,7 @@ fn within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
     samples.min(i32::try_from(fit).unwrap_or(i32::MAX).max(FEWEST))
 }
 
-/// What `settings` become, or all that stands against them.
+/// What `settings` become, or every setting that cannot be honoured.
 pub(crate) fn resolve(
     settings: &Settings,
     target: &Target,

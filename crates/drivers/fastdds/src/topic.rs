@@ -1,9 +1,8 @@
 //! Topics and filters as DDS partitions.
 //!
-//! All messages have one DDS topic. The topic of the seam, `a/b/c`, is the partition of the
-//! writer's Publisher; what a subscriber wants are the partitions of its Subscriber, which may be
-//! patterns of POSIX fnmatch (DDS 1.4, section 2.2.3.13). Matching is done once, in discovery; no
-//! message is filtered.
+//! All messages have one DDS topic. A topic of pubgauge, `a/b/c`, is the partition of the writer's
+//! Publisher; filters are the partitions of the Subscriber, which may be patterns of POSIX fnmatch
+//! (DDS 1.4, section 2.2.3.13). Matching is done once, in discovery; no message is filtered.
 //!
 //! | filter | partitions of the Subscriber |
 //! |---|---|
@@ -11,7 +10,7 @@
 //! | `a/#` | `a`, `a/*`: `a` itself and everything below, but not `ab` |
 //! | `#` | `*` |
 //!
-//! `a/+/c` cannot be said: `*` also stands for several levels.
+//! `a/+/c` cannot be expressed: `*` also matches several levels.
 
 use pubgauge_driver::{DriverError, Subscription};
 

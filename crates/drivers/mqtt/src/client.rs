@@ -1,4 +1,4 @@
-//! What each client and all of them keep.
+//! State of one client, and state that all clients of a fleet share.
 
 use pubgauge_driver::Will;
 use pubgauge_net::fleet::Link;
@@ -8,11 +8,11 @@ use crate::options::Options;
 use crate::session::{Received, Session};
 use crate::topics::Topic;
 
-/// What is kept of a client besides its connection. An idle one has no boxes.
+/// What is kept of a client besides its connection. An idle client has no boxed state.
 pub(crate) struct MqttClient {
     /// The server may keep a session of it beyond its connection.
     pub has_session: bool,
-    /// It was lost or dropped while it had a will to be retained.
+    /// Its connection was lost or dropped while it had a will to be retained.
     pub will_was_due: bool,
     /// Its last connection ended after all was written, and a DISCONNECT.
     pub ended_in_order: bool,
@@ -40,14 +40,14 @@ pub(crate) struct Mqtt {
     pub bitmap_pool: Vec<Box<Received>>,
     /// Longest packet that is taken from a server, in bytes.
     pub max_in: usize,
-    /// What the end of the fleet came to.
+    /// What was removed, and what was left, when the fleet was closed.
     pub left: Left,
 }
 
-/// What the end of a fleet came to.
+/// What was removed, and what was left, when a fleet was closed.
 #[derive(Default)]
 pub(crate) struct Left {
-    /// Retained messages that were taken away: so many were published for it.
+    /// Retained messages that were removed, each by publishing one empty message.
     pub cleared: usize,
     /// Retained messages that may be there still.
     pub retained: usize,

@@ -71,7 +71,7 @@ impl Mqtt {
         self.leaving && self.options.durable && self.options.version == Version::V5
     }
 
-    /// What a client remembers on its present connection.
+    /// The session of a client on its present connection.
     fn session<'a>(&self, link: &'a mut L<'_>) -> &'a mut Session {
         if link.client.own.session.is_none() {
             let window = protocol::window(self, link);
@@ -81,7 +81,7 @@ impl Mqtt {
         link.client.own.session.get_or_insert_default()
     }
 
-    /// Takes a QoS 1 or 2 message on its way, if the window has room.
+    /// Assigns a QoS 1 or 2 message its packet identifier, if the window has room.
     #[inline]
     fn take(
         &self,
@@ -276,11 +276,12 @@ impl Protocol for Mqtt {
             properties: properties.as_properties(),
             ..Disconnect::default()
         });
-        // It always encodes.
+        // Encoding it cannot fail.
         let _ = disconnect.encode(self.options.version, &mut link.out().bytes);
     }
 
-    /// MQTT 5 tells the server why (5.0 §4.13.1), if nothing stands in the way.
+    /// Under MQTT 5, sends a DISCONNECT with the reason (5.0 §4.13.1), if the connection can be
+    /// written.
     fn failing(&mut self, link: &mut L<'_>, code: Option<u8>) -> bool {
         let v5 = self.options.version == Version::V5;
         let Some(code) = code.filter(|_| v5 && link.is_connected() && link.client.out.is_none())

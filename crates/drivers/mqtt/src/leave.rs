@@ -1,4 +1,4 @@
-//! The end of a fleet: what its clients would leave on the server is removed.
+//! Closes a fleet and removes what its clients would leave on the server.
 //!
 //! | what stays on a server | how it goes |
 //! |---|---|
@@ -15,15 +15,15 @@ use crate::client::{Left, Mqtt};
 /// Connections that are made at once to remove things.
 const AT_ONCE: usize = 64;
 
-/// A connection without a session, which ends the session that there was, and takes away the
+/// A connection without a session, which ends the client's earlier session, and removes the
 /// retained messages of these topics.
 struct Visit {
     client: ClientId,
     topics: Vec<String>,
 }
 
-/// Ends all clients by `until`, with what they would leave behind. Last values go when none of
-/// the fleet's clients is subscribed any more, so that nobody gets the empty messages.
+/// Ends all clients by `until`, and removes what they would leave behind. Last values are removed
+/// when no client of the fleet is subscribed any more, so that none gets the empty messages.
 pub(crate) fn leave(fleet: &mut TcpFleet<Mqtt>, until: Nanos) {
     fleet.protocol.leaving = true;
     fleet.leave(until);
@@ -38,7 +38,7 @@ pub(crate) fn leave(fleet: &mut TcpFleet<Mqtt>, until: Nanos) {
     };
 }
 
-/// Topics whose last value is of this fleet, each with the client that published it.
+/// Topics whose last value this fleet published, each with the client that did.
 fn retained(fleet: &TcpFleet<Mqtt>) -> Vec<(u32, String)> {
     let wills = fleet.clients.iter().enumerate().filter_map(|(n, client)| {
         let will = client
@@ -58,8 +58,8 @@ fn retained(fleet: &TcpFleet<Mqtt>) -> Vec<(u32, String)> {
     topics
 }
 
-/// Who has to connect once more: one client for the last values at each place, and all whose
-/// sessions are still there.
+/// The clients that have to connect once more: one for the last values at each endpoint, and all
+/// whose sessions are still there.
 fn visits(fleet: &TcpFleet<Mqtt>, retained: Vec<(u32, String)>) -> Vec<Visit> {
     let place = |id: u32| fleet.clients[id as usize].place;
     let mut visits: Vec<Visit> = Vec::new();
@@ -86,7 +86,7 @@ fn visits(fleet: &TcpFleet<Mqtt>, retained: Vec<(u32, String)>) -> Vec<Visit> {
     visits
 }
 
-/// Makes the visits. Returns how many last values were taken away.
+/// Makes the visits. Returns how many last values were removed.
 fn visit(fleet: &mut TcpFleet<Mqtt>, mut waiting: Vec<Visit>, until: Nanos) -> usize {
     let mut under_way: Vec<Visit> = Vec::new();
     let mut cleared = 0;
@@ -129,7 +129,7 @@ fn visit(fleet: &mut TcpFleet<Mqtt>, mut waiting: Vec<Visit>, until: Nanos) -> u
     }
 }
 
-/// Takes the last values of a visit's topics away.
+/// Removes the last values of a visit's topics.
 fn clear(fleet: &mut TcpFleet<Mqtt>, visit: &Visit) {
     let (mqtt, mut link) = fleet.link(visit.client);
     for topic in &visit.topics {
@@ -138,7 +138,7 @@ fn clear(fleet: &mut TcpFleet<Mqtt>, visit: &Visit) {
             retain: true,
             ..Publish::default()
         });
-        // A topic that was published to always encodes.
+        // Encoding cannot fail for a topic that was published to.
         let _ = empty.encode(mqtt.options.version, &mut link.out().bytes);
     }
 }

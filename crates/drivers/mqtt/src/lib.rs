@@ -13,9 +13,9 @@
 //! the window) when the client reconnects and the server still has the session. If it has not, or
 //! the session is a clean one, the protocol demands that they be forgotten (5.0 §4.1 and
 //! §3.2.2.1.1, 3.1.1 §3.1.2.4): they are never acknowledged, and no longer
-//! [unsettled](pubgauge_driver::Fleet::unsettled). To publish them anew would be a new message,
-//! and that is the engine's to decide. Packet identifiers of QoS 2 messages received and not
-//! released live and die with the session too, so that nothing is delivered twice.
+//! [unsettled](pubgauge_driver::Fleet::unsettled). Publishing them anew would make new messages,
+//! which only the engine may do. Packet identifiers of QoS 2 messages received and not released are
+//! kept as long as the session, so that nothing is delivered twice.
 
 mod client;
 mod fleet;
@@ -76,7 +76,7 @@ impl Driver for MqttDriver {
             publishers_first: false,
             back_pressure: true,
             acknowledges: reliable,
-            // At QoS 0 a server may throw away what a slow subscriber does not take.
+            // At QoS 0 a server may drop what a slow subscriber does not take.
             lossless: reliable,
             // 3.1.1 leaves it to the server when it sends a QoS 1 message again (§4.4); MQTT 5
             // allows it only on a new connection.

@@ -10,12 +10,12 @@ use pubgauge_net::socket::SocketOptions;
 
 use crate::native::{NAME, Native};
 
-/// QoS 1 and 2 messages under way per publisher, unless the settings or the server say less.
-/// Servers with a limit and no way to tell it (3.1.1) end connections that exceed it: mosquitto
-/// 2.0 does so above 20 QoS 2 messages, unless its `max_inflight_messages` is raised.
+/// QoS 1 and 2 messages in flight per publisher, unless the settings or the server say otherwise.
+/// Under 3.1.1 a server cannot tell its limit; it may end connections that exceed it: mosquitto 2.0
+/// does so above 20 QoS 2 messages, unless its `max_inflight_messages` is raised.
 const DEFAULT_IN_FLIGHT: u32 = 20;
 
-/// Packet identifiers above this are kept for SUBSCRIBE.
+/// Most messages in flight; packet identifiers above it are reserved for SUBSCRIBE.
 pub(crate) const MAX_IN_FLIGHT: u32 = 64_000;
 
 const DEFAULT_KEEP_ALIVE_S: u16 = 60;
@@ -329,7 +329,7 @@ impl Options {
         );
     }
 
-    /// Rows of the native settings that were given.
+    /// Adds a row for each native setting that was given.
     fn natives(&mut self, s: &Settings, t: &mut Resolution) {
         let Some(given) = s.native.get(NAME) else {
             return;
@@ -373,7 +373,7 @@ impl Options {
     }
 }
 
-/// Settings that MQTT over TCP has nothing for.
+/// Refuses the settings that MQTT over TCP cannot honour.
 fn absent(s: &Settings, t: &mut Resolution) {
     match s.pattern {
         None | Some(MessagingPattern::PublishSubscribe) => t.row(
@@ -447,7 +447,7 @@ pub(crate) fn check_group(
     let has = |feature: &str| target.features.iter().any(|f| f == feature);
     let version = match Options::resolve(settings, target) {
         Ok((options, _)) => options.version,
-        // What cannot be resolved is refused for that.
+        // `resolve` refuses these settings.
         Err(_) => return Ok(()),
     };
     let known = target.features.iter().any(|f| f.starts_with("mqtt-"));

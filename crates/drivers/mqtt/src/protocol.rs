@@ -25,7 +25,7 @@ use crate::client::{L, Mqtt};
 use crate::options::MAX_IN_FLIGHT;
 use crate::session::Awaits;
 
-/// The server broke the protocol, and is told so.
+/// The server broke the protocol; the connection fails with a reason code.
 fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
     Broken {
         code: Some(ReasonCode::PROTOCOL_ERROR.0),
@@ -61,7 +61,7 @@ pub(crate) fn receive(
                 match link.client.state {
                     State::Connected => control(mqtt, link, packet, events)?,
                     State::Greeting => greeting(mqtt, link, packet, events)?,
-                    // What comes after our DISCONNECT is not for us any more.
+                    // What comes after our DISCONNECT is ignored.
                     _ => return Ok(bytes.len()),
                 }
             }
@@ -204,8 +204,8 @@ fn accepted(
     let window = window(mqtt, link);
     if let Some(session) = &mut link.client.own.session {
         if !connack.session_present {
-            // 5.0 §3.2.2.1.1: what we remember has no counterpart and must be forgotten.
-            // Publishing it anew is for the application to decide.
+            // 5.0 §3.2.2.1.1: what we remember has no counterpart and must be forgotten. Only the
+            // application may publish it anew.
             link.shared.unsettled -= session.discard();
         }
         session.begin_connection(window);
@@ -215,7 +215,7 @@ fn accepted(
     Ok(())
 }
 
-/// Messages that may be under way on the present connection.
+/// Most messages in flight on the present connection.
 pub(crate) fn window(mqtt: &Mqtt, link: &L<'_>) -> u32 {
     mqtt.options
         .in_flight
@@ -223,8 +223,8 @@ pub(crate) fn window(mqtt: &Mqtt, link: &L<'_>) -> u32 {
         .min(MAX_IN_FLIGHT)
 }
 
-/// Sends what was under way when the last connection ended, in its order and within the window
-/// (5.0 §4.4, §4.6).
+/// Sends what was in flight when the last connection ended, in its order and within the window (5.0
+/// §4.4, §4.6).
 pub(crate) fn send_again(mqtt: &mut Mqtt, link: &mut L<'_>) {
     while link.client.pending() < OUT_CAP {
         let Some(session) = &mut link.client.own.session else {
@@ -287,7 +287,7 @@ fn refused(mqtt: &Mqtt, link: &L<'_>, connack: &ConnAck<'_>) -> Broken {
     ))
 }
 
-/// The server's own words and referral, if it gave any.
+/// The server's reason string and server reference, if it gave any.
 fn told(properties: Properties<'_>) -> String {
     let mut text = String::new();
     if let Some(words) = properties.text(PropertyId::ReasonString) {
@@ -316,7 +316,7 @@ fn message(
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
     if publish.topic.is_empty() {
-        // We allow no aliases (Topic Alias Maximum is 0 if absent, 5.0 §3.1.2.11.5).
+        // The client allows no aliases (Topic Alias Maximum is 0 if absent, 5.0 §3.1.2.11.5).
         return Err(breach(
             link,
             "a PUBLISH with a topic alias that was not allowed (5.0 §3.3.2.3.4)",
@@ -403,7 +403,7 @@ fn ack_of(packet_id: u16) -> Ack<'static> {
     }
 }
 
-/// PUBACK or PUBCOMP: the end of a message's way.
+/// PUBACK or PUBCOMP: the message is acknowledged.
 fn answered(
     link: &mut L<'_>,
     ack: &Ack<'_>,
@@ -451,7 +451,7 @@ fn settle(link: &mut L<'_>, packet_id: u16, answer: Acknowledgement, events: &mu
     link.acknowledge(events, tag, answer);
 }
 
-/// PUBREC: the server has the message, and is told that we know.
+/// PUBREC: the server has the message; PUBREL follows.
 fn recorded(
     mqtt: &mut Mqtt,
     link: &mut L<'_>,
@@ -488,7 +488,7 @@ fn recorded(
             ));
         }
         None if ack.reason.is_error() => return Ok(()),
-        // A message that a former connection already saw to the end.
+        // A message that was completed on an earlier connection.
         None if mqtt.options.version == Version::V5 => ReasonCode::PACKET_IDENTIFIER_NOT_FOUND,
         None => ReasonCode::SUCCESS,
     };

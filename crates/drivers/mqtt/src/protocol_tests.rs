@@ -94,7 +94,7 @@ fn server_packets(version: Version) -> impl Strategy<Value = Vec<u8>> {
                 _ => Packet::PingReq,
             };
             let mut bytes = Vec::new();
-            // Where the reason code does not fit the packet, a plain one stands in.
+            // Where the packet cannot have the reason code, a plain packet takes its place.
             if packet.encode(version, &mut bytes).is_err() {
                 pubgauge_mqtt_codec::encode_ack(PacketType::PubAck, id.max(1), &mut bytes);
             }
@@ -124,7 +124,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     /// No panic, no underflow of any count, answers no longer than what they answer, and the
-    /// session's books agree with the fleet's, whatever a server sends.
+    /// session's counts agree with the fleet's, whatever a server sends.
     #[test]
     fn whatever_a_server_sends_the_books_agree(
         (version, steps) in scripts(), greeted: bool, durable: bool,
@@ -176,7 +176,7 @@ proptest! {
                     break;
                 }
             }
-            // The longest answer is that to the shortest question: 5 bytes to 4.
+            // The longest answer relative to its packet: 5 bytes to 4.
             prop_assert!(link.client.pending() - before <= 2 * len);
             let in_flight = link.client.own.session.as_ref().map_or(0, |s| s.in_flight());
             prop_assert_eq!(link.shared.unsettled, in_flight);

@@ -1,4 +1,4 @@
-//! What a client remembers between packets: messages under way in both directions, and
+//! What a client remembers between packets: messages in flight in both directions, and
 //! subscriptions that wait for their answer.
 //!
 //! Packet identifiers of PUBLISH are slot numbers plus one, so that an acknowledgement finds its
@@ -11,10 +11,10 @@ use pubgauge_driver::{Payload, TopicId};
 
 use crate::options::MAX_IN_FLIGHT;
 
-/// Payload buffers above this are given back when their message is acknowledged.
+/// Payload buffers of more bytes than this are freed when their message is acknowledged.
 const KEEP_PAYLOAD: usize = 64 << 10;
 
-/// What a message under way waits for.
+/// What a message in flight waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
     /// The slot is free.
@@ -24,7 +24,7 @@ pub(crate) enum Awaits {
     PubComp,
 }
 
-/// A message under way.
+/// A message in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub awaits: Awaits,
@@ -38,7 +38,7 @@ pub(crate) struct Slot {
     pub payload: Vec<u8>,
 }
 
-/// Messages under way and subscriptions waiting, of one client.
+/// Messages in flight and waiting subscriptions, of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     slots: Vec<Slot>,
@@ -67,8 +67,8 @@ impl Received {
 }
 
 impl Session {
-    /// A connection was made on which `window` messages may be under way. All that were under
-    /// way are to be sent again.
+    /// A connection was made on which `window` messages may be in flight. All that were in flight
+    /// are to be sent again.
     pub fn begin_connection(&mut self, window: u32) {
         self.quota = window;
         let mut waiting: Vec<u16> = (0..self.slots.len() as u16)
@@ -78,15 +78,15 @@ impl Session {
         self.resend = waiting.into();
     }
 
-    /// Forgets everything, as the protocol demands when the server has no session (5.0 §4.1,
-    /// 3.1.1 §3.1.2.4). Returns how many messages were under way, and the bitmap for reuse.
+    /// Forgets everything, as the protocol demands when the server has no session (5.0 §4.1, 3.1.1
+    /// §3.1.2.4). Returns how many messages were in flight.
     pub fn discard(&mut self) -> u64 {
         let lost = self.in_flight();
         *self = Session::default();
         lost
     }
 
-    /// Messages under way.
+    /// Number of messages in flight.
     pub fn in_flight(&self) -> u64 {
         (self.slots.len() - self.free.len()) as u64
     }
@@ -99,12 +99,12 @@ impl Session {
             && (!self.free.is_empty() || self.slots.len() < MAX_IN_FLIGHT as usize)
     }
 
-    /// Whether nothing is remembered that could not be made anew.
+    /// Whether the session holds nothing that has to be kept.
     pub fn is_idle(&self) -> bool {
         self.slots.is_empty() && self.subscribing.is_empty() && self.received_count == 0
     }
 
-    /// Takes a message on its way and gives its packet identifier. Only if
+    /// Adds a message in flight and returns its packet identifier. Only if
     /// [`Session::can_publish`].
     #[inline]
     pub fn take(
@@ -143,7 +143,7 @@ impl Session {
         slot + 1
     }
 
-    /// The message with this packet identifier, if one is under way.
+    /// The message with this packet identifier, if one is in flight.
     #[inline]
     pub fn slot(&mut self, packet_id: u16) -> Option<&mut Slot> {
         self.slots
@@ -151,7 +151,7 @@ impl Session {
             .filter(|slot| slot.awaits != Awaits::Nothing)
     }
 
-    /// Ends a message: its identifier is free again and another may be sent. Returns its tag.
+    /// Removes a message: its identifier is free again and another may be sent. Returns its tag.
     #[inline]
     pub fn settle(&mut self, packet_id: u16) -> u64 {
         let slot = packet_id - 1;
@@ -180,14 +180,14 @@ impl Session {
         Some(slot + 1)
     }
 
-    /// A packet identifier for a SUBSCRIBE; `None` if all are waiting for their answer.
+    /// A packet identifier for a SUBSCRIBE; `None` if all are in use.
     pub fn begin_subscribe(&mut self) -> Option<u16> {
         const FIRST: u16 = MAX_IN_FLIGHT as u16 + 1;
         if self.subscribing.len() >= usize::from(u16::MAX - FIRST) {
             return None;
         }
-        // Answers come in order, so that the next one in the circle is free; a server that
-        // answers out of order may make this look further.
+        // Answers come in order, so that the next identifier is free; after answers out of order
+        // more have to be tried.
         loop {
             self.next_subscribe = match self.next_subscribe {
                 0 | u16::MAX => FIRST,
@@ -209,7 +209,7 @@ impl Session {
         }
     }
 
-    /// A QoS 2 PUBLISH came in: whether it is new, `None` if it was received before and not
+    /// A QoS 2 PUBLISH came in: whether it is new; `false` if it was received before and not
     /// released. `pool` gives bitmaps that are all zero.
     pub fn receive(&mut self, packet_id: u16, pool: &mut Vec<Box<Received>>) -> bool {
         let bits = self

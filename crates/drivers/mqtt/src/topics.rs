@@ -54,8 +54,8 @@ impl Topic {
         make().map_err(|error| DriverError::new(format!("{name:?}: {error}")))
     }
 
-    /// The form of the next message, on the connection of this number, to a server that takes so
-    /// many aliases.
+    /// The form of the next message, on connection number `epoch`, to a server that takes
+    /// `alias_max` aliases.
     #[inline]
     pub fn template(&mut self, alias_max: u16, epoch: u32) -> &PublishTemplate {
         self.published = true;

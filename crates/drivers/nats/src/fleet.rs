@@ -37,7 +37,7 @@ const PLAIN: Scheme = Scheme {
     path: None,
 };
 
-/// All clients publish to the same subjects: topics belong to none of them.
+/// Owner of all topics: clients publish to the same subjects, and no topic belongs to one client.
 const EVERYBODY: u32 = 0;
 
 /// A fleet without clients.

@@ -1,8 +1,8 @@
 //! Core NATS: the text protocol over TCP and TLS, at most once, without JetStream.
 //!
 //! A worked example of `docs/add-a-driver.md`: the fleet is [`pubgauge_net::fleet`]'s, and what is
-//! here is the protocol alone. PUB lines gather in the connection's buffer and go out with one write;
-//! all connections are read into one buffer and taken apart there.
+//! here is the protocol alone. PUB lines gather in the connection's buffer and go out with one
+//! write; all connections are read into one buffer and decoded there.
 //!
 //! The protocol acknowledges nothing (`verbose` is off): a SUB is followed by a PING, whose PONG says
 //! that the server has taken the subscription. Section names are those of "NATS Client Protocol"
@@ -50,8 +50,8 @@ impl Driver for NatsDriver {
     fn traits(&self, _: &Settings) -> Traits {
         Traits {
             publishers_first: false,
-            // The server stops reading from who is too fast. It still cuts off subscribers that
-            // do not keep up (max_pending).
+            // The server stops reading from a publisher that is too fast. It still disconnects
+            // subscribers that do not keep up (max_pending).
             back_pressure: true,
             acknowledges: false,
             lossless: false,

@@ -82,7 +82,7 @@ fn delivery(s: &Settings, t: &mut Resolution) {
     });
 }
 
-/// Settings that core NATS has nothing for, each with why.
+/// Settings that core NATS cannot honour, each with the reason.
 const ABSENT: [(&str, &str); 8] = [
     ("session-expiry-s", "core NATS has no sessions"),
     ("last-value", "core NATS keeps no last values"),

@@ -1,9 +1,10 @@
-//! What each client and all of them keep, and what a client does with the lines it gets. No sockets here: bytes come in as a slice, and what
-//! is to be sent is appended to the client's output buffer.
+//! State of each client and of the fleet, and what a client does with the lines it gets. No sockets
+//! here: bytes come in as a slice, and what is to be sent is appended to the client's output
+//! buffer.
 //!
 //! | line | while greeting | while connected |
 //! |---|---|---|
-//! | INFO | TLS, CONNECT | taken note of: a cluster has changed |
+//! | INFO | TLS, CONNECT | ignored: a cluster has changed |
 //! | PONG | connected | subscribed, or a sign of life |
 //! | MSG, HMSG | failed | delivered |
 //! | PING | answered | answered |
@@ -25,7 +26,7 @@ use crate::wire::{Op, decode, show};
 pub(crate) enum Awaits {
     Connect,
     Subscription,
-    /// One that the server said this of.
+    /// A subscription that the server refused with this text.
     Refused(String),
     SignOfLife,
 }
@@ -36,7 +37,7 @@ pub(crate) struct NatsClient {
     /// What the server's next PONGs are the answers to; none while nothing is under way.
     #[allow(clippy::box_collection)] // An idle client must be small: 8 bytes, not 32.
     pub pongs: Option<Box<VecDeque<Awaits>>>,
-    /// Subscriptions asked for, which are numbered by that.
+    /// Subscriptions asked for; the last one's number.
     pub subscriptions: u32,
     /// Longest message that the server takes, in bytes.
     pub max_out: u32,
@@ -54,7 +55,7 @@ pub(crate) struct Nats {
     pub max_in: usize,
     /// The PUB or HPUB line of each topic, up to the length of the message.
     pub topics: Topics<Vec<u8>>,
-    /// The subject that came last, and the topic that it is.
+    /// The subject that came last, and its topic.
     pub last: (Vec<u8>, String),
 }
 
@@ -96,7 +97,7 @@ pub(crate) fn receive(
             Ok(Some((op, len))) => {
                 at += len;
                 act(nats, link, op, events)?;
-                // What came behind it was not encrypted, and anybody may have said it.
+                // What followed INFO was not encrypted: anybody may have sent it.
                 if link.client.is_in_handshake() && at < bytes.len() {
                     return Err(breach(link, "data between INFO and TLS"));
                 }
@@ -105,7 +106,7 @@ pub(crate) fn receive(
             Err(what) => return Err(breach(link, what)),
         }
     }
-    // What comes after our last words is not for us any more.
+    // What comes while closing is ignored.
     Ok(bytes.len())
 }
 
@@ -134,7 +135,7 @@ fn act(
             Ok(())
         }
         Op::Message { .. } => Err(breach(link, "a message before the login")),
-        // The first one, and the last before the CONNECT.
+        // Only the first INFO, before the CONNECT.
         Op::Info(json) if !link.is_connected() && link.client.own.pongs.is_none() => {
             log_in(nats, link, json)
         }

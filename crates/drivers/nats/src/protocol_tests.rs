@@ -32,7 +32,7 @@ impl Events for Seen {
 
 const INFO: &str = "INFO {\"max_payload\":1000,\"headers\":true}\r\n";
 
-/// What `test` makes of a client that has just begun to greet.
+/// Runs `test` with a client that waits for INFO.
 fn greeting<T>(test: impl FnOnce(&mut Nats, &mut L<'_>) -> T) -> T {
     let (options, _) = Options::resolve(&Settings::default()).unwrap();
     let endpoint = Endpoint::parse("nats://127.0.0.1:1", &ADDRESSING).unwrap();

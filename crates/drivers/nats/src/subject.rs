@@ -1,7 +1,7 @@
-//! Topics and filters in NATS's words ("Subject-Based Messaging"): `/` becomes `.`, a whole level `+`
-//! becomes `*`, and a last `#` becomes `>`, which, unlike MQTT's, does not match the level above. What
-//! would mean something else within a level is written `%XX`, and restored on the way back
-//! ([`pubgauge_net::words`]).
+//! Topics and filters in NATS's words ("Subject-Based Messaging"): `/` becomes `.`, a whole level
+//! `+` becomes `*`, and a last `#` becomes `>`, which, unlike MQTT's, does not match the level
+//! above. Characters of a level that have a meaning in NATS are written `%XX`, and restored on the
+//! way back ([`pubgauge_net::words`]).
 
 use pubgauge_driver::{DriverError, Subscription};
 use pubgauge_net::words::escape;
@@ -61,7 +61,7 @@ pub(crate) fn to_subject(topic: &str, wild: bool) -> Result<String, DriverError>
     }
 }
 
-/// Characters that mean something in a subject.
+/// Characters with a meaning in a subject.
 fn is_special(c: char) -> bool {
     ".*>%".contains(c) || c.is_ascii_whitespace() || c.is_ascii_control()
 }

@@ -1,6 +1,6 @@
-//! What a server sends, taken apart in place.
+//! Decodes what a server sends, in place.
 
-/// Longest line that is taken: INFO lists all servers of a cluster.
+/// Longest line that is accepted, in bytes: INFO lists all servers of a cluster.
 const LINE_MAX: usize = 64 << 10;
 
 /// One operation of the server.
@@ -30,11 +30,11 @@ fn message(line: &[u8]) -> Option<(&[u8], usize, usize)> {
         _ => return None,
     };
     let subject = words.next()?;
-    // The sizes stand last.
+    // The sizes come last.
     let mut size = || words.next_back().and_then(digits);
     let total = size()?;
     let header = if has_header { size()? } else { 0 };
-    // The number of the subscription must be left.
+    // The number of the subscription must remain.
     (words.next().is_some() && header <= total).then_some((subject, header, total))
 }
 
@@ -54,7 +54,7 @@ fn line(bytes: &[u8]) -> Option<(&[u8], usize)> {
     Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
 }
 
-/// Bytes of the message that begins so, with its line.
+/// Length in bytes of the message that begins like this, its line included.
 pub(crate) fn message_len(beginning: &[u8]) -> Option<usize> {
     let (line, at) = line(beginning)?;
     message(line).map(|(.., total)| at + total + 2)
@@ -63,7 +63,7 @@ pub(crate) fn message_len(beginning: &[u8]) -> Option<usize> {
 /// The first operation of `bytes` and its length; `None` if it is not whole.
 ///
 /// # Errors
-/// What is no NATS, or a message of more than `max_payload` bytes.
+/// Bytes that are not NATS, or a message of more than `max_payload` bytes.
 #[inline]
 pub(crate) fn decode(bytes: &[u8], max_payload: usize) -> Result<Option<(Op<'_>, usize)>, String> {
     let Some((line, at)) = line(bytes) else {
@@ -101,7 +101,7 @@ pub(crate) fn decode(bytes: &[u8], max_payload: usize) -> Result<Option<(Op<'_>,
     Ok(Some((op, at)))
 }
 
-/// The beginning of what a server said, for messages.
+/// The beginning of what a server sent, for error texts.
 pub(crate) fn show(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
 }

@@ -1,4 +1,4 @@
-//! One client: a connection, and what must be kept of it.
+//! State of one client and of its connection.
 
 use std::collections::VecDeque;
 
@@ -16,45 +16,45 @@ pub(crate) enum Step {
     /// The features of a stream that is not logged in are awaited.
     #[default]
     Features,
-    /// The server's word that TLS may begin.
+    /// `<proceed/>`, after which TLS may begin, is awaited.
     Proceed,
-    /// SASL is under way.
+    /// SASL is in progress.
     Login,
-    /// The features of a stream that is logged in.
+    /// The features of a stream that is logged in are awaited.
     LoggedIn,
-    /// The first binding of an address.
+    /// The answer to the first binding of an address is awaited.
     Bind,
     /// All is done.
     Done,
 }
 
-/// A question to the server whose answer is awaited.
+/// A request to the server whose answer is awaited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// An address; `report` is of the subscription that it is for.
+    /// Binds an address; `report` is that of the subscription that it is for.
     Bind {
         resource: Box<str>,
         report: Option<u32>,
     },
-    /// A node to publish to.
+    /// Creates a node to publish to.
     Create { topic: u32 },
-    /// Its configuration, where it was there already.
+    /// Configures that node, where it was there already.
     Configure { topic: u32 },
-    /// A subscription; `created` once the node was found missing and made.
+    /// Subscribes; `created` once the node was missing and has been created.
     Subscribe {
         node: Box<str>,
         report: u32,
         created: bool,
     },
-    /// The node for a subscription.
+    /// Creates the node for a subscription.
     CreateFor { node: Box<str>, report: u32 },
-    /// A subscription to a node that was found to match a wildcard.
+    /// Subscribes to a node that was found to match a wildcard.
     Match { wildcard: u32, node: Box<str> },
-    /// The end of a node that this client made.
+    /// Deletes a node that this client created.
     Delete { node: Box<str> },
-    /// The nodes of the service.
+    /// Lists the nodes of the service.
     Discover,
-    /// An answer that does not matter.
+    /// A request whose answer is ignored.
     Forget,
 }
 
@@ -67,12 +67,12 @@ pub(crate) struct Session {
     pub prefix: Box<str>,
     /// Our full address, once bound.
     pub jid: Option<Box<str>>,
-    /// A binding is under way.
+    /// A binding is in progress.
     pub binding: bool,
     pub window: Window,
     /// Topics whose nodes are not known to be there yet.
     pub creating: u32,
-    /// By their numbers, each with how often more it may be tried.
+    /// Requests by their numbers, each with how often it may be retried.
     pub requests: FxHashMap<u32, (Request, u8)>,
     pub next_request: u32,
     /// How many of them count as [`asked`](crate::fleet::Xmpp::asked).
@@ -106,7 +106,7 @@ impl Session {
             .wrapping_add(self.reports.len() as u32 - 1)
     }
 
-    /// Takes note of an outcome.
+    /// Stores an outcome.
     pub fn keep_promise(&mut self, report: u32, change: Change) {
         let index = report.wrapping_sub(self.first_report) as usize;
         if let Some(slot) = self.reports.get_mut(index) {

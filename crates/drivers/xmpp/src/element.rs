@@ -1,4 +1,4 @@
-//! Walks through the elements of stanzas with a pull parser, namespaces resolved.
+//! Reads the elements of stanzas with a pull parser, namespaces resolved.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -94,8 +94,8 @@ impl Element<'_> {
 
     /// An attribute as it stands there, without unescaping.
     pub fn raw(&self, name: &str) -> Option<&str> {
-        // Duplicates, which a server has no business to send, are not looked for: that takes an
-        // allocation for each tag. The first one counts.
+        // Duplicates, which XML forbids, are not looked for: that takes an allocation for each tag.
+        // The first one counts.
         let mut attributes = self.start.attributes();
         attributes.with_checks(false);
         let found = attributes.flatten().find(|a| a.key.as_ref() == name)?;
@@ -139,7 +139,7 @@ pub struct Scratch {
     pub(crate) prefixes: Vec<(Box<str>, Ns)>,
 }
 
-/// A walk through whole stanzas, one after the other.
+/// Reads whole stanzas, one after the other.
 pub struct Walk<'i, 's> {
     reader: Reader<&'i [u8]>,
     pub input: &'i str,
@@ -278,7 +278,7 @@ impl<'i, 's> Walk<'i, 's> {
                     continue;
                 }
                 Event::Text(text) if plain.is_none() && joined.is_none() => {
-                    // The reader stands behind the text.
+                    // The reader is past the text.
                     let end = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
                     let length = text.len();
                     plain = Some(end.saturating_sub(length)..end);

@@ -33,7 +33,7 @@ const PLAIN: Scheme = Scheme {
     path: Some("DOMAIN"),
 };
 
-/// Where a server is, resolved.
+/// A server's addresses, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub net: Net,
@@ -77,7 +77,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether nobody but this host can read what is sent: encrypted, or never on a wire.
+    /// Whether no other host can read what is sent: encrypted, or loopback only.
     pub fn is_private(&self) -> bool {
         self.net.encryption.is_on() || self.net.addresses.iter().all(|a| a.ip().is_loopback())
     }

@@ -22,7 +22,7 @@ use crate::wildcard::Wildcards;
 use crate::write::{self, Template};
 use crate::{negotiate, nodes, protocol, requests};
 
-/// Bytes that a stanza may have besides a payload: for names, and for lists of nodes.
+/// Bytes that a stanza may have besides its payload: names, lists of nodes.
 const STANZA_OVERHEAD: usize = 8 << 20;
 
 /// Longest resource (RFC 7622 §3.4), in bytes.
@@ -31,24 +31,24 @@ const MAX_RESOURCE: usize = 1023;
 /// What is kept of a topic that a client advertised.
 pub(crate) struct Topic {
     pub template: Template,
-    /// The connection (by its number) on which its node was made sure of.
+    /// Number of the connection on which its node was known to exist.
     pub ready: u32,
 }
 
-/// A request that waits for its turn.
+/// A request that was not sent yet.
 pub(crate) struct Waiting {
     pub client: u32,
-    /// The connection (by its number) that it is for.
+    /// Number of the connection that it is for.
     pub epoch: u32,
     pub request: Request,
-    /// How often more it may be tried.
+    /// How often it may be retried.
     pub left: u8,
 }
 
 /// What all clients of a fleet share.
 pub(crate) struct Xmpp {
     pub options: Options,
-    /// As the fleet's, with what XMPP knows of each.
+    /// The fleet's endpoints, with the XMPP domain and account of each.
     pub endpoints: Vec<Endpoint>,
     pub topics: Topics<Topic>,
     pub wildcards: Wildcards,
@@ -58,7 +58,7 @@ pub(crate) struct Xmpp {
     /// Longest stanza that is taken from a server, in bytes.
     pub max_in: usize,
     pub scratch: Scratch,
-    /// A payload, decoded.
+    /// The payload decoded last.
     pub decoded: Vec<u8>,
     /// Nodes that this fleet has made, each with the client that owns it.
     pub made: Vec<(ClientId, Box<str>)>,
@@ -82,7 +82,7 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
         wildcards: Wildcards::default(),
         waiting: VecDeque::new(),
         asked: 0,
-        // In base64, and as an error sends it back.
+        // The payload is in base64, also where an error sends it back.
         max_in: (config.max_payload / 3 + 1)
             .saturating_mul(4)
             .saturating_add(STANZA_OVERHEAD),
@@ -114,7 +114,7 @@ impl Xmpp {
             .map_or("", |(_, name)| name)
     }
 
-    /// The address of whoever listens to a topic, under point-to-point.
+    /// The address of the receiver of a topic, under point-to-point.
     fn receiver(&self, link: &L<'_>, topic: &str) -> Result<String, DriverError> {
         let endpoint = self.endpoint(link);
         match &endpoint.username {
@@ -176,7 +176,7 @@ pub(crate) fn check_subscription(
 
 impl Protocol for Xmpp {
     type Client = XmppClient;
-    // The end of a stream is answered.
+    // The server answers the end of a stream.
     const HALF_CLOSES: bool = false;
     const NO_WILLS: Option<[&'static str; 2]> = Some([
         "XMPP",
@@ -285,7 +285,7 @@ impl Protocol for Xmpp {
         let direct = self.options.direct;
         let session = &mut link.client.own.session;
         if direct && session.jid.is_none() {
-            // It has subscribed to nothing: any address will do.
+            // It has subscribed to nothing: it may have any address.
             if !session.binding {
                 let name = link.client.name.clone();
                 negotiate::bind(link, &name, None);

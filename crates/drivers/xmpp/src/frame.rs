@@ -1,6 +1,6 @@
 //! Cuts the bytes of an XML stream into its top-level parts (RFC 6120 §4): the stream header,
-//! stanzas, the end tag. It reads just enough of XML for that (tags, quotes, CDATA sections);
-//! what is inside a stanza is the matter of the XML parser ([`crate::stanza`]).
+//! stanzas, the end tag. It reads just enough of XML for that (tags, quotes, CDATA sections); the
+//! XML parser reads what is inside a stanza ([`crate::stanza`]).
 //!
 //! A part may come in any number of pieces: the framer remembers how far it has looked, so that
 //! no byte is looked at twice. What RFC 6120 §11.1 forbids is refused where it begins: comments,
@@ -8,13 +8,13 @@
 
 use memchr::{memchr, memchr3, memmem};
 
-/// Elements within elements that are followed; deeper ones are refused.
+/// Deepest nesting of elements that is accepted.
 pub const MAX_DEPTH: u32 = 32;
 
 /// A top-level part of a stream: how many bytes it takes from the start of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// White space between stanzas: a sign of life.
+    /// White space between stanzas: a keep-alive.
     Blank(usize),
     /// The start tag of the stream, with the XML declaration before it.
     Header(usize),
@@ -24,7 +24,7 @@ pub enum Unit {
     Close(usize),
 }
 
-/// Why a stream is not one.
+/// Why bytes are not an XMPP stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Text where only elements may stand.
@@ -59,7 +59,7 @@ enum Inside {
     Declaration,
 }
 
-/// Where a stream has got to.
+/// The position in a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framer {
     /// Bytes looked at, from the start of the part that is not complete.
@@ -74,7 +74,7 @@ impl Framer {
     /// otherwise calls again with more bytes behind the same ones.
     ///
     /// # Errors
-    /// When this is no XMPP stream. The framer is then of no more use.
+    /// When this is no XMPP stream. The framer must not be used after that.
     pub fn next(&mut self, buf: &[u8]) -> Result<Option<Unit>, FrameError> {
         if self.at == 0 {
             let blank = buf.iter().take_while(|b| is_space(**b)).count();
@@ -87,7 +87,7 @@ impl Framer {
             match self.inside {
                 Inside::Text => {
                     let n = memchr(b'<', rest).unwrap_or(rest.len());
-                    // Blanks after the XML declaration are the only ones left here.
+                    // Only white space after the XML declaration is left here.
                     if self.depth <= 1 && !rest[..n].iter().all(|b| is_space(*b)) {
                         return Err(FrameError::Text);
                     }

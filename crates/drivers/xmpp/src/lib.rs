@@ -1,19 +1,19 @@
 //! XMPP (RFC 6120): publish-subscribe services (XEP-0060) and direct messages.
 //!
-//! The driver has its own epoll loop, because that is the message path: no allocation, lock or
-//! system call for a single message when publishing flat out. Stanzas are put together from a
-//! template made when the topic is advertised; they gather in the connection's buffer and go out
-//! with one write. All connections are read into one buffer, cut into stanzas there (`frame`)
-//! and read where they lie by a pull parser (`stanza`).
+//! The driver is a protocol over the fleet of [`pubgauge_net::fleet`]. Its message path has no
+//! allocation, lock or system call for a single message when publishing flat out. Stanzas are put
+//! together from a template made when the topic is advertised; they gather in the connection's
+//! buffer and go out with one write. All connections are read into one buffer, cut into stanzas
+//! there (`frame`) and read in place by a pull parser (`stanza`).
 //!
 //! # Topics
 //!
-//! A topic is a leaf node of the same name at the service `pubsub.DOMAIN`, made by whoever needs it
-//! first. Each item of a notification is a message of its own. Wildcards are not XEP-0060's: the
-//! driver looks for nodes that match, again and again, and subscribes to each.
+//! A topic is a leaf node of the same name at the service `pubsub.DOMAIN`, created by the client
+//! that needs it first. Each item of a notification is a message of its own. XEP-0060 has no
+//! wildcards: the driver lists the nodes at intervals and subscribes to each one that matches.
 //!
 //! Under `point-to-point` the topic is the resource of the receiver's address,
-//! `ACCOUNT@DOMAIN/TOPIC`: who subscribes to a topic binds it, and messages go there as
+//! `ACCOUNT@DOMAIN/TOPIC`: a client that subscribes to a topic binds it, and messages go there as
 //! `<message type='headline'>`. A client that will subscribe is therefore connected before it is
 //! bound to an address, and has one topic.
 //!
@@ -24,9 +24,9 @@
 //!
 //! # What acknowledgements mean
 //!
-//! The service answers each publish request: the item was taken, and notifications of it are on
-//! their way. These are answered by nobody. When a connection ends, what was not answered is
-//! forgotten and never acknowledged.
+//! The service answers each publish request: the item was accepted, and notifications of it are on
+//! their way. Receivers do not answer notifications. When a connection ends, what was not answered
+//! is forgotten and never acknowledged.
 
 mod client;
 mod element;
@@ -61,7 +61,7 @@ use pubgauge_driver::{
 /// |---|---|---|
 /// | `mechanism` | `"auto"`, `"plain"`, `"scram-sha-1"`, `"scram-sha-256"`, `"anonymous"` | `"auto"` |
 /// | `pubsub-service` | an address | `pubsub.DOMAIN` |
-/// | `discovery-interval-ms` | between two looks for nodes that match a wildcard; 0: one look | 1000 |
+/// | `discovery-interval-ms` | ms between two searches for nodes that match a wildcard; 0: one search | 1000 |
 /// | `no-delay` | `true`, `false` | `true` |
 /// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,8 +129,8 @@ impl Driver for XmppDriver {
     }
 }
 
-/// Reads a stream from a server, for fuzzing: all that is done with its bytes before anything is
-/// believed. Returns how many stanzas and items there were.
+/// Reads a stream from a server, for fuzzing: framing and parsing, without acting on it. Returns
+/// how many stanzas and items there were.
 ///
 /// # Errors
 /// When it is no XMPP stream.

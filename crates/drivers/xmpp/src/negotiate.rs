@@ -19,7 +19,7 @@ pub(crate) fn open_stream(xmpp: &Xmpp, link: &mut L<'_>, step: Step) {
     write::stream_header(&mut link.out().bytes, domain);
 }
 
-/// What concerns the negotiation of the stream (RFC 6120 §4.3, §5, §6, §7).
+/// Acts on a stanza of the stream's negotiation (RFC 6120 §4.3, §5, §6, §7).
 pub(crate) fn negotiate(xmpp: &mut Xmpp, link: &mut L<'_>, stanza: Stanza) -> Result<(), Broken> {
     match (link.client.own.session.step, stanza) {
         (Step::Features, Stanza::Features(features)) => {

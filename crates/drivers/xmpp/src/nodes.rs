@@ -1,4 +1,4 @@
-//! What a fleet asks the servers of their nodes: to make, find and delete them, a few requests at a time.
+//! A fleet's requests about nodes: to create, find and delete them, a few at a time.
 
 use pubgauge_driver::{Change, ClientId, Nanos, TopicMatch};
 use pubgauge_net::fleet::{State, TcpFleet};
@@ -7,9 +7,9 @@ use crate::client::Request;
 use crate::fleet::Xmpp;
 use crate::requests;
 
-/// Requests that concern nodes and wait for their answers at once, over all clients of a fleet. Each
-/// is a transaction on the same tables of ejabberd, which block each other: of 500 at once it got
-/// 71 done within 20 s.
+/// Most requests about nodes that are unanswered at once, over all clients of a fleet. Each is a
+/// transaction on the same tables of ejabberd, which block each other: of 500 at once it got 71
+/// done within 20 s.
 const AT_ONCE: u32 = 4;
 
 /// Deletes the nodes that this fleet has made, by `until`.

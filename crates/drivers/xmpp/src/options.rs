@@ -10,7 +10,7 @@ use pubgauge_net::socket::SocketOptions;
 use crate::native::{NAME, Native};
 use crate::sasl::Choice;
 
-/// Publish requests under way per publisher, unless the settings say otherwise.
+/// Default for the most publish requests in flight per publisher.
 const DEFAULT_IN_FLIGHT: u32 = 100;
 
 const MAX_IN_FLIGHT: u32 = 1 << 20;
@@ -36,7 +36,7 @@ pub(crate) struct Options {
     pub keep_alive_s: u16,
     pub mechanism: Choice,
     pub service: Option<String>,
-    /// Between two looks for new nodes that match a wildcard; 0 for one look only.
+    /// Milliseconds between two searches for nodes that match a wildcard; 0 for one search only.
     pub discovery_interval_ms: u32,
 }
 
@@ -186,7 +186,7 @@ impl Options {
         );
     }
 
-    /// Rows of the native settings that were given.
+    /// Adds a row for each native setting that was given.
     fn natives(&self, s: &Settings, t: &mut Resolution) {
         for (name, value) in s.native.get(NAME).into_iter().flatten() {
             let native = match name.as_str() {
@@ -210,7 +210,7 @@ impl Options {
     }
 }
 
-/// How clients log in. What a system's file says of its server's mechanisms is believed.
+/// How clients log in. A system's file says which mechanisms its server has.
 fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Resolution) -> Choice {
     let asked = asked.unwrap_or_default();
     let offered: Vec<&str> = Choice::ALL
@@ -283,7 +283,7 @@ fn delivery(s: &Settings, t: &mut Resolution) {
     );
 }
 
-/// Settings that XMPP has nothing for.
+/// Refuses the settings that XMPP cannot honour.
 fn absent(s: &Settings, t: &mut Resolution) {
     t.absent(
         "priority",

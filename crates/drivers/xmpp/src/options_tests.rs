@@ -230,7 +230,7 @@ fn what_point_to_point_has_not_is_refused_with_it() {
         ..direct.clone()
     };
     assert_eq!(refusal(&anonymous).setting, "pattern");
-    // A system whose file knows of nothing else.
+    // A system whose file lists no other feature.
     let target = Target {
         features: vec!["anonymous".into()],
         ..Target::default()

@@ -1,4 +1,4 @@
-//! What a client does about what the server says.
+//! What a client does with the stanzas it gets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -73,7 +73,7 @@ pub(crate) fn receive(
             Err(error) => return Err(not_xmpp(link, &error)),
         }
         if link.client.own.session.step == Step::Proceed && link.client.has_tls() {
-            // What came behind <proceed/> was not encrypted, and anybody may have said it.
+            // What followed <proceed/> was not encrypted: anybody may have sent it.
             if used < bytes.len() {
                 return Err(link.broken("data between STARTTLS and TLS"));
             }
@@ -112,7 +112,7 @@ fn stanzas(
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
     let text = utf8(link, bytes)?;
-    // Both are out of the way while they are read from.
+    // Both are taken out of `xmpp` while they are read from.
     let mut scratch = std::mem::take(&mut xmpp.scratch);
     let prefix = std::mem::take(&mut link.client.own.session.prefix);
     let mut walk = Walk::new(text, &mut scratch, &prefix);
@@ -203,7 +203,7 @@ fn act(
     }
 }
 
-/// Decodes a payload. One that is not ours is empty, and for the engine to count.
+/// Decodes a payload. One that is not pubgauge's becomes empty, and the engine counts it.
 #[inline]
 pub(crate) fn decode(decoded: &mut Vec<u8>, text: &str, scratch: &Scratch, body: &Body) {
     let encoded = match body {

@@ -8,11 +8,11 @@ use crate::fleet::{Waiting, Xmpp};
 use crate::stanza::{Content, Failure};
 use crate::write;
 
-/// How often more a request that concerns a node is made where the server says to try again. ejabberd
-/// does where several clients make nodes at once: its transactions may be each other's deadlock.
+/// Most retries of a request about a node where the server says to try again. ejabberd does where
+/// several clients create nodes at once: its transactions may deadlock.
 pub(crate) const TRIES: u8 = 10;
 
-/// Sees to it that a topic's node is there.
+/// Creates a topic's node unless it exists.
 pub(crate) fn make_sure(xmpp: &mut Xmpp, link: &mut L<'_>, topic: u32) {
     if !xmpp.options.direct {
         link.client.own.session.creating += 1;
@@ -20,7 +20,7 @@ pub(crate) fn make_sure(xmpp: &mut Xmpp, link: &mut L<'_>, topic: u32) {
     }
 }
 
-/// Takes a request that concerns a node, to be sent when it is its turn.
+/// Queues a request about a node.
 pub(crate) fn ask(xmpp: &mut Xmpp, link: &mut L<'_>, request: Request, left: u8) {
     xmpp.waiting.push_back(Waiting {
         client: link.id.0,
@@ -94,7 +94,8 @@ pub(crate) fn answered(
             // It is there, but perhaps made for something else.
             ask(xmpp, link, Request::Configure { topic }, TRIES);
         }
-        // Another account's node, of another publisher or subscriber of this trial.
+        // The node belongs to another account, that of another publisher or subscriber of this
+        // trial.
         (Request::Configure { topic }, Err(failure))
             if matches!(
                 failure.condition.as_str(),
@@ -257,7 +258,8 @@ pub(crate) fn connected(xmpp: &mut Xmpp, link: &mut L<'_>) {
     }
 }
 
-/// An outcome of a subscription. Outcomes are told in the order in which they were asked for.
+/// An outcome of a subscription. Outcomes are reported in the order in which the subscriptions were
+/// asked for.
 pub(crate) fn settle(link: &mut L<'_>, report: u32, change: Change) {
     link.client.own.session.keep_promise(report, change);
     while let Some(change) = link.client.own.session.outcome() {

@@ -1,5 +1,5 @@
-//! Logging in by SASL (RFC 6120 §6, RFC 5802): which mechanism, and what the library that speaks
-//! it does not check.
+//! Logging in by SASL (RFC 6120 §6, RFC 5802): the choice of a mechanism, and the checks that the
+//! SASL library leaves out.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,8 +10,8 @@ use sasl::client::mechanisms::{Anonymous, Plain, Scram};
 use sasl::common::scram::{Sha1, Sha256};
 use sasl::common::{ChannelBinding, Credentials};
 
-/// The most rounds of SCRAM that a server may ask for. It costs the client as many hashes: with
-/// no bound, a hostile server could keep it busy for hours.
+/// The most rounds of SCRAM that a server may ask for. Each is a hash on the client: without a
+/// bound, a hostile server could keep it busy for hours.
 const MAX_ITERATIONS: u64 = 1_000_000;
 
 /// Which mechanism the settings ask for.
@@ -76,7 +76,7 @@ pub(crate) struct Account<'a> {
     pub shown: &'a str,
 }
 
-/// A login under way.
+/// A login in progress.
 pub(crate) struct Login {
     mechanism: Box<dyn Mechanism>,
     /// What the server's nonce must begin with (RFC 5802 §5.1): our own.
@@ -89,7 +89,7 @@ impl Login {
     /// Chooses a mechanism among those that the server offers.
     ///
     /// # Errors
-    /// Why there is none, and what to do.
+    /// Why no mechanism can be used, and what to do.
     pub fn choose(
         choice: Choice,
         offered: &[String],
@@ -207,7 +207,7 @@ impl Login {
             .map_err(|error| error.to_string())
     }
 
-    /// Checks the server's last word.
+    /// Checks the server's final message.
     ///
     /// # Errors
     /// When it does not prove that the server knows the password.

@@ -1,5 +1,5 @@
-//! What servers say: stanzas, stream features, and the answers of SASL and STARTTLS
-//! (RFC 6120, XEP-0060, XEP-0030, XEP-0199, XEP-0203).
+//! Reads what servers send: stanzas, stream features, and the answers of SASL and STARTTLS (RFC
+//! 6120, XEP-0060, XEP-0030, XEP-0199, XEP-0203).
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ pub enum Stanza {
     /// Items of a node: a notification may have several (XEP-0060 §7.1.2.1).
     /// Their node is [`Scratch::name`], their payloads are [`Scratch::bodies`].
     Items {
-        /// They were published some time ago: a last item, for a new subscriber.
+        /// They were published earlier: a last item, for a new subscriber.
         delayed: bool,
     },
     /// A message to this client alone, with a payload of ours.
     Direct(Body),
-    /// The answer to a question of ours, whose identifier is [`Scratch::name`].
+    /// The answer to a request of ours, whose identifier is [`Scratch::name`].
     Answer(Result<Content, Failure>),
-    /// A question to us, which must be answered (RFC 6120 §8.2.3); its identifier is
+    /// A request to us, which must be answered (RFC 6120 §8.2.3); its identifier is
     /// [`Scratch::name`].
     Question {
         from: Option<String>,
@@ -35,7 +35,7 @@ pub enum Stanza {
     Success(String),
     SaslFailure(Failure),
     StreamError(Failure),
-    /// Of no concern: presence, other messages, retracted items.
+    /// Ignored: presence, other messages, retracted items.
     Other,
 }
 
@@ -60,8 +60,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The condition's number from the days before XMPP, which XEP-0086 still lists; 0 for one
-    /// that has none.
+    /// The condition's legacy error code (XEP-0086); 0 if it has none.
     pub fn code(&self) -> u16 {
         let condition = self.condition.split(':').next().unwrap_or_default();
         match condition {
@@ -313,7 +312,7 @@ fn failure<'i>(
             failure.text = walk.text(&child)?;
         } else {
             failure.condition = child.local().to_owned();
-            // The condition may itself say something: the other host of `see-other-host`.
+            // The condition may have a text of its own: the other host of `see-other-host`.
             let said = walk.text(&child)?;
             if !said.is_empty() {
                 failure.condition = format!("{}: {said}", failure.condition);

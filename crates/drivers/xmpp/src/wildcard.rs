@@ -1,9 +1,9 @@
-//! Subscriptions with wildcards, which publish-subscribe services do not have: the driver asks
-//! the service for its nodes (XEP-0030, XEP-0060 §5.2), again and again, and subscribes to each
-//! one that matches. What is published to a node before it was found is missed.
+//! Subscriptions with wildcards, which publish-subscribe services do not have: the driver asks the
+//! service for its nodes at intervals (XEP-0030, XEP-0060 §5.2), and subscribes to each one that
+//! matches. What is published to a node before it was found is missed.
 //!
-//! One client of the fleet asks for all of them, so that the server answers one question per
-//! worker and interval.
+//! One client of the fleet asks for all of them, so that the server answers one request per worker
+//! and interval.
 
 use std::collections::HashSet;
 
@@ -18,9 +18,9 @@ pub(crate) struct Wildcard {
     pub known: HashSet<Box<str>>,
     /// Subscriptions that have no answer yet.
     pub open: u32,
-    /// The outcome that is still owed.
+    /// The outcome that is still to be reported.
     pub report: Option<u32>,
-    /// Its client is connected and has it.
+    /// Its client is connected and has asked for it on this connection.
     pub live: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Search {
 pub(crate) struct Wildcards {
     pub all: Vec<Wildcard>,
     pub searches: Vec<Search>,
-    /// Nodes found, by endpoint, that have not been gone through.
+    /// Nodes found, by endpoint, that have not been processed.
     pub found: Vec<(u16, Vec<String>)>,
 }
 
@@ -73,7 +73,7 @@ impl Wildcards {
             .iter_mut()
             .filter(|s| s.asking == Some(client))
         {
-            // Somebody else has to ask.
+            // Another client has to ask.
             search.asking = None;
             search.due_ms = Some(now_ms);
         }
@@ -105,7 +105,7 @@ impl Wildcards {
         Some((wildcard.report.take()?, Change::Subscribed))
     }
 
-    /// A node that was found is gone again.
+    /// A node that was found no longer exists.
     pub fn gone(&mut self, wildcard: u32, node: &str) {
         if let Some(wildcard) = self.all.get_mut(wildcard as usize) {
             wildcard.known.remove(node);

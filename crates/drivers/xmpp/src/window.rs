@@ -1,4 +1,4 @@
-//! Publish requests under way: which tags wait for which answers.
+//! Publish requests in flight: which tags wait for which answers.
 
 use std::collections::VecDeque;
 
@@ -14,14 +14,14 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Whether there is room for one more, if `limit` are allowed. A request that is never
-    /// answered fills it: the queue must not grow behind it.
+    /// Whether there is room for one more, if `limit` are allowed. A request that is never answered
+    /// keeps its place, so that the queue cannot grow behind it.
     #[inline]
     pub fn has_room(&self, limit: usize) -> bool {
         self.tags.len() < limit
     }
 
-    /// Takes one on its way; returns the number for its identifier.
+    /// Adds a request; returns the number for its identifier.
     #[inline]
     pub fn take(&mut self, tag: u64) -> u32 {
         let number = self.first.wrapping_add(self.tags.len() as u32);
@@ -43,7 +43,7 @@ impl Window {
         Some(tag)
     }
 
-    /// Forgets all; returns how many were under way.
+    /// Forgets all; returns how many were in flight.
     pub fn clear(&mut self) -> u64 {
         // Numbers are not used twice: a late answer must not be taken for another one's.
         self.first = self.first.wrapping_add(self.tags.len() as u32);

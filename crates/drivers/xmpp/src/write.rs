@@ -1,4 +1,4 @@
-//! Stanzas that we send, put together in the connection's buffer.
+//! Writes stanzas into the connection's buffer.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use pubgauge_driver::Payload;
 
 use crate::element::PAYLOAD_NS;
 
-/// Appends text with what XML reserves escaped, for content and attributes alike.
+/// Appends text with XML's reserved characters escaped, for content and attributes alike.
 pub(crate) fn escaped(out: &mut Vec<u8>, text: &str) {
     for byte in text.bytes() {
         let entity: &[u8] = match byte {
@@ -28,7 +28,7 @@ pub(crate) fn escaped(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Whether XML can have this text at all (XML §2.2, `Char`).
+/// Whether XML allows all characters of this text (XML §2.2, `Char`).
 pub(crate) fn is_xml(text: &str) -> bool {
     text.chars()
         .all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..))
@@ -63,7 +63,7 @@ pub(crate) fn number(id: &str) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Where control requests differ from publish requests: the first character of the identifier.
+/// First character of the identifier of a control request; publish requests have another.
 pub(crate) const CONTROL: u8 = b'c';
 pub(crate) const PUBLISH: u8 = b'p';
 
@@ -236,7 +236,7 @@ pub(crate) fn subscription(
     );
 }
 
-/// Answers a question: a ping as it should be, and otherwise that we cannot (RFC 6120 §8.2.3).
+/// Answers a request: a ping with a result, any other with an error (RFC 6120 §8.2.3).
 pub(crate) fn reply(out: &mut Vec<u8>, id: &str, to: Option<&str>, ping: bool) {
     let kind = if ping { "result" } else { "error" };
     pieces(out, &["<iq type='", kind, "' id='", id]);

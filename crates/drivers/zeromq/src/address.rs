@@ -9,9 +9,9 @@ use pubgauge_driver::{DriverError, Encryption, Scheme, Transport};
 /// Longest path of a local socket: `sun_path` of `sockaddr_un` without its final zero byte.
 const MAX_IPC_PATH: usize = 107;
 
-/// The two sides of a forwarder, as they stand in [`pubgauge_driver::Target::endpoints`]:
-/// `zmq-forwarder+tcp://HOST:IN,OUT` or `zmq-forwarder+ipc://PATH_IN,PATH_OUT`. Publishers
-/// connect to the first (its XSUB socket), subscribers to the second (its XPUB socket).
+/// The two sides of a forwarder, as written in [`pubgauge_driver::Target::endpoints`]:
+/// `zmq-forwarder+tcp://HOST:IN,OUT` or `zmq-forwarder+ipc://PATH_IN,PATH_OUT`. Publishers connect
+/// to the first (its XSUB socket), subscribers to the second (its XPUB socket).
 ///
 /// ```
 /// use pubgauge_driver_zeromq::ForwarderAddress;
@@ -23,7 +23,7 @@ const MAX_IPC_PATH: usize = 107;
 pub enum ForwarderAddress {
     /// Two TCP ports of one host.
     Tcp {
-        /// Name or number of the host; an IPv6 number in brackets.
+        /// Host name or IP address; an IPv6 address in brackets.
         host: String,
         /// Port of the XSUB socket; 0 lets the system choose when binding.
         xsub_port: u16,
@@ -39,7 +39,7 @@ pub enum ForwarderAddress {
     },
 }
 
-/// How addresses of forwarders begin. They name two sockets, unlike those of other servers.
+/// Schemes of forwarders' addresses, which name two sockets, unlike those of other servers.
 pub(crate) const SCHEMES: &[Scheme] = &[TCP, IPC];
 
 const TCP: Scheme = Scheme {
@@ -56,7 +56,7 @@ const IPC: Scheme = Scheme {
 };
 
 impl ForwarderAddress {
-    /// Where publishers connect to, in libzmq's words.
+    /// Where publishers connect to, as a libzmq endpoint.
     pub fn for_publishers(&self) -> String {
         match self {
             Self::Tcp {
@@ -66,7 +66,7 @@ impl ForwarderAddress {
         }
     }
 
-    /// Where subscribers connect to, in libzmq's words.
+    /// Where subscribers connect to, as a libzmq endpoint.
     pub fn for_subscribers(&self) -> String {
         match self {
             Self::Tcp {
@@ -76,7 +76,7 @@ impl ForwarderAddress {
         }
     }
 
-    /// How bytes travel to and from it.
+    /// The transport of both sockets.
     pub fn transport(&self) -> Transport {
         match self {
             Self::Tcp { .. } => Transport::Tcp,

@@ -29,7 +29,7 @@ use crate::port::{Port, Role};
 use crate::topic::{accept, wire_topic};
 use crate::zmq::{Context, Message, would_block};
 
-/// Room for sockets in a fleet that gets more clients than was said.
+/// Fewest sockets that a context has room for, if more clients come than were announced.
 const MIN_SOCKETS: usize = 8192;
 
 /// Epoll entries handled at once.
@@ -49,7 +49,7 @@ pub(crate) struct ZeromqFleet {
     /// Subscribers that may have messages left.
     flooded: Vec<u32>,
     turns: u32,
-    /// Looks skipped since the last one.
+    /// Calls of `poll` in a row that skipped reading.
     hurried: u32,
     /// Whether any client ever subscribes.
     subscribes: bool,
@@ -62,10 +62,10 @@ pub(crate) struct ZeromqFleet {
     options: Options,
     forwarders: Vec<ForwarderAddress>,
     scratch: PathBuf,
-    /// Where publishers listen that have no source of their own.
+    /// Where publishers listen that have no source address of their own.
     address: IpAddr,
     worker: u32,
-    /// Gone once the fleet is closed. Below the clients: their sockets end first.
+    /// `None` once the fleet is closed. Declared after the clients: their sockets end first.
     context: Option<Context>,
 }
 
@@ -74,11 +74,11 @@ struct Client {
     phase: Phase,
     publisher: Option<Port>,
     subscriber: Option<Port>,
-    /// Where its messages come in under point-to-point; otherwise the subscriber has them.
+    /// The socket for its messages under point-to-point; otherwise `subscriber` receives them.
     receiver: Option<Port>,
-    /// Whom the receiver takes from.
+    /// The publishers' queues that the receiver takes from.
     sources: Vec<Source>,
-    /// The subscriber may hold announcements of queues that nobody wakes us for.
+    /// The subscriber may hold announcements of queues that no event will report.
     untold: bool,
     /// Its topics, under point-to-point.
     topics: Vec<TopicId>,
@@ -87,9 +87,9 @@ struct Client {
     /// All its filters, and whether one of them must be checked at the receiver.
     filters: Vec<String>,
     checked: bool,
-    /// The subscriber has lost a publisher; said once what had come from it is delivered.
+    /// The subscriber has lost a publisher; reported once its messages are delivered.
     lost: Option<Lost>,
-    /// Its subscriber stands in [`ZeromqFleet::flooded`].
+    /// Is listed in [`ZeromqFleet::flooded`].
     flooded: bool,
     /// The sockets are those of the last connection, with their subscriptions.
     kept: bool,
@@ -97,7 +97,7 @@ struct Client {
 
 struct Lost {
     why: Failure,
-    /// When to say so even though messages keep coming, namely from other publishers.
+    /// When to report it even though messages keep coming, namely from other publishers.
     at_last: Nanos,
 }
 
@@ -205,8 +205,8 @@ impl Fleet for ZeromqFleet {
         Ok(id)
     }
 
-    /// Behind a forwarder there is nothing to do: everything comes from it. A publisher that was
-    /// lost and is named again is connected to again, on the same socket.
+    /// Behind a forwarder there is nothing to do: everything comes from it. A lost publisher that
+    /// is named again is connected to again, on the same socket.
     fn add_peer(&mut self, id: ClientId, address: &str) -> Result<(), DriverError> {
         if !self.forwarders.is_empty() {
             return Ok(());
@@ -218,7 +218,7 @@ impl Fleet for ZeromqFleet {
                 client.spec.name
             )));
         }
-        // Whatever happened to the connection before is overtaken by what is begun here.
+        // Earlier events of this connection no longer matter.
         self.read_monitor(id, Role::Subscriber)
             .map_err(|e| failed("libzmq failed", Attempt::Transfer, &e))?;
         let context = self.context.as_ref().ok_or_else(closed)?;
@@ -413,14 +413,13 @@ impl Fleet for ZeromqFleet {
         self.begin(id)
     }
 
-    /// Always 0: what libzmq has accepted is the system's, and it does not tell how much of it
-    /// still waits in its queues.
+    /// Always 0: libzmq does not tell how many accepted messages still wait in its queues.
     fn unsettled(&self) -> u64 {
         0
     }
 
     /// ZMTP frames handed to libzmq (once, however many subscribers get them) and got from it.
-    /// What libzmq itself adds (greeting, handshake, heartbeats) and drops, it does not tell.
+    /// libzmq does not tell what it adds (greeting, handshake, heartbeats) or drops.
     fn wire_bytes(&self) -> WireBytes {
         self.wire
     }

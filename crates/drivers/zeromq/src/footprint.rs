@@ -1,6 +1,6 @@
-//! What libzmq takes. All figures are of libzmq 4.3.4 as zmq-sys builds it, counted in `/proc` while
-//! fleets of 1 to 400 clients had heard each other; `tests/resources.rs` counts the descriptors
-//! again.
+//! The resources that libzmq takes. All figures are of libzmq 4.3.4 as zmq-sys builds it, counted
+//! in `/proc` while fleets of 1 to 400 clients had heard each other; `tests/resources.rs` counts
+//! the descriptors again.
 //!
 //! A mailbox is a pair of sockets. Each libzmq socket has one; a socket that connects also has a
 //! monitor, which is two more sockets. A connection is one descriptor at either end, and both ends

@@ -1,10 +1,10 @@
 //! The forwarder: an XSUB/XPUB proxy, the "broker" of a ZeroMQ system.
 //!
-//! What the ZeroMQ guide builds with `zmq_proxy` (chapter 2, "The Dynamic Discovery Problem"):
+//! It does what `zmq_proxy` does in the ZeroMQ guide (chapter 2, "The Dynamic Discovery Problem"):
 //! messages go from the XSUB socket to the XPUB socket, subscriptions the other way. It keeps no
-//! messages beyond libzmq's queues and reads none of them. Meant to run in a process of its own,
-//! so that its CPU time is its own; it prints nothing. As long as somebody is subscribed to
-//! [`MESSAGES_TOPIC`], it tells there how many messages it has forwarded.
+//! messages beyond libzmq's queues and reads none of them. It is meant to run in a process of its
+//! own, so that its CPU time can be measured; it prints nothing. While there is a subscriber to
+//! [`MESSAGES_TOPIC`], it publishes there how many messages it has forwarded.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,15 +19,15 @@ use crate::port::{allow_ipv6, configure};
 use crate::topic::{translate, wire_topic};
 use crate::zmq::{Context, IntOption, Message, Socket, SocketType, explain, would_block};
 
-/// Longest time until a stop is noticed, in nanoseconds; a signal wakes it earlier.
+/// Longest time until `stop` is noticed, in nanoseconds; a signal wakes the forwarder earlier.
 const STOP_CHECK_NS: i64 = 100_000_000;
 
 /// Most messages forwarded before subscriptions get their turn; as in libzmq's own proxy.
 const BURST: usize = 1000;
 
-/// Where a forwarder tells [`ForwarderCounts::messages`], in decimal digits: at once when somebody
-/// subscribes and ten times a second from then on, whenever it has nothing to forward. Whoever is
-/// subscribed to all topics gets it too.
+/// Topic on which a forwarder publishes [`ForwarderCounts::messages`], in decimal digits: at once
+/// when somebody subscribes and then ten times a second, whenever it has nothing to forward.
+/// Subscribers to all topics get it too.
 pub const MESSAGES_TOPIC: &str = "$SYS/forwarder/messages/received";
 
 /// Between two of these messages.
@@ -42,9 +42,9 @@ pub struct ForwarderOptions {
 
 impl ForwarderOptions {
     /// A forwarder at `address` for clients that run with `settings`. Of these it honours
-    /// `queue-limit`, `on-full`, `priority`, `keep-alive-s`, and of `native.zeromq` the
-    /// high-water marks, buffers, `linger-ms`, `handshake-ms`, `io-threads` and `tos`. With
-    /// `on-full = "block"`, the default, a subscriber that stalls holds up everybody.
+    /// `queue-limit`, `on-full`, `priority`, `keep-alive-s`, and of `native.zeromq` the high-water
+    /// marks, buffers, `linger-ms`, `handshake-ms`, `io-threads` and `tos`. With `on-full =
+    /// "block"`, the default, a subscriber that stalls stalls all publishers and subscribers.
     ///
     /// # Errors
     /// When ZeroMQ cannot honour the settings, or the address has another transport.
@@ -61,7 +61,7 @@ impl ForwarderOptions {
     }
 }
 
-/// What a forwarder has done.
+/// Counts of a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForwarderCounts {
     /// Messages taken from publishers and given to the XPUB socket. Where the settings say to
@@ -71,12 +71,12 @@ pub struct ForwarderCounts {
     pub bytes: u64,
     /// Subscriptions and cancellations passed on to publishers.
     pub subscriptions: u64,
-    /// How often a full queue held everything up.
+    /// How often a full queue stopped forwarding.
     pub blocked: u64,
 }
 
-/// Binds both sockets, tells `ready` where (with the ports the system chose, if it was asked
-/// to), and forwards until `stop` is set, which it notices within 100 ms.
+/// Binds both sockets, passes their address to `ready` (with the ports that the system chose for
+/// port 0), and forwards until `stop` is set, which it notices within 100 ms.
 ///
 /// # Errors
 /// When an address cannot be bound, or libzmq fails.
@@ -125,7 +125,7 @@ pub fn run(
     };
     let outcome = proxy.run(stop);
     for socket in [&proxy.xsub, &proxy.xpub] {
-        // Cannot fail on a live socket; if it did, what waits would be lost with the process.
+        // Cannot fail on a live socket; if it did, waiting messages would be lost with the process.
         let _ = socket.set(IntOption::LingerMs, options.linger_ms);
     }
     let counts = proxy.counts;
@@ -142,11 +142,11 @@ struct Proxy {
     /// A frame that found the subscribers' queues full.
     held: Option<Message>,
     counts: ForwarderCounts,
-    /// What is subscribed to by whoever asks for the count of messages.
+    /// The subscription with which the count of messages is asked for.
     asked: Vec<u8>,
-    /// What stands before the count.
+    /// The bytes before the count.
     answer: Box<[u8]>,
-    /// When to tell it next; never if nobody asks.
+    /// When to publish it next; `None` if there is no subscriber.
     tell_at: Option<Instant>,
 }
 
@@ -227,7 +227,7 @@ impl Proxy {
         }
     }
 
-    /// Tells the count to whoever asks for it, if it is time.
+    /// Publishes the count, if there is a subscriber and it is time.
     fn tell_count(&mut self) -> io::Result<bool> {
         if self.held.is_some() || self.tell_at.is_none_or(|at| Instant::now() < at) {
             return Ok(false);
@@ -237,7 +237,7 @@ impl Proxy {
         let message = Message::copy_of(&[&self.answer, count.as_bytes()].concat())?;
         match self.xpub.send_new(message, false) {
             Ok(()) => Ok(true),
-            // Full: the next one will be as good.
+            // The queue is full: the next count will do.
             Err(e) if would_block(&e) => Ok(false),
             Err(e) => Err(e),
         }
@@ -246,7 +246,7 @@ impl Proxy {
     fn sleep(&self) -> io::Result<()> {
         let watch = |socket| PollFd::from_borrowed_fd(Socket::fd(socket), PollFlags::IN);
         let mut both = [watch(&self.xpub), watch(&self.xsub)];
-        // With a message in hand only room at the subscribers is of interest.
+        // While a frame is held, wait only for room in the subscribers' queues.
         let fds = if self.held.is_some() {
             &mut both[..1]
         } else {

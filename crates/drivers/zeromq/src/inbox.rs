@@ -1,4 +1,4 @@
-//! Taking messages from a socket and handing them on, stamped as truly as libzmq allows.
+//! Taking messages from a socket and handing them on, with time stamps as exact as libzmq allows.
 
 use std::io;
 
@@ -11,8 +11,8 @@ use crate::zmq::{Message, Socket};
 /// Most messages that share one time stamp.
 const GROUP: usize = 64;
 
-/// Bytes after which a group ends, so that large messages are stamped one by one and are not
-/// hoarded.
+/// Bytes after which a group ends, so that large messages are stamped one by one and do not occupy
+/// memory.
 const GROUP_BYTES: usize = 64 * 1024;
 
 /// Most messages taken from one socket before others, and the sender's schedule, get their turn.
@@ -21,7 +21,7 @@ const TURN: usize = 256;
 /// A frame longer than this is given back to libzmq at once, not when its slot is used again.
 const KEEP_BYTES: usize = 4096;
 
-/// Slots into which messages are received, used again and again.
+/// Reusable slots into which messages are received.
 pub(crate) struct Inbox {
     frames: Vec<Message>,
     scrap: Message,
@@ -34,7 +34,7 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct TopicCache {
     topic: String,
-    /// The same as it stands before the payload.
+    /// The same in wire form.
     wire: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ impl TopicCache {
     }
 }
 
-/// What a turn at one socket came to.
+/// The result of one turn at a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// Messages taken, whether or not they were delivered.
@@ -85,8 +85,8 @@ impl Inbox {
     ///
     /// Each group of messages is received first, then stamped ([`Events::arrived`]), then
     /// delivered: a stamp is never earlier than the arrival it stands for. Groups grow from one
-    /// message to [`GROUP`], so that paced messages are stamped one by one and only a flood
-    /// shares stamps; `flooded` starts with the largest.
+    /// message to [`GROUP`], so that paced messages are stamped one by one and only messages at
+    /// full speed share stamps; `flooded` starts with the largest.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -182,7 +182,7 @@ impl Inbox {
                     let frame = self.frames[index].bytes();
                     match self.last_topic.split(frame) {
                         Some((topic, payload)) => (index, Some(topic), payload),
-                        // What is not ours is passed on as it is, for the engine to count.
+                        // A foreign message is passed on as it is, for the engine to count.
                         None => (index, None, frame),
                     }
                 }

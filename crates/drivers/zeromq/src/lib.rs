@@ -7,15 +7,14 @@
 //! Point-to-point is PUSH/PULL, direct only: a queue for each topic of a publisher
 //! (src/fleet/queues.rs).
 //!
-//! What ZeroMQ has no notion of, this driver refuses rather than imitates: acknowledgements,
-//! sessions, last values, expiry, shared subscriptions, `+` in filters (unless asked to filter
-//! at the receiver). Topics become prefixes, each level ended by `/` and the whole by a zero
-//! byte, in the same frame as the payload: with a frame of its own for the topic
-//! (`native.zeromq.framing = "multipart"`) 60 to 80 % of the messages per second are left
-//! (benches/zeromq_vs_c.rs).
+//! This driver refuses what ZeroMQ does not have rather than imitating it: acknowledgements,
+//! sessions, last values, expiry, shared subscriptions, `+` in filters (unless asked to filter at
+//! the receiver). Topics become prefixes, each level ended by `/` and the whole by a zero byte, in
+//! the same frame as the payload: with a frame of its own for the topic (`native.zeromq.framing =
+//! "multipart"`) 60 to 80 % of the messages per second are left (benches/zeromq_vs_c.rs).
 //!
-//! libzmq moves bytes in a thread of its own for each fleet; its CPU time is the fleet's. All of
-//! a fleet's sockets are watched through one epoll.
+//! libzmq moves bytes in a thread of its own for each fleet; its CPU time counts as the fleet's.
+//! All of a fleet's sockets are watched through one epoll.
 
 mod address;
 mod fleet;
@@ -39,7 +38,7 @@ pub use address::ForwarderAddress;
 pub use forwarder::{ForwarderCounts, ForwarderOptions};
 
 /// The driver. Without [`Target::endpoints`], publishers bind and subscribers connect to them;
-/// otherwise all connect to the forwarders that stand there, each a [`ForwarderAddress`].
+/// otherwise all connect to the forwarders named there, each a [`ForwarderAddress`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ZeromqDriver;
 

@@ -16,7 +16,7 @@ pub(crate) enum Framing {
     Multipart,
 }
 
-/// Their names, with what each means; shown where a name is not known.
+/// Names of the native settings, listed in the error for an unknown name.
 ///
 /// | name | value | default | libzmq |
 /// |---|---|---|---|
@@ -28,7 +28,7 @@ pub(crate) enum Framing {
 /// | `receive-buffer-bytes` | bytes | the system's | ZMQ_RCVBUF |
 /// | `immediate` | true, false | false | ZMQ_IMMEDIATE |
 /// | `handshake-ms` | ms, 0: no limit | 5000 | ZMQ_HANDSHAKE_IVL |
-/// | `connect-timeout-ms` | ms | 5000 | the driver's own: then a client has failed to connect |
+/// | `connect-timeout-ms` | ms | 5000 | the driver's own: after this a client has failed to connect |
 /// | `tos` | 0 to 255 | 0 | ZMQ_TOS |
 /// | `framing` | `single-frame`, `multipart` | `single-frame` | frames of a message |
 /// | `plus-wildcard` | `refuse`, `filter-at-receiver` | `refuse` | none: see `+` in filters |

@@ -72,7 +72,8 @@ impl Options {
         let blocks = self.queue == Queue::Block;
         Traits {
             publishers_first: true,
-            // One unlimited queue on the way is enough to swallow any surplus.
+            // With one unlimited queue on the way, no surplus reaches the publisher as
+            // back-pressure.
             back_pressure: blocks && self.send_hwm != 0 && self.receive_hwm != 0,
             acknowledges: false,
             lossless: blocks,
@@ -81,7 +82,7 @@ impl Options {
     }
 }
 
-/// What `settings` become, or all that stands against them.
+/// What `settings` become, or every setting that cannot be honoured.
 pub(crate) fn resolve(
     settings: &Settings,
     topology: Topology,

@@ -8,9 +8,9 @@ use rustix::event::epoll;
 use crate::options::{Options, Queue};
 use crate::zmq::{Context, IntOption, Link, Monitor, Socket, SocketType};
 
-/// Long enough that libzmq never connects again by itself within a trial: a lost connection is
-/// the engine's to hear of and to act on. (A value of -1 would also make libzmq throw away what
-/// it has received and not yet handed out.)
+/// ZMQ_RECONNECT_IVL, long enough that libzmq never connects again by itself within a trial: the
+/// engine is told of a lost connection and acts on it. (A value of -1 would also make libzmq throw
+/// away what it has received and not yet handed out.)
 const NEVER_MS: i32 = 1_000_000_000;
 
 /// What a port is for; also the low bits of its key in the epoll set.
@@ -18,7 +18,7 @@ const NEVER_MS: i32 = 1_000_000_000;
 pub(crate) enum Role {
     /// PUB or XPUB; under point-to-point the XPUB that tells where a topic's queue is.
     Publisher = 0,
-    /// SUB; under point-to-point it only hears where queues are.
+    /// SUB; under point-to-point it only receives the addresses of queues.
     Subscriber = 1,
     /// PUSH: the queue of one topic of one publisher.
     Queue = 2,
@@ -35,7 +35,7 @@ impl Role {
     ];
 }
 
-/// What an entry of the epoll set stands for.
+/// The key of an entry of the epoll set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Number of the client; of a [`Role::Queue`], number of the topic.
@@ -111,11 +111,12 @@ impl Port {
         socket.set(IntOption::ReconnectMs, NEVER_MS)?;
         match (role, options.queue) {
             (Role::Publisher | Role::Subscriber, _) if options.point_to_point => {
-                // They carry few words, each of which must arrive.
+                // They carry few messages, each of which must arrive.
                 socket.set(IntOption::SendHwm, 0)?;
                 socket.set(IntOption::ReceiveHwm, 0)?;
                 if role == Role::Publisher {
-                    // Whoever subscribes wants to be told, also if others have been already.
+                    // Every subscription must be seen, also one that another subscriber has made
+                    // before.
                     socket.set(IntOption::XpubVerbose, 1)?;
                 }
             }
@@ -143,7 +144,7 @@ impl Port {
         })
     }
 
-    /// Begins to connect to `address`; the monitor tells what came of it.
+    /// Begins to connect to `address`; the monitor reports the outcome.
     pub(crate) fn connect(
         &mut self,
         context: &Context,
@@ -170,7 +171,7 @@ impl Port {
         match self.peers.iter_mut().find(|p| p.address == address) {
             Some(peer) => {
                 peer.state = PeerState::Pending;
-                // What is left of the connection that was; it may be gone altogether.
+                // Ends what is left of an earlier connection; there may be none.
                 let _ = self.socket.disconnect(address);
             }
             None => self.peers.push(Peer {
@@ -196,8 +197,9 @@ impl Port {
         };
         while let Some((link, address)) = monitor.next()? {
             let found = self.peers.iter().position(|p| p.address == address);
-            // A name that libzmq has resolved reads differently; one peer needs no name.
-            // (Addresses of queues are numbers, and a receiver's peers come and go.)
+            // After libzmq has resolved a host name the address differs, so a single peer is
+            // matched without it. (Addresses of queues are numeric, and a receiver's peers come and
+            // go.)
             let alone = self.peers.len() == 1 && self.role != Role::Receiver;
             let found = found.or(alone.then_some(0));
             let Some(index) = found else { continue };
@@ -207,7 +209,7 @@ impl Port {
                 Link::Up => PeerState::Up,
                 Link::Down | Link::Refused => PeerState::Down,
             };
-            // After a loss libzmq also says that it will connect again some time.
+            // After a loss libzmq also reports that it will connect again.
             if peer.state != before {
                 return Ok(Some((index, link)));
             }
@@ -215,7 +217,7 @@ impl Port {
         Ok(None)
     }
 
-    /// Gives up the connection to `address`, with what of it has not been received, and the peer
+    /// Gives up the connection to `address`, messages of it that are not received, and the peer
     /// itself.
     pub(crate) fn forget(&mut self, address: &str) {
         // The connection may be gone already.
@@ -223,7 +225,7 @@ impl Port {
         self.peers.retain(|p| p.address != address);
     }
 
-    /// Gives up the connection to `address`, if it stands, and takes it for lost.
+    /// Gives up the connection to `address`, if it is up, and marks it as lost.
     pub(crate) fn lose(&mut self, address: &str) {
         if let Some(peer) = self.peers.iter_mut().find(|p| p.address == address) {
             peer.state = PeerState::Down;
@@ -231,22 +233,22 @@ impl Port {
         }
     }
 
-    /// Whether the connection to `address` stands.
+    /// Whether the connection to `address` is up.
     pub(crate) fn is_up(&self, address: &str) -> bool {
         self.peers.iter().any(|p| p.is_up() && p.address == address)
     }
 
-    /// Whether all connections stand.
+    /// Whether all connections are up.
     pub(crate) fn all_up(&self) -> bool {
         self.peers.iter().all(Peer::is_up)
     }
 
-    /// How many connections do not stand.
+    /// How many connections are not up.
     pub(crate) fn missing(&self) -> usize {
         self.peers.iter().filter(|peer| !peer.is_up()).count()
     }
 
-    /// Whether any connection stands.
+    /// Whether any connection is up.
     pub(crate) fn any_up(&self) -> bool {
         self.peers.iter().any(Peer::is_up)
     }
@@ -254,7 +256,7 @@ impl Port {
     /// Takes the port out of `epoll` and closes it; what a publisher has waiting is sent for
     /// another `linger_ms` in the background.
     pub(crate) fn close(self, epoll: &OwnedFd, linger_ms: i32) {
-        // Failing here would mean a socket that was not in the set, or is none.
+        // Fails only for a socket that is not in the set, or not open.
         if let Some(monitor) = &self.monitor {
             let _ = epoll::delete(epoll, monitor.fd());
         }
@@ -273,8 +275,8 @@ impl Drop for Port {
     }
 }
 
-/// Lets a socket use an address of IPv6 where `address` is one. (For all others libzmq's default
-/// stays: with ZMQ_IPV6 a host's name could resolve to an address nobody listens on.)
+/// Sets ZMQ_IPV6 where `address` is an IPv6 one. (For all others libzmq's default stays: with
+/// ZMQ_IPV6 a host's name could resolve to an address that nobody listens on.)
 pub(crate) fn allow_ipv6(socket: &Socket, address: &str) -> io::Result<()> {
     if address.contains('[') {
         socket.set(IntOption::Ipv6, 1)?;

@@ -1,8 +1,8 @@
 //! Topics and filters on the wire.
 //!
-//! ZeroMQ knows no topics: a subscription is a prefix of the message's first frame (RFC 29,
-//! "Publish-Subscribe"). So that one prefix says exactly what a filter says, every level of a
-//! topic is ended by `/` and the topic as a whole by a zero byte:
+//! ZeroMQ has no topics: a subscription is a prefix of the message's first frame (RFC 29,
+//! "Publish-Subscribe"). So that one prefix says exactly what a filter says, every level of a topic
+//! is ended by `/` and the topic as a whole by a zero byte:
 //!
 //! | | on the wire |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | filter `#` | the empty prefix |
 //!
 //! `+` cannot be a prefix. It is refused, unless the user asks for filtering at the receiver
-//! (`native.zeromq.plus-wildcard = "filter-at-receiver"`): then the prefix ends where the first
-//! `+` stands and the subscriber throws away what does not match, as a ZeroMQ application would
-//! have to; the excess messages cross the wire and cost CPU.
+//! (`native.zeromq.plus-wildcard = "filter-at-receiver"`): then the prefix ends before the first
+//! `+` and the subscriber drops what does not match, as a ZeroMQ application would have to; the
+//! excess messages cross the wire and cost CPU.
 
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{DriverError, Subscription};
@@ -22,7 +22,7 @@ use pubgauge_driver::{DriverError, Subscription};
 /// Ends a topic; can therefore not be part of one.
 const END: u8 = 0;
 
-/// The bytes that stand before the payload of every message of `topic`.
+/// The bytes before the payload of every message of `topic`.
 ///
 /// # Errors
 /// An empty topic, or one with a wildcard or a zero byte.
@@ -42,14 +42,14 @@ pub(crate) fn wire_topic(topic: &str) -> Result<Box<[u8]>, DriverError> {
     Ok(wire.into())
 }
 
-/// What tells receivers where the queue of a topic is: the topic as it stands before payloads,
-/// the publisher's address, a zero byte, and the queue's address.
+/// The message that tells receivers the address of a topic's queue: the topic's [`wire_topic`], the
+/// publisher's address, a zero byte, and the queue's address.
 pub(crate) fn announcement(wire_topic: &[u8], publisher: &str, queue: &str) -> Vec<u8> {
     [wire_topic, publisher.as_bytes(), &[END], queue.as_bytes()].concat()
 }
 
-/// Cuts an [`announcement`] into topic, publisher's address, and queue's address; `None` if it is
-/// none.
+/// Cuts an [`announcement`] into topic, publisher's address, and queue's address; `None` if
+/// `message` is not one.
 pub(crate) fn split_announcement(message: &[u8]) -> Option<(&str, &str, &str)> {
     let (topic, addresses) = split(message)?;
     let (publisher, queue) = std::str::from_utf8(addresses)
@@ -70,16 +70,16 @@ pub(crate) fn split(message: &[u8]) -> Option<(&str, &[u8])> {
 /// A filter, translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// What ZeroMQ is told.
+    /// The prefix that the socket subscribes to.
     pub(crate) prefix: Vec<u8>,
-    /// What the receiver must still check, if the prefix says less than the filter.
+    /// The filter that the receiver must still check, if the prefix matches more.
     pub(crate) check: Option<String>,
 }
 
 /// Translates a subscription.
 ///
 /// # Errors
-/// A group, which PUB/SUB does not know; a wildcard under `point_to_point`; what [`translate`]
+/// A group, which PUB/SUB does not have; a wildcard under `point_to_point`; what [`translate`]
 /// refuses.
 pub(crate) fn accept(
     subscription: &Subscription,
@@ -87,7 +87,7 @@ pub(crate) fn accept(
     point_to_point: bool,
 ) -> Result<Filter, DriverError> {
     if point_to_point {
-        // The receivers of a topic share it whether or not they call themselves a group.
+        // The receivers of a topic share it, with or without a group.
         if subscription.filter.contains(['+', '#']) {
             return Err(DriverError::with_hint(
                 format!(

@@ -130,8 +130,7 @@ unsafe impl Sync for RawContext {}
 impl Context {
     /// A context whose threads are running when this returns.
     ///
-    /// libzmq starts its threads with the first socket, so one is opened and closed: whoever
-    /// counts threads around this call sees them all.
+    /// libzmq starts its threads with the first socket, so one is opened and closed here.
     pub(crate) fn start(io_threads: u16, max_sockets: usize) -> io::Result<Self> {
         // SAFETY: no preconditions; null means failure.
         let raw = unsafe { ffi::zmq_ctx_new() };
@@ -151,7 +150,7 @@ impl Context {
         check(unsafe { ffi::zmq_ctx_set(self.0.0, option as c_int, value) }).map(drop)
     }
 
-    /// A new socket. It lingers for nothing until told otherwise, so that dropping never hangs.
+    /// A new socket. Its ZMQ_LINGER is 0 until set, so that dropping never hangs.
     pub(crate) fn socket(&self, kind: SocketType) -> io::Result<Socket> {
         // SAFETY: a live context.
         let raw = unsafe { ffi::zmq_socket(self.0.0, kind.code() as c_int) };
@@ -225,8 +224,8 @@ impl Socket {
 
     /// The descriptor that becomes readable when libzmq has something for this socket's thread.
     ///
-    /// It speaks of commands from libzmq's other threads, not of messages: once readable, the
-    /// socket must be used until it says "not now" before sleeping on the descriptor again
+    /// It reports commands from libzmq's other threads, not messages: once readable, the socket
+    /// must be used until it says "not now" before sleeping on the descriptor again
     /// (zmq_getsockopt(3), ZMQ_FD).
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: libzmq keeps the descriptor open as long as the socket, which outlives the
@@ -424,8 +423,8 @@ impl Message {
         }
     }
 
-    /// Asks the processor for the frame's first bytes, which libzmq's thread has written on
-    /// another core, so that they are here by the time they are read.
+    /// Prefetches the frame's first bytes into the cache: libzmq's thread has written them on
+    /// another core.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -470,7 +469,7 @@ pub(crate) enum Link {
     Up,
     /// The connection that was up is gone.
     Down,
-    /// Nobody answered, or they could not agree.
+    /// No answer, or the handshake failed.
     Refused,
 }
 
@@ -493,8 +492,8 @@ impl Monitor {
     pub(crate) fn of(socket: &Socket, context: &Context, name: &str) -> io::Result<Self> {
         let address = format!("inproc://{name}");
         let pair = context.socket(SocketType::Pair)?;
-        // No limit: with one, the I/O thread would wait for whoever reads here, who in turn waits
-        // for it in `unmonitor`. There are a few short events for each connection.
+        // No limit: with one, the I/O thread would wait for this reader, which in turn waits for it
+        // in `unmonitor`. There are a few short events for each connection.
         pair.set(IntOption::ReceiveHwm, 0)?;
         socket.monitor(&address, Self::EVENTS)?;
         if let Err(error) = pair.connect(&address) {

@@ -1,4 +1,4 @@
-//! One datagram at a time, there and back.
+//! Round trips, one datagram at a time.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,9 +10,9 @@ use super::throughput::waited;
 use crate::lab::LabHost;
 use pubgauge_network::{Nanos, RoundTrip};
 
-/// Round trips at most.
+/// The largest number of round trips.
 const MOST: usize = 1000;
-/// Round trips before those that are counted, in which processors wake up, unless they take half of the span.
+/// Round trips before those that are counted, to wake up processors; fewer if they take half of the span.
 const WARM_UP: u64 = 5;
 /// Payload of a datagram, in bytes.
 const PAYLOAD: usize = 64;
@@ -52,13 +52,13 @@ fn echo(socket: &UdpSocket, over: &AtomicBool) {
     let mut datagram = [0; PAYLOAD];
     while !over.load(Ordering::Relaxed) {
         if let Ok((bytes, from)) = socket.recv_from(&mut datagram) {
-            // One that is not sent is lost, and counted as that.
+            // A datagram that is not sent counts as lost.
             let _ = socket.send_to(&datagram[..bytes], from);
         }
     }
 }
 
-/// The times of all round trips, in order of length, and how many were lost.
+/// The times of all round trips, in ascending order, and how many were lost.
 fn exchange(socket: &UdpSocket, span: Duration) -> io::Result<(Vec<Nanos>, u64)> {
     let (mut times, mut lost) = (Vec::with_capacity(MOST), 0);
     let begin = Instant::now();
@@ -84,7 +84,7 @@ fn exchange(socket: &UdpSocket, span: Duration) -> io::Result<(Vec<Nanos>, u64)>
     Ok((times, lost))
 }
 
-/// Waits for the answer to a datagram, past those that come late or twice.
+/// Waits for the answer to a datagram; ignores late and repeated ones.
 fn answer(socket: &UdpSocket, number: u64) -> io::Result<bool> {
     let mut datagram = [0; PAYLOAD];
     loop {
@@ -97,7 +97,7 @@ fn answer(socket: &UdpSocket, number: u64) -> io::Result<bool> {
     }
 }
 
-/// Nearest rank in values in order of length; 0 if there are none.
+/// Percentile by nearest rank of values in ascending order; 0 if there are none.
 fn percentile(values: &[Nanos], percent: usize) -> Nanos {
     let rank = (values.len() * percent).div_ceil(100);
     values.get(rank.saturating_sub(1)).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! As much as the links carry.
+//! Throughput of the links.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -10,15 +10,15 @@ use pubgauge_network::{DATAGRAM_BYTES, Throughput};
 use super::{GROUP, any_port};
 use crate::lab::LabHost;
 
-/// How long traffic flows before what comes is counted: a quarter of the span, and this at the least, in which
-/// buckets and queues fill and TCP finds its window.
+/// Time of traffic before counting begins: a quarter of the span, at least this. Meanwhile buckets and queues
+/// fill and TCP opens its window.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// How long a socket waits before its thread looks whether it is to end.
+/// How long a socket waits before its thread checks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Counts of what comes, and the end.
+/// Counts of received bytes, and the flag that ends the threads.
 struct Account {
     received: Vec<AtomicU64>,
     over: AtomicBool,
@@ -74,7 +74,7 @@ pub(super) fn tcp(
     for receiver in receivers {
         match connected(sender, receiver) {
             Ok(pair) => pairs.push(pair),
-            // Over a link that is cut nothing comes.
+            // Over a link that is cut nothing arrives.
             Err(error) if waited(&error) => {}
             Err(error) => return Err(error),
         }
@@ -96,7 +96,7 @@ fn connected(sender: &LabHost, receiver: &LabHost) -> io::Result<(TcpStream, Tcp
     let ours = sender
         .namespace()
         .run(|| TcpStream::connect_timeout(&address, CONNECT))?;
-    // The kernel has the connection ready.
+    // The kernel has completed the connection already.
     let (theirs, _) = listener.accept()?;
     ours.set_write_timeout(Some(LOOK))?;
     theirs.set_read_timeout(Some(LOOK))?;
@@ -126,7 +126,7 @@ fn receive(mut stream: &TcpStream, index: usize, account: &Account) {
     }
 }
 
-/// Datagrams to each receiver in turn.
+/// Datagrams to the receivers in turn.
 pub(super) fn udp(
     sender: &LabHost,
     receivers: &[&LabHost],
@@ -153,7 +153,7 @@ pub(super) fn multicast(
     let mut sockets = Vec::new();
     let mut port = 0;
     for receiver in receivers {
-        // The port that the first one got is free on the others, which have a range of ports each.
+        // The first receiver's port is free on the others: each host has its own port range.
         let socket = receiver.namespace().run(|| {
             let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
             socket.join_multicast_v4(&GROUP, &receiver.address())?;
@@ -192,7 +192,8 @@ fn datagrams(
                 if account.is_over() {
                     break;
                 }
-                // A full queue, a timeout: what is not sent does not come, and only that is counted.
+                // A full queue or a timeout: a datagram that is not sent does not arrive, and only
+                // arrivals count.
                 let _ = socket.send_to(&datagram, target);
             }
         });
@@ -210,7 +211,7 @@ fn datagrams(
     })
 }
 
-/// Whether an error says that the time was over.
+/// Whether an error is a timeout.
 pub(super) fn waited(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

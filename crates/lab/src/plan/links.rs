@@ -9,16 +9,16 @@ use pubgauge_network::Host;
 /// MTU of Ethernet.
 const MTU: u32 = 1500;
 
-/// What the steps are made from.
+/// The data that the steps are made from.
 pub(super) struct All<'a> {
     pub hosts: &'a [Host],
-    /// Which of them are joined by `wirefilter`.
+    /// For each host, whether `wirefilter` connects it.
     pub wired: &'a [bool],
     pub names: &'a Names,
 }
 
 impl All<'_> {
-    /// No IPv6, whose neighbour discovery would cross links unasked; no firewall of IP on bridged packets.
+    /// Disables IPv6, whose neighbour discovery would use links, and the IP firewall of bridges.
     pub fn settings(&self) -> Vec<Step> {
         let quiet = |place| {
             ["all", "default"].map(|which| Step {
@@ -48,9 +48,9 @@ impl All<'_> {
         std::iter::once(Place::Switch).chain(self.hosts.iter().copied().map(Place::Host))
     }
 
-    /// The switch, and a pair of interfaces for each host that no `wirefilter` joins to it.
+    /// The switch, and a pair of interfaces for each host that `wirefilter` does not connect to it.
     ///
-    /// Multicast goes to every port: there is no querier without which a snooping switch forgets members.
+    /// Multicast goes to every port: without a querier a snooping switch would forget members.
     pub fn pairs(&self) -> Step {
         let mut script = format!(
             "link set lo up\n\
@@ -71,7 +71,7 @@ impl All<'_> {
         run(Place::Switch, &["ip", "-batch", "-"], script)
     }
 
-    /// The interface of each host, what it is to know beforehand, and then the ports of the switch.
+    /// The interface of each host, its neighbour entries, and then the ports of the switch.
     pub fn interfaces(&self) -> Vec<Step> {
         let hosts = (0..self.hosts.len()).map(|index| {
             let place = Place::Host(self.hosts[index]);
@@ -89,8 +89,9 @@ impl All<'_> {
         steps
     }
 
-    /// One segment to a packet: else up to 64 KiB of TCP crossed links, counters, losses and queues as one.
-    /// All hosts' hardware addresses, so that none asks for them; multicast by this interface.
+    /// One segment per packet: otherwise up to 64 KiB of TCP would cross links, counters, losses and queues
+    /// as one packet. All hosts' hardware addresses are set, so that none needs ARP; multicast uses this
+    /// interface.
     fn interface(&self, index: usize) -> String {
         let subnet = self.names.subnet;
         let mut script = String::from("link set lo up\n");
@@ -117,7 +118,7 @@ impl All<'_> {
         script
     }
 
-    /// Which port of the switch each hardware address is behind: nothing goes to all ports but multicast.
+    /// The switch's port of each hardware address: only multicast is flooded to all ports.
     pub fn known_addresses(&self) -> Step {
         let mut script = String::new();
         for (index, host) in self.hosts.iter().enumerate() {

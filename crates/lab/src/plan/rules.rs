@@ -1,17 +1,17 @@
-//! Independent loss and partitions: rules of `nft` on the packets that the switch gets and hands on.
+//! Independent loss and partitions: rules of `nft` on the packets that the switch forwards.
 //!
-//! Loss lies between the counters of both hosts: what the switch drops, the sender has counted as sent and the
-//! receiver not as received. What is lost on the sender's link is lost to all receivers; what is lost on a
-//! receiver's link, to this one.
+//! Loss takes place between the counters of both hosts: a packet that the switch drops is counted as sent by
+//! the sender and not as received by the receiver. A packet lost on the sender's link is lost for all
+//! receivers; one lost on a receiver's link, only for this one.
 
 use super::links::add;
 use pubgauge_network::{Host, LinkState, Loss, Network};
 
 const TABLE: &str = "bridge lab";
-/// What a share of packets is drawn from.
+/// Numbers from which a random one is drawn to lose a share of packets.
 const DRAWS: f64 = 1e6;
 
-/// The whole script, with the states that links have at first.
+/// The whole script, with the initial states of links.
 pub(super) fn script(network: &Network) -> String {
     let mut script = format!("table {TABLE} {{\n");
     for set in ["silent", "deaf"] {
@@ -55,7 +55,7 @@ pub(super) fn script(network: &Network) -> String {
     script + &states(&link_states)
 }
 
-/// One transaction: all links have their states from one packet to the next.
+/// One transaction: all links change their states between two packets.
 pub(super) fn states(states: &[(Host, LinkState)]) -> String {
     let mut script = String::new();
     for set in ["silent", "deaf"] {

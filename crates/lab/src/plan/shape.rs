@@ -1,4 +1,4 @@
-//! Which backend does what of a link, and the queues of `tc`.
+//! The backend of each property of a link, and the queues of `tc`.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use super::{INTERFACE, Place, PlanError, Step};
 use crate::backends::{Backends, Found, hint};
 use pubgauge_network::{Link, Loss, Nanos, Network, Reordering, Role};
 
-/// Something of a network that cannot be had on this machine.
+/// A property of a network that this machine cannot make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// What was asked for: `delay of links of subscriber hosts`.
     pub wanted: String,
-    /// What it takes, and what was said when that was tried.
+    /// What it needs, and the error of trying that.
     pub missing: String,
     /// What adds it.
     pub hint: String,
@@ -30,28 +30,28 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A token bucket: what `tbf` is told.
+/// A token bucket: the parameters of `tbf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// Bits per second.
     pub rate_bits_per_s: u64,
-    /// What may go at once, in bytes.
+    /// Bytes that may be sent at once.
     pub burst_bytes: u64,
-    /// What may wait, in bytes.
+    /// Bytes that may wait.
     pub limit_bytes: u64,
 }
 
 /// Ethernet frame of the largest packet, without preamble and checksum.
 const FRAME: u64 = 1514;
-/// How long the sender of frames may be kept from sending (another process has the processor, a timer is late)
-/// without loss of rate. What was missed goes at once, so that a longer one makes a coarser link.
+/// How long the sender may be delayed (another process has the processor, a timer is late) without loss of
+/// rate. It then sends the delayed frames at once, so that a longer burst makes the rate coarser.
 const BURST_NS: Nanos = 2_000_000;
-/// Frames in a bucket at least: one that goes while another comes.
+/// The smallest number of frames in a bucket: one is sent while another arrives.
 const BURST_FRAMES: u64 = 2;
 
 impl Bucket {
-    /// The bucket of a rate whose queue is as long as said: 2 ms of the rate, two frames at the least; the
-    /// queue is no shorter than a frame.
+    /// The bucket of a rate with a queue of this length: 2 ms of the rate, at least two frames; the queue
+    /// has room for at least one frame.
     pub fn of(rate_bits_per_s: u64, queue_ns: Nanos) -> Bucket {
         let bytes = |span: Nanos| {
             let all = u128::from(rate_bits_per_s) * u128::from(span) / 8_000_000_000;
@@ -80,7 +80,7 @@ impl fmt::Display for Bucket {
     }
 }
 
-/// How what packets are made to wait for is had.
+/// How delays and the like are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Means {
     Netem,
@@ -88,7 +88,7 @@ pub(super) enum Means {
 }
 
 impl Means {
-    /// Chooses; checks that there is all that the network takes.
+    /// Chooses the means; checks that there is everything that the network needs.
     pub fn of(network: &Network, backends: &Backends) -> Result<Means, PlanError> {
         network.check().map_err(PlanError::Network)?;
         let means = match backends.netem.is_there() {
@@ -114,7 +114,7 @@ impl Means {
         }
     }
 
-    /// Whether `wirefilter` joins a host with this link.
+    /// Whether `wirefilter` connects a host with this link.
     pub fn by_wirefilter(self, link: &Link) -> bool {
         self == Means::Wirefilter && link.delays()
     }
@@ -170,7 +170,7 @@ fn refused(found: &Found, wanted: &str, name: &str, hint: &str) -> Option<Refusa
     }
 }
 
-/// What of a link takes `netem` or `wirefilter`.
+/// The properties of a link that need `netem` or `wirefilter`.
 fn wanted(link: &Link) -> Vec<&'static str> {
     let gilbert = matches!(link.loss, Some(Loss::Gilbert { .. }));
     [
@@ -185,7 +185,7 @@ fn wanted(link: &Link) -> Vec<&'static str> {
     .collect()
 }
 
-/// What of a link `wirefilter` cannot do, and why.
+/// The properties of a link that `wirefilter` cannot make, and why.
 fn beyond_wirefilter(link: &Link) -> Vec<(&'static str, &'static str)> {
     let whole = |span: Nanos| span.is_multiple_of(MILLISECOND);
     let share = matches!(link.reordering, Some(Reordering::Share { .. }));
@@ -225,7 +225,7 @@ pub(super) fn queues(all: &All<'_>, network: &Network, means: &Means) -> Vec<Ste
     steps
 }
 
-/// What one end of a link sends by.
+/// The queue of one end of a link.
 fn queue(interface: &str, link: &Link, means: &Means) -> String {
     let bucket = link
         .rate_bits_per_s
@@ -236,7 +236,7 @@ fn queue(interface: &str, link: &Link, means: &Means) -> String {
         (false, None) => String::new(),
         (false, Some(bucket)) => format!("{add} root {bucket}\n"),
         (true, None) => format!("{add} root {}\n", netem(link)),
-        // The delay before the rate: the queue of the rate is the inner one.
+        // The delay before the rate: the rate's queue is the inner one.
         (true, Some(bucket)) => format!(
             "{add} root handle 1: {}\n{add} parent 1:1 handle 10: {bucket}\n",
             netem(link)
@@ -244,7 +244,7 @@ fn queue(interface: &str, link: &Link, means: &Means) -> String {
     }
 }
 
-/// What `netem` is told (tc-netem(8)).
+/// The parameters of `netem` (tc-netem(8)).
 fn netem(link: &Link) -> String {
     let mut words = format!("netem limit {}", waiting(link));
     if link.delay_ns > 0 {
@@ -267,19 +267,19 @@ fn netem(link: &Link) -> String {
     match link.reordering {
         Some(Reordering::Share { share }) => words += &format!(" reorder {}%", percent(share)),
         Some(Reordering::Jitter) => {}
-        // With a rate netem lets no packet go before one that came earlier.
+        // With a rate, netem sends no packet before an earlier one.
         None if link.jitter_ns > 0 => words += " rate 100gbit",
         None => {}
     }
     words
 }
 
-/// `tc` knows no nanoseconds in all its releases.
+/// Not all releases of `tc` accept nanoseconds.
 fn microseconds(span: Nanos) -> String {
     format!("{}us", span as f64 / 1e3)
 }
 
-/// Packets that may be under way on a link: the smallest frames at its rate, from 1000 to a million.
+/// Packets that may be under way on a link: smallest frames at its rate, 1000 to a million.
 fn waiting(link: &Link) -> u64 {
     const SMALLEST_FRAME: u128 = 60;
     let rate = link.rate_bits_per_s.unwrap_or(pubgauge_network::FASTEST);

@@ -7,10 +7,10 @@ use super::links::All;
 use super::{Act, INTERFACE, Place, Ready, Step};
 use pubgauge_network::{Host, Link, Loss, Nanos, Network, Reordering};
 
-/// Nanoseconds of the unit in which `wirefilter` delays.
+/// Nanoseconds in the unit of `wirefilter`'s delays.
 pub(super) const MILLISECOND: Nanos = 1_000_000;
 
-/// Starts what joins the hosts that are to be joined by `wirefilter`.
+/// Starts the programs that connect hosts by `wirefilter`.
 pub(super) fn starts(all: &All<'_>, network: &Network) -> Vec<Step> {
     let wired = all.hosts.iter().zip(all.wired).filter(|(_, wired)| **wired);
     wired
@@ -76,7 +76,7 @@ fn filter(host: Host, link: &Link, folders: [PathBuf; 2]) -> Step {
     }
 }
 
-/// A share as a percentage, to six digits behind the point.
+/// A share as a percentage, with six digits after the point.
 pub(super) fn percent(share: f64) -> String {
     let text = format!("{:.6}", share * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

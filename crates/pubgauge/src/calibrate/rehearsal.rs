@@ -21,14 +21,14 @@ use crate::signals;
 
 /// Length of confirming trials, s: that of `pubgauge find`.
 const CONFIRM_S: u64 = 45;
-/// Share of intervals that must hold the limit, of [`TELLING`] or more.
+/// Share of intervals that must contain the limit, of [`TELLING`] searches or more.
 const MUST_HOLD: f64 = 0.93;
-/// Fewest searches whose share is taken as it is.
+/// Fewest searches whose share is compared with [`MUST_HOLD`].
 const TELLING: u64 = 100;
-/// What an interval promises.
+/// Nominal confidence of an interval.
 const PROMISED: f64 = 0.95;
-/// Of fewer searches, so few must hold the limit that this happens less often if intervals are what they
-/// promise.
+/// Of fewer searches, too few contain the limit if so few or fewer would have less than this probability
+/// at [`PROMISED`].
 const CHANCE: f64 = 0.05;
 
 /// One search.
@@ -42,7 +42,7 @@ struct Rehearsed {
     trials: usize,
 }
 
-/// What all of them say.
+/// The result of all searches.
 #[derive(Debug, Serialize)]
 struct Rehearsal {
     searches: usize,
@@ -77,7 +77,7 @@ impl Rehearsed {
     }
 }
 
-/// Runs so many searches, on all processors, and tells how good they are.
+/// Runs so many searches, on all processors, and reports how many intervals contain the limit.
 ///
 /// # Errors
 /// If the user ends it, or a search cannot be run.
@@ -111,7 +111,7 @@ pub fn rehearse(searches: u32, args: &CalibrateArgs) -> Result<i32, Ending> {
     }
 }
 
-/// Whether so many intervals of so many are fewer than must hold the limit.
+/// Whether `held` intervals of `searches` are fewer than must contain the limit.
 fn too_few(held: u64, searches: u64) -> bool {
     if searches >= TELLING {
         return (held as f64) < MUST_HOLD * searches as f64;

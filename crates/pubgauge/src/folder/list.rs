@@ -1,5 +1,5 @@
-//! Which studies a run over a folder has, and how each begins: kept in its folder, so that `--resume DIR` alone goes
-//! on with all of it.
+//! The studies of a run over a folder, and how each begins: stored in its folder, so that `--resume DIR` needs no
+//! other flags.
 
 use std::path::{Path, PathBuf, absolute};
 
@@ -15,7 +15,7 @@ use crate::run::Ready;
 pub const FILE: &str = "studies.json";
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-studies/1";
-/// The largest that is read.
+/// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// The studies of a run, in the order in which they run.
@@ -66,10 +66,10 @@ impl StudyList {
         }
     }
 
-    /// Keeps it in the folder of all, which is made if it is not there.
+    /// Writes it into the folder of the run, which is created if it does not exist.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub fn write(&self, out: &Path) -> Result<(), Ending> {
         std::fs::create_dir_all(out)
             .map_err(|e| Ending::bad_input(format!("cannot make {}: {e}", out.display())))?;
@@ -77,7 +77,7 @@ impl StudyList {
         write(&out.join(FILE), &text).map(drop)
     }
 
-    /// The studies of the run in a folder; `None` if there is no run of several.
+    /// The studies of the run in a folder; `None` if it has no run over several studies.
     ///
     /// # Errors
     /// If the file is damaged, or of another version.

@@ -18,7 +18,8 @@ use crate::report::{width, write_page};
 const PAGE: &str = "index.html";
 const JSON: &str = "index.json";
 
-/// Whether there are several runs, or may be: no run of its own, but studies or runs in folders below.
+/// Whether it is, or may become, a folder of several runs: it has no run of its own, but a list of
+/// studies, or runs in folders below.
 pub fn has_runs(dir: &Path) -> bool {
     !dir.join(RESULTS_FILE).exists()
         && (dir.join(super::list::FILE).exists() || !folders(dir).is_empty())
@@ -35,10 +36,10 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Checks that a folder is not one of several runs.
+/// Checks that a folder is not a folder of several runs.
 ///
 /// # Errors
-/// If it is: this form is of one run.
+/// If it is: the caller handles one run only.
 pub fn one_run(dir: &Path) -> Result<(), Ending> {
     match (has_runs(dir), folders(dir).first()) {
         (true, Some(first)) => Err(Ending::bad_input(format!(
@@ -53,7 +54,7 @@ pub fn one_run(dir: &Path) -> Result<(), Ending> {
 /// Checks that a folder for several runs can be made: it does not exist, or is empty.
 ///
 /// # Errors
-/// If something is in it.
+/// If it is not empty.
 pub fn can_be_made(out: &Path) -> Result<(), Ending> {
     if out.join(super::list::FILE).exists() || out.join(RESULTS_FILE).exists() {
         return Err(Ending::bad_input(StoreError::AlreadyARun(out.to_owned())));
@@ -68,7 +69,7 @@ pub fn can_be_made(out: &Path) -> Result<(), Ending> {
     }
 }
 
-/// A run, or several in folders below, in short. A study that has not begun is there with no trials.
+/// Summaries of a run, or of several in folders below. A study that has not begun has no trials.
 ///
 /// # Errors
 /// If there is none, or one cannot be read.
@@ -130,7 +131,7 @@ pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
     Ok(path.to_owned())
 }
 
-/// Prints the studies and where the page is.
+/// Prints the studies and the path of the page.
 pub fn show(studies: &Studies, page: &Path, json: bool) {
     if json {
         print(&studies.to_json());

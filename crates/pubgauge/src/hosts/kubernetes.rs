@@ -1,4 +1,5 @@
-//! `pubgauge hosts render`: what a Kubernetes cluster needs to run agents as the pods of an Indexed Job.
+//! `pubgauge hosts render`: manifests for a Kubernetes cluster that runs agents as the pods of an
+//! Indexed Job.
 
 use pubgauge_hosts::{Address, Credentials, FILE_VARIABLE};
 
@@ -9,10 +10,10 @@ use crate::exit::{Ending, FINE, print};
 pub const LABEL: &str = "app.kubernetes.io/instance";
 /// A pod is called NAME-INDEX, in one label of DNS (RFC 1123: 63 characters).
 const LONGEST_NAME: usize = 52;
-/// How often agents may fail, for each host: one that is lost starts again.
+/// Most failures of agents for each host: a lost agent is started again.
 const FAILURES: u32 = 3;
 
-/// Acts.
+/// `pubgauge hosts`.
 pub fn act(verb: &HostsVerb) -> Result<i32, Ending> {
     let HostsVerb::Render(args) = verb;
     print(&rendered(args)?);
@@ -32,7 +33,7 @@ fn rendered(args: &RenderArgs) -> Result<String, Ending> {
 
 /// A Secret, a headless Service and an Indexed Job, all of one name.
 pub struct Manifests<'a> {
-    /// Of all objects.
+    /// Name of all objects.
     pub name: String,
     credentials: &'a Credentials,
     conductor: Address,
@@ -76,10 +77,10 @@ impl<'a> Manifests<'a> {
         })
     }
 
-    /// All of them, in YAML. It holds the tokens of the hosts.
+    /// All objects, in YAML. It contains the tokens of the hosts.
     ///
     /// # Errors
-    /// None that the credentials of all ranks can have.
+    /// None if there are credentials for all ranks.
     pub fn text(&self) -> Result<String, Ending> {
         Ok([self.secret()?, self.service(), self.job()].join("---\n"))
     }
@@ -89,7 +90,7 @@ impl<'a> Manifests<'a> {
         format!("metadata:\n  name: {name}\n  labels:\n    {LABEL}: {name}\n")
     }
 
-    /// What each agent needs, by rank: a pod sees its own alone.
+    /// The Secret: credentials by rank; a pod sees only its own.
     fn secret(&self) -> Result<String, Ending> {
         let mut text = format!(
             "# The agents of one run. Whoever has the tokens can join it in their place.\napiVersion: v1\nkind: Secret\n{}type: Opaque\nstringData:\n",
@@ -106,7 +107,7 @@ impl<'a> Manifests<'a> {
         Ok(text)
     }
 
-    /// Gives the pods names: NAME-INDEX.NAME.
+    /// The headless Service, which gives the pods their names: NAME-INDEX.NAME.
     fn service(&self) -> String {
         let (metadata, name) = (self.metadata(), &self.name);
         format!(

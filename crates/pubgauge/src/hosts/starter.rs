@@ -1,4 +1,4 @@
-//! What starts the agents of a run where the run is to have them started: `srun`, `kubectl`.
+//! Starts the agents of a run: by `srun` or `kubectl`.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,16 +14,16 @@ use pubgauge_testbed::{Confinement, Piped};
 use super::kubernetes::Manifests;
 use crate::exit::{Ending, tell};
 
-/// How long agents may take to end that were told that the run is over.
+/// How long agents may take to end after they were told that the run is over.
 const ENDING: Duration = Duration::from_secs(10);
-/// How long a cluster may take to answer.
+/// Flag of `kubectl`: how long a cluster may take to answer.
 const ANSWER: &str = "--request-timeout=30s";
 
-/// What has started agents. Dropped, it waits for their end, and removes what it has made.
+/// What started agents. Dropping it waits for their end, and removes the objects it has made.
 pub enum Starter {
-    /// A program that lives as long as they do.
+    /// A program that runs as long as they do.
     Srun(Box<Srun>),
-    /// Objects of a cluster's.
+    /// Objects in a cluster.
     Kubernetes(Objects),
 }
 
@@ -61,7 +61,7 @@ pub struct Srun {
 
 impl Srun {
     /// `srun` with one agent on each of as many nodes as there are hosts. It waits for nodes that do not answer; the
-    /// run does not for ever.
+    /// run waits for a limited time.
     pub fn start(agents: &Agents) -> Result<Srun, Ending> {
         let failed = |error| Ending::not_valid(format!("cannot start srun: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
@@ -73,7 +73,7 @@ impl Srun {
             format!("--ntasks={hosts}"),
             "--ntasks-per-node=1".into(),
             "--input=none".into(),
-            // A task that is lost does not end the others: they hear of the end from the run.
+            // A task that is lost does not end the others: the run tells them when to end.
             "--kill-on-bad-exit=0".into(),
             program.display().to_string(),
             "worker".into(),
@@ -88,7 +88,7 @@ impl Srun {
         let over = Arc::<AtomicBool>::default();
         let (mut output, is_over) = (streams.output, over.clone());
         std::thread::spawn(move || {
-            // Agents say nothing there: its end is what is waited for.
+            // Agents print nothing there: this waits for the end of output.
             let _ = std::io::copy(&mut output, &mut std::io::sink());
             is_over.store(true, Relaxed);
         });
@@ -109,7 +109,7 @@ impl Drop for Srun {
     }
 }
 
-/// Objects that a cluster was told to have.
+/// Objects created in a cluster.
 pub struct Objects {
     /// The name of all of them.
     name: String,
@@ -150,7 +150,7 @@ impl Drop for Objects {
 /// Runs `kubectl` in the context and the namespace that it has.
 ///
 /// # Errors
-/// In words.
+/// Its error text.
 fn kubectl(arguments: &[&str], input: &str) -> Result<(), String> {
     let mut command = Command::new("kubectl");
     command.args(arguments).arg(ANSWER);
@@ -162,7 +162,7 @@ fn kubectl(arguments: &[&str], input: &str) -> Result<(), String> {
         )
     })?;
     if let Some(mut their_input) = process.stdin.take() {
-        // One that reads no more tells why in its end.
+        // If it stops reading, its exit says why.
         let _ = their_input.write_all(input.as_bytes());
     }
     let output = process.wait_with_output().map_err(|e| e.to_string())?;

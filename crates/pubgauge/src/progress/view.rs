@@ -1,4 +1,4 @@
-//! What the live lines say, as a function of time and width.
+//! The text of the live lines, as a function of time and width.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ pub struct Rates {
     pub p50_ns: Option<u64>,
     /// Its 99th percentile, ns.
     pub p99_ns: Option<u64>,
-    /// Measured deliveries that were passed over and have not come since.
+    /// Measured deliveries that later ones overtook and that have not come since.
     pub lost: u64,
     /// Measured deliveries that may still come.
     pub under_way: u64,
@@ -25,7 +25,7 @@ pub struct Rates {
     pub connected: u64,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Debug)]
 pub struct View {
     began: Instant,
@@ -33,9 +33,9 @@ pub struct View {
     of: u64,
     what: String,
     trial_began: Instant,
-    /// How long this trial takes, as far as is known.
+    /// Expected length of this trial.
     expected: Duration,
-    /// How long those after it take.
+    /// Expected length of all trials after it.
     rest: Duration,
     phase: Option<Phase>,
     phase_began: Instant,
@@ -46,7 +46,7 @@ pub struct View {
 }
 
 impl View {
-    /// A run of so many trials begins; 0: nobody knows how many.
+    /// A run of `of` trials begins; 0 if the number is not known.
     pub fn new(of: u64, now: Instant) -> View {
         View {
             began: now,
@@ -76,7 +76,7 @@ impl View {
         self.rates = None;
     }
 
-    /// How long this trial and those after it take.
+    /// Sets the expected lengths of this trial and of all after it.
     pub fn expect(&mut self, this: Duration, rest: Duration) {
         (self.expected, self.rest) = (this, rest);
     }
@@ -102,18 +102,18 @@ impl View {
         &self.what
     }
 
-    /// Since the run began.
+    /// Time since the run began.
     pub fn elapsed(&self, now: Instant) -> Duration {
         now.duration_since(self.began)
     }
 
-    /// Since the trial began.
+    /// Time since the trial began.
     pub fn trial_elapsed(&self, now: Instant) -> Duration {
         now.duration_since(self.trial_began)
     }
 
-    /// Until the end of the run, about. A trial that takes longer than expected still has its planned
-    /// phases before it.
+    /// Estimated time until the end of the run. Of a trial that takes longer than expected, the
+    /// planned phases that are left still count.
     pub fn remaining(&self, now: Instant) -> Duration {
         let gone = now.duration_since(self.phase_began);
         let planned = match self.phase {
@@ -123,7 +123,7 @@ impl View {
             Some(Phase::Drain | Phase::Close) => Duration::ZERO,
         };
         let expected = self.expected.saturating_sub(self.trial_elapsed(now));
-        // Between two trials there is none.
+        // Between two trials, no trial runs.
         let this = match self.expected.is_zero() {
             true => Duration::ZERO,
             false => expected.max(planned),
@@ -149,7 +149,7 @@ impl View {
         }
     }
 
-    /// What is done, and on the right the time. The trial's name is cut first.
+    /// The upper line: what is done, and on the right the time. The trial's name is cut first.
     pub fn above(&self, now: Instant, columns: usize) -> String {
         let room = columns.saturating_sub(1);
         let time = self.time(now);
@@ -167,14 +167,14 @@ impl View {
         }
     }
 
-    /// The live figures, under the trial's name.
+    /// The lower line: the live figures.
     pub fn below(&self, _: Instant, columns: usize) -> String {
         let indent = self.number().chars().count() + 1;
         let words = self.figures();
         cut(&format!("{:indent$}{words}", ""), columns.saturating_sub(1))
     }
 
-    /// All of it, for those without a terminal.
+    /// Both in one line, where there is no terminal.
     pub fn one_line(&self, now: Instant) -> String {
         format!(
             "{}: {}; {}",
@@ -224,7 +224,8 @@ impl View {
         parts.join("  ")
     }
 
-    /// A line that stays: cut to the terminal only if that is too narrow to be read otherwise.
+    /// A line that stays on the screen: cut only if the terminal is too narrow to read it
+    /// otherwise.
     pub fn to_stay(&self, line: &str, columns: Option<usize>) -> String {
         match columns {
             Some(columns) if columns >= 40 => cut(line, columns - 1),

@@ -1,4 +1,4 @@
-//! Searches of a plan: their next step, what they found, and the loads that are shares of it.
+//! Searches of a plan: their next step, their results, and the loads that are shares of them.
 
 use pubgauge_results::model::{Axis as AxisValue, Trial};
 use pubgauge_results::search::{Bound, LimitShare, NotMeasured, Search};
@@ -51,14 +51,14 @@ impl Proposer<'_> {
         self.known(number, done).is_some() || matches!(self.step(number, template, done), Ok(None))
     }
 
-    /// What a search has found that is over.
+    /// The result of a search that is over.
     fn known(&self, number: u32, done: &[Trial]) -> Option<Search> {
         let over = self.over.borrow();
         let (trials, found) = over.get(&number)?;
         (*trials == own(number, done).count()).then(|| found.clone())
     }
 
-    /// What the searches have found so far.
+    /// The results of the searches so far.
     pub fn searches(&self, done: &[Trial]) -> Vec<Search> {
         let searches = (0..).zip(self.prepared.plan.searches());
         let found = searches.map(|(number, template)| {
@@ -68,7 +68,7 @@ impl Proposer<'_> {
         found.flatten().collect()
     }
 
-    /// What a search has found so far; `None` before its first trial.
+    /// The result of a search so far; `None` before its first trial.
     fn search(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
         let first = own(number, done).next()?;
         let (question, axis) = self.question(template);
@@ -82,7 +82,7 @@ impl Proposer<'_> {
         };
         let mut found =
             searching::conclude(&question, axis.name(), number, done, &self.criteria, about);
-        // A load that this host cannot even ask for is the client's limit.
+        // A load that this host cannot offer is the client's limit.
         if let Some((most, Some(why))) = self.fits.get(&template.order)
             && found.high.is_none()
             && found.low == Some(*most)
@@ -109,7 +109,7 @@ impl Proposer<'_> {
         let searches: Vec<_> = searches
             .filter(|(_, search)| trial.is_share_of(search))
             .collect();
-        // Of several searches each repeat has one, in turn.
+        // Where there are several searches, repeats use them in turn.
         let turn = (trial.repeat as usize).saturating_sub(1);
         let Some((number, template)) = turn.checked_rem(searches.len()).map(|nth| searches[nth])
         else {
@@ -122,7 +122,7 @@ impl Proposer<'_> {
         let Some(found) = known.or_else(|| self.search(number, template, done)) else {
             return Err(format!("{} was not searched", share.of));
         };
-        // The cause alone: what would show more stands with the search.
+        // The cause only: the search's own note has the details.
         let cause = found.notes.first().and_then(|note| note.split(": ").next());
         let cause = cause.map(|cause| match found.low {
             Some(_) => cause,
@@ -156,7 +156,7 @@ impl Proposer<'_> {
         })
     }
 
-    /// A trial at a load, and the processes that it takes; worked out once for all repeats.
+    /// A trial at a load, and the processes that it needs; computed once for all repeats.
     fn loaded(
         &self,
         trial: &PlannedTrial,
@@ -202,7 +202,7 @@ impl Proposer<'_> {
         cells
     }
 
-    /// What a search is asked, and what it varies.
+    /// The question of a search, and the value that it varies.
     fn question(&self, template: &PlannedTrial) -> (Question, Axis) {
         let axis = template.seeks().unwrap_or(Axis::Rate);
         let (least, most) = axis.range();
@@ -233,7 +233,8 @@ impl Proposer<'_> {
         (question, axis)
     }
 
-    /// The largest load of a search that this host can ask for, and what is short beyond it.
+    /// The largest load of a search that this host can offer, and which resource is short beyond
+    /// it.
     pub(super) fn largest(&self, template: &PlannedTrial) -> Result<(f64, Option<String>), Ending> {
         let (question, axis) = self.question(template);
         let (least, most) = (question.least, question.most);

@@ -51,14 +51,14 @@ fn proposer(prepared: &Prepared) -> Proposer<'_> {
     }
 }
 
-/// A system that carries so much, before a client that offers so much.
+/// A system with this capacity, and a client that can offer this load.
 #[derive(Clone, Copy)]
 struct Truth {
     limit: f64,
     client: f64,
 }
 
-/// What would come of a trial.
+/// The result of a trial over that system.
 fn made(proposal: &Proposal, truth: Truth) -> Trial {
     let trial = &proposal.trial;
     let offered = match trial.workload.flows[0].arrivals {
@@ -121,7 +121,7 @@ fn run(prepared: &Prepared, truth: impl Fn(&str) -> Truth) -> Vec<Trial> {
             Ok(proposal) => proposal,
             Err(ending) => panic!("{}", ending.message),
         };
-        // Now and then: it weighs everything anew.
+        // Now and then a new proposer, which computes everything anew.
         let resumed = match done.len() % 4 {
             0 => next(&proposer(prepared)),
             _ => next(&on),

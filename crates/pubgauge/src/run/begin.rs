@@ -1,4 +1,4 @@
-//! The folder of a run: where it is, and what stands in it before the first trial.
+//! The folder of a run: its path, and its contents before the first trial.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::matrix;
 use crate::prepare::Prepared;
 use crate::proposer::specs;
 
-/// Makes the folder of a run, or opens that of one that goes on.
+/// Makes the folder of a run, or opens that of a resumed one.
 pub(super) fn open_folder(
     args: &RunArgs,
     prepared: &Prepared,
@@ -25,7 +25,7 @@ pub(super) fn open_folder(
     let plan = &prepared.plan;
     let resolved = resolved(plan);
     let again = args.resume.as_ref().filter(|dir| {
-        // It is begun once more where it was to be.
+        // A run that ended before it began starts anew in its folder.
         store::ended_before_it_began(dir).unwrap_or(false)
     });
     if let (Some(dir), None) = (&args.resume, again) {
@@ -86,7 +86,7 @@ fn capabilities(prepared: &Prepared) -> Vec<SystemCapabilities> {
         .collect()
 }
 
-/// Everything that tells one run from another.
+/// Everything that must be the same for a run to be resumed.
 fn resolved(plan: &Plan) -> serde_json::Value {
     let trials: Vec<serde_json::Value> = plan
         .trials
@@ -129,7 +129,7 @@ fn new_folder(parent: &Path, name: &str) -> std::io::Result<PathBuf> {
     let mut dir = parent.join(name);
     let mut number = 1;
     loop {
-        // Of two runs that begin at once, one gets it.
+        // Of two runs that begin at once, only one can create it.
         match std::fs::create_dir(&dir) {
             Ok(()) => return Ok(dir),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {

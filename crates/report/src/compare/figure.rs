@@ -1,4 +1,4 @@
-//! The figures by which sides are compared, in the words of study files.
+//! The figures by which sides are compared, with their names in study files.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ pub struct Figure {
     pub unit: Unit,
     /// Which direction is better.
     pub better: Better,
-    /// Whether a window of the measurement has it, too.
+    /// Whether windows of the measurement have it, too.
     pub of_windows: bool,
     value: fn(&Trial) -> Option<f64>,
 }
@@ -41,7 +41,7 @@ impl Figure {
         let known = FIGURES.iter().find(|figure| figure.name == base)?.clone();
         match window {
             None => Some(known),
-            // A quotient of two figures is none of these.
+            // A quotient of two figures is not one of these.
             Some(window) if !known.of_windows || window.contains('/') => None,
             Some(_) => Some(Figure {
                 name: name.to_owned().into(),
@@ -50,8 +50,8 @@ impl Figure {
         }
     }
 
-    /// Its value; `None` where a trial does not show it: out of sight, or too few messages for the
-    /// percentile.
+    /// Its value; `None` where a trial does not have it: the system is out of sight, or there are
+    /// too few messages for the percentile.
     pub fn of(&self, trial: &Trial) -> Option<f64> {
         let value = match window::split(&self.name).1 {
             None => (self.value)(trial),
@@ -96,8 +96,8 @@ fn client_cpu(t: &Trial) -> f64 {
     t.client_cpu_s.publishers + t.client_cpu_s.subscribers
 }
 
-/// Client and system together, so that a brokerless library can be held against a broker; a system
-/// out of sight would look free and has no figure.
+/// Client and system together, so that a brokerless library can be compared with a broker. `None`
+/// for a system out of sight, whose cost is not known.
 fn all_cpu(t: &Trial) -> Option<f64> {
     let system = t
         .system_cpu_s
@@ -176,7 +176,7 @@ pub static FIGURES: LazyLock<[Figure; 33]> = LazyLock::new(|| {
     ]
 });
 
-/// A trial with the figures of a window, as far as those of [`FIGURES`] ask for them that windows have.
+/// A trial with the figures of a window, those that [`FIGURES`] takes from windows.
 fn of_window(window: &WindowFigures) -> Trial {
     Trial {
         latency_ns: window.latency_ns,
@@ -186,7 +186,7 @@ fn of_window(window: &WindowFigures) -> Trial {
         published_msgs_per_s: window.published_msgs_per_s,
         delivered_msgs_per_s: window.delivered_msgs_per_s,
         lost: window.lost.unwrap_or(0),
-        // No share of losses where it is not known what is lost.
+        // No share of lost messages where the number of lost messages is not known.
         expected: window.lost.map_or(0, |_| window.expected),
         duplicated: window.duplicated,
         delivered: window.delivered,
@@ -194,8 +194,9 @@ fn of_window(window: &WindowFigures) -> Trial {
     }
 }
 
-/// What a pair of cells is compared by if nobody says: latency where traffic is paced (flat out it
-/// shows queues), the delivered rate, loss, and processor time where both sides show it.
+/// The figures that a pair of cells is compared by as a default: latency where traffic is paced
+/// (flat out it is that of queues), the delivered rate, loss, and processor time where both sides
+/// have it.
 pub fn figures_of(pair: &Pair<'_>) -> Vec<Figure> {
     let all = || pair.a.iter().chain(&pair.b);
     let flat_out = all().any(|t| t.workload.flat_out);

@@ -6,7 +6,7 @@ use pubgauge_results::{Results, Trial};
 
 use crate::searches;
 
-/// What to take from a run for one side.
+/// The part of a run that is one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Only this system.
@@ -24,18 +24,18 @@ pub struct Pair<'a> {
     pub a: Vec<&'a Trial>,
     /// Repeats of B.
     pub b: Vec<&'a Trial>,
-    /// The repeats were measured in turns: all first ones, then all second ones, and so on.
+    /// Whether the repeats were measured in turns: all first ones, then all second ones, and so on.
     pub interleaved: bool,
 }
 
-/// All pairs, and what has none.
+/// All pairs, and the cells without a partner.
 #[derive(Clone, Debug)]
 pub struct Pairing<'a> {
     /// The pairs, in the order of A.
     pub pairs: Vec<Pair<'a>>,
     /// What is not compared, and why.
     pub not_compared: Vec<String>,
-    /// What differs between the sides besides what is compared.
+    /// Differences between the sides apart from what is compared.
     pub remarks: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ fn lines(why: &[String]) -> String {
     why.iter().map(|line| format!("\n  {line}")).collect()
 }
 
-/// What a cell is, as far as it has to be equal on both sides.
+/// The properties of a cell that must be equal on both sides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     workload: String,
@@ -110,8 +110,9 @@ impl Key {
     }
 }
 
-/// Pairs the cells of two runs: those with the same workload, system, settings and axes. What was
-/// chosen apart for the two sides need not be equal; nor the systems, if each side has only one.
+/// Pairs the cells of two runs: those with the same workload, system, settings and axes. Where
+/// choices name systems or settings, these need not be equal on both sides; nor need the systems,
+/// if each side has only one.
 ///
 /// # Errors
 /// If a choice names nothing, or nothing can be compared.
@@ -268,8 +269,7 @@ fn cells<'a>(trials: &[&'a Trial], key: impl Fn(&Trial) -> Key) -> Vec<(Key, Vec
     cells
 }
 
-/// Of each repeat the trial that stands for it: the last, for a run in rounds measures again what the client
-/// spoilt.
+/// The trial of each repeat that counts: the last, because a run in rounds repeats spoilt ones.
 pub(super) fn standing<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<&'a Trial> {
     let mut standing: Vec<&Trial> = Vec::new();
     for trial in trials {
@@ -288,7 +288,7 @@ fn in_turns(a: &[&Trial], b: &[&Trial]) -> bool {
     all.is_sorted_by_key(|(_, repeat)| *repeat)
 }
 
-/// What makes two workloads of one name different ones.
+/// Why two workloads of one name differ; `None` if they are alike.
 fn other_workload(a: &Trial, b: &Trial) -> Option<String> {
     let words = |t: &Trial| {
         let w = &t.workload;
@@ -301,7 +301,7 @@ fn other_workload(a: &Trial, b: &Trial) -> Option<String> {
     (a != b).then(|| format!("another workload under the same name: {a} in A, {b} in B"))
 }
 
-/// What differs between two runs besides what is compared.
+/// Differences between two runs apart from what is compared.
 fn remarks(runs: [&Results; 2], systems: &[Vec<String>; 2], sides: &[Vec<&Trial>]) -> Vec<String> {
     let mut remarks = Vec::new();
     let [a, b] = [&runs[0].machine, &runs[1].machine];

@@ -1,11 +1,13 @@
-//! Cells measured in rounds until their comparison is precise enough: which trial is next, and what was
-//! found. Pure: decided from stored trials, so that a run that was cut off goes on from what is on disk.
+//! Cells measured in rounds until their comparison is precise enough: the next trial, and the outcome.
+//! Pure: everything is decided from stored trials, so that a run that was cut off continues from what is
+//! on disk.
 //!
-//! A round is one trial of each cell that is still compared. The run ends on the width of the intervals,
-//! never on what they say: to stop once a difference shows finds differences where there are none. Ending on
-//! width has a bias too: the spread of few pairs looks small now and then, and the run ends there. Three rules
-//! hold against it: at least [`FEWEST`] pairs, precise twice in a row, and intervals at [`ENDED_ON_WIDTH`]
-//! instead of 95 %. With them the intervals hold the truth in 95 of 100 comparisons, which
+//! A round is one trial of each cell that is still compared. The run ends on the width of the intervals, never
+//! on their position: to stop once a difference shows finds differences where there are none. Ending on width
+//! has a bias too: the spread of few pairs sometimes looks small by chance, and the run ends then. Three rules
+//! counter it: at least [`FEWEST`] pairs, precise twice in a row, and intervals at [`ENDED_ON_WIDTH`] instead
+//! of 95 %. With them the intervals contain the true value in 95 of 100 comparisons, which
+//! `tests/planted_pairs.rs` counts.
 //! `tests/planted_pairs.rs` counts.
 
 use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Side};
@@ -19,30 +21,30 @@ use super::pairing::standing;
 use super::{Figure, Pair, Row, compare_at, figures_of};
 use crate::stats::CONFIDENCE;
 
-/// Confidence of intervals where the run ends on their width, so that they hold at 95 %.
+/// Confidence of the intervals where the run ends on their width, so that they hold at 95 %.
 const ENDED_ON_WIDTH: f64 = 0.97;
-/// Pairs below which no interval is taken for its word.
+/// Number of pairs below which no interval counts as precise.
 const FEWEST: u32 = 6;
-/// Times that a trial which the client spoilt is measured again in its round.
+/// How often a trial that the client spoilt is repeated in its round.
 const AGAIN: usize = 2;
-/// Spoilt trials of a cell from which on its comparisons are given up, if they are also the most.
+/// Spoilt trials of a cell from which its comparisons are given up, if they are also more than half.
 const SPOILT: usize = 6;
 
 /// How cells are compared.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Half-width of the interval at which a pair is done, as a share: 0.03; absent: all rounds are run.
+    /// Half-width of the interval at which a pair is complete, as a share: 0.03; absent: all rounds run.
     pub precision: Option<f64>,
     /// Change up to which two figures are the same, as a share.
     pub margin: f64,
-    /// The figures that decide; by the arrivals if there are none: flat out the delivered rate, else the
-    /// median latency and the system's processor time for a message.
+    /// The figures that decide. If empty: flat out the delivered rate, else the median latency and the
+    /// system's processor time per message.
     pub figures: Vec<Figure>,
-    /// Rounds at most.
+    /// The largest number of rounds.
     pub most: u32,
     /// Seconds after which no round begins.
     pub seconds: f64,
-    /// Seed of the order within each round; as listed if absent.
+    /// Seed of the order within each round; absent: in the order of the list.
     pub shuffled: Option<u64>,
     /// Name of the settings that all others are compared with, system by system; absent where the first cell
     /// is compared with all others.
@@ -64,8 +66,8 @@ pub struct CellOf {
     pub axes: Vec<Axis>,
 }
 
-/// Which cells are compared, as places in the list: the first of each workload and point of the grid against
-/// each other one of it; in an ablation, that with the base's settings against the others of its system.
+/// The pairs of cells that are compared, by index: the first cell of each workload and point of the grid
+/// with each other one there; in an ablation, that with the base's settings with the others of its system.
 fn pairs(question: &Question, cells: &[CellOf]) -> Vec<(usize, usize)> {
     let alike = |a: &CellOf, b: &CellOf| a.workload == b.workload && a.axes == b.axes;
     let base = |at: usize| match &question.ablation {
@@ -89,8 +91,8 @@ pub fn spoilt(trial: &Trial) -> bool {
     }
 }
 
-/// What to measure next: a cell of the list, and its round, from 1. `spent_s` are the seconds that the trials
-/// took. `None` at the end.
+/// What to measure next: the index of a cell, and its round, from 1. `spent_s` is the time that the trials
+/// took, in seconds. `None` at the end.
 pub fn next(
     question: &Question,
     cells: &[CellOf],
@@ -118,7 +120,7 @@ fn left(question: &Question, cells: &[CellOf], trials: &[Trial], round: u32) -> 
             (wanted[base], wanted[other]) = (true, true);
         }
     }
-    // Every cell is measured, also one that is compared with nothing.
+    // Every cell is measured, also one without a partner.
     if question.precision.is_none() || round == 1 {
         wanted.fill(true);
     }
@@ -143,7 +145,7 @@ fn left(question: &Question, cells: &[CellOf], trials: &[Trial], round: u32) -> 
     }
 }
 
-/// The trials of two cells: of each round the last, which is valid if any was.
+/// The trials of two cells: the last of each round, which is valid if any was.
 fn pair<'a>(cells: &[CellOf], trials: &[&'a Trial], base: usize, other: usize) -> Pair<'a> {
     let of = |at: usize| {
         let own = trials.iter().filter(|t| t.cell == cells[at].cell);
@@ -190,7 +192,7 @@ fn ended(question: &Question, pair: &Pair<'_>) -> Option<Ended> {
     (enough && precise(pair) && precise(&before)).then_some(Ended::Precision)
 }
 
-/// The figures that decide.
+/// The figures that decide the precision.
 fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<Figure> {
     if !question.figures.is_empty() {
         return question.figures.clone();
@@ -200,7 +202,7 @@ fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<Figure> {
         true => &["delivered-rate"],
         false => &["latency.p50", "round-trip.p50", "system-cpu-per-message"],
     };
-    // A system within its client has no processor time of its own; one-way traffic no round trips.
+    // A system within its client has no processor time of its own, one-way traffic no round trips.
     let shown = |figure: &Figure| all().all(|t| spoilt(t) || figure.of(t).is_some());
     let figures = names.iter().filter_map(|name| Figure::named(name));
     let figures: Vec<Figure> = figures.filter(shown).collect();
@@ -220,7 +222,7 @@ fn rows(question: &Question, pair: &Pair<'_>, figures: &[Figure]) -> Vec<Row> {
     compared.sections.into_iter().flat_map(|s| s.rows).collect()
 }
 
-/// Whether the ratio of both sides is known to plus or minus so much.
+/// Whether the ratio of both sides is known to within plus or minus `precision`.
 fn is_precise(row: &Row, precision: f64) -> bool {
     row.change.is_some_and(|change| {
         let ratio = (1.0 + change.high) / (1.0 + change.low);
@@ -228,7 +230,7 @@ fn is_precise(row: &Row, precision: f64) -> bool {
     })
 }
 
-/// What the comparisons say, from the trials that there are.
+/// The outcomes of the comparisons, from the trials that exist.
 pub fn conclude(
     question: &Question,
     cells: &[CellOf],

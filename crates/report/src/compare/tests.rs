@@ -13,18 +13,18 @@ fn normal(draws: &mut StdRng) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// How trials scatter.
+/// The spread of trials.
 #[derive(Clone, Copy)]
 struct Scatter {
-    /// What a repeat has in common with the others of its turn: drift.
+    /// Spread that a repeat shares with the others of its turn: drift.
     turn: f64,
-    /// What it has of its own.
+    /// Spread of the repeat alone.
     own: f64,
     /// Factor on all times and costs.
     times: f64,
 }
 
-/// A trial whose figures are drawn: log-normal, and alike within a trial as they are in life.
+/// A trial whose figures are drawn: log-normal, and correlated within a trial as in reality.
 fn trial(
     draws: &mut StdRng,
     turn: f64,
@@ -178,7 +178,7 @@ fn ten_per_cent_are_found() {
     let paired = DIFFERENT.iter().filter(|(c, _)| finds(c)).count();
     let apart = DIFFERENT.iter().filter(|(_, c)| finds(c)).count();
     assert!(paired >= 80, "{paired} of 100 in one run");
-    // Drift that both have in common is not taken out between runs.
+    // Between runs, the drift that both have in common is not removed.
     assert!((1..paired).contains(&apart), "{apart} of 100 in two runs");
 }
 
@@ -196,7 +196,7 @@ fn enough_repeats_show_that_two_systems_are_the_same() {
         };
         assert_eq!(verdict, expected, "{name}");
     }
-    // The other way round it is better; and 10 % are the same if 20 % do not matter.
+    // In the other direction it is better; and 10 % are the same with a margin of 20 %.
     let faster = Scatter {
         times: 1.0 / 1.1,
         ..QUIET
@@ -383,7 +383,7 @@ fn cells_find_their_partners() {
             "the version of mosquitto differs: 1 in A, 2 in B"
         ]
     );
-    // Runs of one system each are compared whatever its name; under one name other traffic is not.
+    // Runs of one system each are compared whatever its name; different workloads are not.
     b.trials[0].system.name = "nats".into();
     b.trials.truncate(1);
     assert_eq!(pair([&a, &b], [&all, &all], None).unwrap().pairs.len(), 1);
@@ -393,7 +393,7 @@ fn cells_find_their_partners() {
         error.contains("another workload under the same name"),
         "{error}"
     );
-    // What is not there is named, with what is.
+    // The error names what is missing, and what there is.
     let error = pair([&a, &b], [&of_system("nat"), &all], None).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -453,7 +453,7 @@ fn repeats_in_turns_are_pairs_and_others_are_not() {
     let [a, b] = [of_system("a"), of_system("b")];
     let in_turns = |r: &Results| pair([r, r], [&a, &b], None).unwrap().pairs[0].interleaved;
     assert!(in_turns(&both));
-    // All of one, then all of the other.
+    // All trials of one system, then all of the other.
     for t in &mut both.trials {
         t.id = if t.system.name == "a" {
             t.repeat
@@ -476,7 +476,7 @@ fn the_text_fits_80_columns() {
     insta::assert_snapshot!(shown);
 }
 
-/// What was spoilt and measured again in its round is no pair of its own, whatever the figure.
+/// A spoilt trial that was repeated in its round is not a pair, whatever the figure.
 #[test]
 fn of_a_round_the_last_trial_counts() {
     let mut again = run(3, 8, QUIET, SLOWER);
@@ -522,7 +522,7 @@ fn speeds_of_counted_trials_are_compared_with_those_of_counted_ones_alone() {
                 "{why:?}"
             );
         }
-        // What was lost was lost, however fast.
+        // Lost messages count, however fast the trial was.
         assert_eq!(loss.0, Verdict::Same);
     }
 }

@@ -66,7 +66,7 @@ fn line(out: &mut String, row: &Row) {
     );
 }
 
-/// Why nobody can tell, each reason once with its figures, and how many repeats would.
+/// Why figures are undecided, each reason once with its figures, and how many repeats would help.
 fn reasons(out: &mut String, rows: &[Row]) {
     let mut whys: Vec<(&str, Vec<&str>)> = Vec::new();
     for (why, row) in rows
@@ -135,7 +135,7 @@ pub(crate) fn parts(change: Change) -> (String, String) {
         share if share > 99.0 && change.relative => format!("x{}", digits(1.0 + share)),
         share => signed(100.0 * share),
     };
-    // Shares: a difference in hundredths of the whole.
+    // For shares: a difference in percentage points.
     let unit = if change.relative { "%" } else { "pp" };
     (
         format!("{} {unit}", percent(change.effect)),

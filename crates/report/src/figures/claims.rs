@@ -1,11 +1,11 @@
-//! The picture that decides a claim: the figure of each side over the claim's axis, with intervals.
+//! The figure that decides a claim: that of each side over the claim's axis, with intervals.
 
 use pubgauge_results::claim::{ClaimOutcome, ClaimPicture};
 
 use super::{Figure, Kind, Value};
 use crate::claims::unit;
 
-/// What names a picture's figures by their unit.
+/// Names of the columns, from the figure's unit.
 fn columns(unit: &str) -> [&'static str; 3] {
     match unit {
         "ns" => ["value_ns", "ci_low_ns", "ci_high_ns"],
@@ -28,7 +28,7 @@ fn columns(unit: &str) -> [&'static str; 3] {
     }
 }
 
-/// The pictures of a claim, one for each part that has an axis. Their names begin with `id`.
+/// The figures of a claim, one for each part that has an axis. Their ids begin with `id`.
 pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
     let numbered = claim.pictures.iter().zip(1..);
     let figure = |(picture, nth): (&ClaimPicture, u32)| {

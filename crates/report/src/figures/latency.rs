@@ -49,7 +49,7 @@ fn flows(workload: &Workload<'_>) -> Vec<String> {
     names
 }
 
-/// Flat out, latencies of trials that are not valid are those of queues without end.
+/// Cells whose latencies can be quoted: flat out only valid ones; in others queues grow.
 fn quotable<'w, 'a>(workload: &'w Workload<'a>) -> impl Iterator<Item = &'w Cell<'a>> {
     let quoted = |cell: &&Cell<'_>| !cell.flat_out() || cell.valid().next().is_some();
     workload.cells.iter().filter(quoted)
@@ -214,12 +214,12 @@ fn curve(cell: &Cell<'_>, logs: &Logs, flow: Option<&str>) -> Vec<(u64, f64)> {
     }
 }
 
-/// Eight decimals tell one message of a hundred million.
+/// Eight decimals show one message of a hundred million.
 fn rounded(share: f64) -> f64 {
     (share * 1e8).round() / 1e8
 }
 
-/// Fewer points of a stored curve; first and last stay.
+/// Fewer points of a stored curve, with the first and the last.
 fn thin(points: Vec<(u64, f64)>) -> Vec<(u64, f64)> {
     let step = points.len().div_ceil(CURVE_POINTS).max(1);
     let last = points.len().saturating_sub(1);

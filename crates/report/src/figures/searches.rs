@@ -1,11 +1,11 @@
-//! A search for a limit: what was achieved of each load, and what latency it had.
+//! Figures of a search for a limit: the achieved part of each load, and its latency.
 
 use pubgauge_results::Results;
 
 use super::{Figure, Kind, Line, Value, lines, lines_of};
 use crate::searches::{Sought, Tried, finding, purpose};
 
-/// The figures of a search, those without rows left out.
+/// The figures of a search, without those that have no rows.
 pub(crate) fn of_search(results: &Results, sought: &Sought<'_>) -> Vec<Figure> {
     let id = |kind: &str| format!("s{}-{kind}", sought.number + 1);
     let mut figures = vec![

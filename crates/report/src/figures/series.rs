@@ -1,11 +1,11 @@
-//! Second by second.
+//! Figures of the series.
 
 use pubgauge_results::SeriesRecord;
 
 use super::{Figure, Kind, Mark, Value, row};
 use crate::summary::Workload;
 
-/// Records of a series that a figure shows at most; longer series are merged record by record.
+/// The largest number of records in a figure; longer series are merged record by record.
 const SERIES_POINTS: usize = 240;
 
 pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
@@ -82,8 +82,8 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
     }
 }
 
-/// The windows of the measurement. Of those that touch the one before, every other one: shaded alike, they
-/// could not be told apart.
+/// The windows of the measurement. Of adjacent ones only every other one is shaded, to show where they
+/// meet.
 fn windows(workload: &Workload<'_>) -> Vec<Mark> {
     let trials = workload.cells.iter().map(|cell| cell.typical());
     let first = trials.map(|trial| &trial.windows).find(|w| !w.is_empty());
@@ -104,7 +104,7 @@ fn windows(workload: &Workload<'_>) -> Vec<Mark> {
     marks
 }
 
-/// Three decimals are enough for a picture and keep the page small.
+/// Three decimals are enough for a drawing and keep the page small.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -1,4 +1,4 @@
-//! The first screen: what carries its load, and who wins at what.
+//! The first section: which rows carry their load, and who wins at what.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::answers::{self, Carries, RowAnswer, WorkloadAnswer};
 use crate::summary::Workload;
 use crate::{units, words};
 
-/// Answers that the first screen has room for; more stand with their workloads.
+/// The largest number of wins in the first section; with more, they are shown with their workloads.
 const WINS: usize = 12;
 
-/// Rows up to which the reasons of a workload are open.
+/// The largest number of rows with which the reasons of a workload are unfolded.
 const OPEN_ROWS: usize = 12;
 
 /// Writes the section.
@@ -56,12 +56,12 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
     out.push_str("</section>\n");
 }
 
-/// One workload, one point: its rows are the answer, reasons and all.
+/// Whether there is one workload with one point: its rows with their reasons are then the answer.
 pub(super) fn in_one_list(page: &Page<'_>) -> bool {
     page.answers.len() == 1 && page.summary.workloads[0].points.len() == 1
 }
 
-/// Whether the first screen has room for the winners.
+/// Whether the winners are shown in the first section.
 pub(super) fn wins_on_top(page: &Page<'_>) -> bool {
     let all: usize = page.answers.iter().map(|answer| answer.wins.len()).sum();
     let varied = page
@@ -72,12 +72,12 @@ pub(super) fn wins_on_top(page: &Page<'_>) -> bool {
     !varied && (1..=WINS).contains(&all)
 }
 
-/// What is asked, of which workloads.
+/// The criteria, and the workloads that they apply to.
 pub(super) fn demands(out: &mut String, results: &Results, answer: &WorkloadAnswer, of: &str) {
     asked(out, results, (&answer.asked, answer.by_default), of);
 }
 
-/// The same of demands in words, and whether pubgauge's default is among them.
+/// The same for criteria in words, and whether pubgauge's default is among them.
 pub(super) fn asked(
     out: &mut String,
     results: &Results,
@@ -107,7 +107,7 @@ pub(super) fn asked(
     };
 }
 
-/// Rows against workloads and what was varied of the load.
+/// A table of rows against workloads and the varied load.
 fn overview(out: &mut String, page: &Page<'_>) {
     let mut names: Vec<&str> = Vec::new();
     for cell in page
@@ -152,7 +152,7 @@ fn overview(out: &mut String, page: &Page<'_>) {
     };
     let mut said: Vec<&[String]> = Vec::new();
     for answer in &page.answers {
-        // Said once for all workloads that are asked the same.
+        // Written once for all workloads with the same criteria.
         if said.contains(&&answer.asked[..]) {
             continue;
         }
@@ -205,7 +205,7 @@ fn overview(out: &mut String, page: &Page<'_>) {
     out.push_str(END_TABLE);
 }
 
-/// The figure that decided; flat out the rate and what it says.
+/// The figure that decided; flat out the rate and how it bounds what the system can deliver.
 fn in_short(row: &RowAnswer) -> String {
     match (row.carries, row.carried) {
         (None, Some(carried)) => {
@@ -251,7 +251,7 @@ fn mark(carries: Option<Carries>) -> String {
     )
 }
 
-/// Each row with the figure that decided, what is left, and what it costs.
+/// Each row with the figure that decided, its headroom, and its cost.
 pub(super) fn reasons(out: &mut String, answer: &WorkloadAnswer, workload: &Workload<'_>) {
     let fold = answer.rows.len() > OPEN_ROWS;
     if fold {
@@ -284,7 +284,7 @@ pub(super) fn reasons(out: &mut String, answer: &WorkloadAnswer, workload: &Work
     }
 }
 
-/// What is left, and what it costs.
+/// Headroom and cost.
 fn spare(row: &RowAnswer) -> String {
     let cost = row.cpu_us_per_msg.map(|us| {
         let time = units::time(us * 1e3);
@@ -364,7 +364,7 @@ pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
     out.push_str(END_TABLE);
 }
 
-/// Keeps what is new.
+/// Appends `next` unless it is there already.
 fn once<'t>(mut all: Vec<&'t str>, next: &'t str) -> Vec<&'t str> {
     if !all.contains(&next) {
         all.push(next);

@@ -1,4 +1,4 @@
-//! What somebody says of the systems, and what became of it: on the page of a study, and on that of several.
+//! Claims about the systems, and their outcomes: on the page of a study, and on that of several.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ use super::workload::one_figure;
 use crate::figures::Figure;
 use crate::figures::claims::of_claim;
 
-/// A claim and its pictures.
+/// A claim and its figures.
 pub(super) struct Shown<'a> {
     pub(super) claim: &'a ClaimOutcome,
     pub(super) figures: Vec<Figure>,
 }
 
-/// Claims with their pictures, whose names begin with `prefix`.
+/// Claims with their figures, whose ids begin with `prefix`.
 pub(super) fn shown<'a>(claims: &'a [ClaimOutcome], prefix: &str) -> Vec<Shown<'a>> {
     let each = claims.iter().zip(1..);
     let shown = |(claim, nth): (&'a ClaimOutcome, u32)| Shown {
@@ -27,14 +27,14 @@ pub(super) fn shown<'a>(claims: &'a [ClaimOutcome], prefix: &str) -> Vec<Shown<'
     each.map(shown).collect()
 }
 
-/// The place of a claim on the page of its study.
+/// The anchor of a claim on the page of its study.
 pub(super) fn anchor(id: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let id: String = id.chars().map(|c| if fits(c) { c } else { '-' }).collect();
     format!("claim-{id}")
 }
 
-/// An outcome as a mark, explained on hover.
+/// An outcome as a badge, explained on hover.
 pub(super) fn badge(outcome: ClaimVerdict) -> String {
     let (class, meaning) = match outcome {
         ClaimVerdict::Holds => (
@@ -54,7 +54,7 @@ pub(super) fn badge(outcome: ClaimVerdict) -> String {
     )
 }
 
-/// The study's claims: what is said, by what rule it was judged, both figures, and the picture that decides.
+/// The study's claims: each sentence, its rule, both figures, and the chart that decides.
 pub(super) fn section(out: &mut String, results: &Results) {
     if results.claims.is_empty() {
         return;
@@ -99,7 +99,7 @@ pub(super) fn article(out: &mut String, shown: &Shown<'_>, id: &str, name: &str)
     out.push_str("</article>\n");
 }
 
-/// The data of the pictures, as `page.js` draws it: each as a workload whose cells are the sides.
+/// The data of the charts, as `page.js` draws it: each as a workload whose cells are the sides.
 pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>) -> Vec<Value> {
     let figures = shown.into_iter().flat_map(|shown| &shown.figures);
     let data = figures.map(|figure| {

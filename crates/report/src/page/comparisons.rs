@@ -8,7 +8,7 @@ use pubgauge_results::comparison::Outcome;
 use super::{END_TABLE, begin_table, escape};
 use crate::comparisons::{boards, legend};
 
-/// Writes the section of all boards.
+/// Writes the section of all comparisons.
 pub(super) fn section(out: &mut String, results: &Results) {
     if results.comparisons.is_empty() {
         return;
@@ -57,7 +57,7 @@ pub(super) fn section(out: &mut String, results: &Results) {
     );
 }
 
-/// Look of a verdict, as of one of a trial that is as good or bad.
+/// The CSS class of an outcome: that of a similar verdict.
 fn class(verdict: Outcome) -> &'static str {
     match verdict {
         Outcome::Better | Outcome::Same => "valid",

@@ -1,4 +1,4 @@
-//! What stands around the figures: validity, criteria, settings, machine, words.
+//! The facts around the figures: validity, criteria, settings, machine, words.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use crate::answers::Carries;
 use crate::columns::columns;
 use crate::{searches, units, words};
 
-/// Groups of doubtful repeats up to which they stand open.
+/// The largest number of groups of doubtful repeats with which they are unfolded.
 const OPEN_DOUBTS: usize = 6;
 
-/// What is not valid, and why.
+/// The trials that are not valid, and why.
 pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
     let compared = |t: &&Trial| !searches::has(page.results, t);
     let trials = || page.results.trials.iter().filter(compared);
@@ -103,12 +103,12 @@ pub(super) fn criteria(out: &mut String, results: &Results) {
     let _ = writeln!(out, "{END_TABLE}</section>");
 }
 
-/// A table's head that needs no explanation.
+/// A table's heading that needs no explanation.
 fn plain(head: &str) -> (&str, &str) {
     (head, "")
 }
 
-/// What was asked for and what it became, folded: one table for each system and settings.
+/// The settings asked for and what they became, folded: one table for each system and settings.
 pub(super) fn settings(out: &mut String, page: &Page<'_>) {
     out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
     let mut shown: Vec<(String, &Vec<Mapping>)> = Vec::new();
@@ -154,7 +154,7 @@ pub(super) fn settings(out: &mut String, page: &Page<'_>) {
     out.push_str("</section>\n");
 }
 
-/// Cells of the grid that a system cannot honour, and those whose load no search told.
+/// Cells of the grid that a system cannot honour, and those whose load no search found.
 pub(super) fn unsupported(out: &mut String, results: &Results) {
     if results.study.unsupported.is_empty() && results.not_measured.is_empty() {
         return;
@@ -226,7 +226,7 @@ pub(super) fn machine(out: &mut String, results: &Results) {
     out.push_str("</section>\n");
 }
 
-/// Every word that stands on the page, in one line each.
+/// Every term on the page, explained in one line each.
 pub(super) fn reading(out: &mut String, page: &Page<'_>) {
     out.push_str(
         "<section id=\"reading\"><h2>How to read this</h2>\n<p class=\"paper\">Folded in the file, and not on \

@@ -11,8 +11,8 @@ use crate::studies::{name, state, title};
 /// Name of the page of each run, beside its results.
 const PAGE: &str = "report.html";
 
-/// The page: what papers said, and what holds here; of studies without claims, their answers. One HTML file that
-/// needs nothing else; it links into the pages of the studies, which lie in folders beside it.
+/// The page: what papers say, and what holds here; of studies without claims, their answers. One HTML file that
+/// needs no other file. It links to the pages of the studies, which are in folders beside it.
 pub fn index(studies: &Studies) -> String {
     let mut out = String::with_capacity(1 << 18);
     let begun = studies.studies.iter().map(|study| study.started.as_str());
@@ -141,7 +141,7 @@ fn section(out: &mut String, study: &StudyOutcome, nth: u32, claims: &[Shown<'_>
     out.push_str("</section>\n");
 }
 
-/// The name of a folder as a part of an address, with percent-encoding (RFC 3986).
+/// The name of a folder as a part of a URL, with percent-encoding (RFC 3986).
 fn in_url(folder: &str) -> String {
     let mut out = String::new();
     for byte in folder.bytes() {

@@ -7,7 +7,7 @@ use pubgauge_results::model::{Results, SystemCapabilities};
 
 use super::{END_TABLE, begin_table, escape};
 
-/// The grid of marks, and below it the words of every cell.
+/// The grid of marks, and below it the text of every cell.
 pub(super) fn section(out: &mut String, results: &Results) {
     let columns = &results.study.capabilities;
     if columns.is_empty() {

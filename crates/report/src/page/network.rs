@@ -1,4 +1,4 @@
-//! The networks that trials ran on: a drawing, what links do and did, what crossed them.
+//! The networks that trials ran on: a drawing, baselines of their links, and the trials' traffic.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use pubgauge_results::network::NetworkInfo;
 use super::{END_TABLE, begin_table, escape, system_of};
 use crate::{network, units};
 
-/// Hosts of a role that are drawn; of more, the last place says how many.
+/// The largest number of hosts of a role that are drawn; the last place gives the number of others.
 const DRAWN: usize = 8;
 
 /// Writes the section of all networks.
@@ -37,7 +37,7 @@ pub(super) fn section(out: &mut String, results: &Results) {
     out.push_str("</section>\n");
 }
 
-/// Hosts around the switch, as a picture with its words in a label.
+/// Hosts around the switch, as a drawing with a text label.
 fn drawing(out: &mut String, network: &Network) {
     let of = |role: Role| -> Vec<Host> { network.hosts().filter(|h| h.role == role).collect() };
     let sides = [
@@ -118,7 +118,7 @@ fn drawing(out: &mut String, network: &Network) {
     out.push_str("</svg>\n");
 }
 
-/// What the bare links do to each receiver.
+/// Measurements of the bare links to each receiver.
 fn bare(out: &mut String, info: &NetworkInfo) {
     let Some(baseline) = &info.baseline else {
         return;
@@ -155,7 +155,7 @@ fn bare(out: &mut String, info: &NetworkInfo) {
     out.push_str(END_TABLE);
 }
 
-/// What crossed the links in each trial.
+/// The traffic on the links in each trial.
 fn crossed(out: &mut String, results: &Results, number: u32) {
     let heads = [
         "trial",

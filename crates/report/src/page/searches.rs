@@ -72,7 +72,7 @@ pub(super) fn overview(out: &mut String, page: &Page<'_>) {
     }
 }
 
-/// What the columns of costs are.
+/// The meaning of the columns of costs.
 const COST: &str =
     "Cost: processor time of the system for one delivery, at 50 % and 90 % of the limit.";
 
@@ -120,7 +120,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, sought: &Sought<'_>) {
     out.push_str("</section>\n");
 }
 
-/// What was found: `Limit: 41.2k to 44.8k msg/s; confirmed: 41.2k for 60 s; 20 trials`, or `not confirmed`.
+/// The result: `Limit: 41.2k to 44.8k msg/s; confirmed: 41.2k for 60 s; 20 trials`, or `not confirmed`.
 fn sentence(sought: &Sought<'_>) -> String {
     let confirmed = |words| match sought.search.confirmed {
         Some(_) => format!("confirmed: {words}"),
@@ -155,7 +155,7 @@ fn trials(out: &mut String, sought: &Sought<'_>) {
     for Tried { step, trial } in &sought.tried {
         let (word, meaning) = finding(step.finding);
         let p99 = trial.and_then(|trial| trial.latency_ns.quotable(0.99));
-        // Flat out, latency is that of queues without end.
+        // Flat out, latency is that of growing queues.
         let p99 = p99.filter(|_| step.load.is_some());
         let _ = writeln!(
             out,
@@ -174,7 +174,7 @@ fn trials(out: &mut String, sought: &Sought<'_>) {
     out.push_str(END_TABLE);
 }
 
-/// Look of a finding, as of the verdict that is as good or bad.
+/// The CSS class of a finding: that of a similar verdict.
 fn class(finding: Finding) -> &'static str {
     match finding {
         Finding::Within => "valid",

@@ -1,5 +1,5 @@
 //! The tables of all trials, and of their flows where there are several, with all their figures:
-//! what everything else is made of.
+//! everything else is computed from these.
 
 use std::fmt::Write as _;
 
@@ -223,7 +223,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
     out.push_str("</section>\n");
 }
 
-/// What the study limited systems and worker processes to, and what could not be held.
+/// The limits of systems and worker processes that the study sets, and those not held.
 fn limits(workload: &Workload<'_>) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     let all = trials(workload).flat_map(|(label, trial)| {
@@ -260,7 +260,7 @@ pub(super) fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'
     workload.cells.iter().flat_map(of)
 }
 
-/// The beginning of a table, up to its rows; `words` head the columns before the figures.
+/// The beginning of a table, up to its rows; `words` are the headings before those of the figures.
 pub(super) fn begin<T>(out: &mut String, label: &str, words: &[&str], columns: &[Column<T>]) {
     let figures = columns.iter().map(|(name, _)| name);
     let heads = ["system", "verdict"].iter().chain(words).chain(figures);

@@ -8,10 +8,10 @@ use crate::figures::{Figure, Kind, Value};
 use crate::summary::Workload;
 use crate::{counted, crowd, hosts, network, shares, units, words, workload_words};
 
-/// Rows of a figure's readable table; longer ones are cut with a word, the CSV has all.
+/// Rows of a figure's readable table; longer ones are cut with a note. The CSV has all.
 const TABLE_ROWS: usize = 40;
 
-/// Columns beyond which a table of results is set closer.
+/// Number of columns beyond which a table of results is set more closely.
 const MANY: usize = 9;
 
 /// Writes the section.
@@ -153,9 +153,9 @@ pub(super) fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat
     let (id, title) = (&figure.id, escape(&figure.title));
     let class = match (figure.wide, figure.kind) {
         (true, _) => " class=\"wide\"",
-        // Said by others already: by the percentiles, by the table.
+        // Other tables show it already: that of percentiles, and that of results.
         (_, Kind::Ecdf | Kind::Throughput) => " class=\"screen\"",
-        // Queues flat out are the less important figure.
+        // Latency flat out is that of queues, the less important figure.
         (_, Kind::Percentiles) if flat_out => " class=\"screen\"",
         _ => "",
     };

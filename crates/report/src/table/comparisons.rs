@@ -1,4 +1,4 @@
-//! The tables of comparisons: a change in each place, its interval below it.
+//! The tables of comparisons: a change in each cell, its interval below it.
 
 use pubgauge_results::Results;
 
@@ -10,7 +10,7 @@ const GAP: usize = 2;
 /// Longest name of a row; longer ones are wrapped.
 const NAME: usize = 24;
 
-/// Writes all boards of a run.
+/// Writes all comparisons of a run.
 pub(super) fn section(out: &mut String, results: &Results, width: usize) {
     let boards = boards(results);
     for board in &boards {

@@ -7,7 +7,7 @@ use crate::searches::{self, Sought};
 use crate::summary::Summary;
 use crate::{answers, units};
 
-/// What stands over the columns, in two lines.
+/// Headings of the columns, in two lines.
 const HEADS: [[&str; 2]; 6] = [
     ["", "system"],
     ["limit", "(95 % interval)"],
@@ -88,8 +88,8 @@ fn rows(out: &mut String, members: &[&Sought<'_>], width: usize) {
     }
 }
 
-/// Widths of the columns: what is in them, but the widest are wrapped, as little as possible, where
-/// the line has no room.
+/// Widths of the columns: their content's; where the line has no room, the widest are wrapped as
+/// little as possible.
 fn widths(rows: &[[String; HEADS.len()]], room: usize) -> [usize; HEADS.len()] {
     let columns: [usize; HEADS.len()] = std::array::from_fn(|column| column);
     let longest = |column: usize, of: fn(&str) -> usize, from: usize| {
@@ -106,7 +106,7 @@ fn widths(rows: &[[String; HEADS.len()]], room: usize) -> [usize; HEADS.len()] {
             .unwrap_or(0)
     };
     let mut widths = columns.map(|column| longest(column, letters, 0));
-    // Heads and words stay whole as long as wrapping between words makes room.
+    // Headings and words stay whole as long as wrapping between words makes enough room.
     let least = columns.map(|column| longest(column, word, HEADS[0].len()));
     while widths.iter().sum::<usize>() + GAP * (HEADS.len() - 1) > room {
         let can = columns.into_iter().filter(|at| widths[*at] > least[*at]);

@@ -94,7 +94,7 @@ fn met(status: Status, figure: &str, comparison: Comparison, value: f64) -> Opti
     .met
 }
 
-/// The worse a system does, the less it meets: no gate gets greener by overload.
+/// The worse a system does, the less it meets: overload makes no criterion easier to meet.
 #[test]
 fn a_system_at_its_end_fails_what_is_demanded_of_it() {
     use Comparison::*;
@@ -123,14 +123,14 @@ fn a_client_at_its_end_leaves_it_undecided() {
         assert_eq!(met(status, "latency_ns.p99", Less, 1e9), None, "{status:?}");
         assert_eq!(met(status, "delivered_msgs_per_s", AtLeast, 1.0), None);
     }
-    // A bound that was reached although the client was the limit.
+    // A lower bound that was reached although the client was the limit.
     let mut fast = trial("a", Status::ClientBound, 10, 0);
     fast.delivered_msgs_per_s = 2.36e6;
     let at_least = criterion("delivered_msgs_per_s", AtLeast, 1e6);
     let said = evaluate(&[fast.clone()], &at_least);
     assert_eq!(said.met, Some(true));
     assert_eq!(said.figures, "a 1, fleet, repeat 1: 2.36 M/s or more");
-    // One that cannot tell among others leaves all undecided; one that fails decides.
+    // One undecided trial among others leaves all undecided; one that fails decides.
     let mut valid = trial("b", Status::Valid, 10, 0);
     valid.delivered_msgs_per_s = 2e6;
     let slow = trial("c", Status::ClientBound, 10, 0);

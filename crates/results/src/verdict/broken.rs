@@ -3,11 +3,11 @@
 use super::{Findings, Rule, client, thresholds};
 use crate::model::{Status, Trial};
 
-/// What went wrong with the trial itself. Where the client's own end is the reason, the trial is
-/// client-bound: the system is not to blame.
+/// Rules on the trial itself. Where the client is the reason, the trial is client-bound: the system
+/// is not to blame.
 pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     let circumstances = &trial.circumstances;
-    // A client without descriptors or ports, or one that stood still while servers waited for it.
+    // A client without descriptors or ports, or one that was stalled while servers waited for it.
     let by_client = match &circumstances.exhausted {
         Some(what) => Some(format!("the client ran out of {what}")),
         None => client.stalled.clone(),
@@ -85,7 +85,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         return;
     }
     nothing(trial, &by_client, &mut add);
-    // Between clocks that are known too badly for the median, arrivals before the sending are to be expected.
+    // With a clock error too large for the median, arrivals before the sending time are normal.
     let clocks_count = trial.one_way.is_none() || trial.latency_ns.p50.is_some();
     if clocks_count
         && odd.negative as f64 > thresholds::NEGATIVE_SHARE * trial.delivered.max(1) as f64
@@ -127,7 +127,7 @@ fn nothing(
     by_client: &Option<String>,
     add: &mut impl FnMut(Rule, (Status, String)),
 ) {
-    // What the warm-up left behind is still being delivered.
+    // Messages of the warm-up are still being delivered.
     let busy = trial.at_start.backlog > 0 && trial.series.iter().any(|s| s.delivered > 0);
     let status = match (by_client, busy) {
         (Some(_), _) => Status::ClientBound,

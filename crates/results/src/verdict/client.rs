@@ -1,27 +1,27 @@
-//! Was the client, or the machine it shares with the system, the limit?
+//! Whether the client, or the machine that it shares with the system, was the limit.
 
 use super::series::Growth;
 use super::{Findings, Rule, thresholds};
 use crate::model::{Status, Trial};
 use crate::network::full_link;
 
-/// What the workers' load says.
+/// Findings from the workers' load.
 pub(super) struct Load {
     /// The busiest publishing worker had no time left.
     pub publishers_full: bool,
     /// The busiest subscribing worker had no time left.
     pub subscribers_full: bool,
-    /// How the client, or the machine, stood still for a good part of the measurement.
+    /// How the client, or the machine, was stalled for a good part of the measurement.
     pub stalled: Option<String>,
-    /// How it stood still for less, but long enough to be what the tail of the latencies is made of.
+    /// How it was stalled for less, but long enough to make up the tail of the latencies.
     spoils_tail: Option<String>,
     running_limit: f64,
-    /// Processors' worth of time that the kernel held each worker process to, where that is less than
-    /// one.
+    /// Processor time, in processors, to which the kernel held each worker process, where that is
+    /// less than one.
     held: Option<f64>,
-    /// The system had a thread that never rested, in a flat-out trial, or a link of the network was full.
+    /// In a flat-out trial, the system had a thread that was never idle, or a link was full.
     system_full: bool,
-    /// A link was full: a worker that stands still waits for the link, in a system call.
+    /// A link was full: a stalled worker then waits for the link, in a system call.
     link_full: bool,
 }
 
@@ -47,8 +47,8 @@ impl Load {
                     || system_is_the_limit(system_cores, client_cores, circumstances.cores)
             });
         let system_full = link_full || never_rested;
-        // Time spent waiting for a processor is time the worker wanted to run; it does not count
-        // where the system itself never rested.
+        // Time spent waiting for a processor is time in which the worker was ready to run; it does
+        // not count where the system itself was never idle.
         let full = |running: f64, waiting: f64| {
             !circumstances.system_in_client
                 && (running >= running_limit
@@ -82,13 +82,13 @@ impl Load {
                 format!("{stalled}: what was sent and received late then was the client's doing"),
             );
         }
-        // What the system, or a link, did not take in time left late for that reason.
+        // Messages that the system, or a link, did not take in time left late for that reason.
         if !trial.workload.flat_out && !findings.has(Rule::Unsent) && !self.link_full {
             self.late(trial, findings);
         }
     }
 
-    /// Why subscribers may not have taken in time what was sent to them.
+    /// Why subscribers may not have read in time what was sent to them.
     pub fn subscriber_trouble(&self, trial: &Trial) -> Option<String> {
         let load = &trial.worker_load;
         let full = self.subscribers_full.then(|| {
@@ -108,7 +108,7 @@ impl Load {
         self.publishers_full || trial.worker_load.publishers_waiting > thresholds::WAITING
     }
 
-    /// The share that a worker may have used up, for the end of a clause; nothing where workers were
+    /// The share that a worker may have used up, as the end of a clause; empty where workers were
     /// not held to less than a processor each.
     pub fn share(&self) -> String {
         self.held.map_or(String::new(), |cores| {
@@ -120,8 +120,8 @@ impl Load {
         let load = &trial.worker_load;
         let limit = self.running_limit;
         if trial.circumstances.system_in_client {
-            // A library's work and the worker's own cannot be told apart by load; a full worker
-            // is the library's limit flat out, but a paced trial must leave it air.
+            // A library's work and the worker's own cannot be told apart by load. A full worker is
+            // the library's limit flat out; a paced trial must leave it idle time.
             let busiest = load.publishers_running.max(load.subscribers_running);
             if !trial.workload.flat_out && busiest >= limit {
                 findings.add(
@@ -138,8 +138,8 @@ impl Load {
             }
             return;
         }
-        // Flat out, a publisher that outruns the system is what a flat-out trial is for: it is
-        // the limit only if the system kept up with everything it got.
+        // In a flat-out trial a publisher is meant to outrun the system: it is the limit only if
+        // the system kept up with all that it got.
         let behind = [Rule::Lost, Rule::Refused, Rule::Unsent, Rule::NothingTaken];
         let system_kept_up = growth.is_none()
             && trial.under_way == 0
@@ -178,8 +178,8 @@ impl Load {
         }
     }
 
-    /// Workers that are ready but wait for a processor: the machine is crowded, or their share of it
-    /// is used up.
+    /// Workers that are ready but wait for a processor: the machine is crowded, or the workers'
+    /// share of it is used up.
     fn waiting(&self, trial: &Trial, findings: &mut Findings) {
         let load = &trial.worker_load;
         let worst = load.publishers_waiting.max(load.subscribers_waiting);
@@ -214,7 +214,7 @@ impl Load {
 
     /// Lateness of the client itself in a paced trial.
     fn late(&self, trial: &Trial, findings: &mut Findings) {
-        // Where nobody listens there is no latency that lateness could spoil.
+        // Without subscribers there is no latency that lateness could spoil.
         let (lag, from_send) = (&trial.send_lag_ns, &trial.latency_from_send_ns);
         if trial.latency_ns.count == 0 {
             return;
@@ -226,7 +226,7 @@ impl Load {
         let at_fault = self.publishers_short_of_time(trial)
             || load.publishers_running + load.publishers_waiting >= thresholds::LAG_AT_FAULT
             || self.stalled.is_some();
-        // What the study asks for is no fault; what is beyond it is.
+        // Lateness that the study asks for is ignored; lateness beyond it is not.
         let asked = trial.circumstances.pacing_within_ns;
         let allowed = match asked {
             0 => String::new(),
@@ -269,20 +269,20 @@ impl Load {
     }
 }
 
-/// A worker, or the whole machine, that stood still.
+/// A stall of a worker or of the whole machine.
 struct Still {
     who: &'static str,
     /// Share of the measurement.
     share: f64,
     longest_ns: u64,
-    /// The tail of the latencies may be made of nothing else.
+    /// Whether the tail of the latencies may consist of nothing else.
     spoils_tail: bool,
 }
 
-/// Who stood still longest.
+/// The worker, or the machine, that was stalled for the largest share of the measurement.
 fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     let load = &trial.worker_load;
-    // A worker that waits for a full link waits in a system call, which looks as if the kernel did not let it run.
+    // A worker that waits for a full link waits in a system call, which looks like a stall.
     let of_worker = |share: f64| if link_full { 0.0 } else { share };
     let (who, share) = [
         ("a publishing worker", of_worker(load.publishers_stalled)),
@@ -343,8 +343,8 @@ fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     )
 }
 
-/// A system with a thread that never rests is its own limit, unless it has several threads and
-/// the machine had no more processors to give.
+/// A system with a thread that is never idle is its own limit, unless it has several threads and
+/// the machine had no more processors for them.
 fn system_is_the_limit(system_cores: f64, client_cores: f64, cores: u32) -> bool {
     system_cores >= thresholds::SYSTEM_BUSY_CORES
         && (system_cores <= thresholds::SINGLE_THREAD_CORES

@@ -1,6 +1,6 @@
-//! What the second-by-second records say: a growing backlog, a wandering rate or latency.
+//! Rules on the series: a growing backlog, an unsteady rate or latency.
 //!
-//! Records may be shorter than a second and few; each rule says what it needs.
+//! Records may be shorter than a second, and few; each rule says what it needs.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::{measured, thresholds, within};
 use crate::model::{FlowFigures, FlowSeriesRecord, SeriesRecord, Trial};
 
-/// Records from which the slope of a line through them has a meaningful error.
+/// Records from which the slope of a fitted line has a meaningful error.
 const FEW: usize = 4;
 
-/// A queue that grew by more than chance and by enough to matter, or that grows without end.
+/// A queue that grew by more than chance and by enough to matter, or that would grow without end.
 pub(super) struct Growth {
     /// The flow whose queue it is, where it is one of several.
     flow: Option<String>,
@@ -23,23 +23,23 @@ pub(super) struct Growth {
 }
 
 enum Kind {
-    /// Of the backlog, in messages: its rise as a share of what was due, its end in seconds of
-    /// traffic, and median latency first and last where that rose with it.
+    /// Growth of the backlog, in messages: as a share of what was due; its end in seconds of
+    /// traffic; and median latency first and last where that rose too.
     Backlog {
         share: f64,
         in_seconds: f64,
         latency: Option<(f64, f64)>,
     },
-    /// Of the backlog, in messages, little but in a straight line.
+    /// Growth of the backlog, in messages, that is small but in a straight line.
     Slow,
-    /// Of median latency, in nanoseconds, in a straight line.
+    /// Growth of median latency, in nanoseconds, in a straight line.
     Latency,
 }
 
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to, seconds) = (self.from, self.to, self.seconds);
-        // From the end on, at the rate at which it grew.
+        // Time until it doubles, after the end, at the rate at which it grew.
         let twice = to * seconds / (to - from);
         if let Some(flow) = &self.flow {
             write!(f, "flow `{flow}`: ")?;
@@ -82,8 +82,8 @@ impl fmt::Display for Growth {
     }
 }
 
-/// Whether a queue grew over the measurement. What stands in buffers from the first record on (a
-/// full socket buffer flat out) is no growth. Needs two records.
+/// Whether a queue grew over the measurement. Messages that are in buffers from the first record on
+/// (a full socket buffer flat out) are no growth. Needs two records.
 pub(super) fn growth(trial: &Trial) -> Option<Growth> {
     let flow = |flow: &FlowFigures| {
         let series: Vec<SeriesRecord> = flow.series.iter().map(second).collect();
@@ -131,9 +131,9 @@ fn material(records: &[(f64, SeriesRecord)]) -> Option<Growth> {
     let share = growth / due.max(1.0);
     let rate = delivered as f64 / seconds.max(f64::MIN_POSITIVE);
     let in_seconds = queue(&last.1) / rate.max(1.0);
-    // Few records cannot tell a queue from messages that were just under way when the last one
-    // was closed (a fleet that reports on the full second). A queue delays what passes through
-    // it: by Little's law about as long as it takes to empty.
+    // Few records cannot distinguish a queue from messages that were under way when the last one
+    // was closed (a fleet that reports on the full second). A queue delays what passes through it:
+    // by Little's law about as long as it takes to empty.
     let longest_ns = last.1.latency_max_ns as f64;
     if records.len() < FEW
         && longest_ns > 0.0
@@ -161,7 +161,7 @@ fn material(records: &[(f64, SeriesRecord)]) -> Option<Growth> {
 }
 
 /// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
-/// not end: slightly more is offered than the system can carry.
+/// not end: the load is slightly more than the system can carry.
 fn endless(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<Growth> {
     if let Some((from, to, seconds)) = climb(&backlog(records))
         && to - from >= thresholds::BACKLOG_FLOOR
@@ -214,9 +214,9 @@ fn rises(points: &[(f64, f64)]) -> bool {
 }
 
 /// Points that rise in a straight line to the end: first and last value of the line, and the
-/// seconds between them. Slope and error leave no doubt, with what neighbours have in common taken
-/// into account; each quarter is higher than the one before; and the second half rises about as
-/// fast as the whole, so that nothing fills up or settles.
+/// seconds between them. The slope exceeds its error clearly, with the correlation of neighbouring
+/// points taken into account; each quarter is higher than the one before; and the second half rises
+/// at least half as fast as the whole, so that it is not levelling off.
 fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     if points.len() < thresholds::RECORDS_ALONE {
         return None;
@@ -240,10 +240,11 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     climbs.then(|| (line.at(first), line.at(last), last - first))
 }
 
-/// Chance that a slope is at least so many of its standard errors where there is none. Few points
-/// know their own error badly: eight random ones reach five standard errors once in 8000 times.
+/// Probability that a slope is at least this many of its standard errors where there is no trend.
+/// The error from few points is itself uncertain: eight random points reach five standard errors
+/// once in 800 times.
 fn chance(errors: f64, degrees_of_freedom: usize) -> f64 {
-    // An error of 0: the points are a line.
+    // An error of 0: the points lie on a line.
     if errors.is_infinite() {
         return 0.0;
     }
@@ -288,8 +289,8 @@ impl Line {
         point.1 - self.at(point.0)
     }
 
-    /// By how much larger the slope's error is because neighbouring points are alike: the
-    /// effective number of points of a first-order autoregressive process.
+    /// The factor by which the slope's error is larger because neighbouring points are correlated,
+    /// from the effective number of points of a first-order autoregressive process.
     fn autocorrelation_factor(&self, points: &[(f64, f64)]) -> f64 {
         let residuals: Vec<f64> = points.iter().map(|p| self.residual(p)).collect();
         let square: f64 = residuals.iter().map(|r| r * r).sum();
@@ -310,7 +311,7 @@ fn quarters(records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
     }
     let quarter = (records.len() / 4).max(1);
     let mean = |part: &[(f64, SeriesRecord)]| {
-        // A record may hold deliveries of the warm-up alone, which have no latency here.
+        // A record may hold only deliveries of the warm-up, which have no latency here.
         let part = part.iter().filter(|(_, second)| second.latency_p50_ns > 0);
         let part: Vec<&(f64, SeriesRecord)> = part.collect();
         let count: u64 = part.iter().map(|(_, second)| second.delivered).sum();
@@ -328,9 +329,9 @@ fn quarters(records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
 
 /// Why the delivery rate is not steady, if it is not.
 ///
-/// Flat out the deliveries themselves are looked at; paced, what is delivered against what was
-/// due in the same record, since a schedule of a few devices is lumpy by itself. Chance is that of
-/// messages: the deliveries of one message come together.
+/// Flat out, this looks at the deliveries; paced, at the deliveries against those due in the same
+/// record, since a schedule of a few devices is itself uneven. Chance is that of messages: the
+/// deliveries of one message come together.
 pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
     let records = measured(trial);
     let delivered: u64 = records.iter().map(|(_, second)| second.delivered).sum();
@@ -364,7 +365,7 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
         average(&shares[shares.len() - half..]),
     );
     let differ = (first - second).abs() / first.max(second).max(f64::MIN_POSITIVE);
-    // Two halves of so many messages differ by chance too: three standard deviations.
+    // Two halves of this many messages differ by chance too: three standard deviations.
     let chance = 3.0 * (4.0 / messages).sqrt();
     let short = seconds < thresholds::SHORT_S;
     let limit = if short {

@@ -24,7 +24,7 @@ fn distribution(count: u64, p50: u64, p99: u64) -> Distribution {
     }
 }
 
-/// Ten calm seconds of 10,000 msgs/s over a broker with air to breathe.
+/// Ten steady seconds of 10,000 msgs/s over a broker with processor time to spare.
 fn calm() -> Trial {
     let seconds = 10u64;
     let rate = 10_000u64;
@@ -78,8 +78,8 @@ fn calm() -> Trial {
     }
 }
 
-/// Flat out at 300,000 msgs/s for two seconds in records of a quarter of a second; the broker's
-/// one thread is the limit and a full socket buffer stands between.
+/// Flat out at 300,000 msgs/s for two seconds, in records of a quarter of a second; the broker's
+/// single thread is the limit, with a full socket buffer before it.
 fn flat_out() -> Trial {
     let mut trial = calm();
     trial.workload.flat_out = true;
@@ -143,7 +143,7 @@ fn here() -> Circumstances {
     }
 }
 
-/// The verdict under circumstances that the trial does not carry itself.
+/// The verdict under circumstances other than those in the trial.
 fn judge(trial: &Trial, circumstances: &Circumstances) -> Verdict {
     super::judge(&Trial {
         circumstances: circumstances.clone(),
@@ -265,7 +265,7 @@ fn duplicates_are_allowed_at_least_once_only() {
 
 #[test]
 fn a_queue_that_grows_without_bound_is_overload() {
-    // The broker takes 100,000 msgs/s and hands on 60,000; nothing is lost, the median is calm.
+    // The broker takes 100,000 msgs/s and delivers 60,000; nothing is lost, the median is steady.
     let mut t = flat_out();
     t.series = series(
         0.25,
@@ -304,7 +304,7 @@ fn messages_under_way_are_no_backlog() {
         second.latency_max_ns = 3 * MS;
     }
     expect(&t, &here(), Status::Valid, "");
-    // The same backlog with latencies to match is a queue.
+    // The same backlog with latencies as long is a queue.
     t.series[1].latency_max_ns = 400_000 * MS;
     expect(&t, &here(), Status::Overloaded, "from 0 to 99");
 }
@@ -335,10 +335,10 @@ fn due_messages_left_unsent() {
     t.not_sent = 5_000;
     t.offered += 5_000;
     expect(&t, &here(), Status::Overloaded, "could not be handed over");
-    // One message on the border of the measurement is none.
+    // One message at the border of the measurement does not count.
     (t.offered, t.published, t.not_sent) = (20, 19, 1);
     expect(&t, &here(), Status::Valid, "");
-    // A publisher without time is at fault itself.
+    // A publisher without time to spare is the cause itself.
     let mut t = calm();
     t.not_sent = 5_000;
     t.offered += 5_000;
@@ -417,9 +417,9 @@ fn other_programs_are_named_where_they_may_be_to_blame() {
             .any(|r| r.contains("other programs kept"))
     };
     assert!(said(Some(1.6)), "{:?}", queue(Some(1.6)));
-    // Little, on a machine with room, or nobody knows.
+    // Little use by others, on a machine with room; or the use is not known.
     assert!(!said(Some(0.4)) && !said(Some(0.6)) && !said(None));
-    // A calm trial stays what it is.
+    // A steady trial keeps its verdict.
     let mut t = calm();
     t.worker_load.machine_others = Some(1.9);
     expect(&t, &two, Status::Valid, "");
@@ -448,10 +448,11 @@ fn a_crowded_machine_is_named() {
         Status::ClientBound,
         "the machine with its 2 processors was the limit",
     );
-    // The broker's single thread never rested: then it was the limit, crowd or no crowd.
+    // The broker's single thread was never idle: then it was the limit, whatever other programs
+    // did.
     t.system_cpu_s = Some(1.96);
     expect(&t, &two, Status::Valid, "");
-    // A broker of many threads could have used more than it was given.
+    // A broker of many threads could have used more than it got.
     t.system_cpu_s = Some(2.6);
     t.client_cpu_s = ClientCpu {
         publishers: 0.5,
@@ -516,7 +517,7 @@ fn workers_at_the_end_of_their_share_are_the_limit() {
     t.client_limits = held(0.1, true);
     let said = format!("ran 8 % and waited for a processor 2 % of it{share}");
     expect(&t, &here(), Status::ClientBound, &said);
-    // Nobody held them to it, or to more than a thread can use.
+    // No quota held them to it, or to more than a thread can use.
     for other in [held(0.1, false), held(2.0, true)] {
         t.client_limits = other;
         expect(&t, &here(), Status::Overloaded, "publishers had time");
@@ -569,7 +570,7 @@ fn a_system_at_the_end_of_its_share_is_the_limit() {
         Status::ClientBound,
         "the busiest subscribing worker",
     );
-    // A share that only affinity holds says nothing of what the system could have had.
+    // A share held by affinity alone does not say what the system could have had.
     t.limits = Some(crate::model::HeldLimits {
         cores_by_quota: false,
         ..limits
@@ -584,7 +585,7 @@ fn a_system_at_the_end_of_its_share_is_the_limit() {
 
 #[test]
 fn lateness_that_was_asked_for() {
-    // A busy publisher that gathers: latency is mostly the span.
+    // A busy publisher that sends in batches: latency is mostly the span.
     let mut t = calm();
     t.worker_load.publishers_running = 0.6;
     t.send_lag_ns = distribution(100_000, MS / 2, MS);
@@ -646,7 +647,7 @@ fn a_lumpy_schedule_is_not_unsteady() {
         .collect();
     t.series = series(0.25, &lumps, &lumps, &[0; 40]);
     expect(&t, &here(), Status::Valid, "");
-    // The same lumps flat out are stalls.
+    // The same uneven arrivals flat out are stalls.
     t.workload.flat_out = true;
     t.system_cpu_s = Some(9.9);
     expect(&t, &here(), Status::Unsteady, "varied by");
@@ -732,7 +733,7 @@ fn a_trial_that_measured_nothing_is_not_valid() {
         Status::Broken,
         "no message was due within 10 s",
     );
-    // Connections that only wait are a workload too.
+    // Idle connections are a workload too.
     t.workload.publishers = 0;
     expect(&t, &here(), Status::Valid, "");
     // Flat out, nothing is taken while the queue of the warm-up is delivered.
@@ -767,7 +768,7 @@ fn a_small_overload_is_overload() {
         second.backlog = 3;
     }
     expect(&t, &here(), Status::Overloaded, "twice as long in 26 s");
-    // A cache that fills up: it rises, and it ends.
+    // A cache that fills: latency rises, then stays.
     for (i, second) in t.series.iter_mut().enumerate() {
         second.latency_p50_ns = 70_800_000 + [0, 20, 34, 42, 46, 48, 49, 50, 50, 50][i] * 500_000;
     }
@@ -798,7 +799,7 @@ fn a_client_that_stood_still_is_named() {
         expect(&t, &here(), Status::ClientBound, "the machine stood still");
         t.worker_load.machine_stalled = 0.02;
         expect(&t, &here(), Status::ClientBound, "2.0 % of the measurement");
-        // Shorter than what the tail is made of.
+        // A silence shorter than the tail of the latencies.
         t.latency_ns.p99 = Some(900 * MS);
         t.latency_from_send_ns.p99 = Some(900 * MS);
         expect(&t, &here(), Status::Valid, "");
@@ -830,7 +831,7 @@ fn a_frozen_system_is_unsteady() {
         Status::Unsteady,
         "nothing was delivered for 2.00 s",
     );
-    // A slow link is no freeze.
+    // A slow link is no stall.
     t.latency_ns.p50 = Some(1_500 * MS);
     expect(&t, &here(), Status::Valid, "");
 }
@@ -850,7 +851,7 @@ fn what_the_client_ran_out_of_is_not_the_systems_fault() {
     };
     expect(&t, &never, Status::ClientBound, "not run as planned");
 
-    // A server that closes connections of a client that stands still.
+    // A server that closes connections of a client that does not read.
     let mut t = calm();
     t.connections.lost = 1;
     t.worker_load.publishers_stalled = 0.4;
@@ -862,12 +863,12 @@ fn what_the_client_ran_out_of_is_not_the_systems_fault() {
         "1 of 2 connections were lost",
     );
 
-    // What a server drops because the subscriber does not read.
+    // Messages that a server drops because the subscriber does not read.
     let mut t = calm();
     (t.delivered, t.lost) = (90_000, 10_000);
     t.worker_load.subscribers_running = 0.97;
     expect(&t, &here(), Status::ClientBound, "10000 of 100000");
-    // What is acknowledged may not be dropped.
+    // Acknowledged messages may not be dropped.
     t.settings.reliability = Some(Reliability::AtLeastOnce);
     expect(&t, &here(), Status::Lossy, "10000 of 100000");
 }
@@ -891,7 +892,8 @@ fn counts_found_in_two_ways_must_agree() {
     expect(&t, &here(), Status::Valid, "");
 }
 
-/// Telemetry at QoS 0 beside commands at QoS 1: each is held to its own promise, and named.
+/// Telemetry at QoS 0 beside commands at QoS 1: each flow is judged by its own reliability, and
+/// named.
 #[test]
 fn flows_are_judged_by_their_own_settings_and_named() {
     let flow = |name: &str, reliability| FlowFigures {
@@ -928,7 +930,7 @@ fn flows_are_judged_by_their_own_settings_and_named() {
         Status::Lossy,
         "flow `telemetry`: 1 deliveries",
     );
-    // A queue of one flow that drowns in the traffic of the other.
+    // A queue of one flow that is small beside the traffic of the other.
     let second = |i: u64| FlowSeriesRecord {
         t_s: i as f64 + 1.0,
         published: 100,
@@ -946,7 +948,7 @@ fn flows_are_judged_by_their_own_settings_and_named() {
     );
 }
 
-/// Something that makes one rule apply.
+/// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
 const PLANTS: [Plant; 23] = [
@@ -1021,7 +1023,7 @@ const PLANTS: [Plant; 23] = [
     }),
 ];
 
-/// Any two troubles at once, paced and flat out: no two reasons that cannot both be true.
+/// Any two changes at once, paced and flat out: no two reasons contradict each other.
 #[test]
 fn reasons_never_contradict_each_other() {
     let mut shown = std::collections::HashSet::new();
@@ -1065,7 +1067,7 @@ fn a_client_at_its_end_outranks_an_unsteady_rate() {
 }
 
 proptest! {
-    /// Whatever the series look like: no panic, the status fits the reasons, same input same verdict.
+    /// For any series: no panic, the status fits the reasons, the same input gets the same verdict.
     #[test]
     fn judging_is_total(
         records in prop::collection::vec((0.0f64..2.0, 0u64..1_000_000, 0u64..1_000_000, -1000i64..1_000_000_000, 0u64..u64::MAX), 0..40),
@@ -1121,7 +1123,7 @@ proptest! {
         prop_assert_eq!(judge(&t, &here()).status, Status::Overloaded);
     }
 
-    /// A backlog that stands still is never called overload.
+    /// A backlog of constant length is never called overload.
     #[test]
     fn a_standing_backlog_is_no_overload(
         standing in 0i64..1_000_000,
@@ -1166,7 +1168,7 @@ fn a_worker_that_waits_for_a_full_link_is_not_the_limit() {
         let judged = judge(&linked(t.clone(), share), &here());
         assert_eq!(judged.status, status, "{share}: {:?}", judged.reasons);
     }
-    // A machine that stands still does so whatever links carry.
+    // A stalled machine is stalled whatever links carry.
     t.worker_load.machine_stalled = 0.5;
     assert_eq!(judge(&linked(t, 0.99), &here()).status, Status::ClientBound);
 }

@@ -8,11 +8,11 @@ use pubgauge_search::{Finding, Found};
 
 /// The axis.
 pub(super) const BURST: &str = "burst";
-/// What is said of bursts that took too long.
+/// Words for bursts that took too long.
 const LATE: &str = "had not arrived whole when the next one began";
 
-/// Why bursts of a trial, or what ran beside them, are beyond the limit or tell nothing; `None` if all came
-/// whole and in time.
+/// Why bursts of a trial, or the flows beside them, are beyond the limit or give no finding; `None` if all
+/// bursts arrived whole and in time.
 pub(super) fn told(trial: &Trial) -> Option<(Finding, Vec<String>)> {
     let flows = trial.flows.iter();
     let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
@@ -75,7 +75,7 @@ pub(super) fn at_limit(
     at?.0.flows.iter().find_map(|flow| flow.bursts)
 }
 
-/// Whether bursts took too long of which nothing was lost.
+/// Whether bursts took too long without a loss.
 pub(super) fn late(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) -> bool {
     own.iter().any(|(trial, _)| {
         let (finding, why) = super::told(axis, trial, criteria);
@@ -100,7 +100,7 @@ pub(super) fn words(bursts: &BurstFigures) -> String {
     }
 }
 
-/// What is said of a limit beyond which bursts took too long.
+/// A note on a limit beyond which bursts took too long.
 pub(super) fn at_least() -> String {
     format!(
         "the system carries at least so much: larger bursts {LATE}, but nothing of them was lost, as where a \

@@ -14,7 +14,8 @@ const SERIES: [&str; 5] = [
     "delivered-rate",
 ];
 
-/// What can be asked of a series, behind a dot: the coefficient of variation; the last quarter over the first.
+/// Statistics of a series, after a dot: the coefficient of variation; the last quarter over the
+/// first.
 const OF_SERIES: [&str; 2] = ["cv", "growth"];
 
 /// The series that a figure is about, if it is one of [`OF_SERIES`].

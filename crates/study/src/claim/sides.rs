@@ -1,4 +1,4 @@
-//! Who is compared: sides, their cells and implementations.
+//! Sides of a comparison: their cells and implementations.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::Sides;
 use crate::file::{Cells, Values};
 use crate::units::{did_you_mean, nearest};
 
-/// Cells with a name: of a filter, the values that tell them apart.
+/// Cells with a name: for a filter, the values that distinguish it.
 pub(super) fn side(cells: &Cells, named: &Sides) -> Result<Side, String> {
     let name = match cells {
         Cells::Named(name) => name.clone(),
-        // The side first.
+        // The key `side` comes first.
         Cells::Like(like) => (like.iter().filter(|(key, _)| *key == "side"))
             .chain(like.iter().filter(|(key, _)| *key != "side"))
             .map(|(key, Values(values))| match key.as_str() {
@@ -43,7 +43,7 @@ pub(super) fn side(cells: &Cells, named: &Sides) -> Result<Side, String> {
     })
 }
 
-/// Cells of another side that have something more in common.
+/// Cells of another side, narrowed by a filter.
 fn within(
     like: &BTreeMap<String, Values>,
     named: &Sides,
@@ -83,7 +83,7 @@ fn alternative(one: &Cells, name: &str) -> Result<Filter, String> {
     }
 }
 
-/// The values of a filter. What looks like a range must be one.
+/// The values of a filter. Text with `..` beside a quantity must be a valid range.
 pub(super) fn cells(like: &BTreeMap<String, Values>) -> Result<Filter, String> {
     if like.contains_key("side") {
         return Err("`side` stands in `sides` and `against`, not in `where`".into());

@@ -11,17 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::written::written_as;
 
-/// What somebody says of systems, and the rule by which a run judges it: see docs/claims.md.
+/// A statement about systems, and the rule by which a run judges it: see docs/claims.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClaimFile {
     /// Its name, unique in the study.
     pub id: String,
-    /// What is said.
+    /// The statement, in one sentence.
     pub sentence: String,
-    /// Where: paper, section, figure.
+    /// Where it was made: paper, section, figure.
     pub source: String,
-    /// The source's own figures; they stand beside the measured ones and decide nothing.
+    /// The source's own figures; they are shown beside the measured ones and decide nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub papers: Option<String>,
     /// Figure of every part that names none.
@@ -226,7 +226,7 @@ pub enum Cells {
     /// A name of `[side]`, or of a system.
     Named(String),
     /// What they have in common. `side` stands for the cells of another side; where that has several
-    /// implementations, the same one is taken wherever it stands.
+    /// implementations, the same one is taken in all places.
     Like(BTreeMap<String, Values>),
     /// Implementations of the same, which must agree.
     Any(Vec<Cells>),

@@ -22,7 +22,7 @@ pub struct NetworkFile {
     pub subscriber: Option<HostsFile>,
 }
 
-/// The hosts of a role, and the link of each to the switch; what it does it does each way.
+/// The hosts of a role, and the link of each to the switch, the same in both directions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostsFile {
@@ -33,8 +33,8 @@ pub struct HostsFile {
     /// Rate of Ethernet frames, such as "95Mbit/s": 64kbit/s to 10Gbit/s; as fast as the machine if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// How much waits for a link with a rate before the rest is dropped, as the time that it takes to send:
-    /// 1ms to 10s; 50ms if absent.
+    /// Queue of a link with a rate, beyond which packets are dropped, as the time that it takes to
+    /// send: 1ms to 10s; 50ms if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Span>,
     /// Delay, up to 10s; none if absent.
@@ -62,7 +62,7 @@ pub struct HostsFile {
 }
 
 impl NetworkFile {
-    /// The network that it means, right or wrong.
+    /// The network that it describes, not checked.
     pub fn network(&self) -> Network {
         let hosts = |file: &Option<HostsFile>| file.as_ref().map(HostsFile::hosts);
         Network {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Span;
 
-/// How a limit is searched for, where a flow's `rate`, `publishers`, `subscribers`, `topics` or
-/// `payload` is "find".
+/// How a limit is searched for, where a flow's `rate`, `publishers`, `subscribers`, `topics`,
+/// `payload` or `burst` is "find".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SearchFile {

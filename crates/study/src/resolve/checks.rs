@@ -1,4 +1,4 @@
-//! What is impossible in phases, in how the client works, and in held shares.
+//! Checks of phases, client, limits, counts and networks.
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 
@@ -6,7 +6,7 @@ use super::{Clash, Clashes};
 use crate::file::{ClientFile, LimitsFile, PhasesFile, TestbedFile, UntilFile, WorkloadFile};
 use crate::units::{Rate, Span};
 
-/// What is impossible in phases.
+/// Checks phases.
 pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
     if let Some(Rate::Each(_)) = phases.connect_rate {
         clashes.add(
@@ -41,7 +41,7 @@ pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
     }
 }
 
-/// What is impossible in what a workload says for itself beside its flows.
+/// Checks the keys of a workload besides its flows.
 pub(crate) fn check_own(file: &WorkloadFile, index: usize, found: &mut Vec<Clash>) {
     let number = index.to_string();
     let mut own = Clashes::new(&["workload", &number], found);
@@ -53,7 +53,7 @@ pub(crate) fn check_own(file: &WorkloadFile, index: usize, found: &mut Vec<Clash
     check_network(&file.testbed, &mut own.below(&["testbed"]));
 }
 
-/// Longest span within which messages may be gathered.
+/// Longest `pacing-within`: 100 ms.
 const MAX_PACING: Span = Span(100_000_000);
 
 pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
@@ -74,7 +74,7 @@ pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
     }
 }
 
-/// What is impossible in an emulated network.
+/// Checks an emulated network.
 pub(crate) fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     let Some(network) = &testbed.network else {
         return;

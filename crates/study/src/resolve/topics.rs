@@ -1,4 +1,4 @@
-//! Who talks to whom: patterns and topic templates.
+//! Topics and subscriptions of each device, from flow patterns and topic templates.
 
 use pubgauge_workload::filter::{filter_fault, topic_fault};
 use pubgauge_workload::mark::DEFAULT_ROOT;
@@ -14,7 +14,7 @@ pub(super) struct Talk {
     pub(super) subscribers: Vec<(Vec<String>, Option<String>)>,
 }
 
-/// Resolves the relation; on a clash, what is returned is of no use.
+/// Resolves a flow's topics and subscriptions; after a clash, the result must not be used.
 pub(super) fn who_talks_to_whom(
     file: &FlowFile,
     name: &str,
@@ -72,7 +72,7 @@ pub(super) fn who_talks_to_whom(
 /// All topics, and those of each publisher.
 struct Topics {
     all: Vec<String>,
-    /// What all of them begin with, in whole levels, and nothing else does.
+    /// Whole levels that all topics begin with: `PREFIX/#` matches them all.
     prefix: Option<String>,
     publishers: Vec<Vec<String>>,
 }
@@ -111,7 +111,7 @@ fn counts(file: &FlowFile, recorded: Option<u32>, clashes: &mut Clashes<'_>) -> 
     }
 }
 
-/// Topics without a template: numbered below a prefix, dealt out in turn to the publishers.
+/// Topics without a template: numbered below a prefix, distributed round-robin to the publishers.
 fn plain_topics(
     file: &FlowFile,
     name: &str,
@@ -147,7 +147,7 @@ fn plain_topics(
             format!("{publishers} pairs need at least {publishers} topics of their own"),
         );
     }
-    // A topic that was given stands for itself unless several are needed.
+    // A topic that was given is used as it is unless several are needed.
     let single = file.topic.is_some() && count == 1;
     let all: Vec<String> = match single {
         true => vec![prefix.clone()],
@@ -165,8 +165,8 @@ fn plain_topics(
     }
 }
 
-/// What number `index` of `hands` gets when `topics` are dealt out in turn: every `hands`-th, or,
-/// if there are fewer topics than hands, one that others have as well.
+/// The topics of device `index` of `hands` when `topics` are distributed round-robin: every
+/// `hands`-th, or, if there are fewer topics than devices, one that others have as well.
 fn dealt(topics: &[String], index: u32, hands: u32) -> Vec<String> {
     let (index, hands) = (index as usize, hands as usize);
     if topics.len() < hands {
@@ -229,7 +229,7 @@ fn by_pattern(
 
 /// A topic template and the values of its names.
 struct Template {
-    /// Names in the order of the template, the first varying slowest.
+    /// Names in the order of the template; the first varies slowest.
     names: Vec<String>,
     /// Values of each name.
     values: Vec<Vec<String>>,

@@ -18,7 +18,7 @@ pub(crate) struct Traces<'a> {
     /// Held so that workers need not read them again.
     pub(crate) open: Vec<Arc<Trace>>,
     devices: HashMap<String, Option<u32>>,
-    /// What is wrong with them.
+    /// Errors in them.
     pub(crate) found: Vec<Clash>,
 }
 
@@ -62,8 +62,7 @@ impl<'a> Traces<'a> {
         self.sources.get(name).cloned()
     }
 
-    /// How many devices a trace has; reads it on the first call. What is wrong with it is
-    /// reported once.
+    /// How many devices a trace has; reads it on the first call. An error in it is reported once.
     pub(super) fn devices(&mut self, name: &str) -> Option<u32> {
         if let Some(known) = self.devices.get(name) {
             return *known;

@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 8 << 20;
 /// Pause before a connection that was refused is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// An address that can be asked.
+/// The URL of a system's counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     host: String,
@@ -63,15 +63,15 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Asks nothing yet.
+    /// Sends no request yet.
     pub fn new(counters: &'a Counters) -> Self {
         Reader { counters }
     }
 
-    /// Both counts as they are now.
+    /// Both counts at this moment.
     ///
     /// # Errors
-    /// Why they could not be read until then.
+    /// Why they could not be read before `until`.
     pub fn read(&self, until: Instant) -> Result<Pair<u64>, String> {
         let Counters {
             http,
@@ -132,7 +132,8 @@ fn get(url: &Url, credentials: Option<&str>, until: Instant) -> Result<String, S
     }
 }
 
-/// Connects; a system may open the port a moment after it began to serve.
+/// Connects, and tries again until `until` if refused: a system may open the port after it has
+/// begun to serve.
 fn connect(url: &Url, until: Instant) -> Result<TcpStream, String> {
     let host = url.host.trim_start_matches('[').trim_end_matches(']');
     let mut addresses = (host, url.port).to_socket_addrs().map_err(words)?;
@@ -183,7 +184,7 @@ fn length(head: &str) -> Option<usize> {
     header(head, "content-length")?.parse().ok()
 }
 
-/// Whether all that was announced is there: a server may leave the connection open.
+/// Whether the announced length has been received: a server may leave the connection open.
 fn is_whole(answer: &[u8]) -> bool {
     split(answer).is_some_and(|(head, body)| length(head).is_some_and(|n| body.len() >= n))
 }

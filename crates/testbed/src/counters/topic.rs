@@ -1,4 +1,4 @@
-//! Counts that a system publishes, as MQTT brokers do below `$SYS`: read through the driver.
+//! Counts that a system publishes, as MQTT brokers do below `$SYS/`: read through the driver.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ struct Seen {
     update: Option<String>,
     /// The latest values, and how many messages this client had got before each.
     values: Pair<(u64, u64)>,
-    /// What was published on a counter's topic and is no count.
+    /// A message on a counter's topic that is no count.
     odd: Option<String>,
     /// All messages that this client got.
     received: u64,
@@ -56,8 +56,8 @@ impl Events for Seen {
             }
             let text = String::from_utf8_lossy(delivery.payload);
             match text.trim().parse() {
-                // The same value again is of the same moment: a new count of what was sent would
-                // have the message that brought the first one.
+                // The same value again is from the same moment. For a count of sent messages a new
+                // entry would subtract the message that brought the first one.
                 Ok(value) if self.values[which].is_some_and(|(last, _)| last == value) => {}
                 Ok(value) => self.values[which] = Some((value, before)),
                 Err(_) => self.odd = Some(format!("{topic} says `{text}`, which is no count")),
@@ -125,10 +125,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Both counts as they are after this was called, without what this client itself was sent.
+    /// Both counts at this moment or later, without the messages that this client itself received.
     ///
     /// # Errors
-    /// Why they could not be read until then.
+    /// Why they could not be read before `until`.
     pub fn read(&mut self, until: Instant) -> Result<Pair<u64>, String> {
         let topics: Vec<String> = self.seen.topics.iter().flatten().cloned().collect();
         let first = self.client.is_none();
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         self.until(&missing, until, |seen| seen.subscribed > so_far)
     }
 
-    /// Polls until it holds.
+    /// Polls until `holds` returns true.
     fn until(
         &mut self,
         missing: &str,

@@ -1,4 +1,4 @@
-//! What a system file must hold beyond its types, and errors that point at the place.
+//! Rules for a system file beyond its types, and errors with the line and column.
 
 use std::path::{Component, Path};
 
@@ -58,7 +58,7 @@ impl SystemFile {
     /// Checks what must hold in each variant.
     fn validate_one(&self) -> Result<(), Fault> {
         let starts = matches!(self.kind, Kind::Process | Kind::Builtin);
-        // Without its variants a description may be half: the variants give command or values.
+        // Without its variants a description may lack the command or values, which they give.
         let complete = self.variants.is_empty() || self.default_variant.is_none();
         if starts && self.run.command.is_empty() && complete {
             return Err(Fault::new(
@@ -275,7 +275,7 @@ impl SystemFile {
     }
 }
 
-/// Where `near` stands in `text`: at the start of a line rather than anywhere.
+/// Where `near` is in `text`, preferably at the start of a line.
 fn place_of(near: &str, text: &str) -> Option<usize> {
     let starts = text.match_indices(near).map(|(at, _)| at);
     starts
@@ -289,7 +289,7 @@ fn place_of(near: &str, text: &str) -> Option<usize> {
         .or_else(|| starts.clone().next())
 }
 
-/// What a system file gets wrong, before its place is known.
+/// An error in a system file, before its line and column are known.
 pub(super) struct Fault {
     what: String,
     hint: Option<String>,

@@ -21,10 +21,10 @@ pub struct Counters {
     pub username: Option<String>,
     /// Password (template) for it; no secret, as [`super::Login`].
     pub password: Option<String>,
-    /// A topic (template) on which the system publishes at each update of its counters, after
-    /// them. Absent: it answers a subscription to a counter with the value of that moment.
+    /// A topic (template) on which the system publishes after each update of its counters. Absent:
+    /// it answers a subscription to a counter with the value of that moment.
     pub update: Option<String>,
-    /// Seconds after which a reading counts as failed.
+    /// Seconds after which a reading counts as failed. 5 if absent.
     pub time_out_s: f64,
     /// Messages it received from publishers.
     pub published: Option<Counter>,
@@ -118,7 +118,7 @@ impl Counters {
             );
         }
         if let Some(http) = &self.http {
-            // What stands for a placeholder is not known yet; a port is.
+            // Placeholders have no value yet; in place of a port any number will do.
             let sample = names(http).map(|name| (name.to_owned(), "1".to_owned()));
             let sample: BTreeMap<String, String> = sample.collect();
             if let Err(what) = fill(http, &sample).parse::<Url>() {

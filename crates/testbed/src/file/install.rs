@@ -45,7 +45,7 @@ pub struct Install {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Maven {
-    /// The folder's name below `{cache}`; all else ends up in it.
+    /// The folder's name below `{cache}`; all files end up in it.
     pub folder: String,
     /// Archives, as `GROUP:ARTIFACT:VERSION:tar.gz:CLASSIFIER`, unpacked into the folder.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct Maven {
     /// Those of the files that are Java sources, compiled against `lib` into `classes`.
     #[serde(default)]
     pub compile: Vec<String>,
-    /// About how much is downloaded, in MB; not known if absent.
+    /// Download size in MB, approximately; not known if absent.
     #[serde(default)]
     pub download_mb: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Reading what there is.
+//! Reads the limits and what of them is used.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ pub struct Available {
     pub files_limit: u64,
     /// Files open now.
     pub files_open: u64,
-    /// Ports that the kernel gives to one source address for one address and port of a server.
+    /// Ports that the kernel gives to connections from one source address to one port of a server.
     pub ports: u64,
-    /// Threads that may be started.
+    /// Threads that may still be started.
     pub threads: u64,
     /// What bounds them.
     pub threads_bound: &'static str,
-    /// Memory that can be had without swapping, in bytes.
+    /// Memory that can be allocated without swapping, in bytes.
     pub memory_bytes: u64,
     /// What bounds it.
     pub memory_bound: &'static str,
@@ -43,7 +43,7 @@ pub fn available() -> Available {
     }
 }
 
-/// Files of this process that are open; 0 if that cannot be read.
+/// Number of open files of this process; 0 if that cannot be read.
 pub(super) fn open_files() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
 }
@@ -61,14 +61,14 @@ fn ports() -> u64 {
     })
 }
 
-/// First and last port, with white space between.
+/// The first and the last port, separated by white space.
 fn port_range(text: &str) -> Option<RangeInclusive<u64>> {
     let mut ends = text.split_whitespace().map(str::parse::<u64>);
     Some(ends.next()?.ok()?..=ends.next()?.ok()?)
 }
 
-/// How many ports of `range` are not among the `reserved` ones, `8080,9148-9200`. Linux takes
-/// them in pairs, and leaves out the last of an odd number (`__inet_hash_connect`).
+/// How many ports of `range` are not among the `reserved` ones, for example `8080,9148-9200`. Linux
+/// takes ports in pairs, and leaves out the last of an odd number (`__inet_hash_connect`).
 fn usable_ports(range: RangeInclusive<u64>, reserved: &str) -> u64 {
     let (first, last) = range.into_inner();
     let pairs = (last + 1).saturating_sub(first) & !1;
@@ -106,7 +106,7 @@ fn mem_available(meminfo: &str) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
-/// What a cgroup may still take, its page cache given up.
+/// What a cgroup may still allocate, its inactive page cache counted as free.
 fn memory_left(folder: &Path) -> Option<u64> {
     let number = |names: [&str; 2]| {
         let text = names.iter().find_map(|name| read(folder.join(name)))?;
@@ -150,13 +150,13 @@ fn threads() -> (u64, &'static str) {
     .unwrap_or((u64::MAX, ""))
 }
 
-/// Threads of the host: `0.20 0.18 0.12 1/80 11206`.
+/// Threads of the host, from a text like `0.20 0.18 0.12 1/80 11206`.
 fn all_threads(loadavg: &str) -> Option<u64> {
     let (_, all) = loadavg.split_whitespace().nth(3)?.split_once('/')?;
     all.parse().ok()
 }
 
-/// Threads that this user may still start; `None` for root, who is not bound.
+/// Threads that this user may still start; `None` for root, who has no such limit.
 fn user_threads_left() -> Option<u64> {
     // SAFETY: no arguments; cannot fail.
     let user = unsafe { libc::getuid() };
@@ -181,7 +181,7 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
     (field("Uid:")? == u64::from(user)).then(|| field("Threads:"))?
 }
 
-/// The folders of this process's cgroup, and of those around it, that bound a resource.
+/// The folders of this process's cgroup, and of those around it, that limit a resource.
 fn cgroups(controller: &str) -> Vec<PathBuf> {
     let membership = read("/proc/self/cgroup").unwrap_or_default();
     let mut folders = Vec::new();
@@ -197,7 +197,7 @@ fn cgroups(controller: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Where the hierarchies begin that bound `controller`, and the process's place in them: the
+/// The roots of the hierarchies that limit `controller`, and the process's path in each: the
 /// unified one (`0::/a/b`), and the controller's own (`4:memory:/a/b`), all mounted below `mount`.
 pub(crate) fn cgroup_paths(
     membership: &str,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A host with plenty of everything.
+/// A host whose limits are high.
 fn plenty() -> Available {
     Available {
         files_limit: 100_000,
@@ -59,7 +59,7 @@ fn what_fits_is_said() {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(fit_one_each(1)(10).unwrap_err().fit, Some(0));
-    // Where links take descriptors too, how many clients would fit is another question.
+    // Where links take descriptors too, the number of clients that would fit is not known.
     let links = Needs {
         clients: 40,
         files: 998,
@@ -90,7 +90,7 @@ fn enough_of_everything_is_enough() {
     assert_eq!(check(&thousand(), &unlimited), Ok(()));
 }
 
-/// Looks for the lowest amount with which a check passes, and for what is said of one less.
+/// Looks for the lowest amount that passes a check, and for the error of one less.
 fn least(mut passes: impl FnMut(u64) -> Result<(), Shortage>) -> (u64, Shortage) {
     let (mut low, mut high) = (0, 1 << 40);
     assert_eq!(passes(high), Ok(()));
@@ -171,7 +171,7 @@ fn a_server_that_is_started_here_has_our_limit_or_its_own() {
     (server.files, server.limit) = (1009, Some(1008));
     let error = check(&needs, &plenty()).unwrap_err();
     assert!(error.to_string().contains("may open 1008"), "{error}");
-    // One that is not ours has its own limits elsewhere.
+    // A system that is not started here is limited elsewhere.
     needs.server = None;
     assert_eq!(check(&needs, &plenty()), Ok(()));
 }

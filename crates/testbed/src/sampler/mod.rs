@@ -1,4 +1,4 @@
-//! What processes and threads cost: CPU, memory, context switches, from `/proc`.
+//! CPU time, memory and context switches of processes and threads, from `/proc`.
 
 mod process;
 mod thread;
@@ -33,7 +33,7 @@ impl ThreadFiles {
         }
     }
 
-    /// Nanoseconds on a processor and nanoseconds ready but waiting for one. `None` if the
+    /// Nanoseconds on a processor, and nanoseconds of waiting for one while ready. `None` if the
     /// thread is gone or the kernel keeps no such figures.
     fn run_and_wait(&mut self) -> Option<(u64, u64)> {
         let mut buffer = [0; 128];
@@ -61,13 +61,13 @@ fn status_number(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Whether a folder lies in memory (tmpfs): what is written there is written to no disk.
+/// Whether a folder is in memory (tmpfs): what is written there is not written to disk.
 pub fn lies_in_memory(folder: &std::path::Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|of| of.f_type == libc::TMPFS_MAGIC)
 }
 
-/// Processor time that all programs of this machine have used since it began, ns, to one clock tick.
-/// Interrupts, and what a hypervisor gave to others, are left out. `None` where the kernel tells nothing.
+/// Processor time that all programs of this machine have used since it started, ns, in whole clock ticks.
+/// Without interrupts and the time that a hypervisor gave to others. `None` if it cannot be read.
 pub fn machine_cpu_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let mut ticks = text
@@ -75,7 +75,7 @@ pub fn machine_cpu_ns() -> Option<u64> {
         .next()?
         .strip_prefix("cpu ")?
         .split_whitespace();
-    // Of users, of these at a low priority, of the kernel.
+    // The fields `user`, `nice` and `system`.
     let mut sum = 0;
     for _ in 0..3 {
         sum += ticks.next()?.parse::<u64>().ok()?;
@@ -90,13 +90,13 @@ fn tick_ns() -> u64 {
     1_000_000_000 / ticks_per_s
 }
 
-/// A CPU clock of a whole process (`CPUCLOCK_SCHED`), in nanoseconds: all its threads, those that
-/// have ended included.
+/// The CPU clock of a whole process (`CPUCLOCK_SCHED`), ns: of all its threads, also those that
+/// have ended.
 fn process_cpu_ns(pid: i32) -> Option<u64> {
     clock_ns((!pid << 3) | 2)
 }
 
-/// The CPU clock of a thread of this process, in nanoseconds, up to this very moment.
+/// The CPU clock of a thread of this process, ns, up to the moment of the call.
 fn thread_cpu_ns(tid: i32) -> Option<u64> {
     clock_ns((!tid << 3) | 2 | 4)
 }

@@ -1,4 +1,4 @@
-//! Watches a set of processes from outside.
+//! Samples a set of processes from outside.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use super::{Switches, ThreadFiles, process_cpu_ns, status_number, tick_ns};
 use crate::limits::{kept_threads, max_open_files};
 use crate::procfs::{self, ProcFile};
 
-/// Watches processes: those given, or a tree of them that grows and shrinks.
+/// Samples processes: a fixed set, or a tree of them that grows and shrinks.
 ///
 /// CPU time is read from each process's CPU clock, to the nanosecond, threads that have ended
-/// included. Processes that have ended are known from their parents (`cutime`, `cstime` of
-/// `/proc/PID/stat`), to one clock tick (10 ms) each. The sum never goes back.
+/// included. That of processes that have ended comes from their parents (`cutime`, `cstime` of
+/// `/proc/PID/stat`), to one clock tick (10 ms) each. The sum never decreases.
 ///
 /// Context switches are counted thread by thread: those of a thread that has ended count up to
 /// the last sample in which it was seen.
 ///
-/// A sample costs three readings per process and three per thread.
+/// A sample reads three files and a clock per process, and two files per thread (three in a tree).
 #[derive(Debug)]
 pub struct ProcessSampler {
     watched: Watched,
     processes: BTreeMap<i32, Process>,
-    /// CPU of processes that were seen and are gone, up to their last sample.
+    /// CPU time of processes that were seen and have ended, up to their last sample.
     gone_cpu_ns: u64,
     gone_switches: Switches,
     peak_rss_bytes: u64,
     last_cpu_ns: u64,
     tick_ns: u64,
-    /// Threads whose files stay open between samples.
+    /// The largest number of threads whose files stay open between samples.
     most_kept: usize,
 }
 
@@ -45,7 +45,7 @@ struct Process {
     stat: ProcFile,
     status: ProcFile,
     io: ProcFile,
-    /// Tells a process from a later one of the same number.
+    /// Start time: distinguishes a process from a later one of the same number.
     started: u64,
     cpu_ns: u64,
     threads: BTreeMap<i32, Thread>,
@@ -54,7 +54,7 @@ struct Process {
 #[derive(Debug)]
 struct Thread {
     files: ThreadFiles,
-    /// Its files stay open between samples.
+    /// Whether its files stay open between samples.
     kept: bool,
     cpu_ns: u64,
     switches: Switches,
@@ -63,7 +63,7 @@ struct Thread {
 /// Figures of all watched processes at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProcessSample {
-    /// When, ns of `CLOCK_MONOTONIC`.
+    /// When the sample began, ns of `CLOCK_MONOTONIC`.
     pub at_ns: Nanos,
     /// CPU time since the processes began, ns.
     pub cpu_ns: u64,
@@ -87,27 +87,28 @@ pub struct ProcessSample {
     pub busiest: Option<BusiestThread>,
 }
 
-/// The busiest thread between two samples: at one second per second, a server that works with
-/// one thread is at its limit whatever the other cores do.
+/// The busiest thread between two samples. At one second per second a single-threaded server is at
+/// its limit, however idle the other processors are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BusiestThread {
     /// Its process.
     pub pid: i32,
     /// Its number.
     pub tid: i32,
-    /// Nanoseconds on a processor since the last sample (all so far in the first), to one tick.
+    /// Nanoseconds on a processor since the last sample (in the first: since the thread began), to
+    /// one clock tick.
     pub cpu_ns: u64,
 }
 
 impl ProcessSampler {
-    /// Watches all descendants of `root`, now and later, without itself: see
+    /// Watches all present and later descendants of `root`, without `root` itself: see
     /// [`crate::Running::root_pid`].
     pub fn descendants_of(root: i32) -> Self {
         let stat = ProcFile::new(format!("/proc/{root}/stat"), true);
         Self::new(Watched::DescendantsOf(root, stat))
     }
 
-    /// Watches these processes alone, without their descendants.
+    /// Watches only these processes, without their descendants.
     pub fn only(pids: &[i32]) -> Self {
         Self::new(Watched::Only(pids.to_vec()))
     }
@@ -125,7 +126,7 @@ impl ProcessSampler {
         }
     }
 
-    /// Takes a sample. Processes and threads may come and go meanwhile.
+    /// Takes a sample. Processes and threads may begin and end meanwhile.
     pub fn sample(&mut self) -> ProcessSample {
         let pids = match &self.watched {
             Watched::DescendantsOf(root, _) => procfs::descendants(*root),
@@ -150,7 +151,7 @@ impl ProcessSampler {
                 .get_mut(&pid)
                 .expect("refresh has put it there");
             seen.push(pid);
-            // A process that has just ended has no clock any more: its last reading stands.
+            // A process that has just ended has no clock any more: its last reading is kept.
             process.cpu_ns = process_cpu_ns(pid).unwrap_or(0).max(process.cpu_ns);
             sample.cpu_ns += process.cpu_ns;
             if matches!(self.watched, Watched::DescendantsOf(..)) {
@@ -172,8 +173,8 @@ impl ProcessSampler {
         if let Watched::DescendantsOf(_, stat) = &mut self.watched {
             reaped_ns += read_stat(stat).map_or(0, |stat| stat.reaped_ticks) * self.tick_ns;
         }
-        // What a process that is gone used is known twice: exact up to its last sample, and to a
-        // tick from its parent.
+        // The time of an ended process is known in two ways: exactly up to its last sample, and to
+        // a clock tick from its parent.
         sample.cpu_ns += reaped_ns.max(self.gone_cpu_ns);
         self.last_cpu_ns = self.last_cpu_ns.max(sample.cpu_ns);
         sample.cpu_ns = self.last_cpu_ns;
@@ -184,7 +185,7 @@ impl ProcessSampler {
         sample
     }
 
-    /// Makes sure that `pid` is among the processes, as the process that it is now.
+    /// Makes sure that `pid` is among the processes, as the process that now has this number.
     fn refresh(&mut self, pid: i32) -> Option<Stat> {
         if let Some(process) = self.processes.get_mut(&pid) {
             let stat = read_stat(&mut process.stat);
@@ -294,14 +295,14 @@ impl Switches {
 
 struct Stat {
     started: u64,
-    /// User and system time of descendants that were waited for.
+    /// User and system time of its ended descendants that were waited for.
     reaped_ticks: u64,
 }
 
 fn read_stat(file: &mut ProcFile) -> Option<Stat> {
     let mut buffer = [0; 1024];
     let text = file.read(&mut buffer).ok()?;
-    // The name in parentheses may hold anything, parentheses included.
+    // The name in parentheses may hold any character, parentheses included.
     let (_, rest) = text.rsplit_once(") ")?;
     // From field 3, the state, on.
     let mut fields = rest.split_ascii_whitespace();

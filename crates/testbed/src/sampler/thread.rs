@@ -1,4 +1,4 @@
-//! Watches threads of this process and of others.
+//! Samples threads of this process and of others.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ pub struct ThreadInfo {
     pub name: String,
 }
 
-/// The threads of this process. What appears between two calls was started between them: that is
-/// how the threads of a client library are found.
+/// The threads of this process. A thread that is only in the second of two lists was started
+/// between them: that is how the threads of a client library are found.
 pub fn list_threads() -> Vec<ThreadInfo> {
     let threads = procfs::threads(std::process::id() as i32).into_iter();
     threads
@@ -41,9 +41,9 @@ pub fn current_tid() -> i32 {
 
 /// Watches some threads.
 ///
-/// CPU time comes from the CPU clock of each thread of this process, up to the moment, and from the
-/// first field of `schedstat` of others, which lags by a tick of the kernel (10 ms) at most; waiting time from the second
-/// field of `schedstat`, which the kernel brings up to date whenever the thread gets a processor.
+/// CPU time comes from the CPU clock for threads of this process, up to the moment of the call. For other threads it is
+/// the first field of `schedstat`, which lags by at most one clock tick (10 ms). Waiting time is the second field of
+/// `schedstat`, which the kernel updates whenever the thread gets a processor.
 /// A thread that has ended keeps the figures of the last sample in which it was seen, so take one
 /// before it ends.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ struct Watched {
 pub struct ThreadFigures {
     /// Nanoseconds on a processor.
     pub cpu_ns: u64,
-    /// Nanoseconds ready to run, but waiting for a processor.
+    /// Nanoseconds of waiting for a processor while ready to run.
     pub wait_ns: u64,
     /// Times it went to sleep.
     pub voluntary_switches: u64,
@@ -73,7 +73,7 @@ pub struct ThreadFigures {
 /// Figures of all watched threads at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ThreadSample {
-    /// When, ns of `CLOCK_MONOTONIC`.
+    /// When the sample began, ns of `CLOCK_MONOTONIC`.
     pub at_ns: Nanos,
     /// The sum over all watched threads, those that have ended included.
     pub total: ThreadFigures,
@@ -99,7 +99,7 @@ impl ThreadSampler {
         }
     }
 
-    /// Takes a sample: two small readings and a clock per thread.
+    /// Takes a sample: two files and a clock per thread.
     pub fn sample(&mut self) -> ThreadSample {
         let mut sample = ThreadSample {
             at_ns: monotonic_now(),
@@ -110,7 +110,7 @@ impl ThreadSampler {
             if let Some((cpu_ns, wait_ns)) = watched.files.run_and_wait() {
                 figures.cpu_ns = figures.cpu_ns.max(cpu_ns);
                 figures.wait_ns = wait_ns;
-                // Only while its files still answer: the number may belong to another thread.
+                // Only while its files can be read: the number may belong to another thread.
                 if let Some(cpu_ns) = thread_cpu_ns(*tid) {
                     figures.cpu_ns = figures.cpu_ns.max(cpu_ns);
                 }

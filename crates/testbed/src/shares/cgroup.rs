@@ -36,7 +36,7 @@ impl Group {
         self.folder.path()
     }
 
-    /// Its folder, and the file through which a process enters it, for system calls.
+    /// Its folder, and the file through which a process enters it, as paths for system calls.
     pub fn names(&self) -> [CString; 2] {
         let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
         [name(self.path()), name(&self.path().join("cgroup.procs"))]
@@ -55,11 +55,11 @@ enum Version {
     Two,
 }
 
-/// One part of a share: the controller that holds it, and what is written where.
+/// One part of a share: the controller that limits it, and the group that a new one is made in.
 struct Part {
     controller: &'static str,
     version: Version,
-    /// The group to make one below.
+    /// The group that a new one is made in.
     parent: PathBuf,
 }
 
@@ -91,7 +91,7 @@ impl Cgroups {
         }
     }
 
-    /// How a share would be held.
+    /// How a share would be held, without making groups.
     pub fn foresee(&self, share: &Share) -> Held {
         let mut held = Held::default();
         if share.cores.is_some() {
@@ -112,7 +112,7 @@ impl Cgroups {
         held
     }
 
-    /// Where a group with this controller may be made.
+    /// The group that one with this controller may be made in.
     fn part(&self, controller: &'static str, share: &Share) -> Result<Part, String> {
         if let Some(parent) = self.version_one(controller) {
             return writable(&parent, &[]).map(|()| Part {
@@ -128,7 +128,7 @@ impl Cgroups {
         })
     }
 
-    /// The own group in the hierarchy of a controller of version 1.
+    /// This process's group in the hierarchy of a controller of version 1.
     fn version_one(&self, controller: &str) -> Option<PathBuf> {
         let (root, own) = cgroup_paths(&self.membership, controller, &self.root)
             .into_iter()
@@ -141,8 +141,8 @@ impl Cgroups {
             .map(Path::to_path_buf)
     }
 
-    /// The nearest group of version 2, the own one or one around it, that hands on all controllers
-    /// that the share needs; else this one.
+    /// The nearest group of version 2, this process's own or one around it, that enables all
+    /// controllers of the share for its children and is writable.
     fn version_two(&self, controller: &str, share: &Share) -> Result<PathBuf, String> {
         let unified = [self.root.clone(), self.root.join("unified")]
             .into_iter()
@@ -166,7 +166,7 @@ impl Cgroups {
             share.cores.map(|_| "cpu"),
             share.memory_bytes.map(|_| "memory"),
         ];
-        // A process is in one group of this version: both parts must be held by the same one.
+        // A process is in one group of version 2: both parts must be limited by the same group.
         let all = |folder: &&Path| needed.iter().flatten().all(|other| hands_on(folder, other));
         let mut why = format!(
             "no control group around this process hands on `{controller}` \
@@ -183,7 +183,7 @@ impl Cgroups {
     }
 }
 
-/// Whether groups may be made in a folder, and processes be moved in and out of its files `names`.
+/// Checks that groups may be made in a folder, and that its files `names` can be written.
 fn writable(folder: &Path, names: &[&str]) -> Result<(), String> {
     let files = names.iter().map(|name| folder.join(name));
     for path in std::iter::once(folder.to_owned()).chain(files) {
@@ -206,7 +206,7 @@ impl Part {
         }
     }
 
-    /// What is written where; what need not be there comes last, with `false`.
+    /// Files, what is written to them, and whether that must succeed (optional ones last).
     fn files(&self, share: &Share) -> Vec<(&'static str, String, bool)> {
         let quota = share
             .cores
@@ -238,7 +238,7 @@ impl Part {
         if !wanted {
             return Err("not asked for".into());
         }
-        // Of version 2 one group holds both.
+        // In version 2 one group limits both.
         let known = |group: &&Group| {
             self.version == Version::Two && group.path().parent() == Some(&*self.parent)
         };
@@ -264,8 +264,8 @@ impl Part {
     }
 }
 
-/// Removes a group, and those that its processes made in it. Processes that are ending keep it for a
-/// moment.
+/// Removes a group, and those that its processes made in it. Waits up to 0.2 s for each while its
+/// processes are ending.
 fn remove(group: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(group)?.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

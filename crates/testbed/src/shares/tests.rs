@@ -14,7 +14,8 @@ fn put(root: &Path, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A folder that looks like version 2: the own group is `a/b`, and `a` hands on `controllers`.
+/// A folder that looks like version 2: the own group is `a/b`, and `a` enables `controllers` below
+/// it.
 fn version_two(root: &Path, controllers: &str) -> Cgroups {
     put(root, "cgroup.controllers", "cpu memory\n");
     put(root, "cgroup.subtree_control", "cpuset\n");
@@ -29,7 +30,7 @@ fn read(group: &Group, name: &str) -> String {
     std::fs::read_to_string(group.path().join(name)).unwrap()
 }
 
-/// The kernel's own files go with a group; those of a made-up one must be removed first.
+/// In the kernel a group's files go with its folder; here they are removed first.
 fn empty(group: &Group) {
     for entry in group.path().read_dir().unwrap().flatten() {
         std::fs::remove_file(entry.path()).unwrap();
@@ -85,14 +86,14 @@ fn what_version_two_does_not_hand_on_is_held_otherwise_and_said() {
         "{cores}"
     );
     assert!(memory.ends_with("instead GOMEMLIMIT=64MiB"), "{memory}");
-    // One that has its processors keeps them.
+    // A system with processors of its own keeps them.
     let holding = hold_by(&cgroups, &SHARE, &[0, 1, 2], &[0], []);
     assert!(holding.cpus.is_empty());
     assert_eq!(
         holding.held.cores_by.as_deref(),
         Some("affinity to processors 0")
     );
-    // Memory alone is handed on.
+    // Only memory is enabled for child groups.
     let share = Share {
         cores: None,
         ..SHARE

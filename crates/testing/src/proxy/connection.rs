@@ -13,7 +13,7 @@ use super::link::Piece;
 use super::mqtt::{Protocol, Unacknowledged};
 use super::rules::Direction;
 
-/// A socket and what epoll has said of it.
+/// A socket and its readiness as epoll has reported it.
 pub(super) struct Socket {
     pub fd: OwnedFd,
     pub readable: bool,
@@ -30,7 +30,7 @@ impl Socket {
     }
 }
 
-/// Something to write, and when it was to pass.
+/// Bytes to write, and when they are due.
 struct Pending {
     piece: Piece,
     entered_ns: u64,
@@ -46,19 +46,19 @@ pub(super) struct Pipe {
     pub inbox: Vec<u8>,
     /// Bytes that wait in the link and in `out`.
     pub buffered: usize,
-    /// The buffer was full, and the link has had something to do since.
+    /// The buffer was full, and the link has been busy since.
     pub behind: bool,
-    /// It stands in the queue of those to be read from.
+    /// Is in the queue of pipes to be read from.
     pub queued: bool,
-    /// It stands in the list of those to be written to.
+    /// Is in the list of pipes to be written to.
     pub touched: bool,
     /// Nothing more comes from the source.
     pub ended: bool,
-    /// Nothing more goes to the other side: it was told the end, or it takes nothing.
+    /// Nothing more goes to the other side: its direction was shut down, or it takes nothing.
     pub done: bool,
     pub unacknowledged: Unacknowledged,
     pub draws: StdRng,
-    /// What passes as soon as the socket takes it.
+    /// Bytes that are due, to be written as soon as the socket takes them.
     pub out: VecDeque<u8>,
     pending: VecDeque<Pending>,
     /// Bytes of the first of `pending` that were written.
@@ -114,7 +114,7 @@ impl Pipe {
                 }
                 Io::WouldBlock => {
                     to.writable = false;
-                    // It is the other side that holds this up, not the link.
+                    // The other side delays this, not the link.
                     self.behind = false;
                 }
                 Io::Failed(_) => self.break_off(traffic),
@@ -150,7 +150,7 @@ impl Pipe {
     }
 }
 
-/// What a connection has while it stands.
+/// State of an open connection.
 pub(super) struct Live {
     /// Index of its link.
     pub link: usize,
@@ -174,7 +174,7 @@ impl Live {
         &mut self.pipes[direction as usize]
     }
 
-    /// Where what goes this way comes from.
+    /// The socket that this direction reads from.
     pub(super) fn source(&mut self, direction: Direction) -> &mut Socket {
         &mut self.sockets[direction as usize]
     }
@@ -191,13 +191,13 @@ impl Live {
         self.pipes[direction as usize].write(to, now, traffic, trace);
     }
 
-    /// Nothing moves any more in either direction.
+    /// Whether both directions are done.
     pub(super) fn over(&self) -> bool {
         self.pipes.iter().all(|pipe| pipe.done)
     }
 }
 
-/// Everything that has passed, if it is kept.
+/// The record of everything that has passed, if it is kept.
 pub(super) type Trace = Option<Vec<Passed>>;
 
 /// A connection, which may have ended.

@@ -1,4 +1,4 @@
-//! What was let through, and what was planted.
+//! Counts of what passed, and of injected faults.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -55,16 +55,16 @@ pub struct Traffic {
     pub waiting: Amount,
     /// What it held for a connection that ended or was cut.
     pub discarded: Amount,
-    /// Planted: duplicates that it made, those that still wait included.
+    /// Injected: duplicates that it made, those that still wait included.
     pub duplicated: u64,
-    /// Planted: PUBLISH packets that it dropped.
+    /// Injected: PUBLISH packets that it dropped.
     pub dropped: u64,
-    /// Second PUBACKs of this direction that it kept to itself: they answered its own duplicates.
+    /// PUBACKs of this direction that it did not pass on, because they answered its own duplicates.
     pub acks_withheld: u64,
     /// What passed, for each 100 ms in which something did, in the order of time.
     pub slots: Vec<Slot>,
-    /// Longest time by which something passed later than it was due, in nanoseconds: how late the
-    /// proxy's thread was, or how long the other side did not read.
+    /// Longest lateness of a packet against its due time, in nanoseconds: of the proxy's thread, or
+    /// of the other side's reading.
     pub latest_ns: u64,
 }
 
@@ -83,7 +83,7 @@ impl Traffic {
         }
     }
 
-    /// What waits will not come.
+    /// Counts what waits as discarded.
     pub(super) fn discard(&mut self) {
         self.discarded += std::mem::take(&mut self.waiting);
     }
@@ -106,11 +106,11 @@ impl Traffic {
 pub struct ConnectionCounts {
     /// Client identifier of its CONNECT; absent if it has sent none.
     pub client_id: Option<String>,
-    /// When the proxy took it, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// When the proxy accepted it, in nanoseconds of `CLOCK_MONOTONIC`.
     pub opened_ns: u64,
-    /// When it ended; absent while it stands.
+    /// When it ended, in the same clock; absent while it is open.
     pub ended_ns: Option<u64>,
-    /// Why the proxy ended it, where it was not asked to: nothing was planted there.
+    /// Why the proxy ended it without being asked to; that is no injected fault.
     pub problem: Option<String>,
     /// From the client to the server.
     pub to_server: Traffic,
@@ -153,7 +153,7 @@ pub struct Cut {
     pub connections: usize,
 }
 
-/// All that the proxy has counted and planted so far.
+/// All that the proxy has counted and injected so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Every connection, in the order of connecting, those that have ended included.
@@ -203,7 +203,7 @@ pub struct Passed {
     pub entered_ns: u64,
     /// When it was to pass.
     pub due_ns: u64,
-    /// When the proxy went to write it: never before it was due.
+    /// When the proxy began to write it: never before it was due.
     pub passed_ns: u64,
 }
 

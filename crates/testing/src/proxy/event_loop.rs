@@ -1,4 +1,4 @@
-//! The event loop: one thread, one epoll, every connection.
+//! The event loop: one thread and one epoll for all connections.
 
 mod moving;
 
@@ -25,8 +25,8 @@ const CHUNK: usize = 64 << 10;
 const EVENTS: usize = 256;
 /// Shortest sleep in nanoseconds: what is due within it passes together, none of it early.
 const GRAIN_NS: u64 = 50_000;
-/// Least receive buffer that the kernel is asked for: below it, TCP over the loopback, whose segments
-/// have up to 64 KiB, stutters.
+/// Smallest receive buffer that the kernel is asked for, in bytes: below it, TCP over the loopback,
+/// whose segments have up to 64 KiB, stalls.
 const RECEIVE_BUFFER_MIN: usize = 16 << 10;
 /// Event data of the listener; no connection has it.
 const LISTENER: u64 = u64::MAX;
@@ -36,12 +36,12 @@ const WAKE: u64 = u64::MAX - 1;
 /// What another thread asks of the loop.
 pub(super) type Command = Box<dyn FnOnce(&mut EventLoop) + Send>;
 
-/// The time of the links, which stands still while nothing moves.
+/// The clock of the links, which stops during a freeze.
 #[derive(Debug, Default)]
 struct LinkTime {
-    /// How long it has stood still so far, in nanoseconds.
+    /// How long it has been stopped in all, in nanoseconds.
     lost: u64,
-    /// Since when it stands still, and until when at least.
+    /// Since when it is stopped, and until when at least.
     frozen: Option<Freeze>,
 }
 
@@ -50,7 +50,7 @@ impl LinkTime {
         self.frozen.map_or(now, |f| f.from_ns) - self.lost
     }
 
-    /// When it will be so late, unless it stands still before.
+    /// `CLOCK_MONOTONIC` at this time of the links, unless it is stopped before.
     fn real(&self, at: u64) -> u64 {
         at + self.lost
     }
@@ -64,7 +64,7 @@ struct Place(usize, Direction);
 pub(super) struct Setup {
     pub listen: SocketAddr,
     pub server: SocketAddr,
-    /// The first is that of all connections that no other names.
+    /// The first is that of all connections that no other link selects.
     pub links: Vec<Link>,
     pub seed: u64,
     pub trace: bool,
@@ -76,18 +76,18 @@ pub(super) struct EventLoop {
     pub stop: bool,
     server: SocketAddr,
     seed: u64,
-    /// Of the sockets that are read from in each direction.
+    /// Options of the sockets that are read from in each direction.
     options: [SocketOptions; 2],
     listener: TcpListener,
     acceptable: bool,
     epoll: OwnedFd,
     commands: Receiver<Command>,
     connections: Vec<Connection>,
-    /// What has something to read, in turn.
+    /// Directions with something to read, read in turn.
     readable: VecDeque<Place>,
-    /// What has something to write, or may have ended.
+    /// Directions with something to write, or that may have ended.
     touched: Vec<Place>,
-    /// What is planted when, the next one last.
+    /// Scheduled actions, the next one last.
     schedule: Vec<(u64, Action)>,
     time: LinkTime,
     freezes: Vec<Freeze>,
@@ -96,8 +96,8 @@ pub(super) struct EventLoop {
 }
 
 impl EventLoop {
-    /// Listens, but takes no connection before it runs. `wake` is an event descriptor: a write to it
-    /// makes the loop look for commands.
+    /// Listens, but accepts no connection before it runs. `wake` is an event descriptor: a write to
+    /// it makes the loop look for commands.
     ///
     /// # Errors
     /// If the address cannot be listened on, or there are no more descriptors.
@@ -167,13 +167,13 @@ impl EventLoop {
         }
     }
 
-    /// Plants this as soon as its time has come.
+    /// Schedules an action.
     pub(super) fn schedule(&mut self, at_ns: u64, action: Action) {
         self.schedule.push((at_ns, action));
         self.schedule.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             connections: self.connections.iter().map(|c| c.counts.clone()).collect(),
@@ -256,7 +256,7 @@ impl EventLoop {
         next
     }
 
-    /// Ends a freeze that is over, and does what the schedule says.
+    /// Ends a freeze that is over, and carries out the actions that are due.
     fn plant(&mut self) {
         let now = monotonic_now();
         if let Some(freeze) = self.time.frozen
@@ -280,7 +280,7 @@ impl EventLoop {
         }
     }
 
-    /// Nothing moves from now on for so long.
+    /// Freezes all links for this time.
     pub(super) fn freeze(&mut self, span_ns: u64) {
         let now = monotonic_now();
         let freeze = self.time.frozen.get_or_insert(Freeze {
@@ -290,7 +290,7 @@ impl EventLoop {
         freeze.to_ns = freeze.to_ns.max(now + span_ns);
     }
 
-    /// Ends these connections; how many that were.
+    /// Ends these connections; returns how many they were.
     pub(super) fn cut(&mut self, select: &Select) -> usize {
         let at_ns = monotonic_now();
         let mut connections = 0;
@@ -356,7 +356,7 @@ impl EventLoop {
     }
 }
 
-/// The smallest buffer of the links of a direction, as the kernel is asked for it.
+/// The smallest buffer of the links of a direction, as the receive buffer to ask the kernel for.
 fn receive_buffer(links: &mut [Link], direction: Direction) -> Option<usize> {
     let buffer = |link: &mut Link| link.lane(direction).rules.buffer_bytes;
     let smallest = links.iter_mut().filter_map(buffer).min()?;
@@ -365,7 +365,7 @@ fn receive_buffer(links: &mut [Link], direction: Direction) -> Option<usize> {
 
 fn watch(epoll: &OwnedFd, fd: impl AsFd, data: u64) -> Result<(), Errno> {
     use epoll::EventFlags as For;
-    // Edge-triggered: what waits on purpose does not wake the loop again and again.
+    // Edge-triggered: bytes that are left unread on purpose do not wake the loop again and again.
     let flags = For::IN | For::OUT | For::RDHUP | For::ET;
     epoll::add(epoll, fd, epoll::EventData::new_u64(data), flags)
 }

@@ -1,4 +1,5 @@
-//! What was read enters the link: packet by packet, doubled, dropped or kept back as the rules say.
+//! Moves what was read into the link, packet by packet; duplicates, drops or delays packets as the
+//! rules say.
 
 use pubgauge_mqtt_codec::{MAX_PACKET_LEN, QoS, Version, packet_len};
 use rand::RngExt;
@@ -12,16 +13,16 @@ use super::rules::Direction;
 /// DUP of a PUBLISH, in its first byte (5.0 §3.3.1.1).
 const DUP: u8 = 8;
 
-/// The link of a connection: the first that names it, else that of all, which is the first of the
-/// list.
+/// The link of a connection: the first that selects it, else the link of all, which is the first of
+/// the list.
 pub(super) fn choose(links: &[Link], order: usize, client_id: Option<&str>) -> usize {
     let mut named = links.iter().skip(1);
     let found = named.position(|link| link.select.holds(order, client_id));
     found.map_or(0, |at| at + 1)
 }
 
-/// Finds out what a client speaks, if that is not known, from the first bytes that it sent; a CONNECT
-/// says which link it has.
+/// Finds out a client's protocol, if that is not known, from the first bytes that it sent; its
+/// CONNECT decides which link it has.
 pub(super) fn introduce(connection: &mut Connection, links: &[Link], order: usize) {
     let unknown = |live: &&mut Box<Live>| live.protocol == Protocol::Unknown;
     let Some(live) = connection.live.as_mut().filter(unknown) else {
@@ -42,14 +43,15 @@ pub(super) fn introduce(connection: &mut Connection, links: &[Link], order: usiz
 pub(super) struct Intake<'a> {
     lane: &'a mut Lane,
     pipe: &'a mut Pipe,
-    /// What the other side acknowledges this way.
+    /// PUBLISH packets of the other direction, which packets of this one acknowledge.
     answered: &'a mut Unacknowledged,
     traffic: &'a mut Traffic,
     arrival: Arrival,
 }
 
 impl<'a> Intake<'a> {
-    /// Of a connection that stands, and what it speaks; not while it must say more for that.
+    /// The intake of an open connection, and its protocol; `None` while the protocol needs more
+    /// bytes to be known.
     pub(super) fn of(
         connection: &'a mut Connection,
         links: &'a mut [Link],
@@ -74,7 +76,7 @@ impl<'a> Intake<'a> {
         (!unknown && !intake.pipe.done).then_some((intake, live.protocol))
     }
 
-    /// Takes in what was read and leaves what is not whole.
+    /// Takes in whole packets and leaves an incomplete one.
     ///
     /// # Errors
     /// Why the connection cannot go on.

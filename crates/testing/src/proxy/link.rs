@@ -1,4 +1,4 @@
-//! One direction of a link: what waits in it, and what passes when.
+//! One direction of a link: its queue, and when each packet passes.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::counts::Amount;
 use super::pacer::Pacer;
 use super::rules::{Direction, Rules, Select};
 
-/// What a stretch of bytes is.
+/// The kind of a run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Another packet than PUBLISH, or bytes of another protocol.
@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// Where something comes from.
+/// Where a packet comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     /// Its connection, in the order of connecting.
@@ -39,7 +39,7 @@ pub(super) struct Arrival {
     pub behind: bool,
 }
 
-/// What waits in a link: 32 bytes, for there may be millions.
+/// An entry of a link's queue: 32 bytes, for there may be millions.
 #[derive(Debug)]
 struct Item {
     connection: u32,
@@ -74,7 +74,7 @@ pub(super) struct Next {
     pub piece: Piece,
 }
 
-/// Something to write: a packet, a stretch of bytes, or a piece of one.
+/// Bytes to write: a packet, a run of bytes, or a piece of either.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub len: u32,
@@ -91,7 +91,7 @@ pub(super) struct Lane {
     /// The bytes of all items.
     bytes: VecDeque<u8>,
     late: VecDeque<Late>,
-    /// When the last that passed was due: what follows it is not due before.
+    /// When the last that passed was due: no later entry is due before.
     passed: u64,
 }
 
@@ -104,7 +104,8 @@ impl Lane {
         }
     }
 
-    /// Other rules, for what enters from now on; the rate is for what waits already too.
+    /// Changes the rules for packets that enter from now on; the rate also for those that wait
+    /// already.
     pub(super) fn change(&mut self, rules: Rules, now: u64) {
         self.pacer.change(rules.rate, now);
         self.rules = rules;
@@ -153,7 +154,7 @@ impl Lane {
         })
     }
 
-    /// Takes out what [`Lane::next`] said, appending its bytes to `out`.
+    /// Removes what [`Lane::next`] returned, appending its bytes to `out`.
     pub(super) fn pass(&mut self, next: Next, out: &mut VecDeque<u8>) {
         let piece = next.piece;
         self.passed = next.due;
@@ -165,7 +166,7 @@ impl Lane {
         self.take(piece.len);
     }
 
-    /// Takes out the first item, whose connection has ended: it costs the link no time.
+    /// Removes the first item, whose connection has ended: it takes the link no time.
     pub(super) fn discard(&mut self) {
         if let Some(item) = self.items.front() {
             self.take(item.len);

@@ -1,5 +1,5 @@
-//! A TCP proxy that plants a truth: it stands between a client and a real server, passes what they
-//! say at a known rate, late by a known time, twice, or not at all, and counts what it lets through.
+//! A TCP proxy that injects known faults: it relays between a client and a real server at a known
+//! rate, delays packets by a known time, duplicates or drops them, and counts what passes.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -15,18 +15,18 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A *link* is what connections share: each direction has one queue, first come, first served, with
-//! its [`Rules`]. All connections share one link, except those for which [`ProxyBuilder::rules`] sets
-//! up another: one slow client among many. Within a connection and direction the order is always kept.
+//! Connections share a *link*: each direction has one FIFO queue with its [`Rules`]. All
+//! connections share one link, except those for which [`ProxyBuilder::rules`] adds another, for
+//! example one slow client among many. Within a connection and direction the order is always kept.
 //!
-//! Rules about bytes and time hold for any protocol over TCP. Rules about messages hold for MQTT 3.1.1
-//! and 5 without TLS; a connection that speaks something else is ended then, and its
-//! [`ConnectionCounts::problem`] says so, as it does if a topic alias would be confused by lost or
-//! late packets.
+//! Rules about bytes and time hold for any protocol over TCP. Rules about messages hold for MQTT
+//! 3.1.1 and 5 without TLS; a connection that speaks something else is ended then, and its
+//! [`ConnectionCounts::problem`] says so, as it does if lost or late packets would change what a
+//! topic alias means.
 //!
-//! Nothing passes early, by `CLOCK_MONOTONIC`. What passes late shows in [`Traffic::latest_ns`], and
-//! packet by packet in [`Proxy::trace`]; a rate makes up for it at once, but never for time in which
-//! the link had nothing to do. What is due within 50 us passes together.
+//! Nothing passes early, by `CLOCK_MONOTONIC`. What passes late shows in [`Traffic::latest_ns`],
+//! and packet by packet in [`Proxy::trace`]; a rate catches up at once, but never for time in which
+//! the link was idle. Packets due within 50 us pass together.
 //!
 //! # What it costs
 //!
@@ -96,31 +96,31 @@ impl ProxyBuilder {
         self
     }
 
-    /// The rate of the link of all: [`Rules::rate`].
+    /// Rate of the link that connections share by default: [`Rules::rate`].
     pub fn rate(mut self, direction: Direction, rate: Rate) -> Self {
         self.of_all(direction).rate = Some(rate);
         self
     }
 
-    /// The delay of the link of all: [`Rules::delay`].
+    /// Delay of the default link: [`Rules::delay`].
     pub fn delay(mut self, direction: Direction, delay: Duration) -> Self {
         self.of_all(direction).delay = delay;
         self
     }
 
-    /// The buffer of the link of all: [`Rules::buffer_bytes`].
+    /// Buffer of the default link, in bytes: [`Rules::buffer_bytes`].
     pub fn buffer(mut self, direction: Direction, bytes: usize) -> Self {
         self.of_all(direction).buffer_bytes = Some(bytes);
         self
     }
 
-    /// The duplicates of the link of all: [`Rules::duplicate`].
+    /// Duplicates of the default link: [`Rules::duplicate`].
     pub fn duplicate(mut self, direction: Direction, duplicate: Duplicate) -> Self {
         self.of_all(direction).duplicate = Some(duplicate);
         self
     }
 
-    /// The loss of the link of all: [`Rules::lose`].
+    /// Loss of the default link, a share of 0 to 1: [`Rules::lose`].
     pub fn lose(mut self, direction: Direction, share: f64) -> Self {
         self.of_all(direction).lose = share;
         self
@@ -131,7 +131,7 @@ impl ProxyBuilder {
     }
 
     /// Gives some connections a link of their own, whose other direction passes everything at once
-    /// unless it gets rules too. A connection that several name gets the first.
+    /// unless it gets rules too. A connection that several links select gets the first.
     pub fn rules(mut self, select: Select, direction: Direction, rules: Rules) -> Self {
         let same = self.links.iter().position(|(other, _)| *other == select);
         let at = same.unwrap_or_else(|| {
@@ -142,7 +142,7 @@ impl ProxyBuilder {
         self
     }
 
-    /// Does something so long after the start.
+    /// Carries out an action this long after the start.
     pub fn after(mut self, time: Duration, action: Action) -> Self {
         self.schedule.push((time, action));
         self
@@ -161,14 +161,14 @@ impl ProxyBuilder {
         self
     }
 
-    /// Gives the proxy's thread a real-time priority, 1 to 99; 10 is plenty. On a machine whose
-    /// processors are busy it is what keeps the proxy punctual.
+    /// Gives the proxy's thread a real-time priority, 1 to 99; 10 is enough. On a machine with busy
+    /// processors it keeps the proxy on time.
     pub fn realtime(mut self, priority: u8) -> Self {
         self.realtime = Some(priority);
         self
     }
 
-    /// Listens and takes connections from now on.
+    /// Listens and accepts connections from now on.
     ///
     /// # Errors
     /// If a rule is outside its range, the address cannot be listened on, there are no more
@@ -220,7 +220,7 @@ impl ProxyBuilder {
     }
 }
 
-/// A proxy that runs, until it is dropped: that ends its connections, its sockets and its thread.
+/// A running proxy. Dropping it ends its connections, its sockets and its thread.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -230,7 +230,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy to this server, which passes everything at once so far.
+    /// Builds a proxy to this server, which by default passes everything at once.
     pub fn to(server: SocketAddr) -> ProxyBuilder {
         ProxyBuilder {
             server,
@@ -249,8 +249,8 @@ impl Proxy {
     }
 
     /// Changes the rules of a link that was set up at the start, [`Select::All`] being that of all.
-    /// They hold when this returns: the rate for what waits already, the rest for what the proxy reads
-    /// from then on.
+    /// They apply when this returns: the rate to packets that wait already, the other rules to
+    /// those that the proxy reads from then on.
     ///
     /// # Panics
     /// If there is no such link, or a rule is outside its range.
@@ -270,28 +270,29 @@ impl Proxy {
         });
     }
 
-    /// Nothing moves from now on for so long; the connections stay open. See [`Action::Freeze`].
+    /// Freezes all links for `span`; the connections stay open. See [`Action::Freeze`].
     pub fn freeze(&self, span: Duration) {
         self.ask(move |event_loop| event_loop.freeze(span.as_nanos() as u64));
     }
 
-    /// Ends these connections, and says how many that were. See [`Action::Cut`].
+    /// Ends these connections, and returns how many they were. See [`Action::Cut`].
     pub fn cut(&self, select: Select) -> usize {
         self.ask(move |event_loop| event_loop.cut(&select))
     }
 
-    /// Does something at a time, in nanoseconds of `CLOCK_MONOTONIC`; at once if it is over.
+    /// Carries out an action at a time, in nanoseconds of `CLOCK_MONOTONIC`; at once if it has
+    /// passed.
     pub fn schedule(&self, at_ns: u64, action: Action) {
         self.ask(move |event_loop| event_loop.schedule(at_ns, action));
     }
 
-    /// What was counted and planted so far.
+    /// What was counted and injected so far.
     pub fn counts(&self) -> Counts {
         self.ask(|event_loop| event_loop.counts())
     }
 
-    /// Takes out the record of what has passed since the last call, in its order for each direction
-    /// of a connection; empty if it is not kept.
+    /// Takes the record of what has passed since the last call, in order for each direction of a
+    /// connection; empty unless [`ProxyBuilder::traced`].
     pub fn trace(&self) -> Vec<Passed> {
         self.ask(|event_loop| {
             event_loop
@@ -302,11 +303,11 @@ impl Proxy {
         })
     }
 
-    /// Has the loop do something between two turns.
+    /// Runs `what` in the event loop between two turns.
     fn ask<R: Send + 'static>(&self, what: impl FnOnce(&mut EventLoop) -> R + Send + 'static) -> R {
         let (answer, answered) = sync_channel(1);
         self.tell(Box::new(move |event_loop| {
-            // Nobody waits if the caller has panicked.
+            // It fails if the caller has panicked and no longer waits.
             let _ = answer.send(what(event_loop));
         }));
         answered.recv().expect("the proxy's event loop runs")

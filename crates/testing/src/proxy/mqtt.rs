@@ -6,10 +6,10 @@ use pubgauge_mqtt_codec::{
     DecodeError, MAX_PACKET_LEN, Packet, PacketType, PropertyId, QoS, Version, decode, is_publish,
 };
 
-/// What a connection speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// The client has not said enough.
+    /// The client has not sent enough bytes to tell.
     Unknown,
     Mqtt(Version),
     Other,
@@ -21,8 +21,8 @@ pub(super) struct Introduction {
     pub client_id: String,
 }
 
-/// Looks at the first bytes of a client: its CONNECT, `None` while it is not whole. The error is
-/// that they are not MQTT.
+/// Reads the first bytes of a client: its CONNECT, or `None` while it is incomplete. An error if
+/// they are not MQTT.
 pub(super) fn introduction(bytes: &[u8]) -> Result<Option<Introduction>, String> {
     if bytes
         .first()
@@ -57,7 +57,7 @@ pub(super) enum Seen {
     Other,
 }
 
-/// Looks at one whole packet.
+/// Reads one whole packet.
 pub(super) fn look(packet: &[u8], version: Version) -> Result<Seen, DecodeError> {
     let acknowledges = packet[0] >> 4 == PacketType::PubAck as u8;
     if !is_publish(packet) && !acknowledges {

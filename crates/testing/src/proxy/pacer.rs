@@ -1,8 +1,8 @@
-//! When what waits may pass: a pure function of what has passed before.
+//! When queued bytes may pass: a pure function of what has passed before.
 
 use super::rules::Rate;
 
-/// Pieces in which bytes pass are no longer than this takes, in seconds.
+/// Longest time that one piece of bytes takes at the rate, in seconds.
 const PIECE_S: f64 = 0.0005;
 
 /// The schedule of a rate. A busy period begins when something is ready and all before it is done.
@@ -31,8 +31,8 @@ impl Pacer {
         }
     }
 
-    /// Another rate from `now` on. What the old one still had to do is waited for, but no longer than
-    /// one unit takes at the new one.
+    /// Changes the rate from `now` on. Units begun at the old rate are finished, but take no longer
+    /// than one unit at the new rate.
     pub(super) fn change(&mut self, rate: Option<Rate>, now: u64) {
         if rate == self.rate {
             return;

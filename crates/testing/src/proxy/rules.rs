@@ -1,4 +1,4 @@
-//! What is planted, as plain data.
+//! Injected faults, as plain data.
 
 use std::time::Duration;
 
@@ -24,15 +24,15 @@ impl Direction {
     }
 }
 
-/// What a link takes. All connections of a link share it, first come, first served.
+/// Capacity of a link. All its connections share it, in FIFO order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
     /// Bytes per second, above 0. The n-th byte of a busy period passes at its start + n/rate, in
     /// pieces of 0.5 ms at most; a piece passes when its last byte is due.
     BytesPerS(f64),
     /// MQTT PUBLISH packets per second, above 0, whatever their size. Counted from 0, the k-th of a
-    /// busy period passes at its start + k/rate; other packets follow in their order without a wait
-    /// of their own.
+    /// busy period passes at its start + k/rate; other packets keep their order and take no time of
+    /// their own.
     MessagesPerS(f64),
 }
 
@@ -44,32 +44,32 @@ impl Rate {
     }
 }
 
-/// PUBLISH packets of QoS 0 and 1 that come twice. QoS 2 is left alone, for its handshake would
-/// hide the second.
+/// PUBLISH packets of QoS 0 and 1 that come twice. QoS 2 packets are not duplicated, because the
+/// handshake would hide the second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Duplicate {
     /// Share of the messages, 0 to 1, by a seeded draw; 1 is every message.
     pub share: f64,
-    /// How much later than the first the second enters the link; 0 is right after it.
+    /// How much later than the first the second enters the link; with 0, right after it.
     pub late: Duration,
 }
 
-/// What happens to one direction of a link. The default passes everything at once.
+/// Rules of one direction of a link. The default passes everything at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rules {
-    /// What the link takes; no limit if absent.
+    /// Rate of the link; no limit if absent.
     pub rate: Option<Rate>,
-    /// From when the proxy has read something until it may pass. The wait for the rate comes on top,
-    /// as on a long line behind a narrow one.
+    /// Time from reading a packet until it may pass. Queueing for the rate comes on top, as on a
+    /// long line behind a slow one.
     pub delay: Duration,
-    /// Most bytes of one connection that wait in the proxy before it stops to read, so that TCP's
-    /// back-pressure reaches the sender; above 0. Absent, the queue has no limit but memory, of which
-    /// each packet takes its own length and 32 bytes.
+    /// Most bytes of one connection that wait in the proxy before it stops reading, so that TCP's
+    /// back-pressure reaches the sender; above 0. Absent, the queue has no limit but memory, of
+    /// which each packet takes its own length and 32 bytes.
     ///
-    /// A packet is passed whole, so that one more than this may wait. What waits for its delay counts
-    /// too: below rate x delay, the buffer is what limits the rate. The kernel's receive buffer comes
-    /// on top; the proxy asks for the smallest that a link of this direction has (16 KiB at least, of
-    /// which Linux makes twice as much) when it starts.
+    /// A packet is passed whole, so that up to one packet more may wait. Packets that wait for
+    /// their delay count too: below rate x delay, the buffer limits the rate. The kernel's receive
+    /// buffer comes on top; the proxy asks for the smallest that a link of this direction has (16
+    /// KiB at least, of which Linux makes twice as much) when it starts.
     pub buffer_bytes: Option<usize>,
     /// PUBLISH packets that come twice; none if absent.
     pub duplicate: Option<Duplicate>,
@@ -78,14 +78,14 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Whether they say anything about MQTT packets.
+    /// Whether a rule is about MQTT packets.
     pub(super) fn need_mqtt(&self) -> bool {
         matches!(self.rate, Some(Rate::MessagesPerS(_)))
             || self.duplicate.is_some()
             || self.lose > 0.0
     }
 
-    /// Whether packets would take on a topic alias that was not the one meant (MQTT 5 §3.3.2.3.4).
+    /// Whether the rules could make a topic alias stand for the wrong topic (MQTT 5 §3.3.2.3.4).
     pub(super) fn confuse_aliases(&self) -> bool {
         self.lose > 0.0 || self.duplicate.is_some_and(|d| !d.late.is_zero())
     }
@@ -115,8 +115,8 @@ impl Rules {
 pub enum Select {
     /// All of them.
     All,
-    /// Those of an MQTT client by the client identifier of its CONNECT; with a `*` at the end, of all
-    /// that begin so.
+    /// Those of an MQTT client by the client identifier of its CONNECT; with a `*` at the end, of
+    /// all that begin like it.
     ClientId(String),
     /// The n-th that connected to the proxy, from 0.
     Order(usize),
@@ -137,11 +137,11 @@ impl Select {
     }
 }
 
-/// What can be planted at a moment.
+/// A fault injected at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing moves in either direction for so long. The time of the links stands still: what was
-    /// under way comes later by that long, in its order, and no rate is made up for.
+    /// Nothing passes in either direction for this time. The clock of the links stops: packets in
+    /// flight pass later by that time, in order, and no rate catches up.
     Freeze(Duration),
     /// Ends these connections on both sides; what waits is discarded.
     Cut(Select),

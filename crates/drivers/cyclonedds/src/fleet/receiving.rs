@@ -25,7 +25,7 @@ pub(super) struct Subscriber {
     client: ClientId,
     reader: Reader,
     topics: Topics,
-    /// When it began, ns of CLOCK_REALTIME; older messages were kept for it.
+    /// When the subscription began, ns of CLOCK_REALTIME; older messages are last values.
     since_ns: Option<i64>,
 }
 
@@ -41,7 +41,7 @@ enum Topics {
     One(Rc<str>),
     /// By its writer's partition.
     ByWriter {
-        /// To be looked at again: the partitions matched more than this filter.
+        /// The filter to check topics against, where the partitions match more than it does.
         check: Option<String>,
         known: FxHashMap<u64, Known>,
         last: u64,
@@ -226,8 +226,8 @@ impl CycloneFleet {
                 then = self.clock.now();
                 break;
             }
-            // Where there are fewer cores than threads, Cyclone's must get one: without this, what is
-            // waited for may come only once we sleep.
+            // Where there are fewer cores than threads, Cyclone's threads need this one: without
+            // the yield, the message may come only once this thread sleeps.
             std::thread::yield_now();
             then = self.clock.now();
         }

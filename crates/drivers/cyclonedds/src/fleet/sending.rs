@@ -20,7 +20,7 @@ pub(super) struct Publisher {
     pub(super) ending: bool,
     /// Bytes of the datagram that Cyclone is gathering.
     pending: u32,
-    /// Stands among [`CycloneFleet::gathering`].
+    /// Is listed in [`CycloneFleet::gathering`].
     listed: bool,
     /// The history was full, and was so when it was last looked at.
     pub(super) blocked: bool,
@@ -160,7 +160,7 @@ impl CycloneFleet {
         self.blocked.push(index as u32);
     }
 
-    /// Lets those try again for which there is room.
+    /// Lets blocked publishers try again for which there is room.
     pub(super) fn release_blocked(&mut self, now: Nanos) {
         let Some(domain) = self.domain.as_ref().filter(|_| !self.blocked.is_empty()) else {
             return;
@@ -204,7 +204,7 @@ impl CycloneFleet {
 
     #[cold]
     fn fail(&mut self, index: usize, len: usize, code: i32) -> Publish {
-        // Our sequence lengths are CDR's 32 bits, less room for Cyclone's own sums.
+        // A CDR sequence has a 32-bit length; the bound leaves room for Cyclone's own additions.
         if len > i32::MAX as usize - 64 {
             return Publish::Refused(Refusal::TooLarge);
         }

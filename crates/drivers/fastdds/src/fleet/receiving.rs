@@ -9,7 +9,7 @@ const TURN: usize = 256;
 /// Payloads longer than this on average are taken one by one, so that each has its own stamp.
 const LARGE: usize = 4096;
 
-/// What a turn at one reader came to.
+/// The result of one turn at a reader.
 pub(super) struct Turn {
     pub(super) messages: usize,
     pub(super) more: bool,
@@ -17,7 +17,8 @@ pub(super) struct Turn {
 
 /// Takes what has come for one subscriber, up to a turn's worth: each group of samples is taken
 /// first, then stamped ([`Events::arrived`]), then delivered. Groups grow from one sample to
-/// [`GROUP`], so that paced messages are stamped one by one and only a flood shares stamps.
+/// [`GROUP`], so that paced messages are stamped one by one and only messages at full speed share
+/// stamps.
 pub(super) fn take_turn(
     id: ClientId,
     reader: &mut Reader,

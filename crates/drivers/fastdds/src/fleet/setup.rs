@@ -1,4 +1,4 @@
-//! What the options are to the shim.
+//! The options as the shim's configuration.
 
 use std::net::Ipv4Addr;
 

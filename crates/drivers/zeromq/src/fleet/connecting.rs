@@ -1,4 +1,4 @@
-//! How a fleet's clients come up, go down, and come back.
+//! How a fleet's clients connect, disconnect and reconnect.
 
 use std::io;
 
@@ -11,16 +11,16 @@ use crate::options::Options;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::zmq::Link;
 
-/// How often a publisher that comes back tries to get its port again, while libzmq's threads
-/// are still closing the socket it had before.
+/// How often a publisher that reconnects tries to bind its port again, while libzmq's threads are
+/// still closing its former socket, ns.
 const BIND_RETRY: Nanos = 1_000_000;
 
-/// How long other publishers' messages may hold up the news that one publisher is lost.
+/// How long other publishers' messages may delay the report that one publisher is lost, ns.
 const LAST_WORDS: Nanos = 1_000_000_000;
 
 impl ZeromqFleet {
-    /// Opens the client's sockets and begins to bind and connect them. Those that are there stay
-    /// with the connections that stand.
+    /// Opens the client's sockets and begins to bind and connect them. Sockets that are open stay,
+    /// with the connections that are up.
     pub(super) fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
         if self
             .clients
@@ -102,7 +102,7 @@ impl ZeromqFleet {
         Ok(())
     }
 
-    /// Takes a connecting client as far as it gets: bound, then up.
+    /// Advances a connecting client: bound, then connected.
     pub(super) fn advance(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0 as usize];
         let Phase::Connecting { deadline, bound } = client.phase else {
@@ -136,7 +136,7 @@ impl ZeromqFleet {
         if ports.into_iter().flatten().all(Port::all_up) {
             client.phase = Phase::Up;
             let address = match self.forwarders.get(client.spec.endpoint) {
-                // Where what it publishes comes out.
+                // The side of the forwarder that its messages leave by.
                 Some(forwarder) => client.spec.publishes.then(|| forwarder.for_subscribers()),
                 None => client.address.clone(),
             };
@@ -156,8 +156,8 @@ impl ZeromqFleet {
         self.news.push_back((id, Change::Failed(why.into())));
     }
 
-    /// What libzmq still holds for a subscriber is delivered before its failure is reported: to
-    /// act on a failure may mean to give up the socket.
+    /// What libzmq still holds for a subscriber is delivered before its failure is reported:
+    /// whoever acts on a failure may close the socket.
     pub(super) fn fail_once_drained(&mut self, id: ClientId, why: impl Into<Failure>) {
         let at_last = self.clock.now() + LAST_WORDS;
         let client = &mut self.clients[id.0 as usize];
@@ -171,7 +171,7 @@ impl ZeromqFleet {
         }
     }
 
-    /// Retries what waits and fails what has waited too long. Returns when to look again.
+    /// Retries binding and fails clients that have waited too long. Returns when to call it again.
     pub(super) fn look_after_connecting(&mut self) -> Nanos {
         let now = self.clock.now();
         let mut next = Nanos::MAX;
@@ -198,7 +198,7 @@ impl ZeromqFleet {
         next
     }
 
-    /// What a monitor has seen.
+    /// Handles the events of a monitor.
     pub(super) fn read_monitor(&mut self, id: ClientId, role: Role) -> io::Result<()> {
         loop {
             let client = &mut self.clients[id.0 as usize];
@@ -273,7 +273,7 @@ impl ZeromqFleet {
         client.kept = false;
         client.lost = None;
         self.connecting.retain(|&c| c != id.0);
-        // What was to be reported of it is overtaken.
+        // Pending reports of this client no longer hold.
         self.news.retain(|(c, _)| *c != id);
     }
 }
@@ -310,7 +310,7 @@ fn any_port(address: &str) -> bool {
     address.ends_with(":*")
 }
 
-/// Why a socket cannot be bound. Where the kernel was to choose the port, there is none left.
+/// Why a socket cannot be bound. Where the kernel was to choose the port, none is free.
 pub(super) fn cannot_bind(address: &str, error: &io::Error) -> DriverError {
     let attempt = match any_port(address) {
         true => Attempt::BindAnyPort,
@@ -322,12 +322,12 @@ pub(super) fn cannot_bind(address: &str, error: &io::Error) -> DriverError {
 /// libzmq leaves the file of a local socket behind.
 pub(super) fn remove_socket_file(address: &str) {
     if let Some(path) = address.strip_prefix("ipc://") {
-        // If it is not there, so much the better.
+        // It may be gone already.
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// When a client that begins to connect now has failed to.
+/// Deadline for a client that begins to connect now.
 pub(super) fn deadline(clock: &Clock, options: &Options) -> Nanos {
     clock.now() + Nanos::from(options.connect_timeout_ms) * 1_000_000
 }

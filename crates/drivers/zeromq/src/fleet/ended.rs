@@ -1,9 +1,10 @@
-//! What the client itself has run out of, as far as libzmq tells and where it does not.
+//! Which resource the client has run out of, also where libzmq does not report it.
 //!
 //! libzmq connects and accepts on threads of its own. Where it gets no socket or no port for a
 //! connection it only says that it will try again, as it does for a peer that refuses; where it
 //! cannot accept one, the other end waits. Publishers and subscribers of a trial are often in one
-//! process, so that both ends want of the same descriptors. What is missing is found out by trying.
+//! process, so that both ends take from the same descriptors. What is missing is found out by
+//! trying.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,8 +16,8 @@ use super::ZeromqFleet;
 use crate::port::Port;
 use crate::zmq::explain;
 
-/// Connections for which there must be descriptors before it is the peer's fault that one of them
-/// did not come to be. Thousands may fail at once, and each looks.
+/// Most connections for which descriptors are tried: if there are enough, a failed connection is
+/// the peer's fault. Thousands may fail at once, and each tries.
 const ENOUGH: usize = 32;
 
 /// An error of libzmq or of the system in words, with what to do about it.
@@ -39,8 +40,7 @@ fn out_of_descriptors(text: String) -> DriverError {
 }
 
 impl ZeromqFleet {
-    /// Why a connection to `address` did not come to be: `why`, unless the client has too little
-    /// left for it.
+    /// Why a connection to `address` failed: `why`, unless the client ran out of a resource for it.
     pub(super) fn unreached(&self, why: String, address: &str) -> Failure {
         match self.missing_towards(address) {
             Some(Resource::Descriptors) => {

@@ -10,15 +10,15 @@ use crate::options::Queue;
 use crate::port::{Key, Port, Role};
 use crate::zmq::Message;
 
-/// Turns at flooded subscribers after which everybody else is looked at as well.
+/// Turns at flooded subscribers after which all other sockets are polled as well.
 const TURNS_BEFORE_OTHERS: u32 = 8;
 
-/// Looks without sleeping that a fleet of publishers skips between two: what comes in are
-/// subscriptions, on which libzmq itself acts while sending, and the loss of a forwarder.
+/// Calls of `poll` without sleeping that a fleet of publishers skips between two that read: only
+/// subscriptions come in, which libzmq itself handles while sending, and the loss of a forwarder.
 pub(super) const HURRIED_MAX: u32 = 15;
 
 impl ZeromqFleet {
-    /// Reports what happened outside of `poll`, or while it looked after connections.
+    /// Reports what happened outside of `poll`, or while connections were handled.
     pub(super) fn report(&mut self, events: &mut dyn Events) -> bool {
         let any = !self.news.is_empty();
         while let Some((client, change)) = self.news.pop_front() {
@@ -185,7 +185,7 @@ impl ZeromqFleet {
                 Some(&timeout),
             ) {
                 Ok(_) => {}
-                // A signal: the engine may want to look at what it set.
+                // A signal: the engine may have to act on it.
                 Err(rustix::io::Errno::INTR) => return Ok(()),
                 Err(e) => return Err(e.into()),
             }

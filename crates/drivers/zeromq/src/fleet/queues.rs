@@ -1,12 +1,11 @@
 //! Point-to-point: a PUSH socket for each topic of a publisher, shared by the PULL sockets of the
 //! topic's receivers.
 //!
-//! PUSH hands messages to its receivers in turn whatever is in them, so that each topic needs a
-//! socket of its own, a *queue*. Where it is bound the publisher tells whoever asks: a receiver
-//! subscribes to the topic on the publisher's XPUB socket, whose address it was given, gets an
-//! [`announcement`], and connects its PULL socket to the queue. The subscription's connection
-//! also stands for the publisher's life: with it, or with one of its queues, a receiver has lost
-//! the publisher.
+//! PUSH hands messages to its receivers in turn whatever their topic, so that each topic needs a
+//! socket of its own, a *queue*. The publisher tells receivers its address: a receiver subscribes
+//! to the topic on the publisher's XPUB socket, whose address it was given, gets an
+//! [`announcement`], and connects its PULL socket to the queue. When the subscription's connection
+//! or that of one queue is lost, the receiver has lost the publisher.
 
 use std::io;
 
@@ -23,10 +22,10 @@ use crate::port::{Port, Role, allow_ipv6};
 use crate::topic::{announcement, split, split_announcement};
 use crate::zmq::{Link, Message, WRITABLE};
 
-/// The queue of one topic; stands beside it in the fleet.
+/// The queue of one topic; has the topic's index in the fleet.
 pub(super) struct Queue {
     pub(super) client: ClientId,
-    /// Absent while its publisher is not there.
+    /// `None` while its publisher is not connected.
     pub(super) open: Option<OpenQueue>,
 }
 
@@ -127,7 +126,7 @@ impl ZeromqFleet {
     /// Answers those who ask a publisher for its queues.
     pub(super) fn answer_subscriptions(&mut self, id: ClientId) -> io::Result<()> {
         let mut message = Message::empty();
-        // Sending may bring in what was to wake us: go on until nothing is left.
+        // Sending may consume the wake-up for further subscriptions: read until nothing is left.
         while let Some(port) = &self.clients[id.0 as usize].publisher
             && port.socket.receive(&mut message)?.is_some()
         {
@@ -159,7 +158,8 @@ impl ZeromqFleet {
                 continue;
             };
             let (topic, publisher, queue) = told;
-            // Nothing but one queue for each pair of what it was told to listen to.
+            // Only topics that it subscribed to, and one queue for each pair of publisher and
+            // topic.
             if !client.filters.iter().any(|f| f == topic)
                 || !client.spec.peers.iter().any(|p| p == publisher)
             {
@@ -171,7 +171,7 @@ impl ZeromqFleet {
                 .find(|s| s.topic == topic && s.publisher == publisher);
             match source {
                 Some(source) if source.queue == queue => continue,
-                // The publisher has come back before its loss was noticed.
+                // The publisher has reconnected before its loss was noticed.
                 Some(source) => {
                     receiver.forget(&source.queue);
                     source.queue = queue.to_owned();
@@ -198,7 +198,7 @@ impl ZeromqFleet {
         Ok(())
     }
 
-    /// A queue's socket has something for this thread. Returns whether anything was reported.
+    /// Handles an event of a queue's socket. Returns whether anything was reported.
     pub(super) fn handle_queue(&mut self, topic: u32, events: &mut dyn Events) -> io::Result<bool> {
         let queue = &mut self.queues[topic as usize];
         let Some(open) = &mut queue.open else {
@@ -217,7 +217,7 @@ impl ZeromqFleet {
     pub(super) fn queue_changed(&mut self, id: ClientId, queue: &str, link: Link) {
         let client = &mut self.clients[id.0 as usize];
         let source = client.sources.iter().find(|s| s.queue == queue);
-        // Otherwise it is one that was given up.
+        // Otherwise the event is of a queue that was given up.
         let (Some(source), false) = (source, link == Link::Up) else {
             return;
         };

@@ -1,4 +1,5 @@
-//! How bytes move: read, into the links, out of them when they are due, written.
+//! Moves bytes: reads them, puts them into the links, takes them out when they are due, and writes
+//! them.
 
 use std::os::fd::AsFd;
 
@@ -12,11 +13,11 @@ use super::super::link::Arrival;
 use super::super::rules::Direction;
 use super::{CHUNK, EventLoop, Place, queue, touch};
 
-/// Time after which reading rests, in nanoseconds, so that what is due is not late.
+/// Longest time spent reading in one turn, in nanoseconds, so that due packets are not late.
 const READ_NS: u64 = 500_000;
 
 impl EventLoop {
-    /// Moves what there is to move, once.
+    /// One turn of reading, passing and writing.
     pub(super) fn move_on(&mut self) {
         self.read_in_turn();
         let at = self.link_time();
@@ -25,8 +26,8 @@ impl EventLoop {
         self.write();
     }
 
-    /// Everybody who has something to read is read from once, unless that takes so long that
-    /// something else may be due.
+    /// Reads once from each socket with something to read, unless that takes longer than
+    /// [`READ_NS`].
     fn read_in_turn(&mut self) {
         let end = monotonic_now() + READ_NS;
         for _ in 0..self.readable.len() {
@@ -53,7 +54,7 @@ impl EventLoop {
             .buffer_bytes
             .map_or(CHUNK, |b| b.saturating_sub(pipe.buffered).min(CHUNK));
         if room == 0 {
-            // It is read from again when something was written.
+            // It is read from again after a write.
             pipe.behind = rules.delay.is_zero();
             return;
         }
@@ -101,7 +102,7 @@ impl EventLoop {
         }
     }
 
-    /// Duplicates whose time has come enter their links, before what comes at this time of the links.
+    /// Puts due duplicates into their links, before other packets of this time of the links.
     fn enter_late(&mut self, at: u64) {
         for link in 0..self.links.len() {
             for direction in Direction::BOTH {
@@ -123,7 +124,7 @@ impl EventLoop {
         }
     }
 
-    /// What is due at this time of the links goes to the sockets' buffers.
+    /// Moves what is due at this time of the links to the sockets' buffers.
     fn release(&mut self, at: u64) {
         for link in &mut self.links {
             for direction in Direction::BOTH {
