@@ -196,13 +196,15 @@ pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
             p.into.seen.delivered.len() >= 5
         })?;
         pair.quiet()?;
-        let came: Vec<u32> = pair
+        // In which order is a matter of another check: a server that sweeps its queue meanwhile may change it.
+        let mut came: Vec<u32> = pair
             .into
             .seen
             .delivered
             .iter()
             .map(|m| m.sequence)
             .collect();
+        came.sort_unstable();
         if came != [5, 6, 7, 8, 9] {
             return Err(format!(
                 "of messages 0 to 9, of which 0 to 4 expired, {came:?} came"

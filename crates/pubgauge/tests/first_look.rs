@@ -35,8 +35,11 @@ fn the_first_look() {
         assert_eq!(workloads, ["flat-out", "fleet", "periodic"], "{system}");
     }
     for trial in trials {
-        assert_ne!(verdict(trial), "broken", "{}", reasons(trial));
-        adds_up(trial);
+        // A drain is cut short on a busy machine, and says so.
+        accounted(trial);
+        if !crowded(trial) {
+            adds_up(trial);
+        }
         // A library's processor time is the client's, and is compared with that of the others.
         let in_client = trial["system"]["name"] == "zeromq-direct";
         assert_eq!(

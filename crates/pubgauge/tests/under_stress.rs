@@ -111,21 +111,6 @@ fn in_processes(study: &str) -> String {
 
 const AT_LEAST_ONCE: &str = "reliability = \"at-least-once\"";
 
-/// Every message and every delivery is accounted for once.
-#[track_caller]
-fn accounted(trial: &Value) {
-    let count = |field| count(trial, field);
-    let messages = count("published") + count("refused") + count("not_sent");
-    assert_eq!(count("offered"), messages, "{}", brief(trial));
-    let unique = count("delivered") - count("duplicated");
-    let deliveries = unique + count("under_way") + count("lost");
-    assert_eq!(count("expected"), deliveries, "{}", brief(trial));
-    for record in trial["series"].as_array().unwrap() {
-        assert!(record["backlog"].as_i64().unwrap() >= 0, "{record}");
-    }
-    assert_ne!(verdict(trial), "broken", "{}", reasons(trial));
-}
-
 /// Waits until so many messages have gone through to the server.
 fn published(proxy: &Proxy, messages: u64) {
     let patience = Instant::now() + Duration::from_secs(60);

@@ -587,6 +587,21 @@ pub fn adds_up(trial: &Value) {
     );
 }
 
+/// Every message and every delivery is accounted for once.
+#[track_caller]
+pub fn accounted(trial: &Value) {
+    let count = |field| count(trial, field);
+    let messages = count("published") + count("refused") + count("not_sent");
+    assert_eq!(count("offered"), messages, "{}", brief(trial));
+    let unique = count("delivered") - count("duplicated");
+    let deliveries = unique + count("under_way") + count("lost");
+    assert_eq!(count("expected"), deliveries, "{}", brief(trial));
+    for record in trial["series"].as_array().unwrap() {
+        assert!(record["backlog"].as_i64().unwrap() >= 0, "{record}");
+    }
+    assert_ne!(verdict(trial), "broken", "{}", reasons(trial));
+}
+
 /// Whether a machine that is busy with other things stood in the way of a trial: its verdict says that
 /// then, instead of what was planted.
 pub fn crowded(trial: &Value) -> bool {
