@@ -44,6 +44,7 @@ fn ends(
     } = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = senders[0];
     // As many messages as are taken without a poll, so that they are still to be written.
+    let before = into.fleet.wire_bytes().received;
     let mut accepted = 0;
     while accepted < 50 && out.send(client, topic, 0, 64, Kind::Measured)? == Publish::Accepted {
         accepted += 1;
@@ -53,8 +54,9 @@ fn ends(
     while into.seen.delivered.len() < accepted {
         if into.clock.now() - start > PATIENCE {
             return Err(format!(
-                "{} of {accepted} messages came that were accepted before {how}",
-                into.seen.delivered.len()
+                "{} of {accepted} messages came that were accepted before {how}; {} B came over the wire",
+                into.seen.delivered.len(),
+                into.fleet.wire_bytes().received - before
             ));
         }
         into.poll(20_000_000)?;

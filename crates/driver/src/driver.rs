@@ -61,6 +61,12 @@ pub trait Driver: Send + Sync {
         target: &Target,
     ) -> Result<Vec<Mapping>, Vec<Unsupported>>;
 
+    /// The JSON Schema of the settings that only this driver knows, `native.NAME` ([`crate::NativeSettings::schema`]).
+    /// `None`, which is the default: it has none.
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        None
+    }
+
     /// How the system behaves under `settings`, as far as the engine must know.
     fn traits(&self, settings: &Settings) -> Traits;
 

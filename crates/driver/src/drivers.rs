@@ -49,6 +49,12 @@ impl Drivers {
         all.find(|(_, scheme)| scheme.name == name)
     }
 
+    /// The JSON Schemas of the drivers' own settings, by the driver's name.
+    pub fn native_schemas(&self) -> impl Iterator<Item = (&'static str, serde_json::Value)> {
+        let own = |driver: &Arc<dyn Driver>| Some((driver.name(), driver.native_schema()?));
+        self.0.iter().filter_map(own)
+    }
+
     /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|driver| driver.name())

@@ -68,31 +68,6 @@ impl Resolution {
         }
     }
 
-    /// Goes through the settings that only this driver knows, `native.DRIVER.*`. `take` is called with
-    /// the name and the value of each that is `known`: what it becomes (`None`: the driver adds the row
-    /// itself), or what was expected.
-    pub fn natives(
-        &mut self,
-        settings: &Settings,
-        driver: &str,
-        known: &[&str],
-        mut take: impl FnMut(&str, &Value) -> Result<Option<String>, String>,
-    ) {
-        for (name, value) in settings.native.get(driver).into_iter().flatten() {
-            let setting = format!("native.{driver}.{name}");
-            let shown = spelt(&Some(value));
-            let taken = match known.contains(&name.as_str()) {
-                true => take(name, value),
-                false => Err(unknown(name, known)),
-            };
-            match taken {
-                Ok(Some(native)) => self.row(&setting, shown, native),
-                Ok(None) => {}
-                Err(reason) => self.refuse(&setting, shown.unwrap_or_default(), reason),
-            }
-        }
-    }
-
     /// The options that the settings became, with a row for each in the order of [`Settings::NAMES`] and
     /// the driver's own after them.
     ///
@@ -126,24 +101,6 @@ pub fn refusal(system: &str, refused: Vec<Unsupported>) -> DriverError {
     DriverError::new(format!("{system} cannot honour {}", lines.join("; ")))
 }
 
-/// Likeness (Jaro-Winkler, 0 to 1) from which a name may have been meant.
-const LIKELY: f64 = 0.75;
-
-fn unknown(name: &str, known: &[&str]) -> String {
-    let nearest = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > LIKELY);
-    let meant = nearest.map_or(String::new(), |(_, known)| {
-        format!("; did you mean `{known}`?")
-    });
-    format!(
-        "not a setting of this driver{meant} (it has {})",
-        known.join(", ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,13 +108,8 @@ mod tests {
 
     #[test]
     fn rows_come_in_the_order_of_the_settings_and_refusals_alone() {
-        let mut settings = Settings::default();
-        let natives = [("depth".to_owned(), 7.into())].into();
-        settings.native.insert("x".into(), natives);
         let mut resolution = Resolution::default();
-        resolution.natives(&settings, "x", &["depth"], |name, value| {
-            Ok(Some(format!("{name} is {value}")))
-        });
+        resolution.row("native.x.depth", Some("7".into()), "depth: 7");
         resolution.decide("on-full", Some(OnFull::Drop), |_| Ok("drops".into()));
         resolution.absent("priority", &None::<u8>, "none", "there is none");
         resolution.absent("multicast", &Some(false), "off", "there is none");
@@ -173,20 +125,18 @@ mod tests {
                 "on-full = drop: drops",
                 "priority = default: none",
                 "multicast = false: off",
-                "native.x.depth = 7: depth is 7",
+                "native.x.depth = 7: depth: 7",
             ]
         );
 
         let mut resolution = Resolution::default();
         resolution.row("pattern", None, "topics");
-        resolution.natives(&settings, "x", &["depths", "other"], |_, _| Ok(None));
         resolution.absent("multicast", &Some(true), "off", "there is none");
         resolution.decide("on-full", Some(OnFull::Block), |_| Err("never".into()));
         let refused = resolution.finish(()).unwrap_err();
         assert_eq!(
             refusal("X", refused).what,
-            "X cannot honour native.x.depth = 7: not a setting of this driver; did you mean `depths`? \
-             (it has depths, other); multicast = true: there is none; on-full = block: never"
+            "X cannot honour multicast = true: there is none; on-full = block: never"
         );
     }
 }

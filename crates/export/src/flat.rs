@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::tables::{Cell, Column, Kind};
+use crate::table::{Cell, Column, Kind};
 
 /// The columns of a type: the parts of its records that are single values.
 pub struct Flat {

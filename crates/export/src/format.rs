@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::tables::{Cell, Table};
+use crate::table::{Cell, Table};
 
 /// The forms a table can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,8 @@ mod flat;
 pub mod format;
 pub mod openmetrics;
 mod parquet;
+mod table;
 pub mod tables;
 
 pub use format::{Format, FormatError};
-pub use tables::{Cell, Column, Kind, Table};
+pub use table::{Cell, Column, Kind, Table};

@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use crate::tables::{Cell, Column, Kind, Table};
+use crate::table::{Cell, Column, Kind, Table};
 
 /// Writes a table.
 pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {

@@ -7,16 +7,27 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use pubgauge_driver::{Attempt, DriverError, Failure, Resource};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-/// Options of a TCP socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Options of a TCP socket, which are native settings of every driver over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct SocketOptions {
-    /// `TCP_NODELAY`: no waiting for more bytes (Nagle's algorithm off).
+    /// TCP_NODELAY.
+    ///
+    /// No waiting for more bytes (Nagle's algorithm off).
     pub no_delay: bool,
-    /// `SO_SNDBUF` in bytes; the kernel's choice if absent.
-    pub send_buffer: Option<usize>,
-    /// `SO_RCVBUF` in bytes; the kernel's choice if absent.
-    pub receive_buffer: Option<usize>,
+    /// SO_SNDBUF, bytes.
+    ///
+    /// The kernel's choice if absent.
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub send_buffer_bytes: Option<usize>,
+    /// SO_RCVBUF, bytes.
+    ///
+    /// The kernel's choice if absent.
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub receive_buffer_bytes: Option<usize>,
 }
 
 /// What a socket call came to.
@@ -95,13 +106,13 @@ pub fn begin_connect(
         "TCP_NODELAY",
         net::sockopt::set_tcp_nodelay(&fd, options.no_delay),
     )?;
-    if let Some(bytes) = options.send_buffer {
+    if let Some(bytes) = options.send_buffer_bytes {
         set(
             "SO_SNDBUF",
             net::sockopt::set_socket_send_buffer_size(&fd, bytes),
         )?;
     }
-    if let Some(bytes) = options.receive_buffer {
+    if let Some(bytes) = options.receive_buffer_bytes {
         set(
             "SO_RCVBUF",
             net::sockopt::set_socket_recv_buffer_size(&fd, bytes),

@@ -1,5 +1,6 @@
 //! The drivers this program was built with.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use pubgauge_driver::Drivers;
@@ -13,6 +14,7 @@ use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::Testbed;
+use serde_json::{Value, json};
 
 static ALL: LazyLock<Drivers> = LazyLock::new(|| {
     Drivers::new(vec![
@@ -34,6 +36,34 @@ pub fn all() -> &'static Drivers {
     &ALL
 }
 
+/// The JSON Schema of study files, with what is under `native` for each driver.
+pub fn study_schema() -> Value {
+    let mut schema = pubgauge_study::schema();
+    refer(&mut schema);
+    schema["$defs"]["Native"] = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": all().native_schemas().collect::<BTreeMap<_, _>>(),
+    });
+    schema
+}
+
+/// Makes every property `native` a reference.
+fn refer(schema: &mut Value) {
+    let native = schema
+        .pointer_mut("/properties/native")
+        .and_then(Value::as_object_mut);
+    if let Some(native) = native {
+        native.retain(|key, _| key == "description");
+        native.insert("$ref".into(), "#/$defs/Native".into());
+    }
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(refer),
+        Value::Array(items) => items.iter_mut().for_each(refer),
+        _ => {}
+    }
+}
+
 /// A testbed that speaks to its systems through these drivers.
 ///
 /// # Errors
@@ -45,6 +75,8 @@ pub fn testbed() -> std::io::Result<Testbed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn every_driver_is_tuned() {
@@ -53,6 +85,65 @@ mod tests {
         tuned.sort_unstable();
         names.sort_unstable();
         assert_eq!(tuned, names);
+    }
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    /// To renew the file: `PUBGAUGE_RENEW=1 cargo test -p pubgauge the_schema_of_studies`.
+    #[test]
+    fn the_schema_of_studies_is_up_to_date() {
+        let path = root().join("schema/study.schema.json");
+        let now = format!(
+            "{}\n",
+            serde_json::to_string_pretty(&study_schema()).unwrap()
+        );
+        if std::env::var_os("PUBGAUGE_RENEW").is_some() {
+            fs::write(&path, &now).unwrap();
+        }
+        assert!(
+            fs::read_to_string(&path).unwrap_or_default() == now,
+            "schema/study.schema.json is out of date; renew it with PUBGAUGE_RENEW=1"
+        );
+    }
+
+    #[test]
+    fn the_schema_of_studies_knows_each_drivers_own_settings() {
+        let validator = jsonschema::validator_for(&study_schema()).unwrap();
+        let fits = |native: Value| {
+            validator.is_valid(&json!({ "name": "t", "settings": [{ "native": native }] }))
+        };
+        assert!(fits(
+            json!({ "mqtt": { "version": "5", "no-delay": false } })
+        ));
+        assert!(fits(json!({ "fastdds": { "priorities": { "a/#": 3 } } })));
+        assert!(fits(json!({ "simulated": { "service-later": [1, 2] } })));
+        for wrong in [
+            json!({ "mqtt": { "version": 5 } }),
+            json!({ "mqtt": { "subscribe-qos": 3 } }),
+            json!({ "mqtt": { "no-dely": true } }),
+            json!({ "mqt": {} }),
+            json!({ "zeromq": { "io-threads": 0 } }),
+        ] {
+            assert!(!fits(wrong.clone()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_native_setting_is_documented() {
+        let page = fs::read_to_string(root().join("docs/settings.md")).unwrap();
+        for (driver, schema) in all().native_schemas() {
+            let (_, section) = page
+                .split_once(&format!("### `native.{driver}`"))
+                .unwrap_or_else(|| panic!("{driver}"));
+            let section = section.split("\n### ").next().unwrap();
+            for (name, property) in schema["properties"].as_object().unwrap() {
+                assert!(property["description"].is_string(), "{driver}.{name}");
+                let named = section.contains(&format!("`{name}`"));
+                assert!(named || driver == "simulated", "{driver}.{name}");
+            }
+        }
     }
 
     #[test]

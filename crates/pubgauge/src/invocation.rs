@@ -139,7 +139,7 @@ impl Invocation {
     /// The error for a folder without a record of how its run was begun.
     pub fn missing(dir: &Path) -> Ending {
         Ending::bad_input(format!(
-            "{} does not say how its run was begun: there is no {FILE} in it\n  hint: repeat the command with which it began, with --resume {} for --out",
+            "{} does not say how its run was begun: there is no whole {FILE} in it\n  hint: repeat the command with which it began, with --resume {} for --out",
             dir.display(),
             quoted(dir)
         ))

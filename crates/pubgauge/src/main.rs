@@ -93,7 +93,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
         Verb::Schema { of, .. } => {
             let schema = match of {
                 SchemaOf::Study => {
-                    serde_json::to_string_pretty(&pubgauge_study::schema()).unwrap_or_default()
+                    serde_json::to_string_pretty(&drivers::study_schema()).unwrap_or_default()
                 }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
                 SchemaOf::Claims => pubgauge_results::schema::claims_schema(),

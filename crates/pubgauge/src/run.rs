@@ -311,6 +311,7 @@ fn trials(
     let mut not_counted = BTreeSet::new();
     let mut networks = Networks::new(&folder.results().networks);
     while !stop.load(Relaxed) {
+        let begun = Instant::now();
         let Some(proposal) = proposer.next(&folder.results().trials)? else {
             break;
         };
@@ -377,6 +378,7 @@ fn trials(
             network,
         };
         let (mut done, files) = perform(&job, &bench, progress);
+        done.took_s = begun.elapsed().as_secs_f64();
         done.search = proposal.search;
         done.limit_share = proposal.limit_share;
         // An interrupted trial is not stored: --resume measures it whole.

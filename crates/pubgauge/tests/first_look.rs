@@ -35,9 +35,11 @@ fn the_first_look() {
         assert_eq!(workloads, ["flat-out", "fleet", "periodic"], "{system}");
     }
     for trial in trials {
-        // A drain is cut short on a busy machine, and says so.
-        accounted(trial);
-        if !crowded(trial) {
+        // Messages may be missing at the end on a busy machine (seen once: mosquitto, flat out); such a trial
+        // is not valid.
+        if crowded(trial) && verdict(trial) != "valid" {
+            accounted(trial);
+        } else {
             adds_up(trial);
         }
         // A library's processor time is the client's, and is compared with that of the others.

@@ -195,8 +195,8 @@ pub struct Trial {
     pub verdict: Verdict,
     /// Start of the trial, RFC 3339.
     pub started: String,
-    /// Seconds that the whole trial took, those in which its system started and ended included; 0 where
-    /// they are not known, as in simulated time.
+    /// Seconds from the end of the trial before to the end of this one: its system's start and end, and the
+    /// wait for what the last trial left in a system, are included. 0 if not known, as in simulated time.
     #[serde(default)]
     pub took_s: f64,
     /// Length of the measurement in seconds.

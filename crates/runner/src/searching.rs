@@ -10,7 +10,7 @@ use pubgauge_results::network::full_link;
 use pubgauge_results::search as stored;
 use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
 use pubgauge_results::verdict::crowded;
-use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found};
+use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, Wander, found};
 
 /// Seconds that starting, connecting and stopping add to a trial's phases.
 const AROUND_S: f64 = 1.0;
@@ -49,8 +49,16 @@ fn seen(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) ->
         achieved: achieved(axis, trial, step.load),
         finding: told(axis, trial, criteria).0,
         seconds: seconds(trial),
+        cost: cost_s(trial).filter(|_| axis != BURST),
     };
     own.iter().map(one).collect()
+}
+
+/// Processor time of client and system for a delivery, s.
+fn cost_s(trial: &Trial) -> Option<f64> {
+    let us = |name| figure(trial, None, name).filter(|us| *us > 0.0);
+    let client = us("client_cpu_us_per_msg")?;
+    Some((client + us("system_cpu_us_per_msg").unwrap_or(0.0)) / 1e6)
 }
 
 /// How long a trial took, s. Where that is not stored, it is about as long as its phases.
@@ -414,6 +422,19 @@ fn notes(
                 "the search's trials or time were spent before anything could be told".to_owned(),
             ),
         },
+    }
+    if let Some(Wander { least, most, .. }) = found.wander {
+        let so = match found.high {
+            Some(_) => "the interval holds the limits at the slowest and at the fastest",
+            None => "the limit was lower then",
+        };
+        notes.push(format!(
+            "client and system spent from {:.2} to {:.2} µs for a delivery, {:.0} % more at times: the machine, or the \
+             system, was slower for a while; {so}",
+            least * 1e6,
+            most * 1e6,
+            (most / least - 1.0) * 100.0
+        ));
     }
     if found.low.is_none() && found.high.is_some() {
         notes.push("no load stayed within what was asked for".to_owned());

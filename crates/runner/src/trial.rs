@@ -115,13 +115,6 @@ pub struct Bench<'a> {
 /// Runs a trial. A trial that cannot begin is a broken one, with the reason; measurements are
 /// always kept.
 pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
-    let begun = Instant::now();
-    let (mut trial, files) = measured(job, bench, watch);
-    trial.took_s = begun.elapsed().as_secs_f64();
-    (trial, files)
-}
-
-fn measured(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
     let started = jiff::Timestamp::now().to_string();
     let asked = |version: Option<String>| Asked {
         id: job.id,

@@ -15,5 +15,7 @@
 
 mod steps;
 pub mod threshold;
+mod wander;
 
 pub use steps::{Bound, Finding, Found, Question, Seen, Step, found, next};
+pub use wander::Wander;

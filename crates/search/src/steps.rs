@@ -2,7 +2,8 @@
 
 use std::cell::OnceCell;
 
-use crate::threshold::{Posterior, Prior};
+use crate::threshold::{Posterior, Prior, Spreads};
+use crate::wander::Wander;
 
 /// What is searched for. All loads have one unit, the caller's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,6 +69,8 @@ pub struct Seen {
     pub finding: Finding,
     /// How long it took.
     pub seconds: f64,
+    /// Processor time of client and system for a message, s, if it is known.
+    pub cost: Option<f64>,
 }
 
 /// What to measure next.
@@ -123,6 +126,8 @@ pub struct Found {
     pub bound: Bound,
     /// Whether long trials failed where short ones did not: the interval is that of long ones.
     pub long_only: bool,
+    /// How far the pace wandered meanwhile, if it did: an interval holds the limits at the slowest and the fastest.
+    pub wander: Option<Wander>,
 }
 
 /// Runs of a trial whose client was the bottleneck before that counts; and trials without a result in a row
@@ -134,10 +139,21 @@ const FEWEST: usize = 6;
 const GROWTH: f64 = 4.0;
 /// How far from the median the next load is, in widths of the interval; in turn, on alternating sides.
 const OFFSETS: [f64; 3] = [0.10, 0.22, 0.35];
+/// Long trials after as many as a search may have, if there is time for them.
+const LONG_AFTER: usize = 4;
 /// Loads that long trials may fail at before the search goes without a confirmed one.
 const CONFIRMATIONS: usize = 4;
+/// Share of the interval's lower end from which a long trial confirms it.
+const CONFIRMS: f64 = 0.9;
+/// The next long trial's load after one whose client was the bottleneck, as a share.
+const CLIENT_STEP: f64 = 0.95;
+/// Share around the interval within which a trial is near the limit.
+const PACE_ZONE: f64 = 0.25;
 /// Share above the interval's upper end up to which a client that was the bottleneck counts as the limit.
 const CLIENT_ZONE: f64 = 0.25;
+/// Trials below the limit, at the least, for each in which a client was the bottleneck, if the client is to be the
+/// limit: one that is the bottleneck at any load is disturbed.
+const DISTURBED: usize = 8;
 /// Share by which a load may be too much without a short trial showing it: ten records in 5 s show a queue
 /// that grows by 0.2 % of what is sent, if it grows evenly.
 const UNSEEN: f64 = 0.005;
@@ -157,10 +173,18 @@ struct Evidence {
     achieved: f64,
 }
 
+fn outcomes<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> Vec<(f64, bool)> {
+    evidence.map(|e| (e.load, e.within)).collect()
+}
+
 /// What was seen, weighed.
 struct View<'a> {
     question: &'a Question,
     evidence: Vec<Evidence>,
+    /// Loads of all trials whose client was the bottleneck.
+    clients: Vec<f64>,
+    /// What a message cost in trials with a given load: load, processor time in s.
+    costs_of: Vec<(f64, f64)>,
     /// A trial without a result, which is to be run again.
     again: Option<Step>,
     /// What the flat-out trial delivered.
@@ -184,6 +208,8 @@ impl<'a> View<'a> {
         let mut view = View {
             question,
             evidence: Vec::new(),
+            clients: Vec::new(),
+            costs_of: Vec::new(),
             again: None,
             flat_out: None,
             trials: 0,
@@ -203,6 +229,7 @@ impl<'a> View<'a> {
                 continue;
             }
             view.trials += 1;
+            view.costs_of.extend(one.step.load().zip(one.cost));
             match one.step.is_long() {
                 true => view.long_seconds = one.seconds,
                 false => view.short_seconds = one.seconds,
@@ -223,7 +250,15 @@ impl<'a> View<'a> {
             view.again = Some(one.step);
             let nothing = in_vain.iter().filter(|e| e.finding == Finding::Nothing);
             view.given_up |= nothing.count() >= TRIES;
-            if in_vain.len() >= TRIES && !view.given_up {
+            // Where the client is known to be the limit, one trial says so too: above all that was within, and
+            // for long.
+            let client = one.finding == Finding::Client;
+            let load = one.step.load().filter(|_| client);
+            view.clients.extend(load);
+            let above =
+                |load| one.step.is_long() || view.most_within().is_none_or(|most| load > most);
+            let known = load.is_some_and(above) && view.deciding().any(|e| e.client);
+            if (known || in_vain.len() >= TRIES) && !view.given_up {
                 in_vain.clear();
                 view.take(one, true);
             }
@@ -254,13 +289,20 @@ impl<'a> View<'a> {
         self.evidence.push(evidence);
     }
 
-    /// The trials that decide. Where long trials fail, short ones that stayed within are left out. A client
-    /// that was the bottleneck at one load and not at a larger one was disturbed: that is left out too.
+    /// The trials that decide. Where long trials fail, short ones that stayed within are left out. A client that
+    /// was the bottleneck at one load and not at a larger one was disturbed: that is left out too, but the second
+    /// time only if something stayed within at the larger one. A system that is behind takes in less than is
+    /// offered, which may be less than what the client could not offer.
     fn deciding(&self) -> impl Iterator<Item = &Evidence> {
-        let offered = self.evidence.iter().filter(|e| !e.client);
-        let offered = offered.map(|e| e.load).fold(0.0, f64::max);
+        let most = |of: fn(&&Evidence) -> bool| {
+            let loads = self.evidence.iter().filter(of).map(|e| e.load);
+            loads.fold(0.0, f64::max)
+        };
+        let (within, offered) = (most(|e| e.within), most(|e| !e.client));
+        let above = self.evidence.iter().filter(|e| e.client && e.load > within);
+        let undisturbed = if above.count() > 1 { within } else { offered };
         self.evidence.iter().filter(move |e| match e.client {
-            true => e.load > offered,
+            true => e.load > undisturbed,
             false => !self.long_only || e.long || !e.within,
         })
     }
@@ -270,18 +312,20 @@ impl<'a> View<'a> {
     }
 
     fn weighed(&self) -> Posterior {
-        let failed = self.evidence.iter().filter(|e| e.long && !e.within);
-        let kept_up = failed.map(|e| e.achieved).reduce(f64::min);
-        let about = match self.long_only {
-            true => kept_up,
-            false => self.flat_out,
-        };
-        let prior = match about.filter(|load| *load >= self.question.least) {
+        let prior = |about: Option<f64>| match about.filter(|load| *load >= self.question.least) {
             Some(load) => Prior::About(load),
             None => Prior::Between(self.question.least, self.question.most),
         };
-        let trials: Vec<_> = self.deciding().map(|e| (e.load, e.within)).collect();
-        Posterior::new(prior, &trials)
+        let decide = outcomes(self.deciding());
+        if !self.long_only {
+            return Posterior::new(prior(self.flat_out), Spreads::default(), &decide);
+        }
+        // Short trials say nothing of the limit of long ones, but how much trials differ.
+        let short = outcomes(self.evidence.iter().filter(|e| !e.long && !e.client));
+        let short = Posterior::new(prior(self.flat_out), Spreads::default(), &short);
+        let failed = self.evidence.iter().filter(|e| e.long && !e.within);
+        let kept_up = failed.map(|e| e.achieved).reduce(f64::min);
+        Posterior::new(prior(kept_up), short.spreads(), &decide)
     }
 
     fn most_within(&self) -> Option<f64> {
@@ -354,8 +398,11 @@ impl<'a> View<'a> {
             true => costs + long,
             false => costs,
         };
-        self.trials >= self.question.most_trials
-            || (self.trials > 0 && !self.has_time_for(step, kept))
+        let most = match step.is_long() {
+            true => self.question.most_trials + LONG_AFTER,
+            false => self.question.most_trials,
+        };
+        self.trials >= most || (self.trials > 0 && !self.has_time_for(step, kept))
     }
 
     fn tried_long(&self) -> bool {
@@ -366,7 +413,7 @@ impl<'a> View<'a> {
     fn confirmed(&self) -> Option<f64> {
         let (low, _) = self.interval()?;
         let near = self.evidence.iter().filter(|e| e.long && e.within);
-        let near = near.filter(|e| e.load >= 0.9 * low && e.load <= 1.01 * low);
+        let near = near.filter(|e| e.load >= CONFIRMS * low && e.load <= 1.01 * low);
         near.map(|e| e.load).reduce(f64::max)
     }
 
@@ -391,7 +438,11 @@ impl<'a> View<'a> {
             (None, Some(beyond)) if beyond <= question.least => return Some(Step::End),
             // What a flat-out trial has shown is near: then less than a factor of four.
             (Some(within), None) => within * self.stride(),
-            (None, Some(beyond)) => beyond / self.stride(),
+            (None, Some(beyond)) => {
+                // A client that may have been disturbed is not asked for the same load again.
+                let clients = self.evidence.iter().filter(|e| e.client);
+                clients.map(|e| e.load).fold(beyond, f64::min) / self.stride()
+            }
         };
         Some(self.measure(self.rounded(load, f64::round)))
     }
@@ -422,19 +473,19 @@ impl<'a> View<'a> {
     fn confirm(&self) -> Option<Step> {
         let (low, _) = self.interval()?;
         let last = self.evidence.last()?;
-        if last.long && !last.within && !self.long_only {
+        let repeats = self.trials < self.question.most_trials && !self.long_only;
+        if last.long && !last.within && !last.client && repeats {
             // Once more at the same load: one long trial may have failed by chance.
             return Some(Step::Long(last.load));
         }
-        let mut loads: Vec<f64> = self
-            .evidence
-            .iter()
-            .filter(|e| e.long)
-            .map(|e| e.load)
-            .collect();
+        let long = || self.evidence.iter().filter(|e| e.long);
+        let mut loads: Vec<f64> = long().map(|e| e.load).collect();
         loads.dedup();
-        let tries = self.confirmed().is_none() && (self.long_only || loads.len() < CONFIRMATIONS);
-        tries.then_some(Step::Long(low))
+        // Where the client does not last, less of it may.
+        let clients = long().filter(|e| e.client).map(|e| CLIENT_STEP * e.load);
+        let load = self.below(clients.fold(low, f64::min));
+        let tries = self.long_only || loads.len() < CONFIRMATIONS && load >= CONFIRMS * low;
+        (self.confirmed().is_none() && tries).then_some(Step::Long(load))
     }
 
     fn cost(&self) -> Step {
@@ -459,15 +510,10 @@ impl<'a> View<'a> {
         if matches!(step, Step::Cost(_) | Step::End) || !self.spent(step) {
             return step;
         }
-        // A long trial shows, once, that what is known by then lasts.
-        match self.interval() {
-            Some((low, _))
-                if !self.tried_long()
-                    && self.again.is_none()
-                    && self.has_time_for(Step::Long(low), 0.0) =>
-            {
-                Step::Long(low)
-            }
+        // Long trials show that what is known by then lasts; the first of them matters more than the costs.
+        match self.confirm() {
+            Some(long) if !self.spent(long) => long,
+            Some(long) if !self.tried_long() && self.has_time_for(long, 0.0) => long,
             _ => self.cost(),
         }
     }
@@ -500,9 +546,18 @@ impl<'a> View<'a> {
         let beyond = self.least_beyond();
         let interval = self.interval();
         let high = interval.map(|(_, high)| high).or(beyond);
-        // A client that is the bottleneck near the limit may be the limit.
+        // A client that is the bottleneck near the limit may be the limit; so may one that often is, and hardly
+        // ever below, even if other trials say that the system is behind.
         let zone = high.unwrap_or(f64::INFINITY) * (1.0 + CLIENT_ZONE);
-        let client = self.deciding().any(|e| e.client && e.load <= zone);
+        let above = |load: f64| within.is_none_or(|within| load > within);
+        let near = |load: f64| above(load) && load <= zone;
+        let told = || self.evidence.iter().filter(|e| !e.client);
+        let behind = told().filter(|e| near(e.load)).count();
+        let below = told().filter(|e| !above(e.load)).count();
+        let clients = self.clients.iter().filter(|load| near(**load)).count();
+        let disturbed = self.clients.iter().filter(|load| !above(**load)).count();
+        let often = clients >= TRIES && 2 * clients >= behind && DISTURBED * disturbed <= below;
+        let client = often || self.deciding().any(|e| e.client && e.load <= zone);
         let low = interval.map(|(low, _)| low).or(within);
         let bound = match (client, interval) {
             (true, _) => Bound::Client,
@@ -510,16 +565,28 @@ impl<'a> View<'a> {
             (false, None) if within.is_none() && beyond.is_some() => Bound::System,
             _ => Bound::Budget,
         };
+        let wander = self.wander();
+        let slower = |load: f64| wander.map_or(load, |w| self.below(load * w.median / w.most));
+        let faster = |load: f64| wander.map_or(load, |w| self.above(load * w.median / w.least));
         Found {
             low: match bound {
                 Bound::Client => low.zip(within).map(|(low, within)| low.min(within)),
-                _ => low,
+                _ => low.map(slower),
             },
-            high: high.filter(|_| bound != Bound::Client),
+            high: high.filter(|_| bound != Bound::Client).map(faster),
             confirmed: self.confirmed(),
             bound,
             long_only: self.long_only,
+            wander,
         }
+    }
+
+    /// How far the pace wandered near the limit.
+    fn wander(&self) -> Option<Wander> {
+        let (low, high) = self.interval()?;
+        let near = (1.0 - PACE_ZONE) * low..=(1.0 + PACE_ZONE) * high;
+        let costs = self.costs_of.iter().filter(|(load, _)| near.contains(load));
+        Wander::of(&costs.copied().collect::<Vec<_>>())
     }
 }
 

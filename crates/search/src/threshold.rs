@@ -6,7 +6,7 @@ const REACH: f64 = 3.0;
 const STEP: f64 = 0.005;
 /// Spreads of the threshold that are weighed, in natural logarithms of the load, with the prior weight
 /// of each: few systems vary by more than some per cent from trial to trial.
-const SPREADS: [(f64, f64); 8] = [
+const SPREADS: Spreads = Spreads([
     (0.003, 0.6),
     (0.006, 0.6),
     (0.012, 0.8),
@@ -15,7 +15,7 @@ const SPREADS: [(f64, f64); 8] = [
     (0.06, 0.7),
     (0.1, 0.3),
     (0.18, 0.1),
-];
+]);
 /// Share of trials whose outcome has nothing to do with the load.
 const LAPSE: f64 = 0.03;
 /// What a flat-out trial delivered is the limit within about this much, in natural logarithms...
@@ -34,15 +34,27 @@ pub enum Prior {
     Between(f64, f64),
 }
 
+/// Spreads of a threshold from trial to trial, in natural logarithms of the load, with the weight of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spreads([(f64, f64); 8]);
+
+impl Default for Spreads {
+    /// What is known before any trial.
+    fn default() -> Self {
+        SPREADS
+    }
+}
+
 /// Natural logarithms of limits, with the chance of each.
 pub struct Posterior {
     limits: Vec<f64>,
     chances: Vec<f64>,
+    spreads: Spreads,
 }
 
 impl Posterior {
     /// The posterior after trials, each with its load and whether it was within what was asked for.
-    pub fn new(prior: Prior, trials: &[(f64, bool)]) -> Posterior {
+    pub fn new(prior: Prior, spreads: Spreads, trials: &[(f64, bool)]) -> Posterior {
         let (from, to) = match prior {
             Prior::About(load) => (load.ln() - REACH, load.ln() + REACH),
             Prior::Between(least, most) => (least.ln(), most.ln().max(least.ln() + STEP)),
@@ -58,21 +70,38 @@ impl Posterior {
             }
         };
         let loads: Vec<(f64, bool)> = trials.iter().map(|(load, in_)| (load.ln(), *in_)).collect();
-        let chance = |limit: f64| {
-            let of_spread = |(spread, likely): (f64, f64)| -> f64 {
-                let each = loads.iter().map(|(load, within)| {
-                    let within_chance = 1.0 / (1.0 + ((load - limit) / spread).exp());
-                    let chance = LAPSE / 2.0 + (1.0 - LAPSE) * within_chance;
-                    if *within { chance } else { 1.0 - chance }
-                });
-                likely * each.product::<f64>()
-            };
-            before(limit) * SPREADS.into_iter().map(of_spread).sum::<f64>()
+        let chance = |limit: f64, spread: f64| {
+            let each = loads.iter().map(|(load, within)| {
+                let within_chance = 1.0 / (1.0 + ((load - limit) / spread).exp());
+                let chance = LAPSE / 2.0 + (1.0 - LAPSE) * within_chance;
+                if *within { chance } else { 1.0 - chance }
+            });
+            before(limit) * each.product::<f64>()
         };
-        let mut chances: Vec<f64> = limits.iter().map(|limit| chance(*limit)).collect();
+        let mut chances = vec![0.0; limits.len()];
+        let mut after = spreads;
+        for (spread, likely) in &mut after.0 {
+            let mut of_spread = 0.0;
+            for (limit, sum) in limits.iter().zip(&mut chances) {
+                let own = *likely * chance(*limit, *spread);
+                *sum += own;
+                of_spread += own;
+            }
+            *likely = of_spread;
+        }
         let sum: f64 = chances.iter().sum();
         chances.iter_mut().for_each(|chance| *chance /= sum);
-        Posterior { limits, chances }
+        after.0.iter_mut().for_each(|(_, likely)| *likely /= sum);
+        Posterior {
+            limits,
+            chances,
+            spreads: after,
+        }
+    }
+
+    /// The spreads after the trials.
+    pub fn spreads(&self) -> Spreads {
+        self.spreads
     }
 
     /// The load below which the limit lies with this chance, 0 to 1.
@@ -99,11 +128,11 @@ mod tests {
 
     #[test]
     fn the_prior_is_told_back() {
-        let about = Posterior::new(Prior::About(1000.0), &[]);
+        let about = Posterior::new(Prior::About(1000.0), SPREADS, &[]);
         assert!((about.quantile(0.5) / 1000.0 - 1.0).abs() < 0.01);
         let (low, high) = about.interval();
         assert!(low < 500.0 && high > 2000.0, "{low} {high}");
-        let between = Posterior::new(Prior::Between(10.0, 1000.0), &[]);
+        let between = Posterior::new(Prior::Between(10.0, 1000.0), SPREADS, &[]);
         assert!((between.quantile(0.5) / 100.0 - 1.0).abs() < 0.02);
     }
 
@@ -115,10 +144,10 @@ mod tests {
             (960.0, true),
             (1040.0, false),
         ];
-        let (low, high) = Posterior::new(Prior::About(1500.0), &trials).interval();
+        let (low, high) = Posterior::new(Prior::About(1500.0), SPREADS, &trials).interval();
         assert!(low > 850.0 && high < 1500.0, "{low} {high}");
         trials.push((500.0, false));
-        let (low, _) = Posterior::new(Prior::About(1500.0), &trials).interval();
+        let (low, _) = Posterior::new(Prior::About(1500.0), SPREADS, &trials).interval();
         assert!(low > 700.0, "{low}");
     }
 }

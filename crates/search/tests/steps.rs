@@ -8,6 +8,7 @@ fn seen(step: Step, finding: Finding) -> Seen {
         achieved: 1000.0,
         finding,
         seconds: 5.0,
+        cost: None,
     }
 }
 
@@ -103,4 +104,89 @@ fn a_client_at_its_end_flat_out_is_no_trouble() {
     let question = Question::default();
     let all = [seen(Step::FlatOut, Finding::Client)];
     assert_eq!(next(&question, &all), Step::Short(900.0));
+}
+
+#[test]
+fn a_client_that_is_at_its_end_again_and_again_is_the_limit() {
+    let question = Question::default();
+    let short = |load: f64| Step::Short(load);
+    // As Cyclone DDS on two processors: behind at 1460, its client busy at 1170 each time.
+    let mut all = vec![
+        seen(Step::FlatOut, Finding::Within),
+        seen(short(1460.0), Finding::Beyond),
+    ];
+    all.extend([seen(short(1170.0), Finding::Client); 3]);
+    assert!(
+        next(&question, &all) != Step::End && found(&question, &all).low.is_none(),
+        "disturbed, perhaps"
+    );
+    all.extend([seen(short(1170.0), Finding::Client); 3]);
+    let Step::Short(load) = next(&question, &all) else {
+        panic!("a short trial")
+    };
+    assert!(load < 1000.0, "{load}");
+    all.push(seen(short(900.0), Finding::Within));
+    // One trial says now what three had to.
+    all.push(seen(short(1200.0), Finding::Client));
+    assert_ne!(next(&question, &all), short(1200.0));
+    let found = found(&question, &all);
+    assert_eq!(found.bound, Bound::Client);
+    assert!(
+        found.high.is_none() && found.low <= Some(900.0),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn long_trials_follow_the_last_short_one() {
+    // Within or beyond by chance: no interval becomes narrow.
+    let question = Question {
+        width: 0.001,
+        most_trials: 12,
+        ..Question::default()
+    };
+    let (all, _) = searched(&question, 0.0);
+    let long = |one: &&Seen| matches!(one.step, Step::Long(_));
+    assert!(
+        all.iter()
+            .filter(|one| !long(one) && !matches!(one.step, Step::Cost(_)))
+            .count()
+            <= 12
+    );
+    assert!(all.iter().filter(long).count() >= 1, "{all:?}");
+    assert!(found(&question, &all).confirmed.is_some());
+}
+
+#[test]
+fn a_pace_that_wanders_widens_the_interval() {
+    let question = Question::default();
+    let (all, _) = searched(&question, 0.0);
+    let steady = found(&question, &all);
+    assert_eq!(steady.wander, None);
+    let with = |cost: &dyn Fn(usize) -> f64| {
+        let costs = all.iter().enumerate();
+        let costs = costs.map(|(nth, one)| Seen {
+            cost: Some(cost(nth)),
+            ..*one
+        });
+        found(&question, &costs.collect::<Vec<_>>())
+    };
+    assert_eq!(
+        with(&|_| 1e-5),
+        steady,
+        "a cost that does not change tells nothing"
+    );
+    // One trial, or two, may be dear by chance.
+    assert_eq!(
+        with(&|nth| if nth % 7 == 3 { 3e-5 } else { 1e-5 }).wander,
+        None
+    );
+    let wandered = with(&|nth| if nth < all.len() / 2 { 1e-5 } else { 1.3e-5 });
+    let wander = wandered.wander.unwrap();
+    assert_eq!((wander.least, wander.most), (1e-5, 1.3e-5));
+    let (low, high) = (steady.low.unwrap(), steady.high.unwrap());
+    assert!(
+        wandered.low.unwrap() < 0.8 * low || wandered.high.unwrap() > 1.29 * high,
+        "{wandered:?}"
+    );
 }

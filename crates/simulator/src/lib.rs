@@ -8,23 +8,23 @@ mod bus;
 mod fleet;
 mod truth;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use bus::{Bus, TruthRecord};
 pub use truth::Truth;
 
-use pubgauge_driver::Driver;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::Mark;
 use pubgauge_driver::seam::{DriverError, Fleet, FleetConfig, Shared, Target, Traits};
 use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
+use pubgauge_driver::{Driver, NativeSettings, Resolution};
 
 /// What the simulated system does to messages and clients. The default is a perfect system with
 /// a constant delay of 1 ms.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Behaviour {
     /// Median of the delay from publish to delivery, nanoseconds.
@@ -42,6 +42,7 @@ pub struct Behaviour {
     pub duplication: f64,
     /// Delay of a second delivery after the first, nanoseconds; absent:
     /// [`Behaviour::delay_median_ns`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated_after_ns: Option<Nanos>,
     /// Probability that one delivery is held back by [`Behaviour::hold_back_ns`], even if
     /// `ordered`.
@@ -53,9 +54,11 @@ pub struct Behaviour {
     pub service_ns: Nanos,
     /// From a time on, the processor needs another time per message: (start since the bus was made, time
     /// per message), nanoseconds. Models burst credit that is used up.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_later: Option<(Nanos, Nanos)>,
     /// While this much work waits, the processor needs another time per message: (work, time per message),
     /// nanoseconds. Models a system that is slower under load.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_crowded: Option<(Nanos, Nanos)>,
     /// Messages that may wait for the processor, the one in progress included: further ones are
     /// dropped (a full queue); 0: no limit. Needs [`Behaviour::service_ns`].
@@ -144,6 +147,8 @@ impl Default for Behaviour {
     }
 }
 
+static NATIVE: NativeSettings<Behaviour> = NativeSettings::of(SimulatedDriver::NAME);
+
 /// The driver of the simulated system.
 ///
 /// All fleets of a trial must share one [`Bus`] in [`Target::shared`].
@@ -154,16 +159,9 @@ impl SimulatedDriver {
     /// The driver's name.
     pub const NAME: &'static str = "simulated";
 
-    /// The behaviour that a study asks for under `native.simulated`.
-    ///
-    /// # Errors
-    /// When a key or value is not one of [`Behaviour`]'s.
-    pub fn behaviour(settings: &Settings) -> Result<Behaviour, String> {
-        let none = BTreeMap::new();
-        let native = settings.native.get(Self::NAME).unwrap_or(&none);
-        serde_json::to_value(native)
-            .and_then(serde_json::from_value)
-            .map_err(|e| e.to_string())
+    /// The behaviour that a study asks for under `native.simulated`, without what [`Driver::resolve`] refuses.
+    pub fn behaviour(settings: &Settings) -> Behaviour {
+        NATIVE.read(settings, &mut Resolution::default())
     }
 
     /// A target for a fresh simulated system.
@@ -181,18 +179,13 @@ impl Driver for SimulatedDriver {
     }
 
     fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
-        let behaviour = Self::behaviour(settings).unwrap_or_default();
+        let behaviour = Self::behaviour(settings);
         Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, mark)))
     }
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-        if let Err(reason) = Self::behaviour(settings) {
-            return Err(vec![Unsupported {
-                setting: "native.simulated".into(),
-                value: "as given".into(),
-                reason,
-            }]);
-        }
+        let mut table = Resolution::default();
+        NATIVE.read(settings, &mut table);
         let native = |setting: &str| match setting {
             "reliability" if settings.may_lose() => "unacknowledged",
             "reliability" => "acknowledged after one delay",
@@ -200,16 +193,18 @@ impl Driver for SimulatedDriver {
             "user-properties" => "their bytes are counted with each message",
             _ => "no effect: the simulated system does as native.simulated says",
         };
-        let answer = |setting: &&str| Mapping {
-            setting: (*setting).into(),
-            value: settings.value_of(setting),
-            native: native(setting).into(),
-        };
-        Ok(Settings::NAMES.iter().map(answer).collect())
+        for setting in Settings::NAMES {
+            table.row(setting, Some(settings.value_of(setting)), native(setting));
+        }
+        table.finish(()).map(|((), rows)| rows)
+    }
+
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(NATIVE.schema())
     }
 
     fn traits(&self, settings: &Settings) -> Traits {
-        let behaviour = Self::behaviour(settings).unwrap_or_default();
+        let behaviour = Self::behaviour(settings);
         Traits {
             publishers_first: false,
             back_pressure: behaviour.capacity > 0,

@@ -1,8 +1,8 @@
 //! Free loopback ports, and whether a system listens on its own.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -126,12 +126,25 @@ pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
+/// How long a server may take to close a connection after its client has.
+const SERVER_CLOSES: Duration = Duration::from_millis(200);
+
+/// More than any server sends before its client does.
+const GREETING_BYTES: u64 = 64 << 10;
+
 /// Whether one of the processes `pids` accepts connections on a port, of `host` or of loopback. A listener of
 /// another program is no sign of readiness. A listener whose owner cannot be seen is taken for the system.
 pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
     let connects = |host: Ipv4Addr| {
         let address = SocketAddr::from((host, port));
-        TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok()
+        let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(500)) else {
+            return false;
+        };
+        // A server that still holds this connection when clients come has one open file less for them.
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.set_read_timeout(Some(SERVER_CLOSES));
+        let _ = io::copy(&mut stream.take(GREETING_BYTES), &mut io::sink());
+        true
     };
     if !connects(host) && (host.is_loopback() || !connects(Ipv4Addr::LOCALHOST)) {
         return false;

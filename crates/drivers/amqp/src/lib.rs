@@ -45,25 +45,8 @@ use pubgauge_driver::{
 
 /// The AMQP 0-9-1 driver.
 ///
-/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under
-/// `native.amqp`:
-///
-/// | name | values | default |
-/// |---|---|---|
-/// | `exchange` | `"topic"`, `"direct"`, `"fanout"`, `"default"` (point-to-point queues) | `"topic"` |
-/// | `exchange-name` | an exchange to declare in place of the server's `amq.topic` and so on | none |
-/// | `acknowledge` | deliveries: `"automatic"`, `"manual"` | manual if reliability asks for it |
-/// | `prefetch` | deliveries without acknowledgement, 0 (no limit) to 65535 | 1000 |
-/// | `transactions` | messages per `tx.commit` in place of confirms, 1 to 65535 | confirms |
-/// | `mandatory` | `true`, `false`: messages that no queue gets are returned | `false` |
-/// | `queue-type` | `"classic"`, `"quorum"` | the server's (classic) |
-/// | `overflow` | with `queue-limit`: `"drop-head"`, `"reject-publish"` | `"drop-head"` |
-/// | `max-priority` | with `priority`: levels of a queue above 0, 1 to 255 | 20 |
-/// | `frame-max-bytes` | 4096 to 131072 | 131072 |
-/// | `sasl` | `"plain"`, `"external"` | external with a client certificate and no user name, else plain |
-/// | `virtual-host` | | of the endpoint, else `/` |
-/// | `no-delay` | `true`, `false` | `true` |
-/// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
+/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.amqp`, are in
+/// `docs/settings.md`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AmqpDriver;
 
@@ -78,6 +61,10 @@ impl Driver for AmqpDriver {
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
         options::Options::resolve(settings).map(|(_, rows)| rows)
+    }
+
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(native::NATIVE.schema())
     }
 
     fn traits(&self, settings: &Settings) -> Traits {

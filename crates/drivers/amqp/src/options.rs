@@ -2,6 +2,8 @@
 
 use pubgauge_amqp_codec::{Properties, TableBuf};
 use pubgauge_net::fleet::Tuning;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// The driver's name in study files.
 pub(crate) const NAME: &str = "amqp";
@@ -13,12 +15,14 @@ pub(crate) const FRAME_MAX: u32 = 128 << 10;
 pub(crate) const DEFAULT_IN_FLIGHT: u32 = 1000;
 
 /// What messages are published to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Exchange {
     Topic,
     Direct,
     Fanout,
     /// The default exchange: straight into the queue of the topic's name.
+    #[serde(rename = "default")]
     Queue,
 }
 
@@ -32,7 +36,8 @@ pub(crate) enum Answers {
 }
 
 /// How a client logs in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Sasl {
     Plain,
     External,

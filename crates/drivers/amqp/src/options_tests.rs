@@ -78,7 +78,10 @@ fn what_is_asked_for_stands_in_the_table() {
     assert!(row("lifespan-ms").starts_with("expiration 1500 ms"));
     assert!(row("priority").starts_with("priority 13 of 0 to 20"));
     assert!(row("queue-limit").starts_with("x-max-length 100, x-overflow drop-head"));
-    assert_eq!(row("native.amqp.prefetch"), "basic.qos 9 per consumer");
+    assert_eq!(
+        row("native.amqp.prefetch"),
+        "basic.qos per consumer, 0 for no limit: 9"
+    );
     assert_eq!(options.heartbeat_s, Some(0));
     let properties = options.properties();
     assert_eq!(properties.delivery_mode, Some(2));

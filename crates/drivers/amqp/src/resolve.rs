@@ -6,10 +6,9 @@ use pubgauge_driver::{
     Unsupported, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
-use pubgauge_net::socket::SocketOptions;
 
-use crate::native::Native;
-use crate::options::{Answers, DEFAULT_IN_FLIGHT, Exchange, FRAME_MAX, NAME, Options};
+use crate::native::{Acknowledge, NATIVE, Native, Overflow, QueueType};
+use crate::options::{Answers, DEFAULT_IN_FLIGHT, Exchange, FRAME_MAX, Options};
 
 const DEFAULT_PREFETCH: u16 = 1000;
 const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
@@ -39,7 +38,7 @@ impl Options {
     pub fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
         let mut table = Resolution::default();
         let t = &mut table;
-        let native = Native::parse(settings, t);
+        let native = NATIVE.read(settings, t);
         let mut options = Options::plain();
         options.connection(settings, &native, t);
         options.pattern(settings, &native, t);
@@ -50,7 +49,6 @@ impl Options {
         options.queues(settings, &native, t);
         options.flow(settings, t);
         absent(settings, t);
-        options.natives(settings, t);
         table.finish(options)
     }
 
@@ -81,7 +79,16 @@ impl Options {
             }
             (_, exchange) => exchange.unwrap_or(Exchange::Topic),
         };
-        self.own_exchange = native.exchange_name.clone();
+        self.own_exchange = native.exchange_name.clone().map(|name| name.0);
+        if let Some(name) = &self.own_exchange
+            && (name.is_empty() || name.starts_with("amq."))
+        {
+            t.refuse(
+                "native.amqp.exchange-name",
+                name,
+                "expected a name of 1 to 255 bytes that does not begin with amq.",
+            );
+        }
         if self.own_exchange.is_some() && self.exchange == Exchange::Queue {
             t.refuse(
                 "native.amqp.exchange-name",
@@ -115,7 +122,9 @@ impl Options {
                 "AMQP 0-9-1 has no such delivery: a message whose acknowledgement is lost is sent again (its transactions cover one channel to the server, not the way to the subscriber); use at-least-once",
             );
         }
-        self.acknowledge = native.acknowledge.unwrap_or(reliable);
+        self.acknowledge = native
+            .acknowledge
+            .map_or(reliable, |how| how == Acknowledge::Manual);
         self.prefetch = native.prefetch.unwrap_or(DEFAULT_PREFETCH);
         self.answers = match (reliable, native.transactions) {
             (false, None) => Answers::Nothing,
@@ -187,7 +196,7 @@ impl Options {
     fn session(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
         self.durable_session = s.session == Some(Session::Durable);
         let value = spelt(&s.session);
-        let quorum = native.quorum == Some(true);
+        let quorum = native.queue_type == Some(QueueType::Quorum);
         if quorum && !(self.durable_session && self.persistent) {
             t.refuse(
                 "native.amqp.queue-type",
@@ -267,7 +276,7 @@ impl Options {
             Some(n) if !(-10..=10).contains(&n) => {
                 t.refuse("priority", n.to_string(), "priorities are -10 to 10");
             }
-            Some(n) if native.quorum == Some(true) => t.refuse(
+            Some(n) if native.queue_type == Some(QueueType::Quorum) => t.refuse(
                 "priority",
                 n.to_string(),
                 "quorum queues of this server have no priorities; use native.amqp.queue-type = \"classic\"",
@@ -327,7 +336,7 @@ impl Options {
     /// Limits of the queues that subscribers are given.
     fn queues(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
         let mut arguments: Vec<(&str, Value<'_>)> = Vec::new();
-        let overflow = native.overflow.unwrap_or("drop-head");
+        let overflow = native.overflow.unwrap_or(Overflow::DropHead).word();
         let value = spelt(&s.queue_limit);
         let conflate = s.conflate == Some(true);
         match s.queue_limit {
@@ -426,9 +435,9 @@ impl Options {
 
     fn connection(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
         self.heartbeat_s = s.keep_alive_s;
-        self.frame_max = native.frame_max.unwrap_or(FRAME_MAX);
+        self.frame_max = native.frame_max_bytes.unwrap_or(FRAME_MAX);
         self.sasl = native.sasl;
-        self.virtual_host = native.virtual_host.clone();
+        self.virtual_host = native.virtual_host.clone().map(|host| host.0);
         self.tuning = Tuning::resolve(s, native.socket, TERMS, t);
         t.row(
             "keep-alive-s",
@@ -439,59 +448,6 @@ impl Options {
                 Some(n) => format!("heartbeat {n} s"),
             },
         );
-    }
-
-    /// Adds a row for each native setting that was given.
-    fn natives(&mut self, s: &Settings, t: &mut Resolution) {
-        for (name, given) in s.native.get(NAME).into_iter().flatten() {
-            let value = spelt(&Some(given)).unwrap_or_default();
-            let native = match name.as_str() {
-                "exchange" => match self.exchange {
-                    Exchange::Queue => "the default exchange".to_owned(),
-                    _ => format!("the exchange {}", self.exchange_name()),
-                },
-                "exchange-name" => format!(
-                    "exchange.declare of {value}, {}{}",
-                    self.exchange_kind(),
-                    if self.persistent { ", durable" } else { "" }
-                ),
-                "acknowledge" if self.acknowledge => {
-                    "basic.ack, one for all deliveries of a read".to_owned()
-                }
-                "acknowledge" => "no-ack in basic.consume".to_owned(),
-                "prefetch" => match self.prefetch {
-                    0 => "no basic.qos".to_owned(),
-                    n => format!("basic.qos {n} per consumer"),
-                },
-                "transactions" => {
-                    format!(
-                        "tx.commit after {value} messages, or when the worker has nothing due; the publisher is held back until its answer"
-                    )
-                }
-                "mandatory" if self.mandatory => {
-                    "mandatory, and a message-id of 16 digits, so that one that comes back is known"
-                        .to_owned()
-                }
-                "mandatory" => {
-                    "not mandatory: what no queue gets is confirmed all the same".to_owned()
-                }
-                "queue-type" => format!("x-queue-type {value}"),
-                "overflow" => format!("x-overflow {value}"),
-                "max-priority" => format!("x-max-priority {value}"),
-                "frame-max-bytes" => {
-                    format!(
-                        "frames of {value} bytes at most, or what the server allows if that is less"
-                    )
-                }
-                "sasl" => format!("SASL {}", value.to_uppercase()),
-                "virtual-host" => format!("connection.open of {value}"),
-                name => match SocketOptions::default().take(name, given) {
-                    Some(native) => native,
-                    None => continue,
-                },
-            };
-            t.row(&format!("native.amqp.{name}"), Some(value), native);
-        }
     }
 }
 

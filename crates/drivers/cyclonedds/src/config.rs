@@ -19,7 +19,7 @@ const RECEIVE_BUFFER: i64 = 4 << 20;
 pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -> String {
     let native = &options.native;
     let usual = network.map_or("lo", |network| &network.interface);
-    let interface = native.interface.as_deref().unwrap_or(usual);
+    let interface = native.interface.as_ref().map_or(usual, |name| &name.0);
     let allow = options.multicast.map_or("false", |mode| mode.word());
     let mut xml = String::from("<CycloneDDS><Domain Id=\"any\">");
     let mut add = |text: std::fmt::Arguments<'_>| xml.write_fmt(text).unwrap_or_default();
@@ -41,7 +41,7 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
         highest_index(domain)
     ));
     let peers: Vec<String> = match (&native.peers, network) {
-        (Some(peers), _) => peers.clone(),
+        (Some(peers), _) => peers.0.clone(),
         (None, Some(network)) => network.hosts.iter().map(ToString::to_string).collect(),
         (None, None) if interface == "lo" => vec!["127.0.0.1".to_owned()],
         (None, None) => Vec::new(),

@@ -16,6 +16,7 @@ use self::receiving::Subscriber;
 use self::sending::Publisher;
 use crate::batch::Batches;
 use crate::ffi::{Domain, NO_MEMORY, Qos, Taken, Wire, explain};
+use crate::native::Ownership;
 use crate::options::{DEFAULT_HOLD_US, Options};
 use crate::patience::Patience;
 use crate::topic::{accept, overlap, partition};
@@ -23,7 +24,7 @@ use crate::{config, domain};
 
 /// How soon a publisher that is held back is looked at again, if nothing was heard before that
 /// may have made room.
-const RETRY_US: i64 = 200;
+const RETRY_US: u32 = 200;
 
 /// How long a client that is to be closed waits for acknowledgements, ns: Cyclone's own
 /// Internal/WriterLingerDuration.
@@ -124,7 +125,7 @@ impl CycloneFleet {
             error
         })?;
         let clock = config.clock.clone();
-        let us = |us: i64| us as Nanos * 1000;
+        let us = |us: u32| Nanos::from(us) * 1000;
         let native = &options.native;
         let hold = us(native.hold_us.unwrap_or(DEFAULT_HOLD_US));
         let now = clock.now();
@@ -484,7 +485,7 @@ fn qos(options: &Options, depth: i32, max_samples: i32) -> Qos {
         ownership_strength: native.ownership_strength.unwrap_or(0),
         reliable: options.reliable,
         transient_local: options.last_value,
-        exclusive: native.exclusive,
+        exclusive: native.ownership == Ownership::Exclusive,
     }
 }
 

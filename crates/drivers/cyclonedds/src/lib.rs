@@ -89,6 +89,10 @@ impl Driver for CycloneddsDriver {
     }
 
     /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(native::NATIVE.schema())
+    }
+
     fn traits(&self, settings: &Settings) -> Traits {
         options::resolve(settings)
             .or_else(|_| options::resolve(&Settings::default()))

@@ -326,7 +326,7 @@ fn history(
 
 /// General/MaxMessageSize, bytes.
 fn batching(answer: &mut Resolution, settings: &Settings, native: &Native) -> u32 {
-    let given = native.max_message_bytes.and_then(|b| u32::try_from(b).ok());
+    let given = native.max_message_bytes;
     let room = given.unwrap_or(DEFAULT_MESSAGE);
     answer.decide("batching", settings.batching, |b| match b {
         None | Some(Batching::Off) => {
@@ -386,7 +386,7 @@ fn multicast(answer: &mut Resolution, settings: &Settings, native: &Native) -> O
 }
 
 /// How long adaptive batching may hold a message back, microseconds.
-pub(crate) const DEFAULT_HOLD_US: i64 = 100;
+pub(crate) const DEFAULT_HOLD_US: u32 = 100;
 
 impl Multicast {
     /// As General/AllowMulticast spells it.

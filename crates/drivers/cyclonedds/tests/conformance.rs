@@ -36,15 +36,10 @@ fn best_effort() {
         "best effort: nobody reads while 20,000 messages come, and a reader keeps the \
                  last 1000",
     );
-    // Writers and data have a receive thread each in the reader's process.
-    let [disconnected, closed] =
-        ["disconnect-takes-nothing-back", "close-takes-nothing-back"].map(|check| {
-            Exception::sometimes(
-                check,
-                "best effort: a reader that hears of the writer's end first gives up what it has \
-                 not read from its socket (0 of 50 came)",
-            )
-        });
+    let [disconnected, closed] = Exception::at_the_end(
+        "best effort: a reader that hears of the writer's end first gives up what it has not \
+                 read from its socket (0, 14 and 38 of 50 came to it, 7,152 B to its socket each time)",
+    );
     conforms_but(
         json!({"reliability": "best-effort"}),
         &[lossy, disconnected, closed],

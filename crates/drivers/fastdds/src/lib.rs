@@ -73,6 +73,10 @@ impl Driver for FastddsDriver {
     }
 
     /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(native::NATIVE.schema())
+    }
+
     fn traits(&self, settings: &Settings) -> Traits {
         let target = Target::default();
         options::resolve(settings, &target)

@@ -5,7 +5,7 @@ use pubgauge_driver::{
     Settings, Target, Traits, Transport, Unsupported, spelt,
 };
 
-use crate::native::{NAME, Native, Preset, Scheduler};
+use crate::native::{NAME, Native, Preset, PublishMode, Scheduler, ns};
 
 /// The library's own limit for one instance (`ResourceLimitsQosPolicy::max_samples_per_instance`):
 /// samples of one writer that readers have not acknowledged, or that wait in a reader.
@@ -113,25 +113,25 @@ impl Options {
             (Preset::Tuned, None) => Some(TUNED_HEARTBEAT_NS),
             (Preset::Tuned, Some(_)) => Some(TUNED_FLOW_HEARTBEAT_NS),
         };
-        self.native.heartbeat_ns.or(usual)
+        ns(self.native.heartbeat_period_ms).or(usual)
     }
 
     /// Whether writers are TRANSIENT_LOCAL. Unless last values are asked for, readers are VOLATILE
     /// and get no earlier samples: then it decides only when acknowledged samples are removed. Only
     /// reliable samples are acknowledged.
     pub(crate) fn writer_transient_local(&self) -> bool {
-        self.last_value || self.reliable && self.native.writer_transient_local
+        self.last_value || self.reliable && self.native.writer_transient_local()
     }
 
     /// Whether a thread of the library sends.
     pub(crate) fn asynchronous(&self) -> bool {
-        self.scheduler().is_some() || self.native.asynchronous == Some(true)
+        self.scheduler().is_some() || self.native.publish_mode == Some(PublishMode::Async)
     }
 
     /// The policy of the flow controller, if there is one.
     pub(crate) fn scheduler(&self) -> Option<Scheduler> {
-        self.native.scheduler.or_else(|| {
-            if !self.native.priorities.is_empty() {
+        self.native.flow_controller.or_else(|| {
+            if !self.native.priorities.0.is_empty() {
                 Some(Scheduler::HighPriority)
             } else {
                 (self.flow_bytes > 0).then_some(Scheduler::Fifo)
@@ -161,8 +161,12 @@ pub(crate) fn resolve(
     let variant = target
         .features
         .iter()
-        .find_map(|feature| feature.strip_prefix("preset-").and_then(Preset::named))
-        .unwrap_or(Preset::Tuned);
+        .find_map(|feature| match feature.as_str() {
+            "preset-default" => Some(Preset::Default),
+            "preset-tuned" => Some(Preset::Tuned),
+            _ => None,
+        })
+        .unwrap_or_default();
     let native = Native::read(settings, variant, &mut answer);
     let reliable = !best_effort(settings);
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
@@ -198,7 +202,7 @@ pub(crate) fn resolve(
     answer.decide("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) => Ok(if settings.last_value == Some(true) {
             "TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer"
-        } else if reliable && native.writer_transient_local {
+        } else if reliable && native.writer_transient_local() {
             "readers VOLATILE_DURABILITY_QOS, writers TRANSIENT_LOCAL_DURABILITY_QOS"
         } else {
             "VOLATILE_DURABILITY_QOS"
@@ -400,7 +404,7 @@ fn batching(answer: &mut Resolution, settings: &Settings) {
 
 /// Bytes per period of the flow controller.
 fn rate_limit(answer: &mut Resolution, settings: &Settings, native: &Native) -> u32 {
-    let period = u64::from(native.flow_period_ms());
+    let period = u64::from(native.flow_period_ms);
     let per_period = settings
         .rate_limit_bytes_per_s
         .map(|rate| rate.saturating_mul(period) / 1000);
@@ -433,18 +437,18 @@ fn contradictions(
 ) {
     let full = |name: &str| format!("native.{NAME}.{name}");
     let flow = settings.rate_limit_bytes_per_s.is_some()
-        || !native.priorities.is_empty()
-        || native.scheduler.is_some();
-    if native.asynchronous == Some(false) && flow {
+        || !native.priorities.0.is_empty()
+        || native.flow_controller.is_some();
+    if native.publish_mode == Some(PublishMode::Sync) && flow {
         answer.refuse(
             &full("publish-mode"),
             "sync",
             "flow controllers (rate limit, priority) work on asynchronous publishing only",
         );
     }
-    if !native.priorities.is_empty()
+    if !native.priorities.0.is_empty()
         && matches!(
-            native.scheduler,
+            native.flow_controller,
             Some(Scheduler::Fifo | Scheduler::RoundRobin)
         )
     {

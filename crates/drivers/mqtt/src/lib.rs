@@ -37,19 +37,8 @@ use pubgauge_driver::{
 
 /// The MQTT driver.
 ///
-/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under
-/// `native.mqtt`:
-///
-/// | name | values | default |
-/// |---|---|---|
-/// | `version` | `"3.1.1"`, `"5"` | `"5"`, unless the system is known to have 3.1.1 only |
-/// | `subscribe-qos` | 0, 1, 2 | the QoS of publishing |
-/// | `receive-maximum` | 1 to 65535; MQTT 5 | 65535 |
-/// | `topic-alias` | aliases per publisher, 0 to 65535; MQTT 5 | 0 |
-/// | `no-delay` | `true`, `false` | `true` |
-/// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
-/// | `retain-handling` | 0, 1, 2; MQTT 5 | 0 |
-/// | `no-local` | `true`, `false`; MQTT 5 | `false` |
+/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.mqtt`, are in
+/// `docs/settings.md`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MqttDriver;
 
@@ -68,6 +57,10 @@ impl Driver for MqttDriver {
         target: &Target,
     ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
         options::Options::resolve(settings, target).map(|(_, rows)| rows)
+    }
+
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(native::NATIVE.schema())
     }
 
     fn traits(&self, settings: &Settings) -> Traits {

@@ -1,89 +1,53 @@
 //! The settings that only this driver knows, `native.mqtt.*`.
 
-use pubgauge_driver::{Resolution, Settings};
-use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
+use pubgauge_driver::NativeSettings;
+use pubgauge_mqtt_codec::Version;
 use pubgauge_net::socket::SocketOptions;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// The driver's name in study files.
 pub(crate) const NAME: &str = "mqtt";
 
-/// The driver's own settings, each with what it takes.
-const NATIVE: [(&str, &str); 9] = [
-    ("version", "\"3.1.1\" or \"5\""),
-    ("subscribe-qos", "0, 1 or 2"),
-    ("receive-maximum", "a number from 1 to 65535"),
-    ("topic-alias", "a number from 0 to 65535"),
-    SocketOptions::NATIVE[0],
-    SocketOptions::NATIVE[1],
-    SocketOptions::NATIVE[2],
-    ("retain-handling", "0, 1 or 2"),
-    ("no-local", "true or false"),
-];
+pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
 
 /// `native.mqtt.*` as given.
-#[derive(Default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Native {
-    pub version: Option<Version>,
-    pub subscribe_qos: Option<QoS>,
+    /// Protocol version; shared subscriptions are not in 3.1.1, servers may allow them.
+    pub version: Option<Protocol>,
+    /// QoS in SUBSCRIBE.
+    #[schemars(range(max = 2))]
+    pub subscribe_qos: Option<u8>,
+    /// Receive Maximum in CONNECT.
+    #[schemars(range(min = 1))]
     pub receive_maximum: Option<u16>,
+    /// Topic aliases of a publisher, or the server's Topic Alias Maximum if that is less.
     pub topic_alias: Option<u16>,
-    pub socket: SocketOptions,
-    pub retain_handling: Option<RetainHandling>,
+    /// Retain Handling in SUBSCRIBE.
+    #[schemars(range(max = 2))]
+    pub retain_handling: Option<u8>,
+    /// No Local in SUBSCRIBE, except in shared subscriptions.
     pub no_local: Option<bool>,
+    #[serde(flatten)]
+    pub socket: SocketOptions,
 }
 
-impl Native {
-    /// Reads them; what is unknown or out of range is refused in `t`.
-    pub fn parse(settings: &Settings, t: &mut Resolution) -> Native {
-        let mut native = Native::default();
-        t.natives(
-            settings,
-            NAME,
-            &NATIVE.map(|(name, _)| name),
-            |name, value| {
-                let taken = native.take(name, value);
-                taken.map(|()| None).ok_or_else(|| expected(name))
-            },
-        );
-        native
-    }
+/// `native.mqtt.version`.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub(crate) enum Protocol {
+    #[serde(rename = "3.1.1")]
+    V311,
+    #[serde(rename = "5", alias = "5.0")]
+    V5,
+}
 
-    /// Takes a known setting; `None` if it has no such value.
-    fn take(&mut self, name: &str, value: &Value) -> Option<()> {
-        let number = value.as_u64();
-        let small = || u16::try_from(number?).ok();
-        match name {
-            "version" => {
-                self.version = Some(match value.as_str()? {
-                    "3.1.1" => Version::V311,
-                    "5" | "5.0" => Version::V5,
-                    _ => return None,
-                });
-            }
-            "subscribe-qos" => {
-                self.subscribe_qos = Some(QoS::from_bits(u8::try_from(number?).ok()?)?);
-            }
-            "receive-maximum" => self.receive_maximum = Some(small().filter(|n| *n > 0)?),
-            "topic-alias" => self.topic_alias = Some(small()?),
-            "retain-handling" => {
-                self.retain_handling = Some(match number? {
-                    0 => RetainHandling::Send,
-                    1 => RetainHandling::SendIfNew,
-                    2 => RetainHandling::DoNotSend,
-                    _ => return None,
-                });
-            }
-            "no-local" => self.no_local = Some(value.as_bool()?),
-            name => drop(self.socket.take(name, value)?),
+impl From<Protocol> for Version {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::V311 => Version::V311,
+            Protocol::V5 => Version::V5,
         }
-        Some(())
     }
-}
-
-fn expected(name: &str) -> String {
-    let known = NATIVE.iter().find(|(known, _)| *known == name);
-    known.map_or(String::new(), |(_, expected)| {
-        format!("expected {expected}")
-    })
 }

@@ -6,9 +6,8 @@ use pubgauge_driver::{
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
 use pubgauge_net::fleet::{Terms, Tuning};
-use pubgauge_net::socket::SocketOptions;
 
-use crate::native::{NAME, Native};
+use crate::native::{NAME, NATIVE, Native};
 
 /// QoS 1 and 2 messages in flight per publisher, unless the settings or the server say otherwise.
 /// Under 3.1.1 a server cannot tell its limit; it may end connections that exceed it: mosquitto 2.0
@@ -57,8 +56,10 @@ impl Options {
         target: &Target,
     ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
         let mut table = Resolution::default();
-        let native = Native::parse(settings, &mut table);
-        let version = native.version.unwrap_or_else(|| default_version(target));
+        let native = NATIVE.read(settings, &mut table);
+        let version = native
+            .version
+            .map_or_else(|| default_version(target), Version::from);
         let mut options = Options {
             version,
             qos: QoS::AtMostOnce,
@@ -73,7 +74,11 @@ impl Options {
             user_properties: Vec::new(),
             receive_maximum: native.receive_maximum.unwrap_or(u16::MAX),
             topic_alias: native.topic_alias.unwrap_or(0),
-            retain_handling: native.retain_handling.unwrap_or_default(),
+            retain_handling: match native.retain_handling {
+                Some(1) => RetainHandling::SendIfNew,
+                Some(2) => RetainHandling::DoNotSend,
+                _ => RetainHandling::Send,
+            },
             no_local: native.no_local.unwrap_or(false),
         };
         check_version(version, target, &mut table);
@@ -83,7 +88,7 @@ impl Options {
         options.flow(settings, &mut table);
         absent(settings, &mut table);
         options.connection(settings, &mut table);
-        options.natives(settings, &mut table);
+        options.only_of_v5(settings, &mut table);
         table.finish(options)
     }
 
@@ -93,7 +98,8 @@ impl Options {
             Some(Reliability::AtLeastOnce) => QoS::AtLeastOnce,
             Some(Reliability::ExactlyOnce | Reliability::Reliable) => QoS::ExactlyOnce,
         };
-        self.subscribe_qos = native.subscribe_qos.unwrap_or(self.qos);
+        let subscribe_qos = native.subscribe_qos.and_then(QoS::from_bits);
+        self.subscribe_qos = subscribe_qos.unwrap_or(self.qos);
         let lacks = |feature: &str| target.features.iter().any(|f| f == feature);
         if lacks("no-qos-2") {
             let reason = "this server has no QoS 2 (its file lists the feature `no-qos-2`); use at-least-once";
@@ -104,7 +110,7 @@ impl Options {
                     reason,
                 );
             }
-            if native.subscribe_qos == Some(QoS::ExactlyOnce) {
+            if subscribe_qos == Some(QoS::ExactlyOnce) {
                 t.refuse("native.mqtt.subscribe-qos", "2", reason);
             }
         }
@@ -329,46 +335,23 @@ impl Options {
         );
     }
 
-    /// Adds a row for each native setting that was given.
-    fn natives(&mut self, s: &Settings, t: &mut Resolution) {
-        let Some(given) = s.native.get(NAME) else {
-            return;
-        };
-        if given.contains_key("topic-alias") && self.version == Version::V311 {
-            t.refuse(
-                "native.mqtt.topic-alias",
-                self.topic_alias.to_string(),
-                "MQTT 3.1.1 has no topic alias; use native.mqtt.version = \"5\"",
-            );
-        }
-        for only_v5 in ["receive-maximum", "retain-handling", "no-local"] {
-            if given.contains_key(only_v5) && self.version == Version::V311 {
+    /// Refuses the native settings that 3.1.1 does not have.
+    fn only_of_v5(&self, s: &Settings, t: &mut Resolution) {
+        for name in [
+            "topic-alias",
+            "receive-maximum",
+            "retain-handling",
+            "no-local",
+        ] {
+            if self.version == Version::V311
+                && let Some(value) = s.native(NAME, name)
+            {
                 t.refuse(
-                    &format!("native.mqtt.{only_v5}"),
-                    given[only_v5].to_string(),
+                    &format!("native.mqtt.{name}"),
+                    value.to_string(),
                     "exists only in MQTT 5; use native.mqtt.version = \"5\"",
                 );
             }
-        }
-        for (name, value) in given {
-            let native = match name.as_str() {
-                "version" => match self.version {
-                    Version::V5 => "protocol level 5".to_owned(),
-                    Version::V311 => {
-                        "protocol level 4; shared subscriptions are not in this standard, servers may allow them".to_owned()
-                    }
-                },
-                "subscribe-qos" => format!("QoS {} in SUBSCRIBE", self.subscribe_qos as u8),
-                "receive-maximum" => format!("Receive Maximum {} in CONNECT", self.receive_maximum),
-                "topic-alias" => format!("up to {} aliases, or the server's Topic Alias Maximum if that is less", self.topic_alias),
-                "retain-handling" => format!("Retain Handling {} in SUBSCRIBE", self.retain_handling as u8),
-                "no-local" => format!("No Local {} in SUBSCRIBE, except in shared subscriptions", u8::from(self.no_local)),
-                name => match SocketOptions::default().take(name, value) {
-                    Some(native) => native,
-                    None => continue,
-                },
-            };
-            t.row(&format!("native.mqtt.{name}"), spelt(&Some(value)), native);
         }
     }
 }

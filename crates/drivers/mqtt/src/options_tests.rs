@@ -83,7 +83,11 @@ fn what_is_asked_for_stands_in_the_table() {
     assert!(row("in-flight").1.starts_with("7 unacknowledged"));
     assert!(row("batching").1.contains("4096 bytes"));
     assert_eq!(row("keep-alive-s"), ("0", "Keep Alive 0 (off)"));
-    assert!(row("native.mqtt.topic-alias").1.contains("up to 3"));
+    assert!(
+        row("native.mqtt.topic-alias")
+            .1
+            .starts_with("Topic aliases")
+    );
     assert_eq!(
         (options.qos, options.subscribe_qos),
         (QoS::ExactlyOnce, QoS::AtLeastOnce)

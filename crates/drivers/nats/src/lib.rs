@@ -25,12 +25,8 @@ use pubgauge_driver::{
 
 /// The driver for core NATS.
 ///
-/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.nats`:
-///
-/// | name | values | default |
-/// |---|---|---|
-/// | `no-delay` | `true`, `false` | `true` |
-/// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
+/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.nats`, are in
+/// `docs/settings.md`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NatsDriver;
 
@@ -45,6 +41,10 @@ impl Driver for NatsDriver {
 
     fn resolve(&self, settings: &Settings, _: &Target) -> Result<Vec<Mapping>, Vec<Unsupported>> {
         options::Options::resolve(settings).map(|(_, rows)| rows)
+    }
+
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(options::NATIVE.schema())
     }
 
     fn traits(&self, _: &Settings) -> Traits {
@@ -76,4 +76,19 @@ impl Driver for NatsDriver {
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         Ok(Box::new(fleet::open(config)?))
     }
+}
+
+/// Reads a stream from a server, for fuzzing: without acting on it. Returns how many operations came whole, and how
+/// many bytes they had.
+///
+/// # Errors
+/// When it is not NATS.
+#[doc(hidden)]
+pub fn read_stream(bytes: &[u8], max_payload: usize) -> Result<(usize, usize), String> {
+    let (mut operations, mut at) = (0, 0);
+    while let Some((_, len)) = wire::decode(&bytes[at..], max_payload)? {
+        operations += 1;
+        at += len;
+    }
+    Ok((operations, at))
 }

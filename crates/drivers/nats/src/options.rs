@@ -1,14 +1,17 @@
 //! What the neutral settings become in core NATS, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Durability, Mapping, MessagingPattern, Reliability, Resolution, Session, Settings, Unsupported,
-    spelt,
+    Durability, Mapping, MessagingPattern, NativeSettings, Reliability, Resolution, Session,
+    Settings, Unsupported, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 use pubgauge_net::socket::SocketOptions;
 
 /// The driver's name in study files.
 pub(crate) const NAME: &str = "nats";
+
+/// `native.nats.*`: those of a socket.
+pub(crate) static NATIVE: NativeSettings<SocketOptions> = NativeSettings::of(NAME);
 
 const DEFAULT_KEEP_ALIVE_S: u16 = 60;
 
@@ -34,7 +37,7 @@ impl Options {
     pub fn resolve(s: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
         let mut table = Resolution::default();
         let t = &mut table;
-        let socket = SocketOptions::resolve(s, NAME, t);
+        let socket = NATIVE.read(s, t);
         delivery(s, t);
         absent(s, t);
         let options = Options {

@@ -40,8 +40,11 @@ fn what_is_asked_for_stands_in_the_table() {
     assert!(row("batching").contains("4096 bytes"));
     assert!(row("on-full").contains("dropped"));
     assert!(row("user-properties").contains("2 headers"));
-    assert_eq!(row("native.nats.no-delay"), "TCP_NODELAY 0");
-    assert_eq!(row("native.nats.send-buffer-bytes"), "SO_SNDBUF 65536");
+    assert_eq!(row("native.nats.no-delay"), "TCP_NODELAY: false");
+    assert_eq!(
+        row("native.nats.send-buffer-bytes"),
+        "SO_SNDBUF, bytes: 65536"
+    );
 }
 
 #[test]

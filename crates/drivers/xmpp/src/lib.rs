@@ -55,15 +55,8 @@ use pubgauge_driver::{
 
 /// The XMPP driver.
 ///
-/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.xmpp`:
-///
-/// | name | values | default |
-/// |---|---|---|
-/// | `mechanism` | `"auto"`, `"plain"`, `"scram-sha-1"`, `"scram-sha-256"`, `"anonymous"` | `"auto"` |
-/// | `pubsub-service` | an address | `pubsub.DOMAIN` |
-/// | `discovery-interval-ms` | ms between two searches for nodes that match a wildcard; 0: one search | 1000 |
-/// | `no-delay` | `true`, `false` | `true` |
-/// | `send-buffer-bytes`, `receive-buffer-bytes` | socket buffers | the kernel's |
+/// Neutral settings become what [`Driver::resolve`] says. Its own settings, under `native.xmpp`, are in
+/// `docs/settings.md`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct XmppDriver;
 
@@ -82,6 +75,10 @@ impl Driver for XmppDriver {
         target: &Target,
     ) -> Result<Vec<Mapping>, Vec<Unsupported>> {
         options::Options::resolve(settings, &target.features).map(|(_, rows)| rows)
+    }
+
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(native::NATIVE.schema())
     }
 
     fn traits(&self, settings: &Settings) -> Traits {

@@ -5,9 +5,8 @@ use pubgauge_driver::{
     spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
-use pubgauge_net::socket::SocketOptions;
 
-use crate::native::{NAME, Native};
+use crate::native::NATIVE;
 use crate::sasl::Choice;
 
 /// Default for the most publish requests in flight per publisher.
@@ -47,7 +46,7 @@ impl Options {
         features: &[String],
     ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
         let mut table = Resolution::default();
-        let native = Native::parse(settings, &mut table);
+        let native = NATIVE.read(settings, &mut table);
         let mut options = Options {
             direct: settings.pattern == Some(MessagingPattern::PointToPoint),
             last_value: settings.last_value.unwrap_or(false),
@@ -55,7 +54,7 @@ impl Options {
             tuning: Tuning::resolve(settings, native.socket, TERMS, &mut table),
             keep_alive_s: settings.keep_alive_s.unwrap_or(DEFAULT_KEEP_ALIVE_S),
             mechanism: mechanism(native.mechanism, features, &mut table),
-            service: native.service.clone(),
+            service: native.pubsub_service.map(|service| service.0),
             discovery_interval_ms: native
                 .discovery_interval_ms
                 .unwrap_or(DEFAULT_DISCOVERY_INTERVAL_MS),
@@ -66,7 +65,13 @@ impl Options {
         options.flow(settings, &mut table);
         absent(settings, &mut table);
         options.connection(settings, &mut table);
-        options.natives(settings, &mut table);
+        if (1..10).contains(&options.discovery_interval_ms) {
+            table.refuse(
+                "native.xmpp.discovery-interval-ms",
+                options.discovery_interval_ms.to_string(),
+                "expected 0, or a number from 10 to 3600000",
+            );
+        }
         table.finish(options)
     }
 
@@ -185,34 +190,10 @@ impl Options {
             },
         );
     }
-
-    /// Adds a row for each native setting that was given.
-    fn natives(&self, s: &Settings, t: &mut Resolution) {
-        for (name, value) in s.native.get(NAME).into_iter().flatten() {
-            let native = match name.as_str() {
-                "mechanism" => self.mechanism.words().to_owned(),
-                "pubsub-service" => format!("nodes at {}", self.service.as_deref().unwrap_or("")),
-                "discovery-interval-ms" => match self.discovery_interval_ms {
-                    0 => "nodes that match a wildcard are looked for at the subscription only"
-                        .to_owned(),
-                    n => format!(
-                        "nodes that match a wildcard are looked for every {n} ms (XEP-0030)"
-                    ),
-                },
-                name => match SocketOptions::default().take(name, value) {
-                    Some(native) => native,
-                    None => continue,
-                },
-            };
-            let value = spelt(&Some(value));
-            t.row(&format!("native.xmpp.{name}"), value, native);
-        }
-    }
 }
 
 /// How clients log in. A system's file says which mechanisms its server has.
-fn mechanism(asked: Option<Choice>, features: &[String], t: &mut Resolution) -> Choice {
-    let asked = asked.unwrap_or_default();
+fn mechanism(asked: Choice, features: &[String], t: &mut Resolution) -> Choice {
     let offered: Vec<&str> = Choice::ALL
         .into_iter()
         .filter_map(Choice::mechanism)

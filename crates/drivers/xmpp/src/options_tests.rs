@@ -274,11 +274,7 @@ fn values_show_what_they_became() {
         ("on-full", "drop", "refused as dropped"),
         ("multicast", "false", "TCP copy"),
         ("keep-alive-s", "0", "none"),
-        (
-            "native.xmpp.mechanism",
-            "scram-sha-256",
-            "SASL SCRAM-SHA-256",
-        ),
+        ("native.xmpp.mechanism", "scram-sha-256", "SASL mechanism"),
     ] {
         let row = row(&settings, name);
         assert_eq!(row.value, value, "{row:?}");

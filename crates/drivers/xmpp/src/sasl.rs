@@ -9,19 +9,24 @@ use sasl::client::Mechanism;
 use sasl::client::mechanisms::{Anonymous, Plain, Scram};
 use sasl::common::scram::{Sha1, Sha256};
 use sasl::common::{ChannelBinding, Credentials};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// The most rounds of SCRAM that a server may ask for. Each is a hash on the client: without a
 /// bound, a hostile server could keep it busy for hours.
 const MAX_ITERATIONS: u64 = 1_000_000;
 
 /// Which mechanism the settings ask for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Choice {
     /// The best that the server offers.
     #[default]
     Auto,
     Plain,
+    #[serde(rename = "scram-sha-1")]
     ScramSha1,
+    #[serde(rename = "scram-sha-256")]
     ScramSha256,
     Anonymous,
 }
@@ -44,25 +49,6 @@ impl Choice {
             Choice::ScramSha256 => "scram-sha-256",
             Choice::Anonymous => "anonymous",
         })
-    }
-
-    pub fn parse(text: &str) -> Option<Choice> {
-        if text == "auto" {
-            return Some(Choice::Auto);
-        }
-        Self::ALL.into_iter().find(|c| c.mechanism() == Some(text))
-    }
-
-    pub fn words(self) -> &'static str {
-        match self {
-            Choice::Auto => {
-                "the first of SCRAM-SHA-256, SCRAM-SHA-1 and PLAIN that the server offers; ANONYMOUS without an account"
-            }
-            Choice::Plain => "SASL PLAIN",
-            Choice::ScramSha1 => "SASL SCRAM-SHA-1",
-            Choice::ScramSha256 => "SASL SCRAM-SHA-256",
-            Choice::Anonymous => "SASL ANONYMOUS",
-        }
     }
 }
 

@@ -67,6 +67,10 @@ impl Driver for ZeromqDriver {
     /// Publishers come first in both topologies: a publisher behind a forwarder names the
     /// forwarder's other side as its address. Settings that [`Driver::resolve`] refuses have the
     /// traits of the default settings.
+    fn native_schema(&self) -> Option<serde_json::Value> {
+        Some(native::NATIVE.schema())
+    }
+
     fn traits(&self, settings: &Settings) -> Traits {
         options::resolve(settings, Topology::Direct)
             .or_else(|_| options::resolve(&Settings::default(), Topology::Direct))

@@ -5,7 +5,7 @@ use pubgauge_driver::{
     Settings, Target, Traits, Transport, Unsupported, spelt,
 };
 
-use crate::native::{Framing, Native};
+use crate::native::{Framing, NATIVE, Native, PlusWildcard};
 
 /// How publishers and subscribers find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,8 @@ pub(crate) fn resolve(
     topology: Topology,
 ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
     let mut answer = Resolution::default();
-    let native = Native::read(settings, &mut answer);
+    let native = NATIVE.read(settings, &mut answer);
+    let plus_at_receiver = native.plus_wildcard == PlusWildcard::FilterAtReceiver;
     let queue = queue(settings);
 
     let point_to_point = settings.pattern == Some(MessagingPattern::PointToPoint);
@@ -219,7 +220,7 @@ pub(crate) fn resolve(
         "none",
         "a ZeroMQ message has no properties; leave them out",
     );
-    if point_to_point && native.plus_at_receiver {
+    if point_to_point && plus_at_receiver {
         answer.refuse(
             "native.zeromq.plus-wildcard",
             "filter-at-receiver",
@@ -243,7 +244,7 @@ pub(crate) fn resolve(
         immediate: native.immediate,
         heartbeat_ms,
         type_of_service,
-        plus_at_receiver: native.plus_at_receiver,
+        plus_at_receiver,
     };
     answer.finish(options)
 }

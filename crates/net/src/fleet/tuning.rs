@@ -1,7 +1,6 @@
 //! How a fleet over TCP is opened, and the settings that mean the same for every protocol.
 
 use pubgauge_driver::{Batching, OnFull, Resolution, Settings, Transport, spelt};
-use serde_json::Value;
 
 use crate::out::OUT_CAP;
 use crate::socket::SocketOptions;
@@ -118,56 +117,8 @@ impl Default for SocketOptions {
     fn default() -> Self {
         SocketOptions {
             no_delay: true,
-            send_buffer: None,
-            receive_buffer: None,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
         }
-    }
-}
-
-impl SocketOptions {
-    /// The driver's own settings that are a socket's, each with what it takes.
-    pub const NATIVE: [(&'static str, &'static str); 3] = [
-        ("no-delay", "true or false"),
-        ("send-buffer-bytes", "a number from 1 to 1073741824"),
-        ("receive-buffer-bytes", "a number from 1 to 1073741824"),
-    ];
-
-    /// What a driver's own settings make of it, where it has no others.
-    pub fn resolve(settings: &Settings, driver: &str, table: &mut Resolution) -> SocketOptions {
-        let mut socket = SocketOptions::default();
-        let names = SocketOptions::NATIVE.map(|(name, _)| name);
-        table.natives(settings, driver, &names, |name, value| {
-            let known = SocketOptions::NATIVE.iter().find(|(n, _)| *n == name);
-            let expected = known.map_or("", |(_, expected)| expected);
-            let taken = socket.take(name, value);
-            taken
-                .map(Some)
-                .ok_or_else(|| format!("expected {expected}"))
-        });
-        socket
-    }
-
-    /// Sets one of [`SocketOptions::NATIVE`] and returns what it becomes; `None` if there is no
-    /// such option, or it has no such value.
-    pub fn take(&mut self, name: &str, value: &Value) -> Option<String> {
-        let bytes = || {
-            let bytes = usize::try_from(value.as_u64()?).ok()?;
-            (1..=1 << 30).contains(&bytes).then_some(bytes)
-        };
-        Some(match name {
-            "no-delay" => {
-                self.no_delay = value.as_bool()?;
-                format!("TCP_NODELAY {}", u8::from(self.no_delay))
-            }
-            "send-buffer-bytes" => {
-                self.send_buffer = Some(bytes()?);
-                format!("SO_SNDBUF {value}")
-            }
-            "receive-buffer-bytes" => {
-                self.receive_buffer = Some(bytes()?);
-                format!("SO_RCVBUF {value}")
-            }
-            _ => return None,
-        })
     }
 }

@@ -108,11 +108,11 @@ impl EventLoop {
     ) -> std::io::Result<EventLoop> {
         let options = Direction::BOTH.map(|direction| SocketOptions {
             no_delay: true,
-            send_buffer: None,
-            receive_buffer: receive_buffer(&mut setup.links, direction),
+            send_buffer_bytes: None,
+            receive_buffer_bytes: receive_buffer(&mut setup.links, direction),
         });
         let listener = TcpListener::bind(setup.listen)?;
-        if let Some(bytes) = options[Direction::ToServer as usize].receive_buffer {
+        if let Some(bytes) = options[Direction::ToServer as usize].receive_buffer_bytes {
             // Connections inherit it, and it bounds the window only if it is set before they come.
             sockopt::set_socket_recv_buffer_size(&listener, bytes)?;
         }

@@ -7,6 +7,7 @@ use pubgauge_driver::{Batching, Change, ClientId, DriverError, Nanos, Payload, P
 use super::{CycloneFleet, Phase, closed, failed};
 use crate::batch::on_the_wire;
 use crate::ffi::{Writer, Written};
+use crate::native::Ownership;
 
 /// A topic that a client has advertised: a DDS publisher with one writer.
 pub(super) struct Publisher {
@@ -45,7 +46,7 @@ impl CycloneFleet {
     /// The key of a writer's messages. Writers have instances of their own, so that KEEP_LAST
     /// counts for each of them; exclusive owners compete for one instance, that of the topic.
     pub(super) fn device(&self, index: usize, topic: &str) -> u32 {
-        if self.options.native.exclusive {
+        if self.options.native.ownership == Ownership::Exclusive {
             // FNV-1a: the same in all processes.
             let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
             return topic.as_bytes().iter().fold(0x811c_9dc5, mix);

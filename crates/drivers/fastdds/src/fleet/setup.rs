@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use pubgauge_driver::{DriverError, FleetConfig};
 
 use crate::ffi::{Config, MOST_HOSTS};
+use crate::native::ns;
 use crate::options::Options;
 
 /// The shim's configuration.
@@ -37,7 +38,7 @@ pub(super) fn shim_config(
         *to = address.to_bits();
     }
     let or_default = |v: Option<i32>| v.unwrap_or(-1);
-    let ns = |v: Option<i64>| v.unwrap_or(-1);
+    let or_library = |ms: Option<f64>| ns(ms).unwrap_or(-1);
     Ok(Config {
         domain,
         peers: native.discovery_peers,
@@ -58,14 +59,14 @@ pub(super) fn shim_config(
         reader_depth: options.reader_depth(),
         writer_samples: options.writer_samples(config.max_payload),
         reader_samples: options.reader_samples(config.max_payload),
-        heartbeat_ns: ns(options.heartbeat_ns()),
-        nack_response_ns: ns(native.nack_response_ns),
-        heartbeat_response_ns: ns(native.heartbeat_response_ns),
+        heartbeat_ns: options.heartbeat_ns().unwrap_or(-1),
+        nack_response_ns: or_library(native.nack_response_delay_ms),
+        heartbeat_response_ns: or_library(native.heartbeat_response_delay_ms),
         lifespan_ns: options.lifespan_ms.map_or(-1, |ms| {
             i64::try_from(ms).unwrap_or(i64::MAX / 1_000_000) * 1_000_000
         }),
         flow_bytes_per_period: options.flow_bytes,
-        flow_period_ms: native.flow_period_ms(),
+        flow_period_ms: native.flow_period_ms,
         flow_scheduler: options.scheduler().map_or(-1, |s| s as i32),
         own_host: own_host.to_bits(),
         hosts: hosts.len() as u32,
