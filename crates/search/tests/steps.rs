@@ -183,10 +183,12 @@ fn a_pace_that_wanders_widens_the_interval() {
     );
     let wandered = with(&|nth| if nth < all.len() / 2 { 1e-5 } else { 1.3e-5 });
     let wander = wandered.wander.unwrap();
-    assert_eq!((wander.least, wander.most), (1e-5, 1.3e-5));
+    // What of it may follow from the load is taken out.
+    let slower = wander.most / wander.least;
+    assert!((1.25..1.36).contains(&slower), "{wander:?}");
     let (low, high) = (steady.low.unwrap(), steady.high.unwrap());
     assert!(
-        wandered.low.unwrap() < 0.8 * low || wandered.high.unwrap() > 1.29 * high,
+        wandered.low.unwrap() < 0.82 * low || wandered.high.unwrap() > 1.23 * high,
         "{wandered:?}"
     );
 }
