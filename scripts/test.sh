@@ -20,7 +20,7 @@ sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"test":true},"features".*"e
 # What no package manager has, by the program that was built for the tests.
 "${CARGO_TARGET_DIR:-target}/debug/pubgauge" systems --install all --yes
 # What depends on nothing else that runs, and on no real time.
-apart='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload|search|claims|network) |lab .*/(pubgauge_lab|plan)-|testbed .*/counters-|runner .*/(search|pairs|bursts|claims)-|report .*/planted_pairs-)'
+apart='/crates/((amqp-codec|mqtt-codec|driver|simulator|conformance|export|results|study|workload|search|claims|network) |lab .*/(pubgauge_lab|plan)-|testbed .*/counters-|runner .*/(search|pairs|claims)-|report .*/planted_pairs-)'
 # Searches for a limit take nothing from a machine that others keep busy; margins of 1 % are planted in real time,
 # and links carry their rate where processors are free.
 last='/crates/(pubgauge .*/(find|under_stress|network)|lab .*/(network|wires))-'

@@ -96,6 +96,28 @@ fn an_address_that_is_none() {
     assert_eq!(id.0, 0);
 }
 
+/// A peer below ZMTP 3, or whatever else connects, neither counts as a subscriber nor is given messages.
+#[test]
+fn a_stranger_is_refused() {
+    let scratch = scratch();
+    let settings = settings(json!({"transport": "tcp"}));
+    let mut pair = Pair::open(ZeromqDriver, &settings, &direct(&scratch));
+    let address = pair.address.clone().expect("the address of the publisher");
+    let port = address.strip_prefix("tcp://").expect("TCP");
+    let mut stranger = std::net::TcpStream::connect(port).unwrap();
+    // ZMTP 1.0: an empty identity. A PUB socket of libzmq takes such a peer to want everything.
+    std::io::Write::write_all(&mut stranger, b"\x01\x00").unwrap();
+    stranger
+        .set_read_timeout(Some(std::time::Duration::from_secs(10)))
+        .unwrap();
+    let mut given = Vec::new();
+    let ended = std::io::Read::read_to_end(&mut stranger, &mut given);
+    let reset = |e: &std::io::Error| e.kind() == std::io::ErrorKind::ConnectionReset;
+    assert!(ended.is_ok() || ended.is_err_and(|e| reset(&e)), "still there");
+    assert!(given.len() <= 10, "more than a greeting: {given:?}");
+    pair.prove_delivery();
+}
+
 /// The publisher ends, is found gone, and comes back at the same address; the subscriber
 /// connects again and hears it.
 fn restart(settings: Settings) {
