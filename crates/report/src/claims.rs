@@ -5,10 +5,14 @@ use pubgauge_claims::words::digits;
 use pubgauge_claims::{
     Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
 };
+use pubgauge_driver::{Capability, Support};
 use pubgauge_network::{Network, Role, rate};
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion::{self, recorded_name};
-use pubgauge_results::{Axis, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Trial};
+use pubgauge_results::figure::capabilities;
+use pubgauge_results::{
+    Axis, CapabilityAnswer, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Trial,
+};
 use pubgauge_results::{network, window};
 
 use crate::compare::{Figure, Unit};
@@ -24,7 +28,9 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
     };
     let figures: Vec<OfTrial<'_>> = match claims {
         [] => Vec::new(),
-        _ => repeats().map(OfTrial::new).collect(),
+        _ => repeats()
+            .map(|trial| OfTrial::new(trial, results))
+            .collect(),
     };
     let trials = repeats().zip(&figures).map(|(trial, figures)| Observation {
         cell: cell_of(trial),
@@ -184,6 +190,7 @@ pub fn rule_words(claim: &Claim) -> String {
 fn show(name: &str, value: f64) -> String {
     match (Figure::named(name), name) {
         (_, "limit") => digits(value),
+        (None, counted) if capabilities(counted).is_some() => digits(value),
         (_, bytes) if is_bytes(bytes) => format!("{}B/s", thousands(value)),
         (_, of_series) if [".cv", ".growth"].iter().any(|of| of_series.ends_with(of)) => {
             digits(value)
@@ -216,6 +223,7 @@ pub(crate) fn unit(name: &str) -> &'static str {
         "delivered-bytes-rate" => "bytes_per_s",
         "system-busiest-thread" | "publishers-cpu" => "cores",
         "limit" => "",
+        _ if capabilities(name).is_some() => "",
         _ if name.ends_with(".cv") || name.ends_with(".growth") => "",
         _ if name.contains('/') => "",
         _ if name.ends_with("-per-message") => match Figure::named(name).map(|f| f.unit) {
@@ -242,6 +250,8 @@ struct OfTrial<'a> {
     trial: &'a Trial,
     /// The trial without its long lists: to look up a figure by name converts the trial to JSON.
     short: Trial,
+    /// What its system can do.
+    capabilities: &'a [CapabilityAnswer],
 }
 
 /// A share of the measurement; `None` where it was not observed.
@@ -264,7 +274,25 @@ impl OfTrial<'_> {
         reached.next().map(|(ns, _)| *ns as f64)
     }
 
-    fn new(trial: &Trial) -> OfTrial<'_> {
+    /// How many of these the system has itself; `None` where its driver was not asked.
+    fn supports(&self, asked: &[Capability]) -> Option<f64> {
+        let support = |one: &Capability| {
+            let mut answers = self.capabilities.iter();
+            Some(
+                answers
+                    .find(|answer| answer.capability == *one)?
+                    .answer
+                    .support,
+            )
+        };
+        let support: Option<Vec<Support>> = asked.iter().map(support).collect();
+        let native = support?.into_iter().filter(|one| *one == Support::Native);
+        Some(native.count() as f64)
+    }
+
+    fn new<'a>(trial: &'a Trial, results: &'a Results) -> OfTrial<'a> {
+        let mut systems = results.study.capabilities.iter();
+        let system = systems.find(|system| system.system == trial.system.name);
         let flows = trial.flows.iter().map(|flow| FlowFigures {
             series: Vec::new(),
             ..flow.clone()
@@ -276,12 +304,19 @@ impl OfTrial<'_> {
             noise_ecdf: Vec::new(),
             ..trial.clone()
         };
-        OfTrial { trial, short }
+        OfTrial {
+            trial,
+            short,
+            capabilities: system.map_or(&[], |system| &system.answers),
+        }
     }
 }
 
 impl Figures for OfTrial<'_> {
     fn figure(&self, flow: Option<&str>, name: &str) -> Option<f64> {
+        if let Some(Ok(asked)) = capabilities(name) {
+            return self.supports(&asked);
+        }
         let named = |name: &str| criterion::figure(&self.short, flow, &recorded_name(name));
         match name {
             // Only with payloads of one size; flows may differ in theirs.
@@ -318,7 +353,8 @@ impl Figures for OfTrial<'_> {
             let series = part.strip_suffix(".cv").or(part.strip_suffix(".growth"));
             series.unwrap_or(part)
         });
-        self.trial.system_calls.is_some() && parts.any(|part| OF_SPEED.contains(&unit(part)))
+        let is = |part: &str| OF_SPEED.contains(&unit(part)) || part.ends_with("-cpu-share");
+        self.trial.system_calls.is_some() && parts.any(is)
     }
 
     fn windows(&self, flow: Option<&str>, name: &str) -> Vec<f64> {

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use pubgauge_driver::Answer;
 use pubgauge_report::claims::judge;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_results::figure::Figure;
 use pubgauge_results::group::GroupFigures;
-use pubgauge_results::model::{ClientCpu, WorkerLoad};
+use pubgauge_results::model::{
+    CapabilityAnswer, Circumstances, ClientCpu, SystemCapabilities, WorkerLoad,
+};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
     Axis, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
@@ -102,7 +105,12 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         worker_load: WorkerLoad {
             publishers_running: 0.5,
             subscribers_running: 0.25,
+            machine_others: Some(0.3),
             ..WorkerLoad::default()
+        },
+        circumstances: Circumstances {
+            cores: 2,
+            ..Circumstances::default()
         },
         system_written_bytes: Some(4096),
         system_calls: Some(SystemCalls {
@@ -248,6 +256,9 @@ fn values_have_the_units_of_their_figures() {
 fn figures_that_are_worked_out() {
     for (figure, system, shown) in [
         ("publishers-cpu", "a", "0.5 cores"),
+        // 0.7 of 2 cores, and 0.1 of what the client and others left.
+        ("client-cpu-share", "a", "35 %"),
+        ("system-cpu-share", "a", "10 %"),
         ("publishers-load", "a", "0.5"),
         ("subscribers-load", "a", "0.25"),
         // Half a core at 2,000 messages a second, up to the noise of repeats.
@@ -270,7 +281,7 @@ fn figures_that_are_worked_out() {
         );
         let unit = match figure {
             "latency.p70" | "latency.p97" => "0ns..1s",
-            "smallest-member-share" => "0%..50%",
+            share if share.ends_with("-share") => "0%..50%",
             "system-written-bytes" => "0..10000",
             _ => "0..1000",
         };
@@ -283,6 +294,40 @@ fn figures_that_are_worked_out() {
             found.ours
         );
     }
+}
+
+/// What a driver makes of other things is no support, and a system whose driver was not asked cannot be told.
+#[test]
+fn what_systems_support_is_counted() {
+    let mut results = results();
+    let answer = |name: &str, answer: Answer| CapabilityAnswer {
+        capability: name.parse().unwrap(),
+        answer,
+    };
+    results.study.capabilities = vec![SystemCapabilities {
+        system: "a".into(),
+        answers: vec![
+            answer("multicast", Answer::native("to a group")),
+            answer("lifespan", Answer::native("expiry")),
+            answer("priority", Answer::emulated("queues")),
+            answer("rate-limit", Answer::unsupported("nothing of the kind")),
+        ],
+    }];
+    let judged = |side: &str, names: &str, count: &str| {
+        let rule = format!(
+            "figure = \"supports {names}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"{side}\"], count = \"{count}\" }}"
+        );
+        judged(&results, &rule).outcome
+    };
+    let names = "multicast, lifespan, priority, rate-limit";
+    assert_eq!(judged("a", names, "= 2"), ClaimVerdict::Holds);
+    assert_eq!(judged("a", names, "= 3"), ClaimVerdict::DoesNotHold);
+    assert_eq!(judged("a", "priority", "= 0"), ClaimVerdict::Holds);
+    assert_eq!(
+        judged("a", "multicast, last-value", "> 0"),
+        ClaimVerdict::CannotTell
+    );
+    assert_eq!(judged("b", names, "> 0"), ClaimVerdict::CannotTell);
 }
 
 /// Each figure that a claim may name is one that trials have.

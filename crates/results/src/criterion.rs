@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::counted;
 use crate::group;
-use crate::model::{CriterionOutcome, Status, Trial};
+use crate::model::{Circumstances, CriterionOutcome, Status, Trial, WorkerLoad};
+use crate::processors;
 use crate::window::{self, WindowFigures, in_window};
 
 /// How a figure is compared with a criterion's value.
@@ -178,6 +179,14 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
             (None, None) => counted::figure(trial, name),
             _ => None,
         },
+        "client_cpu_share" | "system_cpu_share" => {
+            let shares =
+                processors::shares(trial).filter(|_| flow.is_none() && window.is_none())?;
+            match name {
+                "client_cpu_share" => Some(shares.client),
+                _ => shares.system,
+            }
+        }
         "smallest_member_share" | "largest_member_share" => {
             let whole = flow.is_none() && window.is_none();
             let (smallest, largest) = group::extremes(&trial.groups).filter(|_| whole)?;
@@ -234,6 +243,15 @@ pub fn is_figure(name: &str) -> bool {
     values.saturating_record(1);
     let one = crate::model::Distribution::from_histogram(&values);
     let probe = Trial {
+        duration_s: 1.0,
+        circumstances: Circumstances {
+            cores: 2,
+            ..Circumstances::default()
+        },
+        worker_load: WorkerLoad {
+            machine_others: Some(0.0),
+            ..WorkerLoad::default()
+        },
         system_cpu_s: Some(1.0),
         system_rss_bytes: Some(1),
         delivered: 1,

@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use pubgauge_driver::Capability;
+
 use crate::criterion::recorded_name;
 use crate::window;
 
@@ -88,7 +90,7 @@ pub struct Figure {
 
 /// All figures except those of distributions: name, unit, better direction, where they can be asked for, and whether
 /// windows have them.
-const PLAIN: [(&str, Unit, Better, Asked, bool); 42] = {
+const PLAIN: [(&str, Unit, Better, Asked, bool); 44] = {
     use Asked::{InClaims, InCriteria};
     use Better::{Less, More};
     use Unit::{
@@ -111,6 +113,8 @@ const PLAIN: [(&str, Unit, Better, Asked, bool); 42] = {
         ("system-cpu", Seconds, Less, InCriteria, true),
         ("client-memory", Bytes, Less, InCriteria, false),
         ("system-memory", Bytes, Less, InCriteria, false),
+        ("client-cpu-share", Share, Less, InCriteria, false),
+        ("system-cpu-share", Share, Less, InCriteria, false),
         ("verdict", Verdict, Less, InCriteria, false),
         (
             "cpu-per-message",
@@ -270,6 +274,13 @@ impl Figure {
     }
 }
 
+/// The capabilities that the figure `supports A, B` counts: how many of them a system has itself. `None`: the name is
+/// that of another figure. An error: one of them does not exist; the text names those that do.
+pub fn capabilities(name: &str) -> Option<Result<Vec<Capability>, String>> {
+    let list = name.strip_prefix("supports ")?;
+    Some(list.split(',').map(|one| one.trim().parse()).collect())
+}
+
 /// A name in which `_` stands for the `-` and the `.` of studies.
 fn alike(name: &str) -> String {
     match name.split_once('.') {
@@ -325,6 +336,15 @@ mod tests {
         }
         assert_eq!(Figure::named("latency"), None);
         assert_eq!(Figure::named("latency_ns"), None);
+    }
+
+    #[test]
+    fn capabilities_are_counted_by_name() {
+        let two = capabilities("supports multicast, pattern:point-to-point").unwrap();
+        let words: Vec<String> = two.unwrap().iter().map(Capability::to_string).collect();
+        assert_eq!(words, ["multicast", "pattern:point-to-point"]);
+        assert!(capabilities("supports multicast, luck").unwrap().is_err());
+        assert_eq!(capabilities("lost"), None);
     }
 
     #[test]

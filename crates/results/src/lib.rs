@@ -10,6 +10,7 @@
 //! - [`counted`]: system calls, and what crossed an interface.
 //! - [`group`]: how members of groups shared messages.
 //! - [`host`]: hosts that workers ran on.
+//! - [`processors`]: shares of the machine's processors.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
@@ -29,6 +30,7 @@ pub mod histogram;
 pub mod host;
 pub mod model;
 pub mod network;
+pub mod processors;
 pub mod schema;
 pub mod search;
 pub mod shell;

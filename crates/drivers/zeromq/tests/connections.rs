@@ -113,7 +113,10 @@ fn a_stranger_is_refused() {
     let mut given = Vec::new();
     let ended = std::io::Read::read_to_end(&mut stranger, &mut given);
     let reset = |e: &std::io::Error| e.kind() == std::io::ErrorKind::ConnectionReset;
-    assert!(ended.is_ok() || ended.is_err_and(|e| reset(&e)), "still there");
+    assert!(
+        ended.is_ok() || ended.is_err_and(|e| reset(&e)),
+        "still there"
+    );
     assert!(given.len() <= 10, "more than a greeting: {given:?}");
     pair.prove_delivery();
 }

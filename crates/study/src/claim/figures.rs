@@ -1,6 +1,6 @@
 //! Figures of claims: their names, and their values with units.
 
-use pubgauge_results::figure::Figure;
+use pubgauge_results::figure::{Figure, capabilities};
 
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
 use crate::window;
@@ -25,6 +25,9 @@ fn series(name: &str) -> Option<&str> {
 }
 
 pub(super) fn check_figure(name: &str) -> Result<(), String> {
+    if let Some(named) = capabilities(name) {
+        return named.map(drop);
+    }
     for one in name.split('/').map(str::trim) {
         if one == "verdict" {
             return Err(
@@ -74,7 +77,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 pub(super) fn quantity(figure: &str, text: &str) -> Result<f64, String> {
     let wrong = |e: crate::units::UnitError| e.to_string();
     let is = |part: &str| window::split(figure).0.contains(part);
-    if figure.contains('/') || series(figure).is_some() {
+    if figure.contains('/') || series(figure).is_some() || capabilities(figure).is_some() {
         number(text)
     } else if is("latency") || is("round-trip") || is("send-lag") || is("acknowledgement") {
         let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
