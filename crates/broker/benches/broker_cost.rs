@@ -6,8 +6,7 @@
 //! a busy machine. Give a number of seconds for each figure to change it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -16,22 +15,20 @@ use pubgauge_mqtt_codec::{
     Connect, FiltersBuf, Packet, PropertiesBuf, Property, Publish, QoS, Subscribe,
     SubscribeOptions, Version,
 };
+use pubgauge_testing::bench::process::Process;
+use pubgauge_testing::bench::{PAYLOAD, arguments, cpu, mqtt_bytes, parse, time};
+use pubgauge_testing::free_port;
 
 /// Makes this program the broker under measurement.
 const SERVE: &str = "--serve-as-broker";
 
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    if args.get(1).is_some_and(|a| a == SERVE) {
+    if arguments().first().is_some_and(|a| a == SERVE) {
         let ready = |address: SocketAddr| println!("{}", address.port());
         run(Options::default(), ready, &AtomicBool::new(false)).expect("the broker runs");
         return;
     }
-    let seconds = args
-        .iter()
-        .find_map(|a| a.parse::<f64>().ok())
-        .unwrap_or(1.0);
-    let time = Duration::from_secs_f64(seconds);
+    let time = time(1.0);
     println!("messages per CPU-second of the broker, QoS 0, 64 B, 1-1");
     println!(
         "{:<34} {:>12} {:>12} {:>8}",
@@ -131,75 +128,41 @@ impl Case {
         let topic = format!("bench/{topic}");
         let publish = Publish {
             topic: &topic,
-            payload: &[b'x'; 64],
+            payload: &[b'x'; PAYLOAD],
             properties: properties.as_properties(),
             ..Publish::default()
         };
-        let mut out = Vec::new();
-        Packet::Publish(publish)
-            .encode(version, &mut out)
-            .expect("a valid packet");
-        out
+        mqtt_bytes(version, Packet::Publish(publish))
     }
 }
 
-/// A broker in a process of its own, killed when dropped.
+/// A broker in a process of its own.
 struct Broker {
-    child: Child,
+    process: Process,
     address: SocketAddr,
 }
 
 impl Broker {
     fn ours() -> Broker {
-        let program = std::env::current_exe().expect("this program has a path");
-        let mut child = Command::new(program)
-            .arg(SERVE)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program runs");
-        let mut line = String::new();
-        let mut stdout = std::io::BufReader::new(child.stdout.take().expect("it is piped"));
-        std::io::BufRead::read_line(&mut stdout, &mut line).expect("it says its port");
-        let port: u16 = line.trim().parse().expect("a port");
-        Broker {
-            child,
-            address: ([127, 0, 0, 1], port).into(),
-        }
+        let mut process = Process::again(&[SERVE]);
+        let port = parse(&process.line());
+        Broker::at(process, port)
     }
 
     fn mosquitto() -> Broker {
         // Free now; the time until mosquitto takes it is short.
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = free.local_addr().expect("it is bound");
-        drop(free);
-        let child = Command::new("mosquitto")
-            .args(["-p", &address.port().to_string()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("mosquitto runs; install the package mosquitto");
-        let broker = Broker { child, address };
-        let until = Instant::now() + Duration::from_secs(5);
-        while TcpStream::connect(address).is_err() {
-            assert!(
-                Instant::now() < until,
-                "mosquitto does not listen on {address}"
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        broker
+        let port = free_port();
+        Broker::at(Process::mosquitto(&["-p", &port.to_string()], port), port)
+    }
+
+    fn at(process: Process, port: u16) -> Broker {
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        Broker { process, address }
     }
 
     /// CPU time of the process so far; both brokers have one thread that counts.
     fn cpu(&self) -> Duration {
-        let path = format!("/proc/{}/schedstat", self.child.id());
-        let text = std::fs::read_to_string(path).expect("the process runs");
-        let ns = text
-            .split(' ')
-            .next()
-            .and_then(|n| n.parse().ok())
-            .expect("nanoseconds");
-        Duration::from_nanos(ns)
+        cpu::of_first_thread(self.process.id())
     }
 
     fn connect(&self, version: Version, id: &str) -> TcpStream {
@@ -211,11 +174,8 @@ impl Broker {
             client_id: id,
             ..Connect::default()
         };
-        let mut out = Vec::new();
-        Packet::Connect(connect)
-            .encode(version, &mut out)
-            .expect("a valid packet");
-        stream.write_all(&out).expect("written");
+        let connect = mqtt_bytes(version, Packet::Connect(connect));
+        stream.write_all(&connect).expect("written");
         read_packet(&mut stream);
         stream
     }
@@ -234,11 +194,8 @@ impl Broker {
             filters: filters.as_filters(),
             ..Subscribe::default()
         };
-        let mut out = Vec::new();
-        Packet::Subscribe(subscribe)
-            .encode(case.subscriber, &mut out)
-            .expect("a valid packet");
-        to.write_all(&out).expect("written");
+        let subscribe = mqtt_bytes(case.subscriber, Packet::Subscribe(subscribe));
+        to.write_all(&subscribe).expect("written");
         read_packet(&mut to);
 
         let mut from = self.connect(case.publisher, "from");
@@ -262,13 +219,6 @@ impl Broker {
             messages += window;
         }
         messages as f64 / (self.cpu() - before).as_secs_f64()
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -9,16 +9,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use pubgauge_mqtt_codec::{Connect, Packet, Publish, Version};
+use pubgauge_testing::bench::{PAYLOAD, cpu, mqtt_bytes, quantile, time};
 use pubgauge_testing::proxy::{Direction::*, Duplicate, Passed, Proxy, ProxyBuilder, Rate};
 
 /// Sets rules.
 type Build = fn(ProxyBuilder) -> ProxyBuilder;
 
 fn main() {
-    let number = |arg: String| arg.parse::<f64>().ok();
-    let seconds = std::env::args().find_map(number).unwrap_or(2.0);
-    let time = Duration::from_secs_f64(seconds);
-
+    let time = time(2.0);
     println!("flat out, one way        messages/s    proxy's processor time per message");
     let direct = flat_out(None, time);
     let cases: [(&str, Build); 4] = [
@@ -108,17 +106,18 @@ impl Pair {
 }
 
 fn wire(packet: Packet<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    packet
-        .encode(Version::V311, &mut bytes)
-        .expect("a valid packet");
-    bytes
+    mqtt_bytes(Version::V311, packet)
+}
+
+/// Processor time of the proxy's thread so far; 0 if there is none.
+fn proxys_cpu() -> Duration {
+    cpu::of_thread_named("proxy")
 }
 
 fn publish() -> Vec<u8> {
     wire(Packet::Publish(Publish {
         topic: "bench/0",
-        payload: &[b'x'; 64],
+        payload: &[b'x'; PAYLOAD],
         ..Publish::default()
     }))
 }
@@ -141,12 +140,13 @@ fn flat_out(rules: Option<Build>, time: Duration) -> (f64, f64) {
         (bytes as f64 / message.len() as f64, start.elapsed())
     };
     read_for(&mut pair.server, &mut chunk, time / 4);
-    let cpu_ns = proxys_cpu_ns();
+    let cpu = proxys_cpu();
     let (messages, took) = read_for(&mut pair.server, &mut chunk, time);
-    let cpu_ns = proxys_cpu_ns() - cpu_ns;
+    let cpu = proxys_cpu() - cpu;
     drop(pair);
     sender.join().expect("the sender ends");
-    (messages / took.as_secs_f64(), cpu_ns as f64 / messages)
+    let cpu_ns = cpu.as_nanos() as f64;
+    (messages / took.as_secs_f64(), cpu_ns / messages)
 }
 
 /// Median and 99th percentile in microseconds.
@@ -169,13 +169,12 @@ fn round_trips(build: Option<Build>, time: Duration) -> [f64; 2] {
         pair.client
             .read_exact(&mut vec![0; len])
             .expect("it comes back");
-        trips.push(start.elapsed().as_nanos() as u64);
+        trips.push(start.elapsed().as_nanos() as f64);
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(pair);
     echo.join().expect("the echo ends");
-    trips.sort_unstable();
-    [0.5, 0.99].map(|p| trips[(trips.len() as f64 * p) as usize] as f64 / 1e3)
+    [0.5, 0.99].map(|q| quantile(&trips, q) / 1e3)
 }
 
 /// Prints how much later than due messages pass that are offered at one rate and pass at another.
@@ -193,7 +192,7 @@ fn lateness(
     let message = publish();
     let messages = (passes_per_s * time.as_secs_f64()) as usize;
     let mut client = pair.client.try_clone().expect("a descriptor");
-    let cpu_ns = proxys_cpu_ns();
+    let cpu = proxys_cpu();
     let start = Instant::now();
     let sent = message.clone();
     let sender = std::thread::spawn(move || {
@@ -207,27 +206,13 @@ fn lateness(
         .read_exact(&mut vec![0; message.len() * messages])
         .expect("all come");
     let took = start.elapsed();
-    let cpu_ns = proxys_cpu_ns() - cpu_ns;
+    let cpu = proxys_cpu() - cpu;
     sender.join().expect("the sender ends");
     let late = |p: &Passed| (p.passed_ns - p.due_ns) as f64 / 1e3;
-    let mut late: Vec<f64> = proxy.trace().iter().map(late).collect();
-    late.sort_unstable_by(f64::total_cmp);
-    let [median, p99] = [0.5, 0.99].map(|p| late[(late.len() as f64 * p) as usize]);
+    let late: Vec<f64> = proxy.trace().iter().map(late).collect();
+    let [median, p99, max] = [0.5, 0.99, 1.0].map(|q| quantile(&late, q));
     println!(
-        "{name:<33} {median:>7.1} us {p99:>5.0} us {:>6.0} us {:>8.1} % of one",
-        late[late.len() - 1],
-        cpu_ns as f64 / took.as_nanos() as f64 * 100.0
+        "{name:<33} {median:>7.1} us {p99:>5.0} us {max:>6.0} us {:>8.1} % of one",
+        cpu.as_nanos() as f64 / took.as_nanos() as f64 * 100.0
     );
-}
-
-/// Processor time of the proxy's thread so far, in nanoseconds; 0 if there is none.
-fn proxys_cpu_ns() -> u64 {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
-    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
-    let proxys = tasks
-        .flatten()
-        .find(|task| read(task.path().join("comm")).trim() == "proxy");
-    let stat = proxys.map(|task| read(task.path().join("schedstat")));
-    let first = stat.and_then(|stat| stat.split(' ').next()?.parse().ok());
-    first.unwrap_or(0)
 }

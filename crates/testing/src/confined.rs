@@ -102,7 +102,7 @@ fn loopback_up() {
 /// If the limit cannot be set.
 pub fn leave_files(more: u64) {
     // Listing the open files takes a descriptor too.
-    set_soft(libc::RLIMIT_NOFILE, None);
+    all_files();
     let entries = std::fs::read_dir("/proc/self/fd").expect("/proc");
     let mut open: Vec<u64> = entries
         .flatten()
@@ -145,8 +145,16 @@ pub fn threads() -> u64 {
     entries.count() as u64
 }
 
-/// Sets a limit that the process may raise again; `None` is the hard limit.
-fn set_soft(resource: libc::__rlimit_resource_t, soft: Option<u64>) {
+/// Lets this process open as many files as it may, and says how many that are.
+///
+/// # Panics
+/// If the limit cannot be set.
+pub fn all_files() -> u64 {
+    set_soft(libc::RLIMIT_NOFILE, None)
+}
+
+/// Sets a limit that the process may raise again; `None` is the hard limit. Gives the limit.
+fn set_soft(resource: libc::__rlimit_resource_t, soft: Option<u64>) -> u64 {
     let mut limits = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -157,4 +165,5 @@ fn set_soft(resource: libc::__rlimit_resource_t, soft: Option<u64>) {
         limits.rlim_cur = soft.unwrap_or(limits.rlim_max);
         assert_eq!(libc::setrlimit(resource, &limits), 0);
     }
+    limits.rlim_cur
 }

@@ -1,14 +1,15 @@
 //! What the tests of drivers share: a fleet whose events are recorded and that is polled until
-//! something has happened, free ports, counts of connections, and a proxy that injects known
-//! faults.
+//! something has happened, free ports, counts of connections, a proxy that injects known faults,
+//! and what benches do alike ([`bench`]).
 //!
-//! It is for tests only, and panics where a condition does not hold.
+//! It is for tests and benches only, and panics where a condition does not hold.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pubgauge_driver::*;
 
+pub mod bench;
 pub mod certificates;
 pub mod confined;
 pub mod exhaustion;

@@ -22,9 +22,13 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::*;
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_testbed::{SystemFile, Testbed};
+use pubgauge_testing::bench::process::this_program;
+use pubgauge_testing::bench::{
+    Clients, MARK, PAYLOAD, Rounds, arguments, cpu, header, parse, poll, poll_until, target,
+};
+use pubgauge_testing::config;
 
 const VARIABLE: &str = "PUBGAUGE_PERFTEST";
-const PAYLOAD: usize = 64;
 const MANY: u64 = 300_000;
 const FEW: u64 = 60_000;
 const PAIRS: usize = 3;
@@ -32,7 +36,6 @@ const BAR: f64 = 10.0;
 /// Unconfirmed messages of a publisher, and unacknowledged ones of a consumer, where the mode has
 /// them.
 const WINDOW: u16 = 1000;
-const MARK: Mark = Mark::from_seed(3);
 
 /// What is asked of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,17 +67,14 @@ impl Mode {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|a| a != "--bench")
-        .collect();
+    let arguments = arguments();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["publish", mode, endpoint, topic, count] => {
-            publish(parse_mode(mode), endpoint, topic, count.parse().unwrap());
+            publish(parse_mode(mode), endpoint, topic, parse(count));
         }
         ["consume", mode, endpoint, topic, count] => {
-            consume(parse_mode(mode), endpoint, topic, count.parse().unwrap());
+            consume(parse_mode(mode), endpoint, topic, parse(count));
         }
         _ => compare(),
     }
@@ -102,27 +102,6 @@ fn perftest() -> PathBuf {
     })
 }
 
-/// A process's CPU time, user and system, start included.
-#[allow(clippy::zombie_processes)] // wait4 waits for it, and tells its CPU time.
-fn cpu_of(command: &mut Command) -> (f64, f64) {
-    let begin = Instant::now();
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let mut status = 0;
-    // SAFETY: all zeros are a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the child is ours and nobody else waits for it; both pointers outlive the call.
-    let pid = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };
-    assert_eq!(pid, child.id() as i32);
-    assert_eq!(status, 0, "{command:?} failed");
-    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
-    let cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-    (cpu, begin.elapsed().as_secs_f64())
-}
-
 fn compare() {
     let jars = perftest();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../systems/rabbitmq.toml");
@@ -148,8 +127,7 @@ fn compare() {
             println!(
                 "  messages per CPU-second     driver  PerfTest  ratio | without start: driver  PerfTest  ratio"
             );
-            let mut ratios = Vec::new();
-            for _ in 0..PAIRS {
+            let rounds = Rounds::run(PAIRS, |_| {
                 let driver = bench.measure(Side::Driver, mode, consuming);
                 let perftest = bench.measure(Side::PerfTest, mode, consuming);
                 println!(
@@ -161,14 +139,9 @@ fn compare() {
                     perftest.1,
                     driver.1 / perftest.1
                 );
-                ratios.push((driver.0 / perftest.0, driver.1 / perftest.1));
-            }
-            let median = |pick: fn(&(f64, f64)) -> f64| {
-                let mut values: Vec<f64> = ratios.iter().map(pick).collect();
-                values.sort_by(f64::total_cmp);
-                values[values.len() / 2]
-            };
-            let (whole, net) = (median(|r| r.0), median(|r| r.1));
+                [perftest, driver]
+            });
+            let [whole, net] = [rounds.ratio(|r| r.0), rounds.ratio(|r| r.1)].map(|r| r.median);
             let verdict = if whole.min(net) >= BAR {
                 "reached"
             } else {
@@ -210,27 +183,19 @@ impl Bench {
             if consuming { "c" } else { "p" }
         );
         // The queue as the driver makes it, empty, or filled for whoever consumes.
-        let mut fleet = open(&self.endpoint, mode.settings());
-        let mut sink = Sink::default();
-        let client = fleet.connect(&spec("prepare")).expect("connects");
-        poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
-        let group = Subscription {
-            filter: topic.clone(),
-            group: Some("g".into()),
-        };
-        fleet.subscribe(client, &group).expect("subscribes");
-        poll_until(&mut *fleet, &mut sink, |s| s.subscribed == 1);
+        let target = target(self.endpoint.clone());
+        let mut prepared = pubgauge_testing::Bench::open(&AmqpDriver, target, mode.settings());
+        prepared.seen.count_only = true;
+        let client = prepared.client(&spec("prepare"));
+        prepared.subscribe_shared(client, &topic, Some("g"));
         // What a former round left is taken away.
-        let mut before = u64::MAX;
-        while before != sink.delivered {
-            before = sink.delivered;
-            let until = Clock::Monotonic.now() + 300_000_000;
-            while Clock::Monotonic.now() < until {
-                fleet.poll(until, &mut sink).expect("polls");
-            }
+        let mut before = usize::MAX;
+        while before != prepared.seen.delivered {
+            before = prepared.seen.delivered;
+            prepared.poll_for(Duration::from_millis(300));
         }
         // A fleet that is closed takes its queues along, and PerfTest would make one of its own.
-        drop(fleet);
+        drop(prepared);
         if consuming {
             // With confirms, so that all are in the queue when this returns.
             publish(Mode::Confirmed, &self.endpoint, &topic, count);
@@ -239,7 +204,14 @@ impl Bench {
             Side::Driver => self.driver(mode, consuming, &topic, count),
             Side::PerfTest => self.perftest(mode, consuming, &topic, count),
         };
-        let (cpu, wall) = cpu_of(&mut command);
+        let begin = Instant::now();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let cpu = cpu::of_ended(&mut child);
+        let wall = begin.elapsed().as_secs_f64();
         if std::env::var_os("PUBGAUGE_BENCH_VERBOSE").is_some() {
             eprintln!("    {count} messages: {cpu:.3} CPU-s in {wall:.1} s");
         }
@@ -247,7 +219,7 @@ impl Bench {
     }
 
     fn driver(&self, mode: Mode, consuming: bool, topic: &str, count: u64) -> Command {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        let mut command = Command::new(this_program());
         command
             .arg(if consuming { "consume" } else { "publish" })
             .args([mode.name(), &self.endpoint, topic, &count.to_string()]);
@@ -289,9 +261,7 @@ impl Bench {
 /// Counts, and decodes headers as the engine does.
 #[derive(Default)]
 struct Sink {
-    connected: usize,
-    subscribed: usize,
-    failed: Option<String>,
+    clients: Clients,
     delivered: u64,
     acknowledged: u64,
     next: u32,
@@ -311,27 +281,15 @@ impl Events for Sink {
         self.acknowledged += 1;
     }
     fn changed(&mut self, _: ClientId, change: Change) {
-        match change {
-            Change::Connected { .. } => self.connected += 1,
-            Change::Subscribed => self.subscribed += 1,
-            Change::Failed(failure) => self.failed = Some(failure.why),
-            Change::SubscriptionRefused(why) => self.failed = Some(why),
-            _ => {}
-        }
+        self.clients.note(change);
     }
 }
 
 fn open(endpoint: &str, settings: Settings) -> Box<dyn Fleet> {
     let config = FleetConfig {
-        target: Target {
-            endpoints: vec![endpoint.to_owned()],
-            ..Target::default()
-        },
-        settings,
-        clock: Clock::Monotonic,
         max_payload: PAYLOAD,
         clients: 1,
-        worker: 0,
+        ..config(target(endpoint.to_owned()), settings)
     };
     AmqpDriver.open(config).expect("the fleet opens")
 }
@@ -343,35 +301,17 @@ fn spec(name: &str) -> ClientSpec {
     }
 }
 
-fn poll_until(fleet: &mut dyn Fleet, sink: &mut Sink, holds: impl Fn(&Sink) -> bool) {
-    let end = Instant::now() + Duration::from_secs(120);
-    while !holds(sink) {
-        assert!(Instant::now() < end, "in vain; failed: {:?}", sink.failed);
-        assert_eq!(sink.failed, None);
-        let until = Clock::Monotonic.now() + 50_000_000;
-        fleet.poll(until, sink).expect("the fleet polls");
-    }
-}
-
 fn publish(mode: Mode, endpoint: &str, topic: &str, count: u64) {
     let mut fleet = open(endpoint, mode.settings());
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("publisher")).expect("connects");
-    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
     let topic = fleet.advertise(client, topic).expect("a topic");
     let filler = Filler::new(PAYLOAD);
-    // Intended times count from the trial's begin; nobody reads them here.
-    let begin = 0;
     let mut sent = 0;
     while sent < count {
-        let head = Header {
-            kind: Kind::Measured,
-            intended: begin,
-            lag: 0,
-            stream: 0,
-            sequence: sent as u32,
-        }
-        .encode(MARK);
+        // Nobody reads intended times here.
+        let head = header(0, sent as u32);
         let payload = Payload {
             head: &head,
             body: filler.body(0, sent as u32, PAYLOAD),
@@ -379,16 +319,13 @@ fn publish(mode: Mode, endpoint: &str, topic: &str, count: u64) {
         match fleet.publish(client, topic, payload, sent) {
             Publish::Accepted => sent += 1,
             Publish::Blocked => {
-                let until = Clock::Monotonic.now() + 50_000_000;
-                fleet.poll(until, &mut sink).expect("polls");
-                assert_eq!(sink.failed, None);
+                poll(&mut *fleet, &mut sink, 50_000_000);
             }
-            Publish::Refused(why) => panic!("refused: {why:?}, {:?}", sink.failed),
+            Publish::Refused(why) => panic!("refused: {why:?}"),
         }
     }
     while fleet.unsettled() > 0 {
-        let until = Clock::Monotonic.now() + 50_000_000;
-        fleet.poll(until, &mut sink).expect("polls");
+        poll(&mut *fleet, &mut sink, 50_000_000);
     }
     if mode == Mode::Confirmed {
         assert_eq!(sink.acknowledged, count);
@@ -400,7 +337,7 @@ fn consume(mode: Mode, endpoint: &str, topic: &str, count: u64) {
     let mut fleet = open(endpoint, mode.settings());
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("consumer")).expect("connects");
-    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
     let group = Subscription {
         filter: topic.into(),
         group: Some("g".into()),

@@ -25,28 +25,28 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet, FleetConfig,
-    Header, Kind, Mark, Payload, Publish, Settings, Subscription, Target,
+    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
+    FleetConfig, Header, Payload, Publish, Settings, Subscription, TopicId,
 };
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
+use pubgauge_testing::bench::cpu::of_ended;
+use pubgauge_testing::bench::process::this_program;
+use pubgauge_testing::bench::{MARK, Rounds, arguments, header, median, parse, target};
+use pubgauge_testing::{SECOND, config};
 use serde_json::json;
 
-const SECOND: u64 = 1_000_000_000;
-const MARK: Mark = Mark::from_seed(1);
-
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    if let [_, role, domain, payload, settings, seconds] = &args[..]
+    let args = arguments();
+    if let [role, domain, payload, settings, seconds] = &args[..]
         && role.starts_with("role-")
     {
         let settings: Settings = serde_json::from_str(settings).expect("settings");
-        let [domain, payload, seconds] =
-            [domain, payload, seconds].map(|n| n.parse::<u64>().expect("a number"));
+        let [domain, payload, seconds]: [u64; 3] = [domain, payload, seconds].map(|n| parse(n));
         let client = Client::open(domain, payload as usize, settings, role);
         return match role.as_str() {
             "role-pub" => client.publish(seconds),
@@ -55,9 +55,7 @@ fn main() {
             _ => client.pong(),
         };
     }
-    let number = |name: &str, default| {
-        std::env::var(name).map_or(default, |n| n.parse().expect("a whole number"))
-    };
+    let number = |name: &str, default| std::env::var(name).map_or(default, |n| parse(&n));
     let (rounds, seconds) = (number("ROUNDS", 5), number("SECONDS", 4));
     let scratch = tempfile::tempdir().expect("a folder");
     let bench = Bench {
@@ -71,19 +69,20 @@ fn main() {
         if !format!("{payload} B, {name}").contains(&only) {
             continue;
         }
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 0..rounds {
-            theirs.push(bench.ddsperf_throughput(2 * round, payload, &settings));
-            ours.push(bench.our_throughput(2 * round + 1, payload, &settings));
-        }
+        let flows = Rounds::run(rounds as usize, |round| {
+            let domain = 2 * round as u64;
+            [
+                bench.ddsperf_throughput(domain, payload, &settings),
+                bench.our_throughput(domain + 1, payload, &settings),
+            ]
+        });
         println!("{payload} B, {name}");
         for (unit, figure) in [
             ("/s", Flow::per_second as fn(&Flow) -> f64),
             ("/publisher's CPU-s", |f| f.messages / f.publisher_cpu_s),
             ("/subscriber's CPU-s", |f| f.messages / f.subscriber_cpu_s),
         ] {
-            let figures = |flows: &[Flow]| flows.iter().map(figure).collect::<Vec<_>>();
-            report("", &mut figures(&ours), &mut figures(&theirs), unit);
+            report(&flows, figure, unit);
         }
     }
     if !"ping-pong".contains(&only) {
@@ -101,19 +100,20 @@ fn main() {
             Some(us) => json!({"native": {"cyclonedds": {"busy-poll-us": us}}}),
             None => json!({}),
         };
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 0..rounds {
-            theirs.push(bench.ddsperf_ping(2 * round, mode, cores));
-            ours.push(bench.our_ping(2 * round + 1, &settings, cores));
-        }
+        let ping_pongs = Rounds::run(rounds as usize, |round| {
+            let domain = 2 * round as u64;
+            [
+                bench.ddsperf_ping(domain, mode, cores),
+                bench.our_ping(domain + 1, &settings, cores),
+            ]
+        });
         let busy = busy.map_or("default".to_owned(), |us| us.to_string());
         println!("busy-poll-us {busy} against ddsperf's {mode}, {name}");
         for (unit, figure) in [
             (" us", (|p| p.median_us) as fn(&PingPong) -> f64),
             (" us of CPU/round trip", |p| p.cpu_us),
         ] {
-            let figures = |all: &[PingPong]| all.iter().map(figure).collect::<Vec<_>>();
-            report("", &mut figures(&ours), &mut figures(&theirs), unit);
+            report(&ping_pongs, figure, unit);
         }
     }
 }
@@ -161,7 +161,7 @@ impl Flow {
     /// What is left of a second in which the publisher began or ended is no rate.
     fn per_second(&self) -> f64 {
         let end = self.deltas.len() - 1;
-        median(&mut self.deltas[1..end].to_vec())
+        median(&self.deltas[1..end])
     }
 }
 
@@ -175,43 +175,22 @@ struct PingPong {
 impl PingPong {
     fn of(mut ping: Child, mut pong: Child) -> Self {
         // A line for each second of ddsperf's, one for all of ours.
-        let mut lines = seconds_of(&mut ping, |line| {
+        let lines = seconds_of(&mut ping, |line| {
             Some((number_after(line, " 50% ")?, number_after(line, " cnt ")?))
         });
         let round_trips: f64 = lines.iter().map(|(_, count)| count).sum();
-        let cpu_s = ended(&mut ping) + ended(&mut pong);
-        lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let cpu_s = of_ended(&mut ping) + of_ended(&mut pong);
+        let medians: Vec<f64> = lines.iter().map(|(median, _)| *median).collect();
         PingPong {
-            median_us: lines[lines.len() / 2].0,
+            median_us: median(&medians),
             cpu_us: cpu_s * 1e6 / round_trips,
         }
     }
 }
 
-/// Waits for a process; returns the CPU time that it took, s.
-fn ended(child: &mut Child) -> f64 {
-    drop(child.stdin.take());
-    let mut status = 0;
-    // SAFETY: all zeros are a valid rusage, and both pointers are writable.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::wait4(child.id() as i32, &mut status, 0, &mut usage);
-        usage
-    };
-    assert!(status == 0, "a process ended with status {status}");
-    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
-}
-
-fn report(name: &str, ours: &mut [f64], theirs: &mut [f64], unit: &str) {
-    let mut ratios: Vec<f64> = ours.iter().zip(&*theirs).map(|(o, t)| o / t).collect();
-    let (ours, theirs, ratio) = (median(ours), median(theirs), median(&mut ratios));
-    println!("  {name} ours {ours:.1}{unit}, ddsperf {theirs:.1}{unit}, ratio {ratio:.3}");
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn report<T>(rounds: &Rounds<T>, figure: impl Fn(&T) -> f64, unit: &str) {
+    let ([theirs, ours], ratio) = (rounds.medians(&figure), rounds.ratio(&figure).median);
+    println!("   ours {ours:.1}{unit}, ddsperf {theirs:.1}{unit}, ratio {ratio:.3}");
 }
 
 /// Starts processes in pairs.
@@ -253,7 +232,7 @@ impl Bench<'_> {
         settings: &serde_json::Value,
         core: Option<u32>,
     ) -> Child {
-        program(&std::env::current_exe().expect("our path"), core)
+        program(&this_program(), core)
             .args([role, &domain.to_string(), &payload.to_string()])
             .args([&settings.to_string(), &self.seconds.to_string()])
             .stdin(Stdio::piped())
@@ -268,22 +247,22 @@ impl Bench<'_> {
         std::thread::sleep(Duration::from_millis(500));
         let args = format!("-D {} pub size {payload}", self.seconds);
         let mut publisher = self.ddsperf(domain, settings, &args, None);
-        let publisher_cpu_s = ended(&mut publisher);
+        let publisher_cpu_s = of_ended(&mut publisher);
         let deltas = seconds_of(&mut sub, |line| {
             number_after(line, "delta ").filter(|_| line.contains(" rate "))
         });
-        Flow::new(deltas, publisher_cpu_s, ended(&mut sub))
+        Flow::new(deltas, publisher_cpu_s, of_ended(&mut sub))
     }
 
     fn our_throughput(&self, domain: u64, payload: u64, settings: &serde_json::Value) -> Flow {
         let mut sub = self.us("role-sub", domain, payload, settings, None);
         std::thread::sleep(Duration::from_millis(500));
         let mut publisher = self.us("role-pub", domain, payload, settings, None);
-        let publisher_cpu_s = ended(&mut publisher);
+        let publisher_cpu_s = of_ended(&mut publisher);
         std::thread::sleep(Duration::from_secs(1));
         drop(sub.stdin.take());
         let deltas = seconds_of(&mut sub, |line| number_after(line, "delta "));
-        Flow::new(deltas, publisher_cpu_s, ended(&mut sub))
+        Flow::new(deltas, publisher_cpu_s, of_ended(&mut sub))
     }
 
     /// `cores` are the answering process's and the asking one's.
@@ -322,7 +301,7 @@ fn program(path: &Path, core: Option<u32>) -> Command {
 }
 
 fn seconds_of<T>(child: &mut Child, mut figure: impl FnMut(&str) -> Option<T>) -> Vec<T> {
-    let out: ChildStdout = child.stdout.take().expect("piped");
+    let out = child.stdout.take().expect("piped");
     let lines = BufReader::new(out).lines().map_while(Result::ok);
     lines.filter_map(|line| figure(&line)).collect()
 }
@@ -345,7 +324,6 @@ struct Client {
 #[derive(Default)]
 struct Seen {
     count: u64,
-    ready: bool,
 }
 
 impl Events for Seen {
@@ -357,25 +335,18 @@ impl Events for Seen {
         }
     }
 
-    fn acknowledged(&mut self, _: ClientId, _: u64, _: pubgauge_driver::Acknowledgement) {}
+    fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
 
-    fn changed(&mut self, _: ClientId, change: Change) {
-        self.ready |= matches!(change, Change::Connected { .. });
-    }
+    fn changed(&mut self, _: ClientId, _: Change) {}
 }
 
 impl Client {
     fn open(domain: u64, payload: usize, settings: Settings, role: &str) -> Self {
         let config = FleetConfig {
-            target: Target {
-                endpoints: vec![format!("dds://localhost/{domain}")],
-                ..Target::default()
-            },
-            settings,
-            clock: Clock::Monotonic,
             max_payload: payload,
             clients: 1,
             worker: u32::from(role.ends_with('g')),
+            ..config(target(format!("dds://localhost/{domain}")), settings)
         };
         let mut fleet = CycloneddsDriver.open(config).expect("opens");
         let spec = ClientSpec {
@@ -407,15 +378,8 @@ impl Client {
         self.fleet.poll(until, &mut self.seen).expect("polls");
     }
 
-    fn send(&mut self, topic: pubgauge_driver::TopicId, sequence: u32) -> Publish {
-        let head = Header {
-            kind: Kind::Measured,
-            intended: 1,
-            lag: 0,
-            stream: 0,
-            sequence,
-        }
-        .encode(MARK);
+    fn send(&mut self, topic: TopicId, sequence: u32) -> Publish {
+        let head = header(1, sequence);
         let body = self.filler.body(0, sequence, self.payload);
         let payload = Payload { head: &head, body };
         self.fleet.publish(self.id, topic, payload, 0)

@@ -11,65 +11,45 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::*;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_mqtt_codec::{Connect, Packet, Properties, PublishTemplate, QoS, Version};
+use pubgauge_testing::bench::process::Process;
+use pubgauge_testing::bench::{
+    Clients, MARK, PAYLOAD, Rounds, arguments, cpu, header, median, mqtt_bytes, parse, poll,
+    poll_until, run_parts, target,
+};
+use pubgauge_testing::{config, confined, free_port, native};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
 const IDLE_CONNECTIONS: usize = 15_000;
-const PAYLOAD: usize = 64;
-const MARK: Mark = Mark::from_seed(1);
 /// Source addresses that the connections are spread over. From one alone the kernel finds the
 /// first 14,000 ports quickly (every other one of the range) and searches long for each further.
 const SOURCES: usize = 4;
 /// Connections under way at once.
 const AT_ONCE: usize = 256;
+/// Makes this program the server that answers CONNECT.
+const ANSWER: &str = "--answer-connects";
 
 fn main() {
-    let args: Vec<_> = std::env::args().collect();
-    if args.get(1).map(String::as_str) == Some("--answer-connects") {
+    if arguments().first().is_some_and(|a| a == ANSWER) {
         return answer_connects();
     }
     // `cargo bench --bench mqtt_cost -- idle` runs one part.
-    let parts: [(&str, fn()); 3] = [
+    run_parts(&[
         ("publish", publishing),
         ("receive", receiving),
         ("idle", idle_connections),
-    ];
-    let named = |name: &str| args.iter().any(|a| a == name);
-    let all = !parts.iter().any(|(name, _)| named(name));
-    for (name, part) in parts {
-        if all || named(name) {
-            part();
-        }
-    }
-}
-
-fn thread_cpu() -> Duration {
-    let mut ts = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `ts` is a valid, writable timespec and the clock always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
-    Duration::new(ts.tv_sec as u64, ts.tv_nsec as u32)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    ]);
 }
 
 /// Counts, and decodes headers as the engine does.
 #[derive(Default)]
 struct Sink {
-    connected: usize,
-    subscribed: usize,
-    failed: Option<String>,
+    clients: Clients,
     delivered: u64,
     foreign: u64,
     checksum: u64,
@@ -88,48 +68,19 @@ impl Events for Sink {
     }
     fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
     fn changed(&mut self, _: ClientId, change: Change) {
-        match change {
-            Change::Connected { .. } => self.connected += 1,
-            Change::Subscribed => self.subscribed += 1,
-            Change::Failed(failure) => self.failed = Some(failure.why),
-            _ => {}
-        }
+        self.clients.note(change);
     }
 }
 
 fn open(port: u16, version: &str, clients: usize) -> Box<dyn Fleet> {
     let mut settings = Settings::default();
-    settings
-        .native
-        .entry("mqtt".into())
-        .or_default()
-        .insert("version".into(), version.into());
-    let target = Target {
-        endpoints: vec![format!("mqtt://127.0.0.1:{port}")],
-        ..Target::default()
-    };
+    native(&mut settings, "mqtt", "version", version.into());
     let config = FleetConfig {
-        target,
-        settings,
-        clock: Clock::Monotonic,
         max_payload: PAYLOAD,
         clients,
-        worker: 0,
+        ..config(target(format!("mqtt://127.0.0.1:{port}")), settings)
     };
     MqttDriver.open(config).expect("the fleet opens")
-}
-
-fn poll_until(fleet: &mut dyn Fleet, sink: &mut Sink, holds: impl Fn(&Sink) -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !holds(sink) {
-        assert!(
-            Instant::now() < end,
-            "waited in vain; failed: {:?}",
-            sink.failed
-        );
-        let until = Clock::Monotonic.now() + 10_000_000;
-        fleet.poll(until, sink).expect("the fleet polls");
-    }
 }
 
 fn spec(name: String) -> ClientSpec {
@@ -141,44 +92,20 @@ fn spec(name: String) -> ClientSpec {
     }
 }
 
-/// A process that is killed and waited for when it is dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn publishing() {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|l| l.local_addr())
-        .expect("a free port")
-        .port();
+    let port = free_port();
     let folder = tempfile::tempdir().expect("a private folder");
     let file = folder.path().join("mosquitto.conf");
     let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\nlog_type none\n");
     std::fs::write(&file, text).expect("a configuration file");
-    let _broker = Process(
-        Command::new("mosquitto")
-            .arg("-c")
-            .arg(&file)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("this bench needs mosquitto (apt install mosquitto)"),
-    );
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let file = file.to_str().expect("a path of text");
+    let _broker = Process::mosquitto(&["-c", file], port);
     for (version_name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
-        let (mut ours, mut plain) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            ours.push(on_a_thread(move || publish_by_fleet(port, version_name)));
-            plain.push(on_a_thread(move || publish_by_write(port, version)));
-        }
-        let (ours, plain) = (median(ours), median(plain));
+        let rounds = Rounds::run(ROUNDS, |_| {
+            let ours = on_a_thread(move || publish_by_fleet(port, version_name));
+            [on_a_thread(move || publish_by_write(port, version)), ours]
+        });
+        let [plain, ours] = rounds.medians(|rate| *rate);
         println!(
             "publish 64 B QoS 0 flat out into mosquitto, MQTT {version_name}: {:.2} M msgs/CPU-s (bar 8); \
              one write() per message: {:.2} M; ratio {:.1} (bar 4)",
@@ -198,39 +125,31 @@ fn publish_by_fleet(port: u16, version: &str) -> f64 {
     let mut fleet = open(port, version, 1);
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("fleet".into())).expect("it begins");
-    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
     let topic = fleet
         .advertise(client, "site/7/power")
         .expect("a valid topic");
     let filler = Filler::new(PAYLOAD);
     let mut sequence = 0u32;
-    let (cpu, start) = (thread_cpu(), Instant::now());
+    let (cpu, start) = (cpu::of_thread(), Instant::now());
     while start.elapsed() < ROUND {
         // The engine stamps a batch at a time when it runs flat out.
         let now = Clock::Monotonic.now();
         for _ in 0..256 {
-            let header = Header {
-                kind: Kind::Measured,
-                intended: now & header::MAX_TRIAL,
-                lag: 0,
-                stream: 0,
-                sequence,
-            };
-            let head = header.encode(MARK);
+            let head = header(now, sequence);
             let body = filler.body(0, sequence, PAYLOAD);
             match fleet.publish(client, topic, Payload { head: &head, body }, 0) {
                 Publish::Accepted => sequence = sequence.wrapping_add(1),
                 Publish::Blocked => {
-                    let until = Clock::Monotonic.now() + 100_000_000;
-                    fleet.poll(until, &mut sink).expect("the fleet polls");
+                    poll(&mut *fleet, &mut sink, 100_000_000);
                     break;
                 }
-                Publish::Refused(why) => panic!("refused: {why:?} {:?}", sink.failed),
+                Publish::Refused(why) => panic!("refused: {why:?}"),
             }
         }
     }
     let sent = u64::from(sequence) - fleet.unsettled();
-    let rate = sent as f64 / (thread_cpu() - cpu).as_secs_f64();
+    let rate = cpu::per_second(sent, cpu);
     fleet.close(Clock::Monotonic.now() + 5_000_000_000);
     rate
 }
@@ -239,47 +158,41 @@ fn publish_by_fleet(port: u16, version: &str) -> f64 {
 fn publish_by_write(port: u16, version: Version) -> f64 {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("mosquitto is there");
     stream.set_nodelay(true).expect("an option");
-    let mut bytes = Vec::new();
     let connect = Connect {
         version,
         clean_start: true,
         client_id: "write",
         ..Connect::default()
     };
-    Packet::Connect(connect)
-        .encode(version, &mut bytes)
-        .expect("a valid CONNECT");
-    stream.write_all(&bytes).expect("it is taken");
+    let connect = mqtt_bytes(version, Packet::Connect(connect));
+    stream.write_all(&connect).expect("it is taken");
     let mut answer = [0; 64];
     let _ = stream.read(&mut answer).expect("a CONNACK");
-    let template = PublishTemplate::new(
-        version,
-        "site/7/power",
-        QoS::AtMostOnce,
-        false,
-        Properties::default(),
-    )
-    .expect("a valid topic");
     let mut packet = Vec::new();
-    template.append(&mut packet, 0, &[1; 16], &[2; PAYLOAD - 16]);
-    let (cpu, start, mut sent) = (thread_cpu(), Instant::now(), 0u64);
+    template(version).append(&mut packet, 0, &[1; 16], &[2; PAYLOAD - 16]);
+    let (cpu, start, mut sent) = (cpu::of_thread(), Instant::now(), 0u64);
     while start.elapsed() < ROUND {
         for _ in 0..256 {
             stream.write_all(&packet).expect("it is taken");
             sent += 1;
         }
     }
-    sent as f64 / (thread_cpu() - cpu).as_secs_f64()
+    cpu::per_second(sent, cpu)
+}
+
+fn template(version: Version) -> PublishTemplate {
+    let (topic, properties) = ("site/7/power", Properties::default());
+    PublishTemplate::new(version, topic, QoS::AtMostOnce, false, properties).expect("a valid topic")
 }
 
 fn receiving() {
     for (name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
-        let rates = (0..ROUNDS)
+        let rates: Vec<f64> = (0..ROUNDS)
             .map(|_| on_a_thread(move || receive(name, version)))
             .collect();
         println!(
             "receive 64 B QoS 0 with the header decoded, MQTT {name}: {:.2} M msgs/CPU-s (bar 4, with the engine's ledger and histogram on top)",
-            median(rates) / 1e6
+            median(&rates) / 1e6
         );
     }
 }
@@ -307,24 +220,9 @@ fn receive(name: &'static str, version: Version) -> f64 {
             &[0x90, 3, id[0], id[1], 0]
         };
         stream.write_all(suback).expect("it is taken");
-        let template = PublishTemplate::new(
-            version,
-            "site/7/power",
-            QoS::AtMostOnce,
-            false,
-            Properties::default(),
-        )
-        .expect("a valid topic");
-        let mut batch = Vec::new();
+        let (template, mut batch) = (template(version), Vec::new());
         for sequence in 0..1000 {
-            let header = Header {
-                kind: Kind::Measured,
-                intended: 1,
-                lag: 0,
-                stream: 0,
-                sequence,
-            };
-            template.append(&mut batch, 0, &header.encode(MARK), &[7; PAYLOAD - 16]);
+            template.append(&mut batch, 0, &header(1, sequence), &[7; PAYLOAD - 16]);
         }
         let start = Instant::now();
         // The receiver ends the connection.
@@ -333,7 +231,7 @@ fn receive(name: &'static str, version: Version) -> f64 {
     let mut fleet = open(port, name, 1);
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("receiver".into())).expect("it begins");
-    poll_until(&mut *fleet, &mut sink, |s| s.connected == 1);
+    poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
     let subscription = Subscription {
         filter: "#".into(),
         group: None,
@@ -342,13 +240,12 @@ fn receive(name: &'static str, version: Version) -> f64 {
         .subscribe(client, &subscription)
         .expect("a valid filter");
     poll_until(&mut *fleet, &mut sink, |s| s.delivered > 0);
-    let (cpu, start, before) = (thread_cpu(), Instant::now(), sink.delivered);
+    let (cpu, start, before) = (cpu::of_thread(), Instant::now(), sink.delivered);
     while start.elapsed() < ROUND {
-        let until = Clock::Monotonic.now() + 10_000_000;
-        fleet.poll(until, &mut sink).expect("the fleet polls");
+        poll(&mut *fleet, &mut sink, 10_000_000);
     }
-    assert_eq!((sink.foreign, sink.failed), (0, None));
-    let rate = (sink.delivered - before) as f64 / (thread_cpu() - cpu).as_secs_f64();
+    assert_eq!(sink.foreign, 0);
+    let rate = cpu::per_second(sink.delivered - before, cpu);
     fleet.abort(client);
     drop(fleet);
     sender.join().expect("the sender ends");
@@ -356,19 +253,9 @@ fn receive(name: &'static str, version: Version) -> f64 {
 }
 
 fn raise_file_limit() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is a valid, writable rlimit.
-    unsafe {
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        limit.rlim_cur = limit.rlim_max;
-        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-    }
     let need = IDLE_CONNECTIONS as u64 + 100;
     assert!(
-        limit.rlim_cur >= need,
+        confined::all_files() >= need,
         "this bench needs {need} file descriptors (ulimit -n)"
     );
 }
@@ -386,25 +273,16 @@ fn resident() -> f64 {
 
 fn idle_connections() {
     raise_file_limit();
-    let mut server = Process(
-        Command::new(std::env::current_exe().expect("this program"))
-            .arg("--answer-connects")
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program starts again"),
-    );
-    let mut line = String::new();
-    let mut output = std::io::BufReader::new(server.0.stdout.take().expect("piped"));
-    std::io::BufRead::read_line(&mut output, &mut line).expect("its port");
-    let port: u16 = line.trim().parse().expect("a port");
+    let mut server = Process::again(&[ANSWER]);
+    let port = parse(&server.line());
     let bare = connect_bare(port);
     let mut fleet = open(port, "5", IDLE_CONNECTIONS);
     let mut sink = Sink::default();
-    let (before, cpu, start) = (resident(), thread_cpu(), Instant::now());
+    let (before, cpu, start) = (resident(), cpu::of_thread(), Instant::now());
     let mut begun = 0;
-    while sink.connected < IDLE_CONNECTIONS {
+    while sink.clients.connected < IDLE_CONNECTIONS {
         // The engine limits how many connect at once.
-        while begun < IDLE_CONNECTIONS && begun - sink.connected < AT_ONCE {
+        while begun < IDLE_CONNECTIONS && begun - sink.clients.connected < AT_ONCE {
             let spec = ClientSpec {
                 source: Some(IpAddr::from([127, 0, 0, 2 + (begun % SOURCES) as u8])),
                 ..spec(format!("pubgauge-0-{begun}"))
@@ -412,12 +290,10 @@ fn idle_connections() {
             fleet.connect(&spec).expect("it begins");
             begun += 1;
         }
-        let until = Clock::Monotonic.now() + 10_000_000;
-        fleet.poll(until, &mut sink).expect("the fleet polls");
-        assert_eq!(sink.failed, None);
+        poll(&mut *fleet, &mut sink, 10_000_000);
     }
-    let (cpu, wall) = (thread_cpu() - cpu, start.elapsed());
-    let rate = IDLE_CONNECTIONS as f64 / cpu.as_secs_f64();
+    let rate = cpu::per_second(IDLE_CONNECTIONS as u64, cpu);
+    let wall = start.elapsed();
     println!(
         "{IDLE_CONNECTIONS} connections: {rate:.0} connects/CPU-s (bar 30000); the system calls alone: {bare:.0}; \
          ratio {:.2}; {:.0} bytes of resident memory each (bar 1024); {:.1} s",
@@ -433,16 +309,13 @@ fn connect_bare(port: u16) -> f64 {
     use rustix::event::epoll;
     use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
     const COUNT: usize = 5000;
-    let mut connect = Vec::new();
     let packet = Connect {
         clean_start: true,
         keep_alive_s: 60,
         client_id: "pubgauge-0-10000",
         ..Connect::default()
     };
-    Packet::Connect(packet)
-        .encode(Version::V5, &mut connect)
-        .expect("a valid CONNECT");
+    let connect = mqtt_bytes(Version::V5, Packet::Connect(packet));
     let address = std::net::SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll descriptor");
     let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
@@ -452,7 +325,7 @@ fn connect_bare(port: u16) -> f64 {
     };
     let (mut sockets, mut answered, mut list, mut buf) = (Vec::new(), 0, [none; 256], [0; 512]);
     let mut greeted = vec![false; COUNT];
-    let cpu = thread_cpu();
+    let cpu = cpu::of_thread();
     while answered < COUNT {
         while sockets.len() < COUNT && sockets.len() - answered < AT_ONCE {
             let kind = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -478,7 +351,7 @@ fn connect_bare(port: u16) -> f64 {
             }
         }
     }
-    let rate = COUNT as f64 / (thread_cpu() - cpu).as_secs_f64();
+    let rate = cpu::per_second(COUNT as u64, cpu);
     for socket in &sockets {
         // Reset instead of TIME_WAIT, so that the ports are free for what follows.
         let at_once = Some(Duration::ZERO);

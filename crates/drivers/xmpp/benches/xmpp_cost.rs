@@ -22,60 +22,34 @@ use memchr::memmem;
 use pubgauge_driver::*;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{SystemFile, Testbed};
+use pubgauge_testing::bench::{Clients, PAYLOAD, Rounds, cpu, poll, poll_until, run_parts};
+use pubgauge_testing::config;
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1000);
-const PAYLOAD: usize = 64;
 const WINDOW: u64 = 100;
 
 const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' id='1' from='localhost' version='1.0'>";
 
 fn main() {
-    let args: Vec<_> = std::env::args().collect();
     // `cargo bench --bench xmpp_cost -- receive` runs one part.
-    let parts: [(&str, fn()); 4] = [
+    run_parts(&[
         ("publish", || publishing(MessagingPattern::PublishSubscribe)),
         ("direct", || publishing(MessagingPattern::PointToPoint)),
         ("receive", receiving),
         ("ejabberd", through_ejabberd),
-    ];
-    let all = !parts.iter().any(|(name, _)| args.iter().any(|a| a == name));
-    for (name, part) in parts {
-        if all || args.iter().any(|a| a == name) {
-            part();
-        }
-    }
+    ]);
 }
 
-fn thread_cpu() -> Duration {
-    let mut ts = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `ts` is a valid, writable timespec and the clock always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts) };
-    Duration::new(ts.tv_sec as u64, ts.tv_nsec as u32)
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
-}
-
-/// Messages per CPU-second of `count` messages since `cpu`.
-fn rate(count: u64, cpu: Duration) -> f64 {
-    count as f64 / (thread_cpu() - cpu).as_secs_f64()
-}
-
-fn report(what: &str, plain: Vec<f64>, ours: Vec<f64>) {
-    let ratios: Vec<f64> = ours.iter().zip(&plain).map(|(o, p)| o / p).collect();
+fn report(what: &str, rounds: &Rounds<f64>) {
+    let ([plain, ours], ratio) = (rounds.medians(|rate| *rate), rounds.ratio(|rate| *rate));
     println!(
         "{what}: plain {:.0} k, driver {:.0} k messages per CPU-second (medians of {ROUNDS}); ratio {:.2} (from {:.2} to {:.2})",
-        median(plain) / 1e3,
-        median(ours) / 1e3,
-        median(ratios.clone()),
-        ratios.iter().copied().fold(f64::INFINITY, f64::min),
-        ratios.iter().copied().fold(0.0, f64::max),
+        plain / 1e3,
+        ours / 1e3,
+        ratio.median,
+        ratio.min,
+        ratio.max,
     );
 }
 
@@ -214,7 +188,7 @@ struct Count {
     delivered: u64,
     acknowledged: u64,
     bytes: u64,
-    changes: Vec<Change>,
+    clients: Clients,
 }
 
 impl Events for Count {
@@ -230,9 +204,7 @@ impl Events for Count {
     }
 
     fn changed(&mut self, _: ClientId, change: Change) {
-        if change != Change::Writable {
-            self.changes.push(change);
-        }
+        self.clients.note(change);
     }
 }
 
@@ -243,17 +215,15 @@ struct Bench {
 
 impl Bench {
     fn open(target: Target, pattern: MessagingPattern) -> Bench {
+        let settings = Settings {
+            pattern: Some(pattern),
+            in_flight: (pattern == MessagingPattern::PublishSubscribe).then_some(WINDOW as u32),
+            ..Settings::default()
+        };
         let fleet = XmppDriver.open(FleetConfig {
-            target,
-            settings: Settings {
-                pattern: Some(pattern),
-                in_flight: (pattern == MessagingPattern::PublishSubscribe).then_some(WINDOW as u32),
-                ..Settings::default()
-            },
-            clock: Clock::Monotonic,
             max_payload: 4096,
             clients: 2,
-            worker: 0,
+            ..config(target, settings)
         });
         Bench {
             fleet: fleet.unwrap(),
@@ -262,24 +232,11 @@ impl Bench {
     }
 
     fn poll(&mut self, ns: Nanos) {
-        let until = if ns == 0 {
-            0
-        } else {
-            Clock::Monotonic.now() + ns
-        };
-        self.fleet.poll(until, &mut self.count).unwrap();
+        poll(&mut *self.fleet, &mut self.count, ns);
     }
 
-    fn next(&mut self) -> Change {
-        let start = Instant::now();
-        while self.count.changes.is_empty() {
-            self.poll(50_000_000);
-            assert!(
-                start.elapsed() < Duration::from_secs(20),
-                "nothing happened"
-            );
-        }
-        self.count.changes.remove(0)
+    fn until(&mut self, holds: impl Fn(&Clients) -> bool) {
+        poll_until(&mut *self.fleet, &mut self.count, |c| holds(&c.clients));
     }
 
     fn connect(&mut self, name: &str, subscribe: Option<&str>) -> ClientId {
@@ -288,16 +245,16 @@ impl Bench {
             subscribes: subscribe.is_some(),
             ..ClientSpec::default()
         };
+        let connected = self.count.clients.connected;
         let client = self.fleet.connect(&spec).unwrap();
-        let change = self.next();
-        assert!(matches!(change, Change::Connected { .. }), "{change:?}");
+        self.until(|clients| clients.connected > connected);
         if let Some(filter) = subscribe {
             let subscription = Subscription {
                 filter: filter.into(),
                 group: None,
             };
             self.fleet.subscribe(client, &subscription).unwrap();
-            assert_eq!(self.next(), Change::Subscribed);
+            self.until(|clients| clients.subscribed == 1);
         }
         client
     }
@@ -380,7 +337,7 @@ fn plain_publish(port: u16, pattern: MessagingPattern) -> f64 {
     let mut buf = vec![0; 1 << 18];
     let mut kept = 0;
     let start = Instant::now();
-    let cpu = thread_cpu();
+    let cpu = cpu::of_thread();
     while start.elapsed() < ROUND {
         out.clear();
         while out.len() < 16 << 10 && (direct || sent - answered < WINDOW) {
@@ -403,48 +360,41 @@ fn plain_publish(port: u16, pattern: MessagingPattern) -> f64 {
             answered += plain_answers(&mut stream, &mut buf, &mut kept);
         }
     }
-    rate(if direct { sent } else { answered }, cpu)
+    cpu::per_second(if direct { sent } else { answered }, cpu)
 }
 
 fn publishing(pattern: MessagingPattern) {
     let direct = pattern == MessagingPattern::PointToPoint;
     let port = server(if direct { swallow } else { answer });
-    let (mut plain, mut ours) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        plain.push(plain_publish(port, pattern));
+    let rounds = Rounds::run(ROUNDS, |_| {
+        let plain = plain_publish(port, pattern);
         let mut bench = Bench::open(target(port), pattern);
         let client = bench.connect("r", None);
         let topic = bench.fleet.advertise(client, "t").unwrap();
         bench.publish(client, topic, Duration::from_millis(50));
-        let (before, cpu) = (bench.count.acknowledged, thread_cpu());
+        let (before, cpu) = (bench.count.acknowledged, cpu::of_thread());
         let sent = bench.publish(client, topic, ROUND);
-        ours.push(rate(
-            if direct {
-                sent
-            } else {
-                bench.count.acknowledged - before
-            },
-            cpu,
-        ));
+        let answered = bench.count.acknowledged - before;
+        let ours = cpu::per_second(if direct { sent } else { answered }, cpu);
         bench.fleet.abort(client);
-    }
+        [plain, ours]
+    });
     let what = if direct {
         "direct messages, sent"
     } else {
         "publish requests, answered"
     };
-    report(what, plain, ours);
+    report(what, &rounds);
 }
 
 fn receiving() {
     let port = server(blast);
-    let (mut plain_rates, mut ours) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    let rounds = Rounds::run(ROUNDS, |_| {
         let mut stream = plain(port);
         plain_first(&mut stream);
         let mut buf = vec![0; 1 << 18];
         let (mut items, mut kept) = (0, 0);
-        let (start, cpu) = (Instant::now(), thread_cpu());
+        let (start, cpu) = (Instant::now(), cpu::of_thread());
         while start.elapsed() < ROUND {
             let n = kept + stream.read(&mut buf[kept..]).unwrap();
             let mut from = 0;
@@ -455,33 +405,22 @@ fn receiving() {
             buf.copy_within(from..n, 0);
             kept = n - from;
         }
-        plain_rates.push(rate(items, cpu));
+        let plain = cpu::per_second(items, cpu);
         drop(stream);
         let mut bench = Bench::open(target(port), MessagingPattern::PublishSubscribe);
         let client = bench.connect("r", Some("t"));
-        let (before, cpu) = (bench.count.delivered, thread_cpu());
+        let (before, cpu) = (bench.count.delivered, cpu::of_thread());
         let start = Instant::now();
         while start.elapsed() < ROUND {
             bench.poll(10_000_000);
         }
-        ours.push(rate(bench.count.delivered - before, cpu));
+        let ours = cpu::per_second(bench.count.delivered - before, cpu);
         assert_eq!(bench.count.bytes, bench.count.delivered * PAYLOAD as u64);
         bench.fleet.abort(client);
-    }
-    report(
-        "notifications, payload decoded by the driver and not by the plain one",
-        plain_rates,
-        ours,
-    );
-}
-
-/// User and system time of a process, from `/proc`.
-fn process_cpu(pid: i32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-    // SAFETY: sysconf has no preconditions.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
-    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / ticks
+        [plain, ours]
+    });
+    let what = "notifications, payload decoded by the driver and not by the plain one";
+    report(what, &rounds);
 }
 
 fn through_ejabberd() {
@@ -503,15 +442,16 @@ fn through_ejabberd() {
         let publisher = bench.connect("p", None);
         let topic = bench.fleet.advertise(publisher, "t").unwrap();
         bench.publish(publisher, topic, Duration::from_millis(500));
-        let (before, broker, cpu) = (bench.count.delivered, process_cpu(pid), thread_cpu());
+        let before = bench.count.delivered;
+        let (broker, cpu) = (cpu::of_process(pid), cpu::of_thread());
         let start = Instant::now();
         bench.publish(publisher, topic, ROUND * 4);
         let count = bench.count.delivered - before;
         println!(
             "through ejabberd, {pattern:?}, one to one: {:.0} messages/s, {:.0} per broker CPU-second, {:.0} k per client CPU-second (published and received)",
             count as f64 / start.elapsed().as_secs_f64(),
-            count as f64 / (process_cpu(pid) - broker),
-            rate(count, cpu) / 1e3,
+            count as f64 / (cpu::of_process(pid) - broker),
+            cpu::per_second(count, cpu) / 1e3,
         );
         bench.fleet.close(Clock::Monotonic.now() + 5_000_000_000);
     }
