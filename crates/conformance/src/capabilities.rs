@@ -2,22 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::lifecycle::Lifecycle;
+use super::proof::Proof;
 use super::setup::{Heard, Pair, Setup, numbers};
-use super::{Lifecycle, kept, limits};
+use super::{kept, limits};
 use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{ClientId, ClientSpec, Publish, Target};
 use pubgauge_driver::settings::{MessagingPattern, OnFull, Reliability, Settings};
-
-/// The result of trying a capability.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// The system behaved as claimed.
-    Shown,
-    /// Clients cannot see it, for this reason; the driver's own tests have to show it.
-    Unseen(&'static str),
-}
 
 /// Tries a capability that a system claims. `server` lets the check end the system's server, which
 /// durability needs.

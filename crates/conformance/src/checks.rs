@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
+use super::lifecycle::Ending;
+use super::promises;
 use super::setup::{LARGEST, PATIENCE, Pair, Setup};
-use super::{Check, Ending, promises};
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
 use pubgauge_driver::settings::Settings;
+
+/// What is done to find out whether a system passes; the error says how it behaved otherwise.
+pub(super) type Check = fn(&mut Setup<'_>) -> Result<(), String>;
 
 /// The checks that every running system must pass, by name; see
 /// [`check_names`](super::check_names).

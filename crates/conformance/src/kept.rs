@@ -1,8 +1,9 @@
 //! Checks of what a system keeps for clients that are away or late: sessions, last values, messages
 //! that survive an end of the server, messages that expire, and messages that overtake a backlog.
 
+use super::lifecycle::Ending;
+use super::proof::Proof;
 use super::setup::{Heard, Pair, Setup, numbers};
-use super::{Ending, Proof};
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};

@@ -7,12 +7,17 @@
 mod capabilities;
 mod checks;
 mod kept;
+mod lifecycle;
 mod limits;
 mod promises;
+mod proof;
 mod setup;
 
-pub use capabilities::{Proof, prove};
+pub use capabilities::prove;
+pub use lifecycle::{Ending, Lifecycle};
+pub use proof::Proof;
 
+use checks::Check;
 use pubgauge_driver::Driver;
 use pubgauge_driver::seam::Target;
 use pubgauge_driver::settings::Settings;
@@ -64,34 +69,6 @@ pub enum Outcome {
     /// The system fails it; or passes it although an exception says that it always fails.
     Failed(String),
 }
-
-/// How a system ends before it is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// At once, without time to save anything (SIGKILL).
-    Killed,
-    /// In order, with time to save.
-    Stopped,
-}
-
-/// A system whose server the suite may end and start again.
-pub trait Lifecycle {
-    /// Ends the server and starts it again in the same folder, at the same addresses; returns
-    /// when it is ready.
-    ///
-    /// # Errors
-    /// Why it did not come back, in words.
-    fn restart(&mut self, how: Ending) -> Result<(), String>;
-
-    /// Suspends the server's processes (SIGSTOP), or lets them continue (SIGCONT): messages sent
-    /// meanwhile stay where they are. Returns whether that was done. The default does nothing; how
-    /// much a server takes in then depends on its speed.
-    fn pause(&mut self, _paused: bool) -> bool {
-        false
-    }
-}
-
-type Check = fn(&mut Setup<'_>) -> Result<(), String>;
 
 /// The names of all checks; the last two need a server that may be stopped and killed.
 pub fn check_names() -> impl Iterator<Item = &'static str> {

@@ -1,6 +1,6 @@
 //! Checks of limits: rates, windows and queues.
 
-use super::Proof;
+use super::proof::Proof;
 use super::setup::{PATIENCE, Pair, Setup};
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::Publish;

@@ -14,7 +14,7 @@ use pubgauge_workload::{Census, Workload};
 
 use crate::args::{ClientArgs, MOST_PROCESSES};
 use crate::exit::Ending;
-use crate::prepare::Chosen;
+use crate::prepared::Chosen;
 
 /// Least memory of a worker for each pair of party and stream that it must hear before a trial
 /// begins, and for each that it has counted messages of, in bytes. Together 133 bytes were measured

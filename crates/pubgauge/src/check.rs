@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use crate::args::CheckArgs;
 use crate::exit::{CRITERION, Ending, FINE, print, print_json, tell};
-use crate::systems::wrap;
+use crate::prepared::Chosen;
+use crate::terminal::wrap;
 use crate::{drivers, matrix, prepare, signals};
 
 /// The result for one system.
@@ -107,7 +108,7 @@ impl Lifecycle for Server {
 
 fn one(
     name: &str,
-    chosen: &prepare::Chosen,
+    chosen: &Chosen,
     testbed: &Testbed,
     scratch: &Path,
     args: &CheckArgs,

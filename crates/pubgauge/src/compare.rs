@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::CompareArgs;
 use crate::exit::{Ending, print, print_json};
 use crate::gate;
-use crate::systems::wrap;
+use crate::terminal::wrap;
 
 /// A comparison as JSON output.
 #[derive(Serialize)]

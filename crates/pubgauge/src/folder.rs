@@ -19,11 +19,11 @@ use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
 use crate::hosts::Gathered;
 use crate::progress::{about, so_many};
-use crate::run::{Ready, default_folder, gathered};
+use crate::ready::{Ready, default_folder, gathered};
 use crate::{gate, signals};
 use list::{Listed, StudyList};
 pub use runs::{has_runs, one_run, report, studies};
-use runs::{show, write_index};
+use runs::{name_of, of_study, show, write_index};
 
 /// The studies of the selected folder; `None` if no folder is selected.
 ///
@@ -340,16 +340,6 @@ impl Several {
     }
 }
 
-/// The last part of a path.
-fn name_of(path: &Path) -> String {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let whole = whole.canonicalize().unwrap_or(whole);
-    let name = whole
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| "studies".into())
-}
-
 /// A study that could not be carried through.
 fn not_run(why: String) -> Check {
     Check {
@@ -358,12 +348,4 @@ fn not_run(why: String) -> Check {
         outcome: Outcome::Undecided,
         words: why,
     }
-}
-
-/// The checks of one study among those of the others.
-fn of_study(name: &str, checks: Vec<Check>) -> impl Iterator<Item = Check> {
-    checks.into_iter().map(move |check| Check {
-        group: format!("{name}: {}", check.group),
-        ..check
-    })
 }

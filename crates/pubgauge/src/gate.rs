@@ -9,7 +9,7 @@ use pubgauge_results::model::{Results, Status, Trial};
 
 use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
-use crate::proposer::so_far;
+use crate::progress::so_far;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
 /// no failure as long as another one can, unless it is broken.

@@ -20,7 +20,7 @@ use pubgauge_testbed::template::{HOST, names};
 
 use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
 use crate::exit::Ending;
-use crate::prepare::Chosen;
+use crate::prepared::Chosen;
 use crate::progress::so_many;
 use starter::{Objects, Srun, Starter};
 

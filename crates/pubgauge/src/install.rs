@@ -14,7 +14,7 @@ use crate::args::Output;
 use crate::drivers;
 use crate::exit::{Ending, FINE, NOT_VALID, plain, print, print_json, say, tell};
 use crate::signals;
-use crate::systems::wrap;
+use crate::terminal::wrap;
 
 /// Interval of the lines that say that a step still runs, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{ClientArgs, Login, Selection};
 use crate::exit::Ending;
-use crate::prepare::Prepared;
+use crate::prepared::{Found, Prepared};
 
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-invocation/1";
@@ -44,18 +44,6 @@ pub struct Invocation {
     /// Number of other hosts that have the workers; absent if they are on the host of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u32>,
-}
-
-/// The systems on this machine, in the order in which they run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Found {
-    /// Systems that `"available"` stands for.
-    pub plain: Vec<String>,
-    /// Systems that `"available-variants"` stands for.
-    pub variants: Vec<String>,
-    /// Systems that `"first-look"` stands for.
-    pub first_look: Vec<String>,
 }
 
 impl Invocation {

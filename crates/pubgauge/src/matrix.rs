@@ -6,8 +6,8 @@ use pubgauge_testbed::{Catalog, SystemFile};
 
 use crate::drivers;
 use crate::exit::Ending;
-use crate::prepare::Chosen;
-use crate::systems::wrap;
+use crate::prepared::Chosen;
+use crate::terminal::wrap;
 
 /// A column of the matrix: a system in one of its variants.
 pub struct Column {

@@ -14,7 +14,7 @@ use pubgauge_testbed::template::{HOST, names};
 
 use crate::capacity::brokers;
 use crate::exit::Ending;
-use crate::prepare::Chosen;
+use crate::prepared::Chosen;
 
 /// How long each kind of traffic is measured on bare links; there are four.
 const BASELINE: Duration = Duration::from_secs(1);

@@ -14,15 +14,13 @@ use serde::Serialize;
 use crate::args::{ClientArgs, PlanArgs, Selection};
 use crate::capacity::{Clients, brokers};
 use crate::exit::{Ending, FINE, print, print_json};
-use crate::prepare::{Prepared, prepare};
-use crate::progress::{about, lengths, so_many};
-use crate::run::tls;
-use crate::systems::wrap;
+use crate::prepare::prepare;
+use crate::prepared::Prepared;
+use crate::progress::{NOTES, about, lengths, notes, so_many};
+use crate::ready::tls;
+use crate::terminal::wrap;
 use crate::{capacity, drivers, folder};
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
-
-/// Most notes that are shown without `--verbose`: each connection may have one.
-pub const NOTES: usize = 5;
 
 /// A plan as JSON output.
 #[derive(Serialize)]
@@ -261,16 +259,6 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         out.push_str("\nevery trial in its order, and what each setting becomes: --verbose\n");
     }
     out
-}
-
-/// The first notes, and how many more there are.
-pub fn notes(notes: &[String], most: usize) -> Vec<String> {
-    let mut shown: Vec<String> = notes.iter().take(most).cloned().collect();
-    match notes.len() - shown.len() {
-        0 => {}
-        more => shown.push(format!("and {}", so_many(more as u64, "more note"))),
-    }
-    shown
 }
 
 fn workload(trial: &PlannedTrial) -> String {

@@ -13,6 +13,7 @@ use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_report::units;
 use pubgauge_results::model::{Status, Trial};
+use pubgauge_results::search::{Finding, Purpose, Search};
 use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 
@@ -28,6 +29,9 @@ const DRAWN_PER_S: u8 = 4;
 const RATES_OVER: Nanos = 500_000_000;
 /// Interval of the lines that say that a trial still runs, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// Most notes that are shown without `--verbose`: each connection may have one.
+pub const NOTES: usize = 5;
 
 /// So many of them, in words: `1 trial`, `12 trials`.
 pub fn so_many(count: u64, what: &str) -> String {
@@ -70,6 +74,40 @@ pub fn lengths(plan: &Plan, trials: &[&PlannedTrial]) -> String {
         .flatten()
         .collect::<Vec<_>>()
         .join("; then ")
+}
+
+/// The first notes, and how many more there are.
+pub fn notes(notes: &[String], most: usize) -> Vec<String> {
+    let mut shown: Vec<String> = notes.iter().take(most).cloned().collect();
+    match notes.len() - shown.len() {
+        0 => {}
+        more => shown.push(format!("and {}", so_many(more as u64, "more note"))),
+    }
+    shown
+}
+
+/// The progress of a search, in one line.
+pub fn so_far(search: &Search) -> String {
+    let show = |load: f64| match search.axis.as_str() {
+        "rate" => format!("{} msg/s", units::count(load.round() as u64)),
+        "payload" => format!("{load} B"),
+        "burst" => format!("{load} messages"),
+        axis => format!("{load} {axis}"),
+    };
+    let last = search.trials.last();
+    let told = last.map_or("", |trial| match (trial.purpose, trial.finding) {
+        (Purpose::FlatOut | Purpose::Cost, _) => "",
+        (_, Finding::Within) => "within; ",
+        (_, Finding::Beyond) => "beyond; ",
+        (_, Finding::Client) => "client-bound; ",
+        (_, Finding::Nothing) => "tells nothing; ",
+    });
+    match (search.low, search.high) {
+        (Some(low), Some(high)) => format!("{told}limit between {} and {}", show(low), show(high)),
+        (Some(low), None) => format!("{told}limit above {}", show(low)),
+        (None, Some(high)) => format!("{told}limit below {}", show(high)),
+        (None, None) => format!("{told}limit not known yet"),
+    }
 }
 
 /// Shows the progress of a run.
@@ -139,7 +177,7 @@ impl Progress {
             }
             _ => progress.say(&format!("{count}, about {}", about(all))),
         }
-        for note in crate::plan::notes(&plan.notes, crate::plan::NOTES) {
+        for note in notes(&plan.notes, NOTES) {
             progress.say(&format!("note: {note}"));
         }
         progress

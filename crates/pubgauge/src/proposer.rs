@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::model::Trial;
-use pubgauge_results::search::{LimitShare, Purpose, Search, SearchStep};
+use pubgauge_results::search::{LimitShare, Search, SearchStep};
 use pubgauge_study::{Axis, Plan, PlannedTrial};
 use pubgauge_workload::Workload;
 
 use crate::args::ClientArgs;
 use crate::exit::Ending;
 use crate::pairs::Pairs;
-use crate::prepare::Prepared;
+use crate::prepared::Prepared;
 use crate::{capacity, criteria};
 
 /// Limit of the 99th percentile of latency in searches whose study has no criterion of latency, ns.
@@ -231,33 +231,6 @@ pub fn default_criterion() -> CriterionSpec {
         comparison: Comparison::AtMost,
         value: P99_NS,
         filter: Filter::default(),
-    }
-}
-
-/// The progress of a search, in one line.
-pub fn so_far(search: &Search) -> String {
-    let show = |load: f64| match search.axis.as_str() {
-        "rate" => format!(
-            "{} msg/s",
-            pubgauge_report::units::count(load.round() as u64)
-        ),
-        "payload" => format!("{load} B"),
-        "burst" => format!("{load} messages"),
-        axis => format!("{load} {axis}"),
-    };
-    let last = search.trials.last();
-    let told = last.map_or("", |trial| match (trial.purpose, trial.finding) {
-        (Purpose::FlatOut | Purpose::Cost, _) => "",
-        (_, pubgauge_results::search::Finding::Within) => "within; ",
-        (_, pubgauge_results::search::Finding::Beyond) => "beyond; ",
-        (_, pubgauge_results::search::Finding::Client) => "client-bound; ",
-        (_, pubgauge_results::search::Finding::Nothing) => "tells nothing; ",
-    });
-    match (search.low, search.high) {
-        (Some(low), Some(high)) => format!("{told}limit between {} and {}", show(low), show(high)),
-        (Some(low), None) => format!("{told}limit above {}", show(low)),
-        (None, Some(high)) => format!("{told}limit below {}", show(high)),
-        (None, None) => format!("{told}limit not known yet"),
     }
 }
 

@@ -5,6 +5,7 @@ use pubgauge_testbed::{Catalog, Listing};
 use crate::args::SystemsArgs;
 use crate::drivers;
 use crate::exit::{Ending, FINE, print, print_json};
+use crate::terminal::wrap;
 use crate::{install, matrix};
 
 /// Lists the systems, or installs some.
@@ -77,28 +78,6 @@ fn words(listings: &[Listing]) -> String {
         for (capability, instead) in l.deviations.iter().chain(&l.remarks) {
             out.push_str(&wrap(&format!("measured, {capability}: {instead}"), 4));
         }
-    }
-    out
-}
-
-/// Wraps a text into indented lines of at most 80 columns.
-pub fn wrap(text: &str, indent: usize) -> String {
-    let mut out = String::new();
-    for paragraph in text.lines() {
-        let mut line = " ".repeat(indent);
-        for word in paragraph.split_whitespace() {
-            if line.len() > indent && line.chars().count() + 1 + word.chars().count() > 80 {
-                out.push_str(line.trim_end());
-                out.push('\n');
-                line = " ".repeat(indent);
-            }
-            if line.len() > indent {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
     }
     out
 }

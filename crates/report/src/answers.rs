@@ -7,6 +7,7 @@ use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter, bearing, fi
 use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
+pub use crate::carries::Carries;
 use crate::summary::{Bound, Cell, Summary, Workload};
 use crate::units;
 use crate::wins::{Metric, answer};
@@ -14,29 +15,6 @@ use crate::wins::{Metric, answer};
 /// The default limit of a paced load's 99th percentile of latency, where the study has no
 /// criterion: 100 ms, in ns. By default nothing may be lost and no queue may grow either.
 pub const DEFAULT_P99_NS: f64 = 100e6;
-
-/// Whether a row carries its load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Carries {
-    /// Every repeat meets what is asked for.
-    Yes,
-    /// At least one repeat does not.
-    No,
-    /// None fails, and at least one is undecided.
-    CannotTell,
-}
-
-impl Carries {
-    /// As it is written.
-    pub fn word(self) -> &'static str {
-        match self {
-            Carries::Yes => "yes",
-            Carries::No => "no",
-            Carries::CannotTell => "cannot tell",
-        }
-    }
-}
 
 /// The answers of one workload.
 #[derive(Clone, Debug, Serialize)]

@@ -17,6 +17,8 @@
 pub mod answers;
 mod brokers;
 mod bursts;
+mod carries;
+mod cell;
 pub mod claims;
 mod columns;
 pub mod compare;
@@ -25,6 +27,7 @@ mod counted;
 mod crowd;
 pub mod figures;
 mod hosts;
+mod metric;
 pub mod naming;
 mod network;
 mod page;
@@ -34,18 +37,16 @@ pub mod stats;
 pub mod studies;
 pub mod summary;
 mod table;
+mod terminal;
 pub mod units;
 mod windows;
 pub mod wins;
 pub mod words;
+mod workload;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use pubgauge_driver::{Mapping, Settings};
-use pubgauge_results::Trial;
 use pubgauge_results::histogram::Interval;
-
-use summary::Workload;
 
 pub use answers::answers;
 pub use page::{index, page};
@@ -54,138 +55,3 @@ pub use table::table;
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them
 /// (log `latency`). For trials without one the points in `results.json` are used.
 pub type Logs = BTreeMap<u32, Vec<Interval>>;
-
-/// A workload in one line: its name, devices, topics, sizes, arrivals, and the settings that all systems were
-/// asked for: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
-fn workload_words(workload: &Workload<'_>) -> String {
-    words_without(workload, "")
-}
-
-/// The same without the value of the axis that was searched (`rate`, `publishers`, ...; empty for none). A load that
-/// is a share of a limit is given as the share, because the limits differ.
-fn words_without(workload: &Workload<'_>, sought: &str) -> String {
-    let cells = &workload.cells;
-    let shared = shares::words(workload);
-    let same = |axis: &str, of: fn(&Trial) -> String| {
-        if !axis.is_empty() && axis == sought {
-            return "?".to_owned();
-        }
-        if let Some((_, words)) = shared
-            .as_ref()
-            .filter(|(of, _)| !axis.is_empty() && of == axis)
-        {
-            return words.clone();
-        }
-        let mut all: Vec<String> = Vec::new();
-        for word in cells.iter().map(|cell| of(cell.trials[0])) {
-            if !all.contains(&word) {
-                all.push(word);
-            }
-        }
-        all.join(" | ")
-    };
-    let mut words = vec![
-        format!(
-            "{} -> {}",
-            same("publishers", |t| t.workload.publishers.to_string()),
-            same("subscribers", |t| t.workload.subscribers.to_string())
-        ),
-        format!(
-            "{} topic{}",
-            same("topics", |t| t.workload.topics.to_string()),
-            if cells[0].trials[0].workload.topics == 1 {
-                ""
-            } else {
-                "s"
-            }
-        ),
-        match sought {
-            "payload" => "? B".to_owned(),
-            _ => same("payload", |t| t.workload.payload.clone()),
-        },
-        match sought {
-            "rate" => "any rate".to_owned(),
-            "burst" => "any burst".to_owned(),
-            _ => {
-                let burst = shared.as_ref().is_some_and(|(of, _)| of == "burst");
-                let axis = if burst { "burst" } else { "rate" };
-                same(axis, |t| t.workload.arrivals.clone())
-            }
-        },
-    ];
-    words.extend(settings_words(workload));
-    format!("{} ({})", workload.name, words.join(", "))
-}
-
-/// The settings that all systems of a workload were asked for, their form in MQTT, and the name of
-/// the settings; then the same for each flow with settings of its own.
-fn settings_words(workload: &Workload<'_>) -> Vec<String> {
-    let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
-    let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])));
-    // `Clean Start` is a term of MQTT 5, `Clean Session` one of earlier versions.
-    let version = |t: &Trial| match native(&t.mappings, "session")? {
-        session if session.starts_with("Clean Start") => Some("MQTT 5".to_owned()),
-        session if session.starts_with("Clean Session") => Some("MQTT 3.1.1".to_owned()),
-        _ => None,
-    };
-    words.extend(alike(trials().filter_map(version)));
-    let names = alike(
-        trials()
-            .map(|t| t.settings_name.clone())
-            .filter(|name| !name.is_empty()),
-    );
-    words.extend(names.map(|names| format!("settings {names}")));
-    let own = || {
-        trials()
-            .flat_map(|t| &t.flows)
-            .filter(|flow| flow.settings.is_some())
-    };
-    let mut flows: Vec<&str> = Vec::new();
-    for flow in own().map(|flow| flow.name.as_str()) {
-        if !flows.contains(&flow) {
-            flows.push(flow);
-        }
-    }
-    words.extend(flows.into_iter().map(|name| {
-        let of_flow = own().filter(|flow| flow.name == name);
-        let pairs = of_flow.filter_map(|flow| Some((flow.settings.as_ref()?, &flow.mappings[..])));
-        format!("{name}: {}", asked_words(pairs).join(" "))
-    }));
-    words
-}
-
-/// Settings other than the default, and the QoS of those that speak MQTT.
-fn asked_words<'t>(
-    pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone,
-) -> Vec<String> {
-    let asked = Settings::NAMES.iter().filter_map(|name| {
-        let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
-        let value = alike(values.filter(|value| value != "default"))?;
-        match *name {
-            "reliability" => Some(value),
-            name => Some(format!("{name} = {value}")),
-        }
-    });
-    let qos = |mappings: &[Mapping]| {
-        let level = native(mappings, "reliability")?.strip_prefix("QoS ")?;
-        Some(format!("QoS {}", level.chars().next()?))
-    };
-    let mut words: Vec<String> = asked.collect();
-    words.extend(alike(
-        pairs.clone().filter_map(|(_, mappings)| qos(mappings)),
-    ));
-    words
-}
-
-/// The form that a setting took in the protocol.
-fn native<'m>(mappings: &'m [Mapping], setting: &str) -> Option<&'m str> {
-    let row = mappings.iter().find(|row| row.setting == setting)?;
-    Some(&row.native)
-}
-
-/// The different words, each once, joined; `None` if there are none.
-fn alike(words: impl Iterator<Item = String>) -> Option<String> {
-    let words: BTreeSet<String> = words.collect();
-    let words: Vec<String> = words.into_iter().collect();
-    Some(words.join(" | ")).filter(|words| !words.is_empty())
-}

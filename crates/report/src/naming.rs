@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_results::Trial;
 
-use crate::summary::Cell;
+use crate::cell::Cell;
 use crate::units;
 
 /// One combination of values of the varied load (payload, rate, devices). Rows are compared within.

@@ -2,23 +2,28 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_results::{Results, Status, Trial};
+use pubgauge_results::Results;
 use serde_json::json;
 
 use crate::Logs;
-use crate::answers::{self, WorkloadAnswer};
-use crate::figures::{self, Figure};
+use crate::answers;
+use crate::figures;
 use crate::searches::Sought;
-use crate::summary::{Summary, Workload};
-use crate::words;
+use crate::summary::Summary;
 
 mod answer;
+mod asked;
 mod claims;
 mod comparisons;
+mod content;
 mod facts;
+mod figure;
+mod frame;
+mod html;
 mod index;
 mod matrix;
 mod network;
+mod per_trial;
 mod searches;
 mod trials;
 mod windows;
@@ -26,37 +31,9 @@ mod workload;
 
 pub use index::index;
 
-const STYLE: &str = include_str!("../assets/page.css");
-const SCRIPT: &str = include_str!("../assets/page.js");
-
-/// The content of the page.
-struct Page<'a> {
-    results: &'a Results,
-    summary: Summary<'a>,
-    /// Of each workload.
-    answers: Vec<WorkloadAnswer>,
-    /// Of each workload.
-    figures: Vec<Vec<Figure>>,
-    /// Searches for a limit.
-    searches: Vec<Sought<'a>>,
-    /// The trials of each search.
-    searched: Vec<Workload<'a>>,
-    /// Of each search.
-    search_figures: Vec<Vec<Figure>>,
-}
-
-impl Page<'_> {
-    /// What was measured: the workloads that are compared, and the trials of each search.
-    fn measured(&self) -> impl Iterator<Item = &Workload<'_>> {
-        self.summary.workloads.iter().chain(&self.searched)
-    }
-
-    /// Whether the reference broker ran.
-    fn reference(&self) -> bool {
-        let mut cells = self.measured().flat_map(|workload| &workload.cells);
-        cells.any(|cell| cell.reference)
-    }
-}
+use content::Page;
+use frame::{begin, embed, minute};
+use html::escape;
 
 /// The page of a run. `logs` make the distribution functions exact over repeats; without them
 /// the points stored in `results.json` are drawn.
@@ -104,28 +81,6 @@ pub fn page(results: &Results, logs: &Logs) -> String {
     out.push_str("</main>\n");
     data(&mut out, &page);
     out
-}
-
-/// A time in words: here in UTC; the script replaces it by the reader's local time.
-fn minute(started: &str) -> String {
-    match (started.get(..16), started.ends_with('Z')) {
-        (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
-        _ => started.to_owned(),
-    }
-}
-
-/// The beginning of a page up to its heading. `name` and `started` are HTML, `first` is the id of the main
-/// section.
-fn begin(out: &mut String, name: &str, started: &str, first: &str) {
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
-         <title>{name} {started} pubgauge</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#{first}\">Skip to the answer</a>\n<header>\n<p class=\"brand\">pubgauge</p>\n<h1>{name}</h1>\n",
-    );
 }
 
 fn head(out: &mut String, results: &Results) {
@@ -205,40 +160,6 @@ fn contents(out: &mut String, page: &Page<'_>) {
     out.push_str("</ul></nav>\n");
 }
 
-/// A verdict as a badge, explained on hover.
-fn badge(status: Status) -> String {
-    let name = status.word();
-    format!(
-        "<span class=\"badge {name}\" title=\"{}\">{name}</span>",
-        escape(words::verdict(status))
-    )
-}
-
-/// The beginning of a table, up to its rows. A heading is its text and an explanation.
-fn begin_table<'h>(
-    out: &mut String,
-    class: &str,
-    label: &str,
-    heads: impl IntoIterator<Item = (&'h str, &'h str)>,
-) {
-    let _ = write!(
-        out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"{class}\">\n<thead><tr>",
-        escape(label)
-    );
-    for (head, meaning) in heads {
-        let title = match meaning {
-            "" => String::new(),
-            meaning => format!(" title=\"{}\"", escape(meaning)),
-        };
-        let _ = write!(out, "<th scope=\"col\"{title}>{}</th>", escape(head));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
-}
-
-/// The end of a table.
-const END_TABLE: &str = "</tbody></table></div>\n";
-
 /// The data for the charts. JSON in a script element: characters that could end the element or a
 /// line are escaped, so that no name can inject markup.
 fn data(out: &mut String, page: &Page<'_>) {
@@ -274,47 +195,4 @@ fn data(out: &mut String, page: &Page<'_>) {
     });
     let claims = claims::data(&claims::shown(&page.results.claims, ""));
     embed(out, workloads.chain(searches).chain(claims).collect());
-}
-
-/// Writes the data of charts and the script that draws them.
-fn embed(out: &mut String, workloads: Vec<serde_json::Value>) {
-    let text = serde_json::to_string(&json!({ "workloads": workloads, "noise": figures::NOISE }))
-        .expect("figures are plain data");
-    out.push_str("<script type=\"application/json\" id=\"data\">");
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            c => out.push(c),
-        }
-    }
-    let _ = writeln!(out, "</script>\n<script>{SCRIPT}</script>");
-    out.push_str("</body>\n</html>\n");
-}
-
-/// Text as it may stand between tags and in quoted attributes.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Control and direction characters could hide or reorder what is read.
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// The system and version of a trial, shown above all tables.
-fn system_of(trial: &Trial) -> String {
-    format!("{} {}", trial.system.name, trial.system.version)
 }

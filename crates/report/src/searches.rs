@@ -7,7 +7,7 @@ use crate::naming;
 use crate::stats::Estimate;
 use crate::summary::{Cell, Summary, Workload};
 use crate::wins::per_message;
-use crate::{answers, units, words_without};
+use crate::{answers, units, workload};
 
 /// The text in place of the confirmed load where no long trial stayed within what was asked.
 const NOT_CONFIRMED: &str = "not confirmed";
@@ -53,13 +53,6 @@ pub(crate) struct Group<'s, 'a> {
     pub members: Vec<&'s Sought<'a>>,
 }
 
-/// Whether a trial is shown with its search, and not among the rows that are compared. A search
-/// that is not in the results (yet) hides no trial.
-pub(crate) fn has(results: &Results, trial: &Trial) -> bool {
-    let search = trial.search.map(|step| step.search as usize);
-    search.is_some_and(|search| search < results.searches.len())
-}
-
 /// The searches of a run, in its order.
 pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<'a>> {
     let each = results.searches.iter().enumerate().map(|(number, search)| {
@@ -73,7 +66,7 @@ pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<
             label: String::new(),
             row: String::new(),
             system_index: summary.place(&search.system),
-            reference: crate::summary::is_reference(&search.system),
+            reference: crate::cell::is_reference(&search.system),
             tried: tried.collect(),
         }
     });
@@ -162,7 +155,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
         };
         group.words = match workload.cells.is_empty() {
             true => search.workload.clone(),
-            false => words_without(&workload, &search.axis),
+            false => workload::words_without(&workload, &search.axis),
         };
         (group.asked, group.by_default) = answers::asked(results, &workload);
         if search.axis == "burst" {

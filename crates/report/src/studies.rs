@@ -7,7 +7,7 @@ use pubgauge_results::{Results, Trial};
 
 use crate::answers::answers;
 use crate::summary::Summary;
-use crate::table::{plain, wrapped};
+use crate::terminal::{plain, wrapped};
 use crate::units;
 
 /// Width in characters of a study's name in the table.

@@ -1,18 +1,11 @@
 //! Trials grouped by workload and cell.
 
-use std::fmt;
+use pubgauge_results::{Results, Trial};
 
-use pubgauge_results::{Results, Status, Trial};
-use serde::Serialize;
-
+use crate::cell::is_reference;
+pub use crate::cell::{Carried, Cell, Doubt, REFERENCE_NAMES};
+pub use crate::metric::Bound;
 use crate::naming::{self, Point};
-use crate::searches;
-use crate::stats::Estimate;
-use crate::wins::Metric;
-
-/// Names under which the reference broker runs. It is no product: it never wins; the others are
-/// compared with it.
-pub const REFERENCE_NAMES: [&str; 3] = ["reference", "reference-broker", "reference broker"];
 
 /// Everything that ran, workload by workload in the order of the first trial of each.
 pub struct Summary<'a> {
@@ -47,26 +40,6 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// All repeats of one cell.
-pub struct Cell<'a> {
-    /// The cell's identifier.
-    pub id: String,
-    /// What was varied, the load included: `mosquitto, safe, payload = 1 KiB`.
-    pub label: String,
-    /// What was varied except the load: the name within its point.
-    pub row: String,
-    /// Its place in [`Workload::points`].
-    pub point: usize,
-    /// The system's name.
-    pub system: String,
-    /// Its place in [`Summary::systems`].
-    pub system_index: usize,
-    /// Whether it is the reference broker.
-    pub reference: bool,
-    /// Repeats in the order in which they ran.
-    pub trials: Vec<&'a Trial>,
-}
-
 impl<'a> Summary<'a> {
     /// Groups the trials of a run, without those of searches: these differ in load, so that they are
     /// not repeats of a cell, and the search is shown in their place.
@@ -78,7 +51,7 @@ impl<'a> Summary<'a> {
         systems.dedup();
         let mut workloads: Vec<Workload<'a>> = Vec::new();
         let compared = results.trials.iter();
-        for trial in compared.filter(|trial| !searches::has(results, trial)) {
+        for trial in compared.filter(|trial| !is_of_search(results, trial)) {
             let system_index = systems.iter().position(|name| *name == trial.system.name);
             let at = workloads.iter().position(|w| w.name == trial.workload.name);
             let at = at.unwrap_or_else(|| {
@@ -118,191 +91,9 @@ impl<'a> Summary<'a> {
     }
 }
 
-pub(crate) fn is_reference(system: &str) -> bool {
-    REFERENCE_NAMES.contains(&system)
-}
-
-impl<'a> Cell<'a> {
-    /// The cell of a single trial that is compared with no other, without a name.
-    pub(crate) fn alone(trial: &'a Trial) -> Cell<'a> {
-        Cell {
-            id: trial.cell.clone(),
-            label: String::new(),
-            row: String::new(),
-            point: 0,
-            system: trial.system.name.clone(),
-            system_index: 0,
-            reference: is_reference(&trial.system.name),
-            trials: vec![trial],
-        }
-    }
-
-    /// Whether it has flat-out traffic: in a grid over the rate some cells may.
-    pub fn flat_out(&self) -> bool {
-        self.trials[0].workload.flat_out
-    }
-
-    /// Its valid repeats.
-    pub fn valid(&self) -> impl Iterator<Item = &'a Trial> + '_ {
-        self.trials
-            .iter()
-            .copied()
-            .filter(|trial| trial.verdict.status == Status::Valid)
-    }
-
-    /// The repeats that its figures come from: the valid ones, or all if none is.
-    pub fn quoted(&self) -> Vec<&'a Trial> {
-        let valid: Vec<&Trial> = self.valid().collect();
-        if valid.is_empty() {
-            self.trials.clone()
-        } else {
-            valid
-        }
-    }
-
-    /// Valid if any repeat is; otherwise the mildest verdict.
-    pub fn status(&self) -> Status {
-        self.trials
-            .iter()
-            .map(|trial| trial.verdict.status)
-            .min()
-            .unwrap_or_default()
-    }
-
-    /// A figure over the [`Cell::quoted`] repeats.
-    pub fn estimate(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<Estimate> {
-        let values: Vec<f64> = self.quoted().into_iter().filter_map(figure).collect();
-        Estimate::of(&values)
-    }
-
-    /// Deliveries per second, and how they bound what the system can deliver. `None` where all
-    /// repeats are lossy, unsteady or broken.
-    pub fn carried(&self) -> Option<Carried> {
-        let rates = |status: Status| -> Vec<f64> {
-            let of = self.trials.iter().filter(|t| t.verdict.status == status);
-            of.map(|t| t.delivered_msgs_per_s).collect()
-        };
-        Bound::ALL.into_iter().find_map(|(status, bound)| {
-            let values = rates(status);
-            let estimate = Estimate::of(&values)?;
-            Some(Carried {
-                bound,
-                estimate,
-                values,
-            })
-        })
-    }
-
-    /// The repeat whose delivery rate is the median of the [`Cell::quoted`] ones: it is drawn where
-    /// one repeat represents all.
-    pub fn typical(&self) -> &'a Trial {
-        let mut quoted = self.quoted();
-        quoted.sort_by(|a, b| a.delivered_msgs_per_s.total_cmp(&b.delivered_msgs_per_s));
-        quoted[(quoted.len() - 1) / 2]
-    }
-}
-
-/// How a figure bounds the most that a system can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// The figure itself.
-    Exact,
-    /// This much or more: the client was the limit.
-    AtLeast,
-    /// The rate under a load that was more than the system could carry.
-    UnderOverload,
-}
-
-impl Bound {
-    /// With the verdict of each, in order of preference. A client-bound repeat beside an overloaded
-    /// one leaves the bound open, so that no system is called slower by mistake.
-    const ALL: [(Status, Bound); 3] = [
-        (Status::Valid, Bound::Exact),
-        (Status::ClientBound, Bound::AtLeast),
-        (Status::Overloaded, Bound::UnderOverload),
-    ];
-
-    /// Text after a figure: `2.36 M/s or more (client-bound)`.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Bound::Exact => "",
-            Bound::AtLeast => " or more (client-bound)",
-            Bound::UnderOverload => " under overload",
-        }
-    }
-}
-
-/// What a cell delivered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Carried {
-    /// How the rate bounds what the system can deliver.
-    pub bound: Bound,
-    /// Deliveries per second over the repeats with this bound.
-    pub estimate: Estimate,
-    /// The same of each repeat.
-    pub values: Vec<f64>,
-}
-
-impl Carried {
-    /// The rate alone: `2.36 M/s or more`.
-    pub fn short(&self) -> String {
-        Metric::Throughput.show_bound_briefly(&self.estimate, self.bound)
-    }
-}
-
-impl fmt::Display for Carried {
-    /// `907 ±5 k/s`, `2.36 M/s or more (client-bound)`, `97.6 k/s under overload`: a bound has no
-    /// interval.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&Metric::Throughput.show_bound(&self.estimate, self.bound))
-    }
-}
-
-/// Repeats of a cell that are not valid, with the same verdict.
-pub struct Doubt<'a> {
-    /// Their verdict.
-    pub status: Status,
-    /// The repeats; the reasons of the first are shown for all.
-    pub trials: Vec<&'a Trial>,
-}
-
-impl<'a> Cell<'a> {
-    /// Its repeats that are not valid, grouped by verdict.
-    pub fn doubtful(&self) -> Vec<Doubt<'a>> {
-        let mut groups: Vec<Doubt<'a>> = Vec::new();
-        for trial in self.trials.iter().copied() {
-            let status = trial.verdict.status;
-            if status == Status::Valid {
-                continue;
-            }
-            match groups.iter_mut().find(|group| group.status == status) {
-                Some(group) => group.trials.push(trial),
-                None => groups.push(Doubt {
-                    status,
-                    trials: vec![trial],
-                }),
-            }
-        }
-        groups
-    }
-}
-
-impl Doubt<'_> {
-    /// Which repeats of `all`, as the continuation of a sentence; empty if there is only one.
-    pub fn repeats(&self, all: usize) -> String {
-        let numbers: Vec<String> = self.trials.iter().map(|t| t.repeat.to_string()).collect();
-        match (self.trials.len(), all) {
-            (_, 1) => String::new(),
-            (1, _) => format!(", repeat {}", numbers[0]),
-            (n, all) if n == all => {
-                format!(", all {all} repeats (figures of repeat {})", numbers[0])
-            }
-            _ => format!(
-                ", repeats {} (figures of repeat {})",
-                numbers.join(", "),
-                numbers[0]
-            ),
-        }
-    }
+/// Whether a trial is shown with its search, and not among the rows that are compared. A search
+/// that is not in the results (yet) hides no trial.
+pub(crate) fn is_of_search(results: &Results, trial: &Trial) -> bool {
+    let search = trial.search.map(|step| step.search as usize);
+    search.is_some_and(|search| search < results.searches.len())
 }

@@ -9,8 +9,8 @@ use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{Column, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Summary, Workload};
-use crate::workload_words;
-use crate::{brokers, bursts, counted, crowd, hosts, network, shares, windows};
+use crate::terminal::{plain, wrapped};
+use crate::{brokers, bursts, counted, crowd, hosts, network, shares, windows, workload};
 
 mod comparisons;
 mod searches;
@@ -56,7 +56,7 @@ pub fn table(results: &Results, width: usize) -> String {
     }
     for workload in &summary.workloads {
         let answer = answers::of_workload(results, workload);
-        wrapped(&mut out, "", &plain(&workload_words(workload)), width);
+        wrapped(&mut out, "", &plain(&workload::words(workload)), width);
         carries(&mut out, results, &answer, width);
         wins(&mut out, &answer, width);
         figures(&mut out, results, workload, width);
@@ -360,55 +360,4 @@ fn claims(out: &mut String, results: &Results, width: usize) {
         wrapped(out, "  - ", &plain(&text), width);
     }
     out.push('\n');
-}
-
-/// Text without control characters: a hostile name must not control the terminal.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
-}
-
-/// Writes `text` in lines of at most `width` characters, the first after `lead`, the others
-/// under it.
-pub(crate) fn wrapped(out: &mut String, lead: &str, text: &str, width: usize) {
-    let indent = lead.chars().count();
-    let room = width.saturating_sub(indent).max(1);
-    let mut line = String::new();
-    let mut length = 0;
-    let mut first = true;
-    let mut flush = |line: &mut String, length: &mut usize| {
-        let _ = if first {
-            writeln!(out, "{lead}{line}")
-        } else {
-            writeln!(out, "{:indent$}{line}", "")
-        };
-        first = false;
-        line.clear();
-        *length = 0;
-    };
-    for word in text.split(' ') {
-        // A word longer than a line is split: no line may be longer than the table.
-        let letters: Vec<char> = word.chars().collect();
-        let mut pieces = letters.chunks(room);
-        let mut piece: &[char] = pieces.next().unwrap_or(&[]);
-        loop {
-            let space = usize::from(length > 0);
-            if length + space + piece.len() > room {
-                flush(&mut line, &mut length);
-            } else if space == 1 {
-                line.push(' ');
-                length += 1;
-            }
-            line.extend(piece);
-            length += piece.len();
-            match pieces.next() {
-                Some(next) => piece = next,
-                None => break,
-            }
-        }
-    }
-    if length > 0 {
-        flush(&mut line, &mut length);
-    }
 }

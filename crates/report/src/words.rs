@@ -3,7 +3,7 @@
 
 use pubgauge_results::Status;
 
-use crate::answers::Carries;
+use crate::carries::Carries;
 
 /// What a verdict means.
 pub fn verdict(status: Status) -> &'static str {

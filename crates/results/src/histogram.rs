@@ -15,7 +15,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
 
-use crate::model::Distribution;
+use crate::distribution::Distribution;
 
 /// Points that [`ecdf`] returns at most unless told otherwise: enough for a smooth curve on a
 /// screen 400 points wide, few enough for `results.json`.

@@ -9,7 +9,7 @@
 //! - [`figure`]: the figures of a trial by their names.
 //! - [`counted`]: system calls, and what crossed an interface.
 //! - [`group`]: how members of groups shared messages.
-//! - [`host`]: hosts that workers ran on.
+//! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
 //! - [`processors`]: shares of the machine's processors.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
@@ -18,25 +18,30 @@
 //! - [`window`]: named spans of a measurement.
 //! - [`shell`]: paths in commands that users copy.
 
+mod axis;
 pub mod bursts;
 pub mod claim;
 pub mod comparison;
 pub mod counted;
 pub mod criterion;
 mod difference;
+mod distribution;
 pub mod figure;
 pub mod group;
 pub mod histogram;
 pub mod host;
 pub mod model;
 pub mod network;
+pub mod one_way;
 pub mod processors;
 pub mod schema;
 pub mod search;
 pub mod shell;
 pub mod store;
 pub mod studies;
+mod traffic;
 pub mod verdict;
 pub mod window;
+mod window_figures;
 
 pub use model::*;

@@ -6,16 +6,18 @@ use pubgauge_driver::{Answer, Capability, Mapping, Settings, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::axis::Axis;
 use crate::bursts::BurstFigures;
 use crate::claim::ClaimOutcome;
 use crate::comparison::Comparison;
 use crate::counted::{InterfaceTraffic, SystemCalls};
 use crate::criterion::CriterionSpec;
+pub use crate::distribution::Distribution;
 use crate::group::GroupFigures;
 use crate::host::{OneWay, WorkerHost};
-use crate::network::{NetworkInfo, NetworkTraffic};
 use crate::search::{LimitShare, NotMeasured, Search, SearchStep};
-use crate::window::WindowFigures;
+use crate::traffic::{NetworkInfo, NetworkTraffic};
+use crate::window_figures::WindowFigures;
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
 pub const FORMAT: &str = "pubgauge-results/2";
@@ -490,15 +492,6 @@ pub struct AtStart {
     pub backlog: u64,
 }
 
-/// The value of one axis of the study's grid.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Axis {
-    /// The axis as the study writes it: `payload`, `settings.safe.in-flight`.
-    pub name: String,
-    /// Its value as the study writes it: `1KiB`, `20`.
-    pub value: String,
-}
-
 /// A system and its version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
@@ -590,36 +583,6 @@ impl Status {
             Status::Broken => "broken",
         }
     }
-}
-
-/// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
-///
-/// Values that were not seen because the trial ended before them (`censored`) are larger than those
-/// seen: they have their ranks, and a percentile that falls among them is absent, as are mean and
-/// largest value. With no value at all, all are absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Distribution {
-    /// Values recorded.
-    pub count: u64,
-    /// Values that were still to come when the trial ended.
-    #[serde(default)]
-    pub censored: u64,
-    /// Smallest.
-    pub min: Option<u64>,
-    /// Mean.
-    pub mean: Option<f64>,
-    /// Median.
-    pub p50: Option<u64>,
-    /// 90th percentile.
-    pub p90: Option<u64>,
-    /// 99th percentile.
-    pub p99: Option<u64>,
-    /// 99.9th percentile.
-    pub p99_9: Option<u64>,
-    /// 99.99th percentile.
-    pub p99_99: Option<u64>,
-    /// Largest.
-    pub max: Option<u64>,
 }
 
 /// Messages of a phase.

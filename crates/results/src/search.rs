@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::axis::Axis;
 use crate::bursts::BurstFigures;
-use crate::model::Axis;
 
 /// A search for the highest load that stays within what is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

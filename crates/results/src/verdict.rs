@@ -13,15 +13,18 @@
 use pubgauge_driver::{OnFull, Reliability, Settings};
 
 pub use crate::model::Circumstances;
-use crate::model::{FlowFigures, SeriesRecord, Status, Trial, Verdict};
+use crate::model::{FlowFigures, Status, Trial, Verdict};
 use crate::network::full_link;
 
 mod broken;
 mod client;
+mod findings;
 mod series;
 #[cfg(test)]
 mod tests;
 pub mod thresholds;
+
+use findings::{Findings, Rule};
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
 pub fn judge(trial: &Trial) -> Verdict {
@@ -44,130 +47,10 @@ fn findings(trial: &Trial) -> Findings {
         overloaded(trial, &client, growth.as_ref(), &mut findings);
         unsteady(trial, &client, &mut findings);
         client.judge(trial, growth.as_ref(), &mut findings);
-        findings.others(trial);
-        findings.link(trial);
+        others(trial, &mut findings);
+        link(trial, &mut findings);
     }
     findings
-}
-
-/// The rules. Rules whose reasons contradict each other never apply to the same trial, see
-/// [`Rule::contradicts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Rule {
-    NotRun,
-    SystemDied,
-    Unconnected,
-    ConnectionsLost,
-    Foreign,
-    Corrupt,
-    NothingMeasured,
-    NothingTaken,
-    NothingArrived,
-    Clocks,
-    CountsDiffer,
-    Lost,
-    LostByClient,
-    Repeated,
-    QueueGrew,
-    UnderWay,
-    Unsent,
-    UnsentByClient,
-    Refused,
-    RateWanders,
-    LatencyWanders,
-    SystemSilent,
-    PublisherFull,
-    SubscriberFull,
-    LibraryFull,
-    MachineFull,
-    ClientLate,
-    ClientStalled,
-    OthersBusy,
-    LinkFull,
-}
-
-#[cfg(test)]
-impl Rule {
-    /// Whether the reasons that two rules give cannot both be true.
-    fn contradicts(self, other: Rule) -> bool {
-        use Rule::*;
-        // One says that the system could have taken more, the other that it could not.
-        let took_all = [PublisherFull];
-        let at_its_end = [QueueGrew, UnderWay, Unsent, Refused, Lost, NothingTaken];
-        // One says that the client had time left, the other that it had none.
-        let client_had_time = [Unsent, SystemSilent, QueueGrew, UnderWay, Lost];
-        let client_had_none = [ClientStalled, UnsentByClient, LostByClient];
-        let between = |a: &[Rule], b: &[Rule]| {
-            a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)
-        };
-        between(&took_all, &at_its_end) || between(&client_had_time, &client_had_none)
-    }
-}
-
-/// Rules that applied so far.
-#[derive(Default)]
-struct Findings {
-    found: Vec<(Rule, Status, String)>,
-}
-
-impl Findings {
-    fn add(&mut self, rule: Rule, status: Status, reason: String) {
-        self.found.push((rule, status, reason));
-    }
-
-    fn has(&self, rule: Rule) -> bool {
-        self.found.iter().any(|(found, ..)| *found == rule)
-    }
-
-    /// Where the system is blamed: adds that other programs may have taken its processors.
-    fn others(&mut self, trial: &Trial) {
-        let blamed = |(_, status, _): &(Rule, Status, String)| {
-            matches!(status, Status::Overloaded | Status::Unsteady)
-        };
-        if let Some(words) = crowded(trial).filter(|_| self.found.iter().any(blamed)) {
-            self.add(Rule::OthersBusy, Status::Unsteady, words);
-        }
-    }
-
-    /// Where the system is blamed: adds that a link of its network was full.
-    fn link(&mut self, trial: &Trial) {
-        let blamed = |(_, status, _): &(Rule, Status, String)| {
-            matches!(
-                status,
-                Status::Overloaded | Status::Unsteady | Status::Lossy
-            )
-        };
-        if let Some((link, share)) = full_link(trial)
-            && self.found.iter().any(blamed)
-        {
-            let words = format!(
-                "the link of {} was {:.0} % full: what was short is the link, not the system",
-                link.host,
-                100.0 * share
-            );
-            self.add(Rule::LinkFull, Status::Unsteady, words);
-        }
-    }
-
-    /// Whether the trial is not examined further because it did not run as planned.
-    fn ends_here(&self) -> bool {
-        self.found
-            .iter()
-            .any(|(rule, status, _)| *status == Status::Broken || *rule == Rule::NotRun)
-    }
-
-    /// The reasons, worst status first; within a status in the order in which they were found.
-    fn verdict(mut self) -> Verdict {
-        self.found
-            .sort_by_key(|(_, status, _)| std::cmp::Reverse(*status));
-        Verdict {
-            status: self
-                .found
-                .first()
-                .map_or(Status::Valid, |(_, status, _)| *status),
-            reasons: self.found.into_iter().map(|(.., reason)| reason).collect(),
-        }
-    }
 }
 
 /// Whether a flow sends bursts that wait for one another.
@@ -390,29 +273,34 @@ fn silent(trial: &Trial) -> Option<String> {
     })
 }
 
-/// The records of the measurement itself (the series includes the drain) with the length of each in
-/// seconds. Records shorter than half the usual length are left out: a rate over a few milliseconds
-/// is chance.
-fn measured(trial: &Trial) -> Vec<(f64, SeriesRecord)> {
-    within(trial, &trial.series)
+/// Where the system is blamed: adds that other programs may have taken its processors.
+fn others(trial: &Trial, findings: &mut Findings) {
+    let blamed = |(_, status, _): &(Rule, Status, String)| {
+        matches!(status, Status::Overloaded | Status::Unsteady)
+    };
+    if let Some(words) = crowded(trial).filter(|_| findings.found.iter().any(blamed)) {
+        findings.add(Rule::OthersBusy, Status::Unsteady, words);
+    }
 }
 
-fn within(trial: &Trial, series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
-    let mut start = 0.0;
-    let mut records = Vec::new();
-    for second in series {
-        let length = second.t_s - start;
-        start = second.t_s;
-        // Half a record of grace: the last one may end a little after the measurement.
-        if second.t_s - length / 2.0 <= trial.duration_s && length > 0.0 {
-            records.push((length, *second));
-        }
+/// Where the system is blamed: adds that a link of its network was full.
+fn link(trial: &Trial, findings: &mut Findings) {
+    let blamed = |(_, status, _): &(Rule, Status, String)| {
+        matches!(
+            status,
+            Status::Overloaded | Status::Unsteady | Status::Lossy
+        )
+    };
+    if let Some((link, share)) = full_link(trial)
+        && findings.found.iter().any(blamed)
+    {
+        let words = format!(
+            "the link of {} was {:.0} % full: what was short is the link, not the system",
+            link.host,
+            100.0 * share
+        );
+        findings.add(Rule::LinkFull, Status::Unsteady, words);
     }
-    let mut lengths: Vec<f64> = records.iter().map(|(length, _)| *length).collect();
-    lengths.sort_by(f64::total_cmp);
-    let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
-    records.retain(|(length, _)| *length >= usual / 2.0);
-    records
 }
 
 fn percent(part: u64, whole: u64) -> String {

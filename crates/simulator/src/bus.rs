@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
 
-use super::Behaviour;
+use super::behaviour::Behaviour;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{Header, Mark};
 use pubgauge_driver::topic::TopicMatch;

@@ -1,5 +1,4 @@
-//! AMQP for a fleet over TCP: what all clients of a fleet keep, and the calls that come from the
-//! fleet. What the frames mean is in [`crate::protocol`], [`crate::login`] and [`crate::subscribe`].
+//! AMQP for a fleet over TCP: the calls that come from the fleet. What the frames mean is in [`crate::protocol`], [`crate::login`] and [`crate::subscribe`].
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -15,8 +14,9 @@ use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
 use pubgauge_net::pair;
 use pubgauge_net::topics::Topics;
 
-use crate::client::{AmqpClient, L, PUBLISHING, Partial, Step, send};
+use crate::client::{AmqpClient, L, PUBLISHING, Step, send};
 use crate::options::{Answers, Exchange, Options};
+use crate::shared::Amqp;
 use crate::topics::{SESSION_PREFIX, Topic};
 use crate::{login, protocol};
 
@@ -41,27 +41,6 @@ const PLAIN: Scheme = Scheme {
     usual_port: Some(5672),
     path: Some("VIRTUAL-HOST"),
 };
-
-/// What all clients of a fleet share.
-pub(crate) struct Amqp {
-    pub options: Options,
-    /// The fleet is being closed: durable sessions end too.
-    leaving: bool,
-    /// A client certificate was given.
-    pub has_certificate: bool,
-    /// Random, for names that must not collide.
-    pub nonce: u64,
-    pub topics: Topics<Topic>,
-    /// Buffers for messages that come in several pieces, for reuse; at most 16.
-    #[allow(clippy::vec_box)] // They move in and out of clients, which hold 8 bytes each.
-    pub partials: Vec<Box<Partial>>,
-    /// The topic of the message that is being delivered.
-    pub topic: String,
-    /// Longest message that is taken from a server, in bytes.
-    pub max_in: usize,
-    /// Durable sessions whose queues could not be removed when the fleet was closed.
-    left: usize,
-}
 
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Amqp>, DriverError> {
@@ -88,20 +67,6 @@ pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Amqp>, DriverError> {
         left: 0,
     };
     TcpFleet::open(config, endpoints, tuning, amqp)
-}
-
-impl Amqp {
-    /// The virtual host that a client enters.
-    pub fn virtual_host<'a>(&'a self, link: &'a L<'_>) -> &'a str {
-        let path = link.endpoint().path.as_deref();
-        path.filter(|path| !path.is_empty())
-            .or(self.options.virtual_host.as_deref())
-            .unwrap_or("/")
-    }
-
-    fn has_transactions(&self) -> bool {
-        matches!(self.options.answers, Answers::Commits(_))
-    }
 }
 
 /// Sends tx.commit for the messages since the last one.

@@ -33,6 +33,7 @@ mod options;
 mod options_tests;
 mod protocol;
 mod resolve;
+mod shared;
 mod subscribe;
 mod topics;
 mod window;

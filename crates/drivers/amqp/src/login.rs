@@ -9,8 +9,8 @@ use pubgauge_driver::Events;
 use pubgauge_net::fleet::{Broken, State};
 
 use crate::client::{L, Step, breach, send, unexpected};
-use crate::fleet::Amqp;
 use crate::options::Sasl;
+use crate::shared::Amqp;
 
 /// User name and password that RabbitMQ accepts by default, from its own host only.
 const DEFAULT_LOGIN: &str = "guest";

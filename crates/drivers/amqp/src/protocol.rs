@@ -28,9 +28,9 @@ use pubgauge_net::tls;
 use crate::client::{
     Answer, Awaits, CONSUMING, Content, L, PUBLISHING, Partial, Step, breach, send, unexpected,
 };
-use crate::fleet::Amqp;
 use crate::login;
 use crate::options::FRAME_MAX;
+use crate::shared::Amqp;
 use crate::subscribe::consumer_number;
 use crate::topics::topic_of;
 

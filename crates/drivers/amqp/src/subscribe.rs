@@ -8,8 +8,8 @@ use pubgauge_amqp_codec::{Method, Table};
 use pubgauge_driver::{DriverError, Subscription};
 
 use crate::client::{Answer, Awaits, CONSUMING, L, PUBLISHING, send};
-use crate::fleet::Amqp;
 use crate::options::{Answers, Exchange};
+use crate::shared::Amqp;
 use crate::topics::{SESSION_PREFIX, binding_key, group_queue};
 
 /// Number of the consumer of a client's own queue.

@@ -2,20 +2,22 @@
 
 mod receiving;
 mod sending;
+mod state;
+mod topics;
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
-    Publish, Refusal, Resource, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
+    Refusal, Resource, Subscription, TopicId, WireBytes,
 };
 
-use self::receiving::Subscriber;
-use self::sending::Publisher;
+pub use self::state::CycloneFleet;
+use self::state::{Client, Phase, Publisher, unknown};
 use crate::batch::Batches;
-use crate::ffi::{Domain, NO_MEMORY, Qos, Taken, Wire, explain};
+use crate::ffi::{Domain, Qos, Taken, Wire};
 use crate::native::Ownership;
 use crate::options::{DEFAULT_HOLD_US, Options};
 use crate::patience::Patience;
@@ -42,40 +44,6 @@ pub(crate) const THREADS: usize = 8;
 /// (`ExternalDomainId`); these only have to differ.
 static INSTANCES: AtomicU32 = AtomicU32::new(1_000_000);
 
-/// One worker thread's share of the DDS clients.
-///
-/// Opened through [`crate::CycloneddsDriver::open_fleet`] by callers that need its statistics.
-pub struct CycloneFleet {
-    clients: Vec<Client>,
-    publishers: Vec<Publisher>,
-    topic_ids: HashMap<(ClientId, String), TopicId>,
-    subscribers: Vec<Option<Subscriber>>,
-    taken: Taken,
-    batches: Batches,
-    /// Publishers with an unfinished batch.
-    gathering: Vec<u32>,
-    /// Publishers that are held back, and when they are looked at again at the latest.
-    blocked: Vec<u32>,
-    retry_at: Nanos,
-    /// Publishers were held back since the last check: acknowledgements may have come in between.
-    look: bool,
-    /// Subscribers whose turn ended before they were empty.
-    unfinished: VecDeque<u32>,
-    closing: Vec<ClientId>,
-    news: VecDeque<(ClientId, Change)>,
-    clock: Clock,
-    retry: Nanos,
-    patience: Patience,
-    writer_qos: Qos,
-    reader_qos: Qos,
-    options: Options,
-    worker: u32,
-    /// The domain's last counts, once it is closed.
-    last_wire: Wire,
-    /// `None` once the fleet is closed.
-    domain: Option<Domain>,
-}
-
 /// What Cyclone counted for a fleet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -88,21 +56,6 @@ pub struct Statistics {
     pub deadlines_missed: u64,
     /// Writers that the fleet's readers could not match because of their QoS.
     pub incompatible_writers: u64,
-}
-
-struct Client {
-    spec: ClientSpec,
-    phase: Phase,
-    filters: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Up,
-    /// Waits for acknowledgements until then.
-    Closing(Nanos),
-    /// Failed, closed, or aborted.
-    Down,
 }
 
 impl CycloneFleet {
@@ -166,7 +119,7 @@ impl CycloneFleet {
             .as_ref()
             .filter(|d| d.counts())
             .map(Domain::wire);
-        let readers = || self.subscribers.iter().flatten().map(Subscriber::reader);
+        let readers = || self.subscribers.iter().flatten().map(|s| &s.reader);
         Statistics {
             datagrams_sent: counted.map(|w| w.sent_datagrams),
             datagrams_received: counted.map(|w| w.received_datagrams),
@@ -487,23 +440,4 @@ fn qos(options: &Options, depth: i32, max_samples: i32) -> Qos {
         transient_local: options.last_value,
         exclusive: native.ownership == Ownership::Exclusive,
     }
-}
-
-fn failed(what: &str, code: i32) -> DriverError {
-    let text = format!("Cyclone DDS: {what}: {}", explain(code));
-    if code == NO_MEMORY {
-        return DriverError::exhausted(text, Resource::Memory);
-    }
-    // Cyclone does not say which resource it lacked.
-    let mut error = DriverError::new(text);
-    error.exhausted = Resource::missing_now();
-    error
-}
-
-fn unknown(client: ClientId) -> DriverError {
-    DriverError::new(format!("there is no client {}", client.0))
-}
-
-fn closed() -> DriverError {
-    DriverError::new("the fleet is closed")
 }

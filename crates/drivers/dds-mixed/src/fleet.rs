@@ -5,7 +5,8 @@ use pubgauge_driver::{
     Nanos, Payload, Publish, Subscription, TopicId, WireBytes,
 };
 
-use crate::SLICE;
+/// Longest sleep of a worker that has clients in both libraries, ns.
+pub const SLICE: Nanos = 500_000;
 
 /// The two fleets, and which client of this fleet each of their clients belongs to.
 pub(crate) struct MixedFleet {

@@ -12,17 +12,16 @@
 
 mod fleet;
 
+pub use fleet::SLICE;
+
 use std::collections::HashMap;
 
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Nanos, OnFull, Settings,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, OnFull, Settings,
     Subscription, Target, Topology, Traits, Unsupported,
 };
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_fastdds::FastddsDriver;
-
-/// Longest sleep of a worker that has clients in both libraries, ns.
-pub const SLICE: Nanos = 500_000;
 
 const HOW_TO_LINK: &str = "install both libraries and build with them (Debian): apt-get \
                                install libfastrtps-dev libfastcdr-dev cyclonedds-dev, then cargo \

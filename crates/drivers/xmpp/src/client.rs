@@ -75,7 +75,7 @@ pub(crate) struct Session {
     /// Requests by their numbers, each with how often it may be retried.
     pub requests: FxHashMap<u32, (Request, u8)>,
     pub next_request: u32,
-    /// How many of them count as [`asked`](crate::fleet::Xmpp::asked).
+    /// How many of them count as [`asked`](crate::shared::Xmpp::asked).
     pub asked: u32,
     /// Nodes subscribed to.
     pub nodes: Vec<Box<str>>,

@@ -42,6 +42,7 @@ mod options_tests;
 mod protocol;
 mod requests;
 mod sasl;
+mod shared;
 mod stanza;
 mod wildcard;
 mod window;

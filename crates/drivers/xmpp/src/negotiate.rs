@@ -5,9 +5,9 @@ use pubgauge_net::fleet::Broken;
 use pubgauge_net::login;
 
 use crate::client::{L, Request, Step};
-use crate::fleet::Xmpp;
 use crate::requests::connected;
 use crate::sasl::{Account, Login};
+use crate::shared::Xmpp;
 use crate::stanza::{Features, Stanza};
 use crate::write;
 

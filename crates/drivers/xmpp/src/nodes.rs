@@ -4,8 +4,8 @@ use pubgauge_driver::{Change, ClientId, Nanos, TopicMatch};
 use pubgauge_net::fleet::{State, TcpFleet};
 
 use crate::client::Request;
-use crate::fleet::Xmpp;
 use crate::requests;
+use crate::shared::Xmpp;
 
 /// Most requests about nodes that are unanswered at once, over all clients of a fleet. Each is a
 /// transaction on the same tables of ejabberd, which block each other: of 500 at once it got 71

@@ -8,10 +8,10 @@ use pubgauge_net::tls;
 
 use crate::client::{L, Step};
 use crate::element::{Body, Scratch, Walk};
-use crate::fleet::Xmpp;
 use crate::frame::Unit;
 use crate::negotiate::{negotiate, open_stream};
 use crate::requests;
+use crate::shared::Xmpp;
 use crate::stanza::{self, Failure, Stanza};
 use crate::write;
 

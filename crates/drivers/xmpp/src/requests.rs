@@ -4,7 +4,7 @@ use pubgauge_driver::{Change, TopicId};
 use pubgauge_net::fleet::Broken;
 
 use crate::client::{L, Request, Step};
-use crate::fleet::{Waiting, Xmpp};
+use crate::shared::{Waiting, Xmpp};
 use crate::stanza::{Content, Failure};
 use crate::write;
 

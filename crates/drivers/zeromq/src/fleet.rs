@@ -4,23 +4,23 @@ mod connecting;
 mod ended;
 mod polling;
 mod queues;
+mod state;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::net::Ipv4Addr;
 
 use pubgauge_driver::{
-    Attempt, Change, ClientId, ClientSpec, Clock, DriverError, Events, Failure, Fleet, FleetConfig,
-    Nanos, Payload, Publish, Refusal, Resource, Subscription, TopicId, Transport, WireBytes,
+    Attempt, Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload,
+    Publish, Refusal, Resource, Subscription, TopicId, Transport, WireBytes,
 };
 use rustix::event::epoll;
 
 use self::connecting::deadline;
 use self::ended::failed;
 use self::polling::HURRIED_MAX;
-use self::queues::Source;
+pub(crate) use self::state::ZeromqFleet;
+use self::state::{Client, Phase, closed, unknown};
 use crate::address::ForwarderAddress;
 use crate::inbox::{Inbox, on_the_wire};
 use crate::native::Framing;
@@ -34,83 +34,6 @@ const MIN_SOCKETS: usize = 8192;
 
 /// Epoll entries handled at once.
 const READY: usize = 256;
-
-/// One worker thread's share of the ZeroMQ clients.
-pub(crate) struct ZeromqFleet {
-    clients: Vec<Client>,
-    topics: Vec<Box<[u8]>>,
-    topic_ids: HashMap<(ClientId, String), TopicId>,
-    /// Beside `topics`, under point-to-point only.
-    queues: Vec<queues::Queue>,
-    /// Local queues so far.
-    queues_opened: u32,
-    inbox: Inbox,
-    wire: WireBytes,
-    /// Subscribers that may have messages left.
-    flooded: Vec<u32>,
-    turns: u32,
-    /// Calls of `poll` in a row that skipped reading.
-    hurried: u32,
-    /// Whether any client ever subscribes.
-    subscribes: bool,
-    /// Clients whose time to connect is running.
-    connecting: Vec<u32>,
-    news: VecDeque<(ClientId, Change)>,
-    ready: Vec<epoll::Event>,
-    epoll: OwnedFd,
-    clock: Clock,
-    options: Options,
-    forwarders: Vec<ForwarderAddress>,
-    scratch: PathBuf,
-    /// Where publishers listen that have no source address of their own.
-    address: IpAddr,
-    worker: u32,
-    /// `None` once the fleet is closed. Declared after the clients: their sockets end first.
-    context: Option<Context>,
-}
-
-struct Client {
-    spec: ClientSpec,
-    phase: Phase,
-    publisher: Option<Port>,
-    subscriber: Option<Port>,
-    /// The socket for its messages under point-to-point; otherwise `subscriber` receives them.
-    receiver: Option<Port>,
-    /// The publishers' queues that the receiver takes from.
-    sources: Vec<Source>,
-    /// The subscriber may hold announcements of queues that no event will report.
-    untold: bool,
-    /// Its topics, under point-to-point.
-    topics: Vec<TopicId>,
-    /// Where subscribers reach it, once known; kept over reconnects. Direct topology only.
-    address: Option<String>,
-    /// All its filters, and whether one of them must be checked at the receiver.
-    filters: Vec<String>,
-    checked: bool,
-    /// The subscriber has lost a publisher; reported once its messages are delivered.
-    lost: Option<Lost>,
-    /// Is listed in [`ZeromqFleet::flooded`].
-    flooded: bool,
-    /// The sockets are those of the last connection, with their subscriptions.
-    kept: bool,
-}
-
-struct Lost {
-    why: Failure,
-    /// When to report it even though messages keep coming, namely from other publishers.
-    at_last: Nanos,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Connecting {
-        deadline: Nanos,
-        bound: bool,
-    },
-    Up,
-    /// Failed, closed, or aborted.
-    Down,
-}
 
 impl ZeromqFleet {
     pub(crate) fn open(config: &FleetConfig, options: Options) -> Result<Self, DriverError> {
@@ -481,19 +404,4 @@ fn forwarders(
         ));
     }
     Ok(forwarders)
-}
-
-fn host(ip: IpAddr) -> String {
-    match ip {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
-    }
-}
-
-fn unknown(client: ClientId) -> DriverError {
-    DriverError::new(format!("there is no client {}", client.0))
-}
-
-fn closed() -> DriverError {
-    DriverError::new("the fleet is closed")
 }

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use pubgauge_export::check::Check;
 use pubgauge_report::studies::{of, outcome, table};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, RESULTS_FILE, StoreError};
 use pubgauge_results::studies::{Studies, StudyOutcome};
 
-use super::list::StudyList;
-use super::{name_of, of_study};
+use super::list::{StudyList, write};
 use crate::args::ReportArgs;
 use crate::exit::{Ending, FINE, print};
 use crate::gate;
-use crate::report::{width, write_page};
+use crate::page::{width, write_page};
 
 /// Names of page and file in the folder of several runs.
 const PAGE: &str = "index.html";
@@ -114,23 +114,6 @@ pub fn write_index(dir: &Path, failed: &[(String, String)]) -> Result<(Studies, 
     Ok((studies, page))
 }
 
-/// Writes the whole file or none.
-pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.partial"));
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&partial);
-            Ending::not_valid(format!(
-                "cannot write {}: {e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
-                path.display(),
-                quoted(path.parent().unwrap_or(path))
-            ))
-        })?;
-    Ok(path.to_owned())
-}
-
 /// Prints the studies and the path of the page.
 pub fn show(studies: &Studies, page: &Path, json: bool) {
     if json {
@@ -154,4 +137,22 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
     show(&studies, &page, args.output.json);
     gate::tell(&args.gate, &name_of(&args.dir), None, &checks)?;
     Ok(FINE)
+}
+
+/// The last part of a path.
+pub fn name_of(path: &Path) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let whole = whole.canonicalize().unwrap_or(whole);
+    let name = whole
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "studies".into())
+}
+
+/// The checks of one study among those of the others.
+pub fn of_study(name: &str, checks: Vec<Check>) -> impl Iterator<Item = Check> {
+    checks.into_iter().map(move |check| Check {
+        group: format!("{name}: {}", check.group),
+        ..check
+    })
 }

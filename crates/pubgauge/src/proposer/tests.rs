@@ -9,7 +9,7 @@ use pubgauge_study::{PlanOptions, Study};
 use pubgauge_workload::Arrivals;
 
 use super::*;
-use crate::invocation::Found;
+use crate::prepared::Found;
 
 /// Two systems, a search of each, shares of what it finds, and a workload of its own rate.
 const STUDY: &str = r#"

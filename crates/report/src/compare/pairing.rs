@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_results::{Results, Trial};
 
-use crate::searches;
+use crate::summary;
 
 /// The part of a run that is one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,14 +124,18 @@ pub fn pair<'a>(
     const SIDES: [&str; 2] = ["A", "B"];
     // Trials of a search differ in load: they are no repeats of a cell.
     let searched = SIDES.into_iter().zip(runs).filter_map(|(side, run)| {
-        let of_searches = run.trials.iter().filter(|t| searches::has(run, t)).count();
+        let of_searches = run
+            .trials
+            .iter()
+            .filter(|t| summary::is_of_search(run, t))
+            .count();
         let words = format!("{side}: {of_searches} trials of searches for a limit");
         (of_searches > 0).then_some(words)
     });
     let searched: Vec<String> = searched.collect();
     let mut sides: Vec<Vec<&Trial>> = Vec::new();
     for ((side, run), choice) in SIDES.into_iter().zip(runs).zip(choices) {
-        let compared = |trial: &&Trial| !searches::has(run, trial);
+        let compared = |trial: &&Trial| !summary::is_of_search(run, trial);
         let all: Vec<&Trial> = run.trials.iter().filter(compared).collect();
         if all.is_empty() && !searched.is_empty() {
             return Err(Nothing::NoPair { why: searched });

@@ -2,7 +2,7 @@
 
 use pubgauge_results::claim::{ClaimOutcome, ClaimPicture};
 
-use super::{Figure, Kind, Value};
+use super::figure::{Figure, Kind, Value};
 use crate::claims::unit;
 
 /// Names of the columns, from the figure's unit.

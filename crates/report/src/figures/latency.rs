@@ -3,7 +3,7 @@
 use pubgauge_results::histogram::{self, clean_tag};
 use pubgauge_results::{Distribution, Trial};
 
-use super::{Figure, Kind, Line, NOISE, Value, interval, row};
+use super::figure::{Figure, Kind, Line, NOISE, Value, interval, row};
 use crate::Logs;
 use crate::summary::{Cell, Workload};
 

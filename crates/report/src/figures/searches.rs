@@ -2,7 +2,8 @@
 
 use pubgauge_results::Results;
 
-use super::{Figure, Kind, Line, Value, lines, lines_of};
+use super::figure::{Figure, Kind, Line, Value};
+use super::{lines, lines_of};
 use crate::searches::{Sought, Tried, finding, purpose};
 
 /// The figures of a search, without those that have no rows.

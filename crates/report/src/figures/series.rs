@@ -2,7 +2,7 @@
 
 use pubgauge_results::SeriesRecord;
 
-use super::{Figure, Kind, Mark, Value, row};
+use super::figure::{Figure, Kind, Mark, Value, row};
 use crate::summary::Workload;
 
 /// The largest number of records in a figure; longer series are merged record by record.

@@ -6,8 +6,8 @@ use pubgauge_results::Results;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use serde_json::{Value, json};
 
-use super::escape;
-use super::workload::one_figure;
+use super::figure::one_figure;
+use super::html::escape;
 use crate::figures::Figure;
 use crate::figures::claims::of_claim;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pubgauge_results::Results;
 use pubgauge_results::comparison::Outcome;
 
-use super::{END_TABLE, begin_table, escape};
+use super::html::{END_TABLE, begin_table, escape};
 use crate::comparisons::{boards, legend};
 
 /// Writes the section of all comparisons.

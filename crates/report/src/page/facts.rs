@@ -5,17 +5,18 @@ use std::fmt::Write as _;
 use pubgauge_driver::Mapping;
 use pubgauge_results::{Results, Status, Trial};
 
-use super::{END_TABLE, Page, badge, begin_table, escape, system_of};
+use super::content::Page;
+use super::html::{END_TABLE, badge, begin_table, escape, system_of};
 use crate::answers::Carries;
 use crate::columns::columns;
-use crate::{searches, units, words};
+use crate::{searches, summary, units, words};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
 const OPEN_DOUBTS: usize = 6;
 
 /// The trials that are not valid, and why.
 pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
-    let compared = |t: &&Trial| !searches::has(page.results, t);
+    let compared = |t: &&Trial| !summary::is_of_search(page.results, t);
     let trials = || page.results.trials.iter().filter(compared);
     let valid = trials().filter(|t| t.verdict.status == Status::Valid);
     let (valid, all) = (valid.count(), trials().count());

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use pubgauge_results::studies::{Counts, Studies, StudyOutcome};
 
 use super::claims::{Shown, anchor, article, data, shown};
-use super::{END_TABLE, begin, begin_table, embed, escape, minute};
+use super::frame::{begin, embed, minute};
+use super::html::{END_TABLE, begin_table, escape};
 use crate::studies::{name, state, title};
 
 /// Name of the page of each run, beside its results.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pubgauge_driver::{Capability, Support};
 use pubgauge_results::model::{Results, SystemCapabilities};
 
-use super::{END_TABLE, begin_table, escape};
+use super::html::{END_TABLE, begin_table, escape};
 
 /// The grid of marks, and below it the text of every cell.
 pub(super) fn section(out: &mut String, results: &Results) {

@@ -6,7 +6,7 @@ use pubgauge_network::{Host, Network, Role, rate, span};
 use pubgauge_results::Results;
 use pubgauge_results::network::NetworkInfo;
 
-use super::{END_TABLE, begin_table, escape, system_of};
+use super::html::{END_TABLE, begin_table, escape, system_of};
 use crate::{network, units};
 
 /// The largest number of hosts of a role that are drawn; the last place gives the number of others.

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use pubgauge_results::search::Finding;
 
-use super::workload::one_figure;
-use super::{END_TABLE, Page, answer, badge, begin_table, escape};
+use super::asked::asked;
+use super::content::Page;
+use super::figure::one_figure;
+use super::html::{END_TABLE, badge, begin_table, escape};
 use crate::searches::{self, Sought, Tried, finding, purpose};
 use crate::{units, words};
 
@@ -13,7 +15,7 @@ use crate::{units, words};
 pub(super) fn overview(out: &mut String, page: &Page<'_>) {
     for group in searches::groups(page.results, &page.searches) {
         let _ = writeln!(out, "<p class=\"where\">{}</p>", arrows(&group.words));
-        answer::asked(out, page.results, (&group.asked, group.by_default), "");
+        asked(out, page.results, (&group.asked, group.by_default), "");
         let heads = [
             ("system", ""),
             (

@@ -3,8 +3,8 @@
 use pubgauge_results::Trial;
 use pubgauge_results::window::WindowFigures;
 
-use super::trials::{Column, at, begin, optional, row, trials};
-use super::{END_TABLE, escape};
+use super::html::{END_TABLE, escape};
+use super::per_trial::{Column, at, begin, optional, row, trials};
 use crate::summary::Workload;
 use crate::units;
 

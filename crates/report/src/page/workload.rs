@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{END_TABLE, Page, answer, badge, begin_table, escape};
+use super::content::Page;
+use super::figure::one_figure;
+use super::html::{END_TABLE, badge, begin_table, escape};
+use super::{answer, asked};
 use crate::columns::columns;
-use crate::figures::{Figure, Kind, Value};
 use crate::summary::Workload;
-use crate::{counted, crowd, hosts, network, shares, units, words, workload_words};
-
-/// Rows of a figure's readable table; longer ones are cut with a note. The CSV has all.
-const TABLE_ROWS: usize = 40;
+use crate::{counted, crowd, hosts, network, shares, words, workload};
 
 /// Number of columns beyond which a table of results is set more closely.
 const MANY: usize = 9;
@@ -17,7 +16,7 @@ const MANY: usize = 9;
 /// Writes the section.
 pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
     let workload = &page.summary.workloads[at];
-    let words = workload_words(workload);
+    let words = workload::words(workload);
     // The heading has the name already.
     let words = words.strip_prefix(&workload.name).unwrap_or(&words).trim();
     let words = words.trim_start_matches('(').trim_end_matches(')');
@@ -29,7 +28,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
         escape(words).replace("-&gt;", "→"),
     );
     if !answer::in_one_list(page) {
-        answer::demands(out, page.results, &page.answers[at], "");
+        asked::demands(out, page.results, &page.answers[at], "");
         answer::reasons(out, &page.answers[at], workload);
     }
     if !answer::wins_on_top(page) {
@@ -147,60 +146,4 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
         out,
         "<p class=\"where\">{over} Processor time in µs for one delivery.</p>"
     );
-}
-
-pub(super) fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool) {
-    let (id, title) = (&figure.id, escape(&figure.title));
-    let class = match (figure.wide, figure.kind) {
-        (true, _) => " class=\"wide\"",
-        // Other tables show it already: that of percentiles, and that of results.
-        (_, Kind::Ecdf | Kind::Throughput) => " class=\"screen\"",
-        // Latency flat out is that of queues, the less important figure.
-        (_, Kind::Percentiles) if flat_out => " class=\"screen\"",
-        _ => "",
-    };
-    let described = escape(&figure.description);
-    let of = escape(workload);
-    let _ = write!(
-        out,
-        "<figure id=\"{id}\"{class} aria-labelledby=\"{id}-title\">\n<h3 id=\"{id}-title\">{title}</h3>\n\
-         <div class=\"chart\" role=\"img\" aria-label=\"{title} of {of}: {described}\"></div>\n\
-         <figcaption>{described}</figcaption>\n\
-         <details class=\"data\"><summary>Data</summary>\n\
-         <p class=\"tools\"><button type=\"button\" data-save=\"svg\" aria-label=\"Save SVG: {title} of {of}\">Save SVG</button> \
-         <button type=\"button\" data-save=\"csv\" aria-label=\"Save CSV: the data of {title} of {of}\">Save CSV</button></p>\n",
-    );
-    begin_table(
-        out,
-        "",
-        &format!("Data of {} of {workload}", figure.title),
-        figure.columns.iter().map(|column| (*column, "")),
-    );
-    for row in figure.rows.iter().take(TABLE_ROWS) {
-        out.push_str("<tr>");
-        for value in row {
-            let _ = match value {
-                Value::Text(text) => write!(out, "<td>{}</td>", escape(text)),
-                Value::Number(number) => {
-                    write!(out, "<td class=\"n\">{}</td>", number_words(*number))
-                }
-                Value::None => write!(out, "<td class=\"n\">–</td>"),
-            };
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str(END_TABLE);
-    if figure.rows.len() > TABLE_ROWS {
-        let left = figure.rows.len() - TABLE_ROWS;
-        let _ = write!(out, "<p>{left} more rows stand in the CSV.</p>");
-    }
-    out.push_str("</details>\n</figure>\n");
-}
-
-/// A number of a figure as its table shows it.
-fn number_words(number: f64) -> String {
-    match number {
-        whole if whole.fract() == 0.0 => format!("{:.0}", whole + 0.0),
-        number => units::digits(number),
-    }
 }

@@ -2,8 +2,8 @@
 
 use pubgauge_results::Results;
 
-use super::{plain, wrapped};
 use crate::comparisons::{Board, Told, boards, legend};
+use crate::terminal::{plain, wrapped};
 
 /// Spaces between columns.
 const GAP: usize = 2;

@@ -2,9 +2,9 @@
 
 use pubgauge_results::Results;
 
-use super::{plain, wrapped};
 use crate::searches::{self, Sought};
 use crate::summary::Summary;
+use crate::terminal::{plain, wrapped};
 use crate::{answers, units};
 
 /// Headings of the columns, in two lines.

@@ -1,6 +1,7 @@
 //! Trials that did not run as planned, and trials that measured nothing.
 
-use super::{Findings, Rule, client, thresholds};
+use super::findings::{Findings, Rule};
+use super::{client, thresholds};
 use crate::model::{Status, Trial};
 
 /// Rules on the trial itself. Where the client is the reason, the trial is client-bound: the system

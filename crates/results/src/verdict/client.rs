@@ -1,7 +1,8 @@
 //! Whether the client, or the machine that it shares with the system, was the limit.
 
+use super::findings::{Findings, Rule};
 use super::series::Growth;
-use super::{Findings, Rule, thresholds};
+use super::thresholds;
 use crate::model::{Status, Trial};
 use crate::network::full_link;
 

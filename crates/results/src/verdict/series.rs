@@ -6,7 +6,7 @@ use std::fmt;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{measured, thresholds, within};
+use super::thresholds;
 use crate::model::{FlowFigures, FlowSeriesRecord, SeriesRecord, Trial};
 
 /// Records from which the slope of a fitted line has a meaningful error.
@@ -430,4 +430,29 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<String> {
             )
         },
     )
+}
+
+/// The records of the measurement itself (the series includes the drain) with the length of each in
+/// seconds. Records shorter than half the usual length are left out: a rate over a few milliseconds
+/// is chance.
+fn measured(trial: &Trial) -> Vec<(f64, SeriesRecord)> {
+    within(trial, &trial.series)
+}
+
+fn within(trial: &Trial, series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
+    let mut start = 0.0;
+    let mut records = Vec::new();
+    for second in series {
+        let length = second.t_s - start;
+        start = second.t_s;
+        // Half a record of grace: the last one may end a little after the measurement.
+        if second.t_s - length / 2.0 <= trial.duration_s && length > 0.0 {
+            records.push((length, *second));
+        }
+    }
+    let mut lengths: Vec<f64> = records.iter().map(|(length, _)| *length).collect();
+    lengths.sort_by(f64::total_cmp);
+    let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
+    records.retain(|(length, _)| *length >= usual / 2.0);
+    records
 }

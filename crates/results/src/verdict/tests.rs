@@ -3,8 +3,8 @@ use pubgauge_driver::Settings;
 
 use super::*;
 use crate::model::{
-    AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSeriesRecord, System,
-    WorkerLoad, WorkloadInfo,
+    AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSeriesRecord, SeriesRecord,
+    System, WorkerLoad, WorkloadInfo,
 };
 
 const MS: u64 = 1_000_000;

@@ -1,14 +1,13 @@
 //! Readers, and how messages arrive.
 
 use std::ffi::CString;
-use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pubgauge_driver::{ClientId, Delivery, DriverError, Events, Nanos, TopicMatch};
+use pubgauge_driver::{ClientId, Delivery, DriverError, Events, Nanos};
 use rustc_hash::FxHashMap;
 
-use super::{CycloneFleet, closed, failed};
-use crate::ffi::Reader;
+use super::state::{CycloneFleet, Subscriber, closed, failed};
+use super::topics::Topics;
 use crate::topic::Filter;
 
 /// Most messages taken from one reader before others, and the sender's schedule, get their turn.
@@ -16,92 +15,6 @@ const TURN: usize = 256;
 
 /// Most readers that get a turn in one poll.
 const READERS: usize = 1024;
-
-/// Writers whose topics are remembered for one reader, at most.
-const REMEMBERED: usize = 1 << 16;
-
-/// A subscription of a client: a DDS subscriber with one reader.
-pub(super) struct Subscriber {
-    client: ClientId,
-    reader: Reader,
-    topics: Topics,
-    /// When the subscription began, ns of CLOCK_REALTIME; older messages are last values.
-    since_ns: Option<i64>,
-}
-
-impl Subscriber {
-    pub(super) fn reader(&self) -> &Reader {
-        &self.reader
-    }
-}
-
-/// How the topic of a message is known.
-enum Topics {
-    /// There is only one.
-    One(Rc<str>),
-    /// By its writer's partition.
-    ByWriter {
-        /// The filter to check topics against, where the partitions match more than it does.
-        check: Option<String>,
-        known: FxHashMap<u64, Known>,
-        last: u64,
-        last_known: Option<Known>,
-    },
-}
-
-#[derive(Clone)]
-struct Known {
-    topic: Rc<str>,
-    passes: bool,
-}
-
-impl Topics {
-    /// The topic of a writer's messages, and whether they are wanted.
-    #[inline]
-    fn of(&mut self, reader: &Reader, publication: u64) -> (Option<&str>, bool) {
-        match self {
-            Topics::One(topic) => (Some(topic), true),
-            Topics::ByWriter {
-                check,
-                known,
-                last,
-                last_known,
-            } => {
-                if last_known.is_none() || *last != publication {
-                    *last_known = look_up(reader, publication, check.as_deref(), known);
-                    *last = publication;
-                }
-                match last_known {
-                    Some(known) => (Some(&known.topic), known.passes),
-                    // Passed on without a topic, for the engine to count, rather than lost.
-                    None => (None, true),
-                }
-            }
-        }
-    }
-}
-
-#[cold]
-fn look_up(
-    reader: &Reader,
-    publication: u64,
-    check: Option<&str>,
-    known: &mut FxHashMap<u64, Known>,
-) -> Option<Known> {
-    if let Some(known) = known.get(&publication) {
-        return Some(known.clone());
-    }
-    let topic = reader.partition_of(publication)?;
-    let found = Known {
-        passes: check.is_none_or(|filter| filter.matches_topic(&topic)),
-        topic: topic.into(),
-    };
-    if known.len() >= REMEMBERED {
-        known.clear();
-    }
-    known.insert(publication, found.clone());
-    Some(found)
-}
 
 impl CycloneFleet {
     pub(super) fn create_reader(

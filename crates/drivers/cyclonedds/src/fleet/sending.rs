@@ -1,46 +1,11 @@
 //! Writers, and how messages leave.
 
-use std::ffi::CString;
-
 use pubgauge_driver::{Batching, Change, ClientId, DriverError, Nanos, Payload, Publish, Refusal};
 
-use super::{CycloneFleet, Phase, closed, failed};
+use super::state::{CycloneFleet, Phase, closed, failed};
 use crate::batch::on_the_wire;
-use crate::ffi::{Writer, Written};
+use crate::ffi::Written;
 use crate::native::Ownership;
-
-/// A topic that a client has advertised: a DDS publisher with one writer.
-pub(super) struct Publisher {
-    pub(super) client: ClientId,
-    partition: CString,
-    /// Key of its messages.
-    device: u32,
-    /// None while the client is not connected.
-    pub(super) writer: Option<Writer>,
-    /// Takes no more: the client is to be closed.
-    pub(super) ending: bool,
-    /// Bytes of the datagram that Cyclone is gathering.
-    pending: u32,
-    /// Is listed in [`CycloneFleet::gathering`].
-    listed: bool,
-    /// The history was full, and was so when it was last looked at.
-    pub(super) blocked: bool,
-}
-
-impl Publisher {
-    pub(super) fn new(client: ClientId, partition: CString, device: u32) -> Self {
-        Publisher {
-            client,
-            partition,
-            device,
-            writer: None,
-            ending: false,
-            pending: 0,
-            listed: false,
-            blocked: false,
-        }
-    }
-}
 
 impl CycloneFleet {
     /// The key of a writer's messages. Writers have instances of their own, so that KEEP_LAST

@@ -5,7 +5,7 @@ use std::io;
 use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos, Transport};
 
 use super::ended::failed;
-use super::{Client, Lost, Phase, ZeromqFleet, closed, host, unknown};
+use super::state::{Client, Lost, Phase, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_path;
 use crate::options::Options;
 use crate::port::{Port, Role, allow_ipv6};

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use pubgauge_driver::{Attempt, DriverError, Failure, Resource};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
-use super::ZeromqFleet;
+use super::state::ZeromqFleet;
 use crate::port::Port;
 use crate::zmq::explain;
 

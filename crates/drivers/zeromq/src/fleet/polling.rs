@@ -5,7 +5,7 @@ use std::io;
 use pubgauge_driver::{Change, ClientId, Events, Nanos};
 use rustix::event::{Timespec, epoll};
 
-use super::ZeromqFleet;
+use super::state::ZeromqFleet;
 use crate::options::Queue;
 use crate::port::{Key, Port, Role};
 use crate::zmq::Message;

@@ -15,25 +15,12 @@ use pubgauge_driver::{
 
 use super::connecting::{cannot_bind, remove_socket_file};
 use super::ended::failed;
-use super::{Client, Phase, ZeromqFleet, closed, host, unknown};
+use super::state::{Client, OpenQueue, Phase, Queue, Source, ZeromqFleet, closed, host, unknown};
 use crate::address::ipc_queue_path;
 use crate::inbox::on_the_wire;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::topic::{announcement, split, split_announcement};
 use crate::zmq::{Link, Message, WRITABLE};
-
-/// The queue of one topic; has the topic's index in the fleet.
-pub(super) struct Queue {
-    pub(super) client: ClientId,
-    /// `None` while its publisher is not connected.
-    pub(super) open: Option<OpenQueue>,
-}
-
-/// A queue with a socket.
-pub(super) struct OpenQueue {
-    pub(super) port: Port,
-    address: String,
-}
 
 impl OpenQueue {
     /// See [`Port::close`].
@@ -41,13 +28,6 @@ impl OpenQueue {
         self.port.close(epoll, linger_ms);
         remove_socket_file(&self.address);
     }
-}
-
-/// Where a receiver takes one topic of one publisher from.
-pub(super) struct Source {
-    topic: String,
-    publisher: String,
-    queue: String,
 }
 
 impl ZeromqFleet {

@@ -12,7 +12,7 @@ use crate::calibrate::Calibration;
 use crate::exit::Ending;
 use crate::invocation::Invocation;
 use crate::matrix;
-use crate::prepare::Prepared;
+use crate::prepared::Prepared;
 use crate::proposer::specs;
 
 /// Makes the folder of a run, or opens that of a resumed one.

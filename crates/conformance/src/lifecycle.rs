@@ -1,0 +1,27 @@
+//! How the suite ends a system and starts it again.
+
+/// How a system ends before it is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// At once, without time to save anything (SIGKILL).
+    Killed,
+    /// In order, with time to save.
+    Stopped,
+}
+
+/// A system whose server the suite may end and start again.
+pub trait Lifecycle {
+    /// Ends the server and starts it again in the same folder, at the same addresses; returns
+    /// when it is ready.
+    ///
+    /// # Errors
+    /// Why it did not come back, in words.
+    fn restart(&mut self, how: Ending) -> Result<(), String>;
+
+    /// Suspends the server's processes (SIGSTOP), or lets them continue (SIGCONT): messages sent
+    /// meanwhile stay where they are. Returns whether that was done. The default does nothing; how
+    /// much a server takes in then depends on its speed.
+    fn pause(&mut self, _paused: bool) -> bool {
+        false
+    }
+}

@@ -1,0 +1,71 @@
+//! State that all clients of a fleet share.
+
+use std::collections::VecDeque;
+
+use pubgauge_driver::{ClientId, TopicId};
+use pubgauge_net::topics::Topics;
+
+use crate::client::{L, Request};
+use crate::element::Scratch;
+use crate::endpoint::Endpoint;
+use crate::options::Options;
+use crate::wildcard::Wildcards;
+use crate::write::Template;
+
+/// What is kept of a topic that a client advertised.
+pub(crate) struct Topic {
+    pub template: Template,
+    /// Number of the connection on which its node was known to exist.
+    pub ready: u32,
+}
+
+/// A request that was not sent yet.
+pub(crate) struct Waiting {
+    pub client: u32,
+    /// Number of the connection that it is for.
+    pub epoch: u32,
+    pub request: Request,
+    /// How often it may be retried.
+    pub left: u8,
+}
+
+/// What all clients of a fleet share.
+pub(crate) struct Xmpp {
+    pub options: Options,
+    /// The fleet's endpoints, with the XMPP domain and account of each.
+    pub endpoints: Vec<Endpoint>,
+    pub topics: Topics<Topic>,
+    pub wildcards: Wildcards,
+    /// Requests that concern nodes and have not been sent, and how many wait for their answers.
+    pub waiting: VecDeque<Waiting>,
+    pub asked: u32,
+    /// Longest stanza that is taken from a server, in bytes.
+    pub max_in: usize,
+    pub scratch: Scratch,
+    /// The payload decoded last.
+    pub decoded: Vec<u8>,
+    /// Nodes that this fleet has made, each with the client that owns it.
+    pub made: Vec<(ClientId, Box<str>)>,
+}
+
+impl Xmpp {
+    /// Where a client is connected to.
+    pub fn endpoint(&self, link: &L<'_>) -> &Endpoint {
+        &self.endpoints[usize::from(link.client.place)]
+    }
+
+    /// The address of the publish-subscribe service.
+    pub fn service(&self, link: &L<'_>) -> String {
+        match &self.options.service {
+            Some(service) => service.clone(),
+            None => format!("pubsub.{}", self.endpoint(link).domain),
+        }
+    }
+
+    /// The name of a topic, which is its node's.
+    pub fn topic_name(&self, topic: u32) -> &str {
+        self.topics
+            .name(TopicId(topic))
+            .map_or("", |(_, name)| name)
+    }
+}

@@ -1,0 +1,58 @@
+//! The table and the page of a run.
+
+use std::path::{Path, PathBuf};
+
+use pubgauge_report::Logs;
+use pubgauge_results::model::Results;
+use pubgauge_results::shell::quoted;
+use pubgauge_results::store;
+
+use crate::exit::{Ending, print};
+use crate::terminal;
+
+/// Name of the page in the folder of a run.
+pub const PAGE_FILE: &str = "report.html";
+
+/// Prints the results and the path of the page.
+pub fn show(results: &Results, page: &Path, json: bool) {
+    if json {
+        print(&store::to_json(results));
+    } else {
+        print(&format!(
+            "{}\npage: {}\n",
+            pubgauge_report::table(results, width()).trim_end(),
+            page.display()
+        ));
+    }
+}
+
+/// Writes the page of a run beside its results.
+pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
+    // For a trial without a log the points in results.json are used.
+    let logs: Logs = results
+        .trials
+        .iter()
+        .filter_map(|t| Some((t.id, store::load_log(dir, t.id, "latency").ok()?)))
+        .collect();
+    let path = dir.join(PAGE_FILE);
+    let partial = dir.join(".report.html.partial");
+    std::fs::write(&partial, pubgauge_report::page(results, &logs))
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .map_err(|e| {
+            let _ = std::fs::remove_file(&partial);
+            Ending::not_valid(format!(
+                "cannot write {}: {e}\n  hint: the results are complete; make room and run: pubgauge report {}",
+                path.display(),
+                quoted(dir)
+            ))
+        })?;
+    Ok(path)
+}
+
+/// Columns for tables: those of the terminal, limited to 40 to 120; 80 if there is no terminal.
+pub fn width() -> usize {
+    match terminal::columns(libc::STDOUT_FILENO) {
+        Some(columns) if columns >= 40 => columns.min(120),
+        _ => 80,
+    }
+}

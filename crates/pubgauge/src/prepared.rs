@@ -1,0 +1,104 @@
+//! A plan with the systems that it runs on.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
+use pubgauge_study::{Plan, PlannedTrial};
+use pubgauge_testbed::{SystemFile, Testbed};
+use serde::{Deserialize, Serialize};
+
+/// A plan, and the systems it runs on.
+pub struct Prepared {
+    /// The study as given: the file's text, or what the flags stand for.
+    pub given: String,
+    /// The plan, with unsupported trials separated.
+    pub plan: Plan,
+    /// The systems, by the name that the plan uses.
+    pub systems: BTreeMap<String, Chosen>,
+    /// The folder that the study's relative paths start from.
+    pub folder: PathBuf,
+    /// The systems on this machine.
+    pub found: Found,
+    /// Processes on each side for trials that ask for no number of them, where one process is not
+    /// enough.
+    pub processes: Option<u32>,
+}
+
+impl Prepared {
+    /// Sets how all systems that have TLS are reached.
+    pub fn reached_by(mut self, tls: &Option<Tls>) -> Prepared {
+        for chosen in self.systems.values_mut() {
+            chosen.tls.clone_from(tls);
+        }
+        let unchecked = self.unchecked();
+        self.plan.notes.extend(unchecked);
+        self
+    }
+
+    /// Notes on systems whose certificate goes unchecked, and on what that gives up.
+    fn unchecked(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        for trial in &self.plan.trials {
+            let chosen = self.systems.get(&trial.system);
+            let mappings = chosen.and_then(|c| c.resolve(&trial.settings).ok());
+            for mapping in mappings.into_iter().flatten() {
+                let note = format!("{}: {}", trial.system, mapping.native);
+                if mapping.setting == "tls" && !told.contains(&note) {
+                    told.push(note);
+                }
+            }
+        }
+        told
+    }
+
+    /// What a trial's settings become on its system, wishes that were not granted included.
+    pub fn mappings(&self, trial: &PlannedTrial) -> Vec<Mapping> {
+        let chosen = self.systems.get(&trial.system);
+        let resolved = chosen.and_then(|chosen| chosen.resolve(&trial.settings).ok());
+        trial.mappings(resolved.unwrap_or_default())
+    }
+}
+
+/// A system of a plan.
+pub struct Chosen {
+    /// Its file.
+    pub file: SystemFile,
+    /// The variant that was asked for.
+    pub variant: Option<String>,
+    /// Its driver.
+    pub driver: Arc<dyn Driver>,
+    /// How it is reached by TLS, if the arguments say so.
+    pub tls: Option<Tls>,
+}
+
+impl Chosen {
+    /// What settings become on this system, and whether its certificate goes unchecked.
+    pub fn resolve(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
+        let mut target =
+            Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {
+                vec![Unsupported {
+                    setting: "variant".into(),
+                    value: self.variant.clone().unwrap_or_default(),
+                    reason: e.to_string(),
+                }]
+            })?;
+        target.tls.clone_from(&self.tls);
+        let mut mappings = self.driver.resolve(settings, &target)?;
+        mappings.extend(target.unchecked(self.driver.schemes()));
+        Ok(mappings)
+    }
+}
+
+/// The systems on this machine, in the order in which they run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// Systems that `"available"` stands for.
+    pub plain: Vec<String>,
+    /// Systems that `"available-variants"` stands for.
+    pub variants: Vec<String>,
+    /// Systems that `"first-look"` stands for.
+    pub first_look: Vec<String>,
+}

@@ -1,0 +1,168 @@
+//! A figure as plain data.
+
+use serde::Serialize;
+
+use crate::cell::Cell;
+use crate::stats::Estimate;
+
+/// Label of the machine's own noise in figures of latency.
+pub const NOISE: &str = "machine's noise";
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Unique on the page; also the name of its files.
+    pub id: String,
+    /// How it is drawn.
+    pub kind: Kind,
+    /// Whether it takes the whole width of the page.
+    pub wide: bool,
+    /// Heading.
+    pub title: String,
+    /// What it shows, as the caption and as the text alternative.
+    pub description: String,
+    /// Names of the columns, with units.
+    pub columns: Vec<&'static str>,
+    /// Rows; each is as long as `columns`.
+    pub rows: Vec<Vec<Value>>,
+    /// The limits of the figures shown.
+    pub lines: Vec<Line>,
+    /// Spans of time to shade.
+    pub marks: Vec<Mark>,
+}
+
+/// How a figure is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Bars with confidence intervals.
+    Throughput,
+    /// Percentiles on a log axis; the other axis is the number of nines.
+    Percentiles,
+    /// Distribution functions on a log axis.
+    Ecdf,
+    /// Latency and rate over a varied axis.
+    Axis,
+    /// The series, record by record.
+    Series,
+    /// Stacked bars of microseconds.
+    Times,
+    /// Stacked bars of bytes.
+    Bytes,
+    /// The achieved part of each load of a search, with the limit.
+    Limit,
+    /// Latency of each load of a search on a log axis.
+    LatencyOverLoad,
+    /// The figure of each side of a claim over the claim's axis.
+    Claim,
+}
+
+/// A limit of a figure; of a search, an end of the limit's interval (`low`, `high`) or the
+/// `confirmed` load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The figure by its name in `results.json`: `latency_ns.p99`.
+    pub of: String,
+    /// The limit, in the figure's own unit.
+    pub value: f64,
+    /// In words: `p99 ≤ 100 ms`.
+    pub label: String,
+}
+
+/// A span of a trial: its drain, a phase, a fault.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// Its beginning, seconds from the start of the measurement.
+    pub from_s: f64,
+    /// Its end.
+    pub to_s: f64,
+    /// What it is.
+    pub label: String,
+}
+
+/// An entry of a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// A number.
+    Number(f64),
+    /// Not measured.
+    None,
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        if number.is_finite() {
+            Value::Number(number)
+        } else {
+            Value::None
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Number(number as f64)
+    }
+}
+
+impl From<Option<f64>> for Value {
+    fn from(number: Option<f64>) -> Value {
+        number.map_or(Value::None, Value::from)
+    }
+}
+
+impl Figure {
+    /// The rows as CSV (RFC 4180) with a head line; an absent value is empty.
+    pub fn csv(&self) -> String {
+        let quote = |text: &str| {
+            if text.contains([',', '"', '\r', '\n']) {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            } else {
+                text.to_owned()
+            }
+        };
+        let mut out = self.columns.join(",");
+        out.push_str("\r\n");
+        for row in &self.rows {
+            let cells: Vec<String> = row
+                .iter()
+                .map(|value| match value {
+                    Value::Text(text) => quote(text),
+                    Value::Number(number) => number.to_string(),
+                    Value::None => String::new(),
+                })
+                .collect();
+            out.push_str(&cells.join(","));
+            out.push_str("\r\n");
+        }
+        out
+    }
+}
+
+/// A row: the cell's label and verdict, then its figures.
+pub(super) fn row(cell: &Cell<'_>, figures: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let head = [cell.label.as_str().into(), cell.status().word().into()];
+    head.into_iter().chain(figures).collect()
+}
+
+/// Mean and both ends of its interval, where it has one.
+pub(super) fn interval(estimate: Option<Estimate>) -> [Value; 3] {
+    let end = |of: fn(&Estimate) -> f64| {
+        let known = estimate.filter(|e| e.half_width.is_some());
+        Value::from(known.map(|e| of(&e)))
+    };
+    [
+        estimate.map(|e| e.mean).into(),
+        end(Estimate::low),
+        end(Estimate::high),
+    ]
+}

@@ -1,0 +1,113 @@
+//! Which one-way times between hosts with different clocks can be quoted.
+
+use crate::distribution::Distribution;
+use crate::host::OneWay;
+use crate::model::Trial;
+
+/// The largest share of a one-way time that its error bound may be for the time to be quoted.
+pub const QUOTABLE_SHARE: f64 = 0.1;
+
+fn is_quotable(value: f64, bound_ns: Option<u64>) -> bool {
+    bound_ns.is_some_and(|bound| value > 0.0 && bound as f64 <= value * QUOTABLE_SHARE)
+}
+
+impl Distribution {
+    /// The one-way times that can be quoted between clocks that agree to within `bound_ns`: values of which that
+    /// is at most [`QUOTABLE_SHARE`]. Others are absent; all are where the bound is not known.
+    pub fn within(&self, bound_ns: Option<u64>) -> Distribution {
+        let is_known = |value: f64| is_quotable(value, bound_ns);
+        let known = |value: Option<u64>| value.filter(|value| is_known(*value as f64));
+        Distribution {
+            count: self.count,
+            censored: self.censored,
+            min: known(self.min),
+            mean: self.mean.filter(|mean| is_known(*mean)),
+            p50: known(self.p50),
+            p90: known(self.p90),
+            p99: known(self.p99),
+            p99_9: known(self.p99_9),
+            p99_99: known(self.p99_99),
+            max: known(self.max),
+        }
+    }
+}
+
+impl Trial {
+    /// Removes one-way times that cannot be quoted between clocks that agree to within `bound_ns`; `None`: the
+    /// bound is not known.
+    pub fn one_way_within(&mut self, bound_ns: Option<u64>) {
+        self.one_way = Some(OneWay { bound_ns });
+        let quoted = |of: &mut Distribution| *of = of.within(bound_ns);
+        quoted(&mut self.latency_ns);
+        quoted(&mut self.latency_from_send_ns);
+        for flow in &mut self.flows {
+            quoted(&mut flow.latency_ns);
+            quoted(&mut flow.latency_from_send_ns);
+            if let Some(bursts) = &mut flow.bursts {
+                for time in [&mut bursts.arrival_ns, &mut bursts.longest_arrival_ns] {
+                    *time = time.filter(|time| is_quotable(*time as f64, bound_ns));
+                }
+            }
+        }
+        let flows = self.flows.iter_mut().flat_map(|flow| &mut flow.windows);
+        for window in self.windows.iter_mut().chain(flows) {
+            quoted(&mut window.latency_ns);
+            quoted(&mut window.latency_from_send_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_quoted_if_its_bound_is_a_tenth_at_most() {
+        let times = Distribution {
+            count: 1_000,
+            min: Some(90),
+            mean: Some(1_000.0),
+            p50: Some(999),
+            p90: Some(1_000),
+            p99: Some(5_000),
+            max: Some(9_000),
+            ..Distribution::default()
+        };
+        let told = times.within(Some(100));
+        assert_eq!(
+            (told.count, told.min, told.mean),
+            (1_000, None, Some(1_000.0))
+        );
+        assert_eq!((told.p50, told.p90), (None, Some(1_000)));
+        assert_eq!((told.p99, told.max), (Some(5_000), Some(9_000)));
+        assert_eq!(times.within(Some(0)), times);
+        let nothing = times.within(None);
+        assert_eq!(
+            (nothing.count, nothing.mean, nothing.max),
+            (1_000, None, None)
+        );
+    }
+
+    #[test]
+    fn the_round_trip_is_quoted_where_one_way_times_are_not() {
+        let times = Distribution {
+            count: 10,
+            p50: Some(200_000),
+            ..Distribution::default()
+        };
+        let mut trial = Trial {
+            latency_ns: times,
+            round_trip_ns: Some(times),
+            ..Trial::default()
+        };
+        trial.one_way_within(Some(50_000));
+        assert_eq!(trial.latency_ns.p50, None);
+        assert_eq!(trial.round_trip_ns, Some(times));
+        assert_eq!(
+            trial.one_way,
+            Some(OneWay {
+                bound_ns: Some(50_000)
+            })
+        );
+    }
+}

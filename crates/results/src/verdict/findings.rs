@@ -1,0 +1,93 @@
+//! The rules, and what those that applied found.
+
+use crate::model::{Status, Verdict};
+
+/// The rules. Rules whose reasons contradict each other never apply to the same trial, see
+/// [`Rule::contradicts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Rule {
+    NotRun,
+    SystemDied,
+    Unconnected,
+    ConnectionsLost,
+    Foreign,
+    Corrupt,
+    NothingMeasured,
+    NothingTaken,
+    NothingArrived,
+    Clocks,
+    CountsDiffer,
+    Lost,
+    LostByClient,
+    Repeated,
+    QueueGrew,
+    UnderWay,
+    Unsent,
+    UnsentByClient,
+    Refused,
+    RateWanders,
+    LatencyWanders,
+    SystemSilent,
+    PublisherFull,
+    SubscriberFull,
+    LibraryFull,
+    MachineFull,
+    ClientLate,
+    ClientStalled,
+    OthersBusy,
+    LinkFull,
+}
+
+#[cfg(test)]
+impl Rule {
+    /// Whether the reasons that two rules give cannot both be true.
+    pub(super) fn contradicts(self, other: Rule) -> bool {
+        use Rule::*;
+        // One says that the system could have taken more, the other that it could not.
+        let took_all = [PublisherFull];
+        let at_its_end = [QueueGrew, UnderWay, Unsent, Refused, Lost, NothingTaken];
+        // One says that the client had time left, the other that it had none.
+        let client_had_time = [Unsent, SystemSilent, QueueGrew, UnderWay, Lost];
+        let client_had_none = [ClientStalled, UnsentByClient, LostByClient];
+        let between = |a: &[Rule], b: &[Rule]| {
+            a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)
+        };
+        between(&took_all, &at_its_end) || between(&client_had_time, &client_had_none)
+    }
+}
+
+/// Rules that applied so far.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) found: Vec<(Rule, Status, String)>,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, rule: Rule, status: Status, reason: String) {
+        self.found.push((rule, status, reason));
+    }
+
+    pub(super) fn has(&self, rule: Rule) -> bool {
+        self.found.iter().any(|(found, ..)| *found == rule)
+    }
+
+    /// Whether the trial is not examined further because it did not run as planned.
+    pub(super) fn ends_here(&self) -> bool {
+        self.found
+            .iter()
+            .any(|(rule, status, _)| *status == Status::Broken || *rule == Rule::NotRun)
+    }
+
+    /// The reasons, worst status first; within a status in the order in which they were found.
+    pub(super) fn verdict(mut self) -> Verdict {
+        self.found
+            .sort_by_key(|(_, status, _)| std::cmp::Reverse(*status));
+        Verdict {
+            status: self
+                .found
+                .first()
+                .map_or(Status::Valid, |(_, status, _)| *status),
+            reasons: self.found.into_iter().map(|(.., reason)| reason).collect(),
+        }
+    }
+}
