@@ -14,7 +14,6 @@ use crate::options::Options;
 use crate::retained::Retained;
 use crate::routes::Routes;
 use crate::session::{NEVER, Session};
-use crate::sys::Sys;
 use crate::table::Table;
 use crate::timers::{Timer, Timers};
 use crate::tree::{SessionId, Tree};
@@ -31,7 +30,8 @@ pub(crate) struct Broker {
     pub routes: Routes,
     pub retained: Retained,
     pub timers: Timers,
-    pub sys: Sys,
+    /// The values last published to `$SYS`, by topic.
+    pub sys: Vec<(&'static str, String)>,
     /// Milliseconds since the start, read once per turn of the event loop.
     pub now_ms: u64,
     /// Connections whose pause is over.
@@ -89,7 +89,7 @@ impl Broker {
             routes: Routes::new(),
             retained: Retained::default(),
             timers: Timers::default(),
-            sys: Sys::default(),
+            sys: Vec::new(),
             now_ms: 0,
             resume: VecDeque::new(),
             held_bytes: 0,

@@ -4,12 +4,6 @@ use crate::broker::Broker;
 use crate::conn::NONE;
 use crate::message::Message;
 
-/// The values last published to `$SYS`.
-#[derive(Debug, Default)]
-pub(crate) struct Sys {
-    said: Vec<(&'static str, String)>,
-}
-
 /// The text of `$SYS/broker/version`.
 pub(crate) const VERSION: &str = concat!(
     "pubgauge reference broker version ",
@@ -74,7 +68,7 @@ impl Broker {
             ),
         ];
         for (topic, value) in values {
-            let said = &mut self.sys.said;
+            let said = &mut self.sys;
             match said.iter_mut().find(|(t, _)| *t == topic) {
                 Some((_, last)) if *last == value => continue,
                 Some((_, last)) => last.clone_from(&value),

@@ -1,7 +1,9 @@
 //! The conductor leads the workers of one trial through its phases and adds up what they saw.
 
+mod collected;
 mod collecting;
 mod draining;
+mod handle;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,17 +15,18 @@ use std::time::Instant;
 use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits};
 use pubgauge_workload::{Flow, Until};
 
-use self::collecting::Collected;
-use self::workers::{Inbox, WorkerHandle};
+use self::collected::Collected;
+use self::handle::{Inbox, WorkerHandle};
 use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
-use crate::link::{Link, Order, Outbox, Place, PrepareThread, Secrets, VERSION, local};
+use crate::link::{Order, Place, PrepareThread, Secrets, VERSION, local};
 use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
+use crate::reports::{Command, Outbox};
 use crate::series::Cuts;
 use crate::timetable::{Timetable, interval_of};
 use crate::window::Tokens;
-use crate::worker::{Command, windows};
+use crate::worker::windows;
 
 /// Messages under way at most, per flat-out flow, where the system has no back-pressure.
 pub const DEFAULT_WINDOW: u32 = 10_000;

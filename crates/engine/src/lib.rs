@@ -7,6 +7,8 @@
 pub mod assignment;
 pub mod bursts;
 pub mod conductor;
+mod context;
+mod histograms;
 pub mod intervals;
 pub mod ledger;
 pub mod link;
@@ -16,6 +18,7 @@ mod pulse;
 pub mod receiving;
 pub mod record;
 pub mod recording;
+mod reports;
 pub mod sending;
 pub mod series;
 pub mod times;

@@ -18,7 +18,10 @@ use pubgauge_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::{Assignment, Brief, Role};
-use crate::worker::{Command, Context, Report, Worker};
+use crate::context::Context;
+pub use crate::reports::Outbox;
+use crate::reports::{Command, Report};
+use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
 pub const VERSION: u32 = 4;
@@ -49,25 +52,6 @@ pub struct Order {
 pub struct Secrets {
     /// The password of the system.
     pub password: Option<Secret>,
-}
-
-/// Where a worker's reports go. The conductor knows them by the worker's number.
-#[derive(Clone, Debug)]
-pub struct Outbox {
-    worker: u32,
-    sender: Sender<(u32, Report)>,
-}
-
-impl Outbox {
-    /// Reports of worker `worker` to `sender`.
-    pub fn new(worker: u32, sender: Sender<(u32, Report)>) -> Self {
-        Outbox { worker, sender }
-    }
-
-    /// Reports; false if the conductor no longer takes reports.
-    pub fn send(&self, report: Report) -> bool {
-        self.sender.send((self.worker, report)).is_ok()
-    }
 }
 
 /// The conductor's end of a link. A worker whose link is dropped ends.

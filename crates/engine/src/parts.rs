@@ -15,6 +15,7 @@ use pubgauge_workload::Phases;
 use serde::{Deserialize, Serialize};
 
 use crate::series::Totals;
+pub use crate::series::bounds;
 use crate::times::Measure;
 use crate::timetable::Timetable;
 
@@ -93,15 +94,6 @@ impl FlowParts {
         }
         crate::series::add_up(&mut self.by, &other.by);
     }
-}
-
-/// The bounds of a measurement's parts: where its windows begin and end, ns from its start, ascending.
-pub fn bounds(phases: &Phases) -> Vec<Nanos> {
-    let windows = phases.windows.iter();
-    let mut bounds: Vec<Nanos> = windows.flat_map(|w| [w.from, w.to]).collect();
-    bounds.sort_unstable();
-    bounds.dedup();
-    bounds
 }
 
 /// Number of parts, at least 1.

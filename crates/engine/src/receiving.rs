@@ -11,16 +11,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::assignment::{Assignment, Brief};
 use crate::bursts::{BurstRecording, Bursts};
+use crate::context::Context;
+use crate::histograms::Times;
 use crate::ledger::{Account, Ledger};
-use crate::link::Outbox;
 use crate::live::Counters;
 use crate::parts::{self, FlowParts, Parts};
 use crate::recording::{FlowRecording, MemberRecording, Traffic};
+use crate::reports::Outbox;
 use crate::series::{Cuts, Passed, Totals};
-use crate::times::{Measure, Times};
+use crate::times::Measure;
 use crate::timetable::Timetable;
 use crate::window::Progress;
-use crate::worker::Context;
 
 /// An answer that a ping-pong responder owes.
 pub struct Reply {

@@ -19,15 +19,16 @@ use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief};
 use crate::bursts::Bursts;
-use crate::link::Outbox;
+use crate::context::Context;
+use crate::histograms::Times;
 use crate::live::Counters;
 use crate::parts::{self, Parts};
 use crate::receiving::tag;
 use crate::recording::{FlowRecording, Traffic};
+use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
-use crate::times::{Measure, Times};
+use crate::times::Measure;
 use crate::timetable::Timetable;
-use crate::worker::{Context, Positions};
 
 /// Flat-out messages between two polls.
 const PER_TURN: u32 = 256;
@@ -115,6 +116,16 @@ struct Bound {
     without: Option<(Nanos, Nanos)>,
 }
 
+/// One sentinel on every stream.
+#[derive(Default)]
+struct Round {
+    /// Publishers with streams that have none yet in this round: (position in `Sending::locals`,
+    /// its next topic).
+    left: VecDeque<(u32, u32)>,
+    next: Nanos,
+    pause: Nanos,
+}
+
 /// The sending half of a worker.
 pub struct Sending {
     brief: Arc<Brief>,
@@ -163,7 +174,7 @@ pub struct Sending {
     pub closing: bool,
     /// Of the closing ones: how many, and the deliveries that they should cause.
     pub closing_sentinels: [u64; 2],
-    round: sentinels::Round,
+    round: Round,
     /// Flows whose window has been full for long without anything coming back: for how long, ns, and
     /// what was sent of them.
     pub stuck: Vec<(Nanos, Positions)>,
@@ -209,7 +220,7 @@ impl Sending {
             sentinels: 0,
             closing: false,
             closing_sentinels: [0; 2],
-            round: sentinels::Round::default(),
+            round: Round::default(),
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
             sent: 0,

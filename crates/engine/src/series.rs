@@ -5,10 +5,9 @@
 //! published before it.
 
 use pubgauge_driver::Nanos;
-use pubgauge_workload::{Arrivals, Workload};
+use pubgauge_workload::{Arrivals, Phases, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::parts::bounds;
 use crate::timetable::Timetable;
 
 /// Cuts take no account of flows with periods below this: at a cut few of a record's messages are under
@@ -263,10 +262,19 @@ impl Cuts {
     }
 }
 
+/// The bounds of a measurement's parts: where its windows begin and end, ns from its start, ascending.
+pub fn bounds(phases: &Phases) -> Vec<Nanos> {
+    let windows = phases.windows.iter();
+    let mut bounds: Vec<Nanos> = windows.flat_map(|w| [w.from, w.to]).collect();
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubgauge_workload::{Exchange, Flow, Phases, SECOND, Sizes};
+    use pubgauge_workload::{Exchange, Flow, SECOND, Sizes};
 
     fn cuts(rates: &[f64], warm_up: Nanos) -> Cuts {
         let flow = |per_s: &f64| Flow {

@@ -3,26 +3,25 @@
 pub mod clients;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{
-    ClientId, Clock, Driver, DriverError, Failure, Filler, Fleet, FleetConfig, Nanos, Resource,
-    Settings, Target, Traits, shortened,
+    ClientId, Clock, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
 };
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 
-use crate::assignment::{Assignment, Brief};
-use crate::link::Outbox;
+use crate::assignment::Assignment;
+pub use crate::context::Context;
 use crate::live::{Counters, FlowCounters};
 use crate::pulse::Pulse;
 use crate::receiving::Receiving;
-use crate::recording::{Conversion, Recording, Usage};
+use crate::recording::{Recording, Usage};
+use crate::reports::Outbox;
+pub use crate::reports::{Command, Positions, Report};
 use crate::sending::Sending;
 use crate::series::add_up;
-use crate::times::Interval;
 use crate::timetable::Timetable;
 use crate::usage::{Reading, threads};
 
@@ -35,99 +34,6 @@ const NAP: Nanos = 10_000_000;
 /// What was due before the end of the measurement is still sent if the worker gets the command
 /// within this time of the end: it may have slept that long.
 const GRACE: Nanos = 2 * NAP;
-
-/// How much was sent of some streams: (stream, [measured messages, warm-up messages]).
-pub type Positions = Vec<(u32, [u32; 2])>;
-
-/// A command of the conductor to a worker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Command {
-    /// Connect all clients and subscribe. Subscribers of brokerless systems get the addresses of
-    /// the publishers: (device, address).
-    Connect(Vec<(u32, String)>),
-    /// Where every client can be reached, now that all are connected; for those that publish and
-    /// subscribe in a brokerless system: (device, address).
-    Peers(Vec<(u32, String)>),
-    /// Send sentinels until another command comes.
-    Prove,
-    /// Run by this timetable.
-    Run(Timetable),
-    /// The measurement ended: send nothing more.
-    Stop(Nanos),
-    /// Send sentinels from this time on, which close their streams.
-    CloseStreams(Nanos),
-    /// What was sent of these streams so far no longer counts as under way.
-    GiveUp(Positions),
-    /// More tokens of a flow's window, see [`crate::window`]: (flow, tokens).
-    Grant(u32, u64),
-    /// The next burst of a flow whose bursts wait for one another begins: (flow, when).
-    Burst(u32, Nanos),
-    /// Connections are about to be closed: after the answer ([`Report::Closing`]) one that ends does
-    /// not count as lost.
-    Closing,
-    /// End all connections by this time, and give the recording.
-    Finish(Nanos),
-}
-
-/// A report of a worker to the conductor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Report {
-    /// It has started: its process, and the threads that work for it, library threads included.
-    Hello {
-        /// Its process.
-        process: u32,
-        /// Its threads.
-        threads: Vec<u32>,
-    },
-    /// What it has counted: some hundred times a second while it changes, and at least twice a second.
-    Counters(Box<Counters>),
-    /// Tokens of a window that come back: (flow, tokens).
-    Passed(u32, u64),
-    /// A burst is handed over, of a flow whose bursts wait for one another: (flow, tokens that it
-    /// took).
-    BurstSent(u32, u64),
-    /// A record's histogram.
-    Interval(Interval),
-    /// All clients are connected and subscribed; the addresses under which publishers can be
-    /// reached.
-    Ready(Vec<(u32, String)>),
-    /// Starting, connecting, subscribing or the fleet has failed for good.
-    Failed(Failure),
-    /// When the last of the measured messages that it may send was handed over.
-    Done(Nanos),
-    /// A flow's window has been full, or its next burst has waited, without anything coming back: (for
-    /// how long, ns; what was sent of the flow).
-    Stuck(Nanos, Positions),
-    /// It knows that connections are about to be closed.
-    Closing,
-    /// Everything it saw.
-    Recording(Box<Recording>),
-    /// How its clock was converted; the agent that started it reports this after the recording.
-    Clock(Conversion),
-    /// It is gone, and why; ignored after the recording.
-    Gone(String),
-}
-
-/// What a worker needs beside its assignment.
-#[derive(Clone)]
-pub struct Context {
-    /// The workload and what follows from it.
-    pub brief: Arc<Brief>,
-    /// The driver.
-    pub driver: Arc<dyn Driver>,
-    /// The system.
-    pub target: Target,
-    /// What the application asks for, as [`Assignment::settings`] counts.
-    pub settings: Arc<[Settings]>,
-    /// The trial's clock.
-    pub clock: Clock,
-    /// Origin of the times in headers.
-    pub epoch: Nanos,
-    /// Bodies of messages.
-    pub filler: Arc<Filler>,
-    /// For each stream, how many workers have parties that hear it.
-    pub spread: Arc<[u16]>,
-}
 
 /// The bound on messages under way of each flow, where it has one: flat out, and where a burst waits for
 /// the one before.

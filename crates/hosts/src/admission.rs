@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustls::{ServerConfig, ServerConnection};
 
@@ -12,8 +12,45 @@ use crate::credentials::{Credentials, Token};
 use crate::hello::{self, Answer, Hello, Unclear, Welcome};
 use crate::identity::{Identity, exported};
 use crate::limited::{Failure, Limited};
-use crate::listener::{Joined, Limits};
-use crate::stream::Connection;
+use crate::stream::{Connection, Reader, Writer};
+
+/// Limits of connections that have not proved a token yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time; where there are more, the oldest is closed. The default is 64.
+    pub pending: usize,
+    /// From the connection to the answer. The default is 10 s.
+    pub time: Duration,
+    /// Bytes read of each, those of TLS included. The default is 16 KiB.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            pending: 64,
+            time: Duration::from_secs(10),
+            bytes: 16 << 10,
+        }
+    }
+}
+
+/// A worker that was let in: its hello, and both halves of its stream.
+#[derive(Debug)]
+pub struct Joined {
+    /// Its hello; its proof is right.
+    pub hello: Hello,
+    /// Where it came from.
+    pub address: SocketAddr,
+    /// The conductor's own address, as the worker reached it.
+    pub reached: SocketAddr,
+    /// Ends the connection, and says how it ended: the peer of a link.
+    pub connection: Connection,
+    /// What the worker sends.
+    pub reader: Reader,
+    /// What is sent to it.
+    pub writer: Writer,
+}
 
 /// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::fs::OFlags;
 
-use crate::{hex, unhex};
+use crate::hex::{hex, unhex};
 
 /// The environment variable that names the file.
 pub const FILE_VARIABLE: &str = "PUBGAUGE_JOIN_FILE";

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use pubgauge_clock::udp::Key;
 use serde::{Deserialize, Serialize};
 
+use crate::hex::{hex, unhex};
 use crate::machine::Machine;
-use crate::{hex, unhex};
 
 /// Version of this exchange.
 pub const VERSION: u32 = 1;

@@ -13,38 +13,16 @@ use std::time::{Duration, Instant};
 use pubgauge_clock::udp::Key;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use crate::admission::{Door, Refusal};
+use crate::admission::{Door, Joined, Limits, Refusal};
 use crate::credentials::Credentials;
-use crate::hello::{ClockServer, Hello, Welcome};
+use crate::hello::{ClockServer, Welcome};
 use crate::identity::Identity;
 use crate::machine::Machine;
-use crate::stream::{Connection, Reader, Writer};
 
 /// Connections that are accepted between two checks whether to stop.
 const AT_ONCE: usize = 64;
 /// How long nothing is accepted once descriptors have run out.
 const REST: Duration = Duration::from_millis(20);
-
-/// Limits of connections that have not proved a token yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections at a time; where there are more, the oldest is closed. The default is 64.
-    pub pending: usize,
-    /// From the connection to the answer. The default is 10 s.
-    pub time: Duration,
-    /// Bytes read of each, those of TLS included. The default is 16 KiB.
-    pub bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            pending: 64,
-            time: Duration::from_secs(10),
-            bytes: 16 << 10,
-        }
-    }
-}
 
 /// Where and how to listen.
 #[derive(Clone, Debug)]
@@ -90,23 +68,6 @@ pub struct Counts {
     pub replayed: u64,
     /// Connections that were closed because there were too many, or no thread or descriptor to serve them.
     pub crowded: u64,
-}
-
-/// A worker that was let in: its hello, and both halves of its stream.
-#[derive(Debug)]
-pub struct Joined {
-    /// Its hello; its proof is right.
-    pub hello: Hello,
-    /// Where it came from.
-    pub address: SocketAddr,
-    /// The conductor's own address, as the worker reached it.
-    pub reached: SocketAddr,
-    /// Ends the connection, and says how it ended: the peer of a link.
-    pub connection: Connection,
-    /// What the worker sends.
-    pub reader: Reader,
-    /// What is sent to it.
-    pub writer: Writer,
 }
 
 /// Workers that have not joined.

@@ -7,7 +7,6 @@ mod round_trip;
 mod throughput;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use pubgauge_network::{Baseline, Host, RoundTrip};
@@ -68,12 +67,3 @@ impl Lab {
         Ok((own(from)?, receivers?))
     }
 }
-
-/// A host's address with port 0, for any port.
-fn any_port(host: &LabHost) -> SocketAddrV4 {
-    SocketAddrV4::new(host.address(), 0)
-}
-
-/// The multicast group for the measurement, in the range for use within one organisation (RFC
-/// 2365).
-const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 77, 77);

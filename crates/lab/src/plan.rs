@@ -1,98 +1,21 @@
 //! The steps that make a network, as data: the scripts of `ip`, `bridge`, `tc` and `nft`, and the command
 //! lines of `vde_switch` and `wirefilter`. Pure: nothing here touches the machine.
 
+mod error;
 mod links;
 mod rules;
 mod shape;
+mod step;
 mod wires;
 
 use std::fmt;
-use std::path::PathBuf;
 
-use crate::address::Subnet;
 use crate::backends::Backends;
-use pubgauge_network::Problem;
 use pubgauge_network::{Host, LinkState, Network};
 
-pub use shape::{Bucket, Refusal};
-
-/// The interface of each host on its link.
-pub const INTERFACE: &str = "eth0";
-/// The switch, in a namespace of its own. Its ports are named after the hosts.
-pub(crate) const SWITCH: &str = "switch0";
-
-/// Names that a network has outside of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
-    /// The file of each host's network namespace, in the order of [`Network::hosts`].
-    pub hosts: Vec<String>,
-    /// A folder for sockets of `vde_switch`.
-    pub sockets: PathBuf,
-    /// Addresses of the hosts.
-    pub subnet: Subnet,
-}
-
-/// The network namespace in which a step is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The switch's.
-    Switch,
-    /// A host's.
-    Host(Host),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Switch => f.write_str("switch"),
-            Place::Host(host) => host.fmt(f),
-        }
-    }
-}
-
-/// One step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Where.
-    pub place: Place,
-    /// What.
-    pub act: Act,
-}
-
-/// What a step does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Writes a setting of the namespace, if the kernel has it.
-    Set {
-        /// File below `/proc/sys/net`.
-        file: &'static str,
-        /// Its content.
-        value: &'static str,
-    },
-    /// Runs a program to its end.
-    Run {
-        /// The program and its arguments.
-        argv: Vec<&'static str>,
-        /// Its standard input.
-        input: String,
-    },
-    /// Starts a program that runs as long as the network.
-    Start {
-        /// The program and its arguments.
-        argv: Vec<String>,
-        /// How it shows that it serves.
-        ready: Ready,
-    },
-}
-
-/// How a program shows that it serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// This interface and this file exist.
-    Interface(String, PathBuf),
-    /// Each of these folders of `vde_switch` holds the socket of a second port.
-    Ports([PathBuf; 2]),
-}
+pub use error::{PlanError, Refusal};
+pub use shape::Bucket;
+pub use step::{Act, INTERFACE, Names, Place, Ready, Step};
 
 /// The steps and rules that make a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,22 +27,6 @@ pub struct Plan {
     /// Whether the network has the delays and losses that were asked for, but not the throughput of links,
     /// because packets pass through programs. Throughput over such a network cannot be quoted.
     pub shape_only: bool,
-}
-
-/// Why there is no plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// The network is wrong.
-    #[error("{}", lines(.0))]
-    Network(Vec<Problem>),
-    /// This machine cannot make it.
-    #[error("{}", lines(.0))]
-    Refused(Vec<Refusal>),
-}
-
-fn lines<T: fmt::Display>(list: &[T]) -> String {
-    let texts: Vec<String> = list.iter().map(T::to_string).collect();
-    texts.join("\n")
 }
 
 impl Plan {

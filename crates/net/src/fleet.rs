@@ -14,6 +14,7 @@
 //!
 //! From each of them it goes down, and [`Protocol::dropped`] is called.
 
+mod broken;
 mod calls;
 mod client;
 mod link;
@@ -32,6 +33,7 @@ use crate::endpoint::Endpoint;
 use crate::event_loop::{Driven, EventLoop};
 use crate::tls;
 
+pub use broken::Broken;
 pub use client::{Client, State};
 pub use link::{Link, Shared};
 pub use tuning::{Terms, Tuning};
@@ -236,25 +238,6 @@ pub enum Taken {
     NotYet,
     /// It cannot be sent.
     Refused(Refusal),
-}
-
-/// Why a connection cannot go on.
-#[derive(Debug)]
-pub struct Broken {
-    /// In words, with a hint.
-    pub failure: Failure,
-    /// The protocol's error code for the server, if the server is at fault.
-    pub code: Option<u8>,
-}
-
-impl Broken {
-    /// From words that name the endpoint and have a hint. The server is told nothing.
-    pub fn told(failure: impl Into<Failure>) -> Broken {
-        Broken {
-            failure: failure.into(),
-            code: None,
-        }
-    }
 }
 
 /// One worker's share of the clients, of one protocol.

@@ -14,17 +14,8 @@ use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, proc
 use pubgauge_workload::{Exchange, Sizes, Workload};
 
 use crate::instances::Instances;
+use crate::job::Counts;
 use crate::network::{LinkCounters, TrialNetwork};
-
-/// What is to be counted; by default nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// System calls of client and system.
-    pub system_calls: bool,
-    /// What crosses this interface: `lo`, or `NAMESPACE/INTERFACE` with a network namespace as `ip netns` names
-    /// it.
-    pub interface: Option<String>,
-}
 
 /// How long an interface is watched before clients connect, and again after all have closed.
 const QUIET: Duration = Duration::from_millis(500);

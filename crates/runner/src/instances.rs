@@ -8,7 +8,7 @@ use pubgauge_testbed::shares::Held;
 use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, Stopped, SystemFile};
 
 use crate::counters;
-use crate::trial::{Bench, Job};
+use crate::job::{Bench, Job};
 
 /// The instances of a system, in the order in which brokers are counted. All are stopped, and their
 /// folders removed, when this is dropped.

@@ -10,6 +10,7 @@ mod counted;
 mod counters;
 mod groups;
 mod instances;
+mod job;
 pub mod limits;
 pub mod network;
 pub mod observe;
@@ -21,6 +22,6 @@ pub mod simulated;
 pub mod trial;
 mod windows;
 
-pub use counted::Counts;
+pub use job::{Bench, Client, Counts, Job, Watch};
 pub use processes::{ProcessPlace, Processes};
-pub use trial::{Bench, Client, Job, Watch, perform};
+pub use trial::perform;

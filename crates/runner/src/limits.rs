@@ -5,8 +5,8 @@ use pubgauge_results::model::HeldLimits;
 use pubgauge_testbed::shares::{Held, Share, apart};
 use pubgauge_testbed::{Kind, SystemFile, usable_cpus};
 
+use crate::job::Client;
 use crate::processes::ProcessPlace;
-use crate::trial::Client;
 
 /// How a trial shares the machine between system and client.
 pub struct Shared {

@@ -20,7 +20,7 @@ use pubgauge_testbed::{
 
 use crate::counted::Counter;
 use crate::instances::Instances;
-use crate::trial::Watch;
+use crate::job::Watch;
 
 const SECOND: Nanos = 1_000_000_000;
 

@@ -204,6 +204,7 @@ pub fn conclude(
     template: Search,
 ) -> Search {
     let own = own(number, trials);
+    let told = |trial: &Trial| told(axis, trial, criteria);
     let found = found(question, &seen(axis, &own, criteria));
     let (gave_way, gave_in) = gave_way(axis, &own, criteria, &found).unzip();
     Search {
@@ -216,12 +217,12 @@ pub fn conclude(
             Bound::Budget => stored::Bound::Budget,
         },
         notes: notes(axis, question, &found, gave_in, &own, criteria),
-        bursts: bursts::at_limit(axis, &found, &own, criteria),
+        bursts: bursts::at_limit(axis, &found, &own, told),
         gave_way,
         trials: own
             .iter()
             .map(|(trial, step)| {
-                let (finding, why) = told(axis, trial, criteria);
+                let (finding, why) = told(trial);
                 SearchTrial {
                     id: trial.id,
                     purpose: step.purpose,
@@ -387,8 +388,9 @@ fn notes(
     own: &[(&Trial, SearchStep)],
     criteria: &[CriterionSpec],
 ) -> Vec<String> {
+    let told = |trial: &Trial| told(axis, trial, criteria);
     let mut notes = Vec::new();
-    if let Some(at_limit) = bursts::at_limit(axis, found, own, criteria) {
+    if let Some(at_limit) = bursts::at_limit(axis, found, own, told) {
         notes.push(bursts::words(&at_limit));
     }
     match found.bound {
@@ -408,7 +410,7 @@ fn notes(
             (Some(low), None) if low >= question.most => {
                 notes.push("the largest load that is tried was not too much".to_owned());
             }
-            (Some(_), None) if bursts::late(axis, own, criteria) => {
+            (Some(_), None) if bursts::late(own, told) => {
                 notes.push(bursts::at_least());
             }
             (Some(low), Some(high)) => notes.push(format!(
@@ -456,7 +458,7 @@ fn notes(
         notes.push("the system ended under a load beyond the limit".to_owned());
     }
     if found.low.is_none() && found.high.is_none() {
-        let last = own.last().map(|(trial, _)| told(axis, trial, criteria).1);
+        let last = own.last().map(|(trial, _)| told(trial).1);
         notes.extend(last.into_iter().flatten().next());
     }
     notes

@@ -7,8 +7,9 @@ use pubgauge_driver::Settings;
 use pubgauge_workload::Workload;
 
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
+use crate::known::{PlanOptions, no_such_system};
 use crate::load::OpenLoad;
-use crate::plan::{MAX_TRIALS, PlanOptions, PlannedTrial, no_such_system, shown};
+use crate::planned::{MAX_TRIALS, PlannedTrial};
 use crate::problem::Problem;
 use crate::profile;
 use crate::study::{Study, path_fault};
@@ -336,5 +337,13 @@ fn not_of_study<'a>(
             "`{name}` is no {what} of this study{near}; there is {}",
             names.join(", ")
         ),
+    }
+}
+
+/// A value of an axis for names and tables.
+fn shown(node: &Node) -> String {
+    match &node.value {
+        Value::Text(text) => text.clone(),
+        _ => node.to_json().to_string(),
     }
 }

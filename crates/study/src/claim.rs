@@ -4,12 +4,12 @@ mod figures;
 mod judges;
 mod sides;
 
-use std::collections::BTreeMap;
-
 use pubgauge_claims::{Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side};
 
 use self::figures::check_figure;
 use self::figures::percent;
+use self::judges::At;
+use self::sides::Sides;
 use crate::criterion::VERDICTS;
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
 use crate::units::{did_you_mean, nearest};
@@ -19,8 +19,6 @@ pub(crate) struct Fault {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
 }
-
-type Sides = BTreeMap<String, Cells>;
 
 /// A claim from its form in the file.
 pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
@@ -89,8 +87,6 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
         },
     })
 }
-
-type At<T> = Result<T, (&'static str, String)>;
 
 /// What a rule inherits from the claim or rule above it.
 struct Above<'a> {

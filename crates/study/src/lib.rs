@@ -4,18 +4,25 @@
 //! ([`Study::plan`]). All errors are reported at once, with file, line, column, what was expected
 //! and the nearest right spelling. This crate starts nothing and writes nothing.
 
+mod axis;
 mod cells;
 mod claim;
+mod clash;
 mod compare;
 mod criterion;
 mod daily;
 mod decode;
 mod file;
 mod folder;
+mod known;
 mod load;
+mod loads;
 mod names;
+mod phases;
+mod places;
 mod placing;
 mod plan;
+mod planned;
 mod problem;
 mod profile;
 mod resolve;
@@ -25,18 +32,21 @@ mod study;
 mod tree;
 mod units;
 mod window;
+mod wishes;
 
+pub use axis::Axis;
 pub use compare::ComparePlan;
 pub use criterion::{Comparison, Criterion, Filter, Limit, VERDICTS};
 pub use daily::DailyFlags;
 pub use file::*;
 pub use folder::studies_in;
+pub use known::{Known, PlanOptions};
 pub use load::Share;
-pub use plan::{Known, Plan, PlanOptions, PlannedTrial, UnsupportedTrial};
+pub use planned::{Plan, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
 pub use scale::FULL;
-pub use search::{Axis, SearchPlan};
+pub use search::SearchPlan;
 pub use study::{MAX_FILE_BYTES, Study};
 pub use units::{Percent, Rate, Size, Span, UnitError};
 

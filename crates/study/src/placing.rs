@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pubgauge_driver::addresses;
 use pubgauge_workload::{PlacementError, Workload};
 
-use crate::plan::Known;
-use crate::resolve::Clash;
+use crate::clash::Clash;
+use crate::known::Known;
 
 /// The number of brokers of a system: as many as the study asks for (`asked`), else as many as run
 /// already.

@@ -9,16 +9,17 @@ use std::collections::{HashMap, HashSet};
 
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
 use pubgauge_workload::{
-    Arrivals, AudienceError, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber,
-    TopicMatch, Until, Workload, WorkloadError,
+    Arrivals, AudienceError, Device, Exchange, Flow, Publisher, Sizes, Subscriber, TopicMatch,
+    Workload, WorkloadError,
 };
 
+use crate::clash::{Clash, Clashes};
 use crate::file::{
-    ArrivalsFile, Drawn, ExchangeFile, FlowFile, FlowPattern, OneSize, PayloadFile, PhasesFile,
-    ReplayMode as ReplayModeFile, StudyFile, UntilFile, WorkloadFile,
+    ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
+    ReplayMode as ReplayModeFile, WorkloadFile,
 };
+use crate::phases::resolve_phases;
 use crate::units::{Rate, Size, Span, did_you_mean, nearest};
-use crate::window;
 pub(crate) use checks::{
     check_client, check_counts, check_limits, check_network, check_own, check_phases,
 };
@@ -26,69 +27,6 @@ pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
 const MAX_SIZE: u64 = pubgauge_workload::schedule::MAX_SIZE as u64;
-
-/// Most publishers or subscribers of a flow.
-const MAX_DEVICES: u32 = 1_000_000;
-
-/// Most topics of a flow; each is held in memory.
-const MAX_TOPICS: u64 = 5_000_000;
-
-/// A contradiction in a workload, and the key to point at.
-#[derive(Clone, Debug)]
-pub(crate) struct Clash {
-    pub(crate) path: Vec<String>,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
-}
-
-impl Clash {
-    /// The same, pointing into the workload if the key is set there.
-    pub(crate) fn of_workload(mut self, file: &StudyFile, nth: usize) -> Clash {
-        if file.workload[nth].topology.brokers.is_some() {
-            let place = ["workload".to_owned(), nth.to_string()];
-            self.path.splice(0..0, place);
-        }
-        self
-    }
-}
-
-/// Collects clashes below one place of the file.
-pub(crate) struct Clashes<'a> {
-    base: Vec<String>,
-    found: &'a mut Vec<Clash>,
-}
-
-impl Clashes<'_> {
-    pub(crate) fn new<'a>(base: &[&str], found: &'a mut Vec<Clash>) -> Clashes<'a> {
-        Clashes {
-            base: base.iter().map(|step| step.to_string()).collect(),
-            found,
-        }
-    }
-
-    pub(crate) fn below(&mut self, steps: &[&str]) -> Clashes<'_> {
-        let mut base = self.base.clone();
-        base.extend(steps.iter().map(|step| step.to_string()));
-        Clashes {
-            base,
-            found: self.found,
-        }
-    }
-
-    pub(crate) fn add(&mut self, key: &str, message: impl Into<String>) {
-        self.hinted(key, message, None);
-    }
-
-    pub(crate) fn hinted(&mut self, key: &str, message: impl Into<String>, hint: Option<String>) {
-        let mut path = self.base.clone();
-        path.extend(key.split('.').filter(|k| !k.is_empty()).map(str::to_string));
-        self.found.push(Clash {
-            path,
-            message: message.into(),
-            hint,
-        });
-    }
-}
 
 /// The workload of one cell.
 pub(crate) fn workload(
@@ -618,50 +556,5 @@ fn answers_overheard(workload: &Workload, clashes: &mut Clashes<'_>, notes: &mut
                 workload.devices[device as usize].name
             ));
         }
-    }
-}
-
-/// The study's phases, with the workload's own on top.
-pub(crate) fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
-    let default = Phases::default();
-    let span = |own: Option<Span>, study: Option<Span>, default: u64| {
-        own.or(study).map_or(default, |span| span.0)
-    };
-    let until = |own: &Option<UntilFile>, study: &Option<UntilFile>, default: Until| match own
-        .as_ref()
-        .or(study.as_ref())
-    {
-        None => default,
-        Some(UntilFile::Time(span)) => Until::Time(span.0),
-        Some(UntilFile::Count(count)) => Until::Count(count.messages, count.within.0),
-    };
-    Phases {
-        connect_per_s: match own.connect_rate.or(study.connect_rate) {
-            None | Some(Rate::Max) => None,
-            Some(Rate::All(per_s) | Rate::Each(per_s)) => Some(per_s),
-        },
-        ready_within: span(own.ready_within, study.ready_within, default.ready_within),
-        warm_up: until(&own.warm_up, &study.warm_up, default.warm_up),
-        measure: until(&own.measure, &study.measure, default.measure),
-        drain_quiet: span(own.drain_quiet, study.drain_quiet, default.drain_quiet),
-        drain_within: span(own.drain_within, study.drain_within, default.drain_within),
-        reconnect_after: own
-            .reconnect_after
-            .or(study.reconnect_after)
-            .map(|span| span.0),
-        disconnects_allowed: own.allow_disconnects.or(study.allow_disconnects) == Some(true),
-        losses_allowed: own.allow_losses.or(study.allow_losses) == Some(true),
-        windows: window::resolve(study, own),
-    }
-}
-
-/// The pattern in the file's own words.
-pub(crate) fn flow_pattern_name(pattern: FlowPattern) -> &'static str {
-    match pattern {
-        FlowPattern::Pairs => "1-1",
-        FlowPattern::OneToMany => "1-n",
-        FlowPattern::ManyToOne => "n-1",
-        FlowPattern::ManyToMany => "n-m",
-        FlowPattern::Shared => "shared",
     }
 }

@@ -2,113 +2,16 @@
 
 use pubgauge_workload::SECOND;
 
+use crate::axis::Axis;
 use crate::file::SearchFile;
-use crate::load::FIND;
+use crate::places::FIND;
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
-use crate::tree::Value;
 
 /// Default length of a search's trials, ns.
 pub(crate) const SHORT: u64 = 5 * SECOND;
 /// Default length of the confirming trial, in seconds.
 const LONG_S: u64 = 45;
-
-/// What can be searched for in a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Axis {
-    /// Messages a second over all publishers of the flow.
-    Rate,
-    /// Publishing devices.
-    Publishers,
-    /// Subscribing devices.
-    Subscribers,
-    /// Topics.
-    Topics,
-    /// Bytes of a message.
-    Payload,
-    /// Messages in a burst of each publisher.
-    Burst,
-}
-
-impl Axis {
-    /// All of them.
-    pub const ALL: [Axis; 6] = [
-        Axis::Rate,
-        Axis::Publishers,
-        Axis::Subscribers,
-        Axis::Topics,
-        Axis::Payload,
-        Axis::Burst,
-    ];
-
-    /// Its name, which is the key of the flow.
-    pub fn name(self) -> &'static str {
-        match self {
-            Axis::Rate => "rate",
-            Axis::Publishers => "publishers",
-            Axis::Subscribers => "subscribers",
-            Axis::Topics => "topics",
-            Axis::Payload => "payload",
-            Axis::Burst => "burst",
-        }
-    }
-
-    /// The axis of this name.
-    pub fn named(name: &str) -> Option<Axis> {
-        Axis::ALL.into_iter().find(|axis| axis.name() == name)
-    }
-
-    /// Smallest and largest value that is tried.
-    pub fn range(self) -> (f64, f64) {
-        match self {
-            Axis::Rate => (1.0, 1e8),
-            Axis::Payload => (16.0, (64u64 << 20) as f64),
-            Axis::Burst => (1.0, 1e6),
-            _ => (1.0, 100_000.0),
-        }
-    }
-
-    /// A value as a study writes it.
-    pub fn written(self, load: f64) -> String {
-        match self {
-            Axis::Rate => format!("{load}/s"),
-            Axis::Payload => format!("{load:.0}B"),
-            _ => format!("{load:.0}"),
-        }
-    }
-
-    /// The same as a value of the study's tree.
-    pub(crate) fn value(self, load: f64) -> Value {
-        match self {
-            Axis::Rate | Axis::Payload => Value::Text(self.written(load)),
-            _ => Value::Integer(load as i64),
-        }
-    }
-
-    /// A load that can be asked for, no smaller if `up`, else no larger: whole, or a rate of four digits.
-    pub(crate) fn rounded(self, load: f64, up: bool) -> f64 {
-        let round = if up { f64::ceil } else { f64::floor };
-        if self != Axis::Rate {
-            // An error in the last binary digits of a product does not count.
-            let nearest = load.round();
-            return match (load / nearest - 1.0).abs() < 1e-9 {
-                true => nearest,
-                false => round(load),
-            };
-        }
-        let digits = 3 - load.log10().floor() as i32;
-        let unit = 10f64.powi(digits);
-        let (scaled, nearest) = (load * unit, (load * unit).round());
-        let whole = match (scaled / nearest - 1.0).abs() < 1e-9 {
-            true => nearest,
-            false => round(scaled),
-        };
-        match digits < 0 {
-            true => whole * 10f64.powi(-digits),
-            false => whole / unit,
-        }
-    }
-}
 
 /// How the searches of a plan proceed. A trial that stands for a search has the value from which
 /// the search begins in place of the one that is searched for.

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::decode::decode;
 use crate::file::StudyFile;
-use crate::load;
+use crate::places;
 use crate::problem::{Problem, Sources, StudyError};
 use crate::profile;
 use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
@@ -343,7 +343,7 @@ impl Study {
     /// Decodes a changed copy of the tree.
     pub(crate) fn decode(&self, tree: &Node) -> Result<StudyFile, StudyError> {
         let mut tree = tree.clone();
-        load::fill(&mut tree);
+        places::fill(&mut tree);
         tree.split_settings();
         decode(&tree).map_err(|misfits| {
             let mut problems: Vec<Problem> = misfits

@@ -1,28 +1,15 @@
 //! Named spans of the measurement, and checks of them.
 
 use pubgauge_results::figure::Figure;
-use pubgauge_workload::{Phases, Until, Window};
+use pubgauge_workload::{Phases, Until};
 
+use crate::clash::{Clash, Clashes};
 use crate::file::{PhasesFile, StudyFile, WorkloadFile};
-use crate::resolve::{Clash, Clashes, resolve_phases};
+use crate::phases::resolve_phases;
 use crate::units::{Span, did_you_mean, nearest};
 
 /// Most windows of a workload: each worker keeps histograms of each.
 const MOST: usize = 32;
-
-/// The windows of a workload: its own, or else the study's.
-pub(crate) fn resolve(study: &PhasesFile, own: &PhasesFile) -> Vec<Window> {
-    let windows = match own.window.is_empty() {
-        true => &study.window,
-        false => &own.window,
-    };
-    let window = windows.iter().map(|window| Window {
-        name: window.name.clone(),
-        from: window.from.0,
-        to: window.to.0,
-    });
-    window.collect()
-}
 
 /// Checks the windows of a workload where they are written.
 pub(crate) fn check_of(

@@ -21,6 +21,7 @@ mod pick;
 mod topic;
 
 pub(crate) use http::Url;
+use pick::Pair;
 pub(crate) use pick::is_metric_name;
 
 /// Counts that have not changed for this long are final, whether or not they agree.
@@ -54,9 +55,6 @@ pub enum Count {
     /// It could not be read, for this reason.
     NotRead(String),
 }
-
-/// Both counts of one moment; `None` where there is none.
-type Pair<T> = [Option<T>; 2];
 
 /// Counts read before a trial, to be compared with those after it. Holds no connection.
 #[derive(Debug)]

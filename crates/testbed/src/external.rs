@@ -7,7 +7,8 @@ use std::path::Path;
 pub use pubgauge_driver::PASSWORD_VARIABLE;
 use pubgauge_driver::{Drivers, Secret, addresses};
 
-use crate::file::{Kind, Login, Origin, SystemFile, spelling_hint};
+use crate::file::{Kind, Login, Origin, SystemFile};
+use crate::spelling::spelling_hint;
 
 /// Largest file with a password, bytes.
 const MAX_PASSWORD_FILE: u64 = 64 << 10;

@@ -11,9 +11,11 @@ use pubgauge_driver::Drivers;
 
 use crate::command;
 use crate::external;
-use crate::file::{Kind, SystemFile};
-use crate::install;
+use crate::file::{Kind, Maven, SystemFile};
 use crate::template::{HOST, fill};
+
+/// File in the folder of an installation: the description it was made from.
+pub(crate) const DESCRIPTION: &str = ".installed-from.json";
 
 /// The parts of a system on this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,7 +103,7 @@ pub(crate) fn find(
         values.insert(name.clone(), path.display().to_string());
     }
     if let Some(maven) = &system.install.maven
-        && install::is_outdated(maven)
+        && is_outdated(maven)
     {
         let folder = cache_folder().join(&maven.folder);
         return Err(missing(format!(
@@ -359,6 +361,22 @@ fn user_name() -> String {
         (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
     });
     name.unwrap_or_else(|| std::env::var("USER").unwrap_or_else(|_| uid.to_string()))
+}
+
+/// What [`DESCRIPTION`] holds for this description.
+pub(crate) fn description(maven: &Maven) -> std::io::Result<String> {
+    serde_json::to_string_pretty(maven).map_err(std::io::Error::other)
+}
+
+/// Whether the folder of an installation was made from another description than the present one: by
+/// an older pubgauge, or from an earlier state of the user's file. `false` for a folder without a
+/// description, which the user made.
+fn is_outdated(maven: &Maven) -> bool {
+    let path = cache_folder().join(&maven.folder).join(DESCRIPTION);
+    match (std::fs::read_to_string(path), description(maven)) {
+        (Ok(there), Ok(wanted)) => there != wanted,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use crate::command;
 use crate::file::install::coordinates;
 use crate::file::{Kind, Maven, SystemFile};
 use crate::find::{
-    Found, Missing, base_values, cache_folder, find, manager_tool, on_path, version,
+    DESCRIPTION, Found, Missing, base_values, cache_folder, description, find, manager_tool,
+    on_path, version,
 };
 use crate::log::last_lines;
 use crate::owned::OwnedFolder;
@@ -28,9 +29,6 @@ const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
 const OF_THE_MACHINE: [&str; 5] = ["apt", "dnf", "pacman", "zypper", "apk"];
 /// Placeholder in steps: the folder in which the installation is prepared.
 const WORK: &str = "{work}";
-
-/// File in the folder of an installation: the description it was made from.
-const DESCRIPTION: &str = ".installed-from.json";
 
 /// What an installation would do.
 #[derive(Clone, Debug)]
@@ -436,21 +434,6 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
         maven: Some(maven.clone()),
         file: system.clone(),
     })
-}
-
-fn description(maven: &Maven) -> std::io::Result<String> {
-    serde_json::to_string_pretty(maven).map_err(std::io::Error::other)
-}
-
-/// Whether the folder of an installation was made from another description than the present one: by
-/// an older pubgauge, or from an earlier state of the user's file. `false` for a folder without a
-/// description, which the user made.
-pub(crate) fn is_outdated(maven: &Maven) -> bool {
-    let path = cache_folder().join(&maven.folder).join(DESCRIPTION);
-    match (std::fs::read_to_string(path), description(maven)) {
-        (Ok(there), Ok(wanted)) => there != wanted,
-        _ => false,
-    }
 }
 
 /// The file name under which Maven copies an archive.

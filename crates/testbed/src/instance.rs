@@ -15,6 +15,7 @@ use crate::file::{Hook, Stop, When};
 use crate::guard::{Guard, Report, Spec};
 use crate::log::{self, Log};
 use crate::namespace::{self, NetworkHost};
+use crate::procfs;
 use crate::realtime::usable_cpus;
 use crate::residents::{MARK, end_residents};
 use crate::shares::{self, Group, Held, Holding, Share};
@@ -439,4 +440,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// All descendants of a system's guard.
+pub(crate) fn tree(instance: &Instance) -> Vec<i32> {
+    procfs::descendants(instance.guard_pid())
 }

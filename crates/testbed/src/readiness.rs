@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Driver, Target};
 
 use crate::file::Ready;
-use crate::instance::Instance;
+use crate::instance::{Instance, tree};
 use crate::log;
 use crate::ports;
 use crate::probe::probe;
-use crate::running::tree;
 use crate::start_error::StartError;
 use crate::template::{HOST, fill};
 

@@ -10,10 +10,9 @@ use tempfile::TempDir;
 
 use crate::domain::Domain;
 use crate::file::{Counters, When};
-use crate::instance::{Instance, Plan, Stopped, Way, run_hooks};
+use crate::instance::{Instance, Plan, Stopped, Way, run_hooks, tree};
 use crate::namespace::{self, NetworkHost};
 use crate::ports::Held;
-use crate::procfs;
 use crate::readiness::{NotReady, Readiness};
 use crate::shares;
 use crate::start_error::StartError;
@@ -218,9 +217,4 @@ impl Drop for Running {
         }
         drop(self.folder.take());
     }
-}
-
-/// All descendants of a system's guard.
-pub(crate) fn tree(instance: &Instance) -> Vec<i32> {
-    procfs::descendants(instance.guard_pid())
 }

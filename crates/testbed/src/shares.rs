@@ -14,69 +14,12 @@
 //! removes it ([`crate::OwnedFolder`]); a group with processes in it cannot be removed.
 
 mod cgroup;
+mod share;
 
-use std::path::PathBuf;
-
-pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
-use serde::Serialize;
-
-use crate::file::Limits;
 use cgroup::Cgroups;
 pub(crate) use cgroup::Group;
-
-/// Length of the periods in which a share of processor time is given, in microseconds.
-pub const PERIOD_US: u64 = 10_000;
-
-/// The most that an instance of a system, or a worker process, may use.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
-    /// Processor time in processors, at least [`MIN_CORES`]; not limited if absent.
-    pub cores: Option<f64>,
-    /// Memory in bytes; not limited if absent.
-    pub memory_bytes: Option<u64>,
-}
-
-impl Share {
-    /// The share that a system's file, or the study, gives each of its instances.
-    pub fn of(limits: &Limits) -> Share {
-        Share {
-            cores: limits.cores,
-            memory_bytes: limits.memory_mib.map(|mib| mib << 20),
-        }
-    }
-
-    /// Whether it limits nothing.
-    pub fn is_none(&self) -> bool {
-        *self == Share::default()
-    }
-
-    /// Words to append to how a process with this wait status ended. They are empty unless it was
-    /// killed and its memory was limited: the kernel kills where memory is at its limit.
-    pub(crate) fn words_behind_end(&self, held: &Held, status: i32) -> String {
-        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
-        let limited = self.memory_bytes.filter(|_| held.memory_by.is_some());
-        limited.filter(|_| killed).map_or(String::new(), |bytes| {
-            let mib = bytes >> 20;
-            format!(" (perhaps by the kernel: its memory is limited to {mib} MiB)")
-        })
-    }
-}
-
-/// How a share is held.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Held {
-    /// How processor time is held, in words; `None` if it is not.
-    pub cores_by: Option<String>,
-    /// Whether the kernel holds it as a quota.
-    pub cores_by_quota: bool,
-    /// How memory is held, in words; `None`: it is not.
-    pub memory_by: Option<String>,
-    /// What could not be held as it was asked for, and why.
-    pub not_held: Vec<String>,
-    /// The control groups.
-    #[serde(skip)]
-    pub groups: Vec<PathBuf>,
-}
+pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
+pub use share::{Held, PERIOD_US, Share};
 
 /// A share that is held until this is dropped.
 #[derive(Debug, Default)]

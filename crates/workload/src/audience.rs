@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::filter::TopicMatch;
-use crate::{Flow, Workload};
+use pubgauge_driver::topic::TopicMatch;
+
+use crate::model::{Flow, Workload};
 
 /// One publisher's messages on one topic. Streams are numbered from 0 in the order flow,
 /// publisher, topic.

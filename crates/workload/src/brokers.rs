@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::audience::Sorted;
-use crate::{Arrivals, Device, Exchange, Flow, Publisher, Subscriber, Workload};
+use crate::model::{Arrivals, Device, Exchange, Flow, Publisher, Subscriber, Workload};
 
 /// Most brokers that a workload is run over.
 pub const MOST_BROKERS: u32 = 64;

@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::{Arrivals, Audience, Exchange, Phases, SECOND, Until, Workload};
+use crate::audience::Audience;
+use crate::model::{Arrivals, Exchange, Phases, Until, Workload};
+use crate::units::SECOND;
 
 /// A workload in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,7 +134,7 @@ fn messages(workload: &Workload) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Flow, Publisher, Sizes, Subscriber};
+    use crate::model::{Device, Flow, Publisher, Sizes, Subscriber};
 
     fn publisher(device: u32, topics: &[&str]) -> Publisher {
         Publisher {

@@ -1,7 +1,10 @@
 //! The last check before a workload is run.
 
-use crate::filter::{filter_fault, topic_fault};
-use crate::{Audience, AudienceError, Exchange, Schedule, ScheduleError, Workload};
+use pubgauge_driver::topic::{filter_fault, topic_fault};
+
+use crate::audience::{Audience, AudienceError};
+use crate::model::{Exchange, Workload};
+use crate::schedule::{Schedule, ScheduleError};
 
 /// Why a workload cannot be run.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,8 @@
 //! The plainest workload: every subscriber hears every publisher.
 
-use crate::{Arrivals, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber, Workload};
+use crate::model::{
+    Arrivals, Device, Exchange, Flow, Phases, Publisher, Sizes, Subscriber, Workload,
+};
 
 impl Workload {
     /// One flow of 64-byte messages from `publishers` devices, each on a topic of its own

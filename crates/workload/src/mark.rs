@@ -1,6 +1,6 @@
 //! Names that two runs on one system must not share.
 
-use crate::Workload;
+use crate::model::Workload;
 
 /// First level of the topics of flows that name none.
 pub const DEFAULT_ROOT: &str = "pubgauge";

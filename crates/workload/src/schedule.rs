@@ -11,61 +11,17 @@ mod size;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::draws::Draws;
-use crate::trace::{Trace, TraceError, TraceSource};
-use crate::{Arrivals, BURST_SLOT, Flow, Nanos, Sizes};
+use crate::model::{Arrivals, Flow, Sizes};
+pub use crate::model::{Replay, ReplayMode};
+use crate::trace::{Trace, TraceError};
+use crate::units::{BURST_SLOT, Nanos};
 use pace::{Pace, Point};
 use replay::Player;
 pub use shard::Shard;
 use size::SizeModel;
 
-pub use crate::{MAX_SIZE, MIN_SIZE};
-
-/// How a recorded trace is replayed.
-///
-/// Device k of the trace is played by publisher k modulo the number of publishers. Where there
-/// are more publishers than devices, publisher p plays device p modulo the number of devices, and
-/// copies of a device are spread evenly over the tape. A recorded topic becomes one of the
-/// publisher's own topics, by its number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Replay {
-    /// The trace.
-    pub source: TraceSource,
-    /// Recorded seconds per second; 1 is real speed.
-    pub speed: f64,
-    /// Begin again at the end.
-    pub looped: bool,
-    /// As recorded, or drawn.
-    pub mode: ReplayMode,
-}
-
-impl Default for Replay {
-    fn default() -> Self {
-        Replay {
-            source: TraceSource::default(),
-            speed: 1.0,
-            looped: true,
-            mode: ReplayMode::Tape,
-        }
-    }
-}
-
-/// How a trace is replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReplayMode {
-    /// As recorded.
-    Tape,
-    /// Sizes and gaps are drawn from those that the device had in the interval of the recording
-    /// that the publisher has reached, beginning at a random position: the day keeps its shape,
-    /// but no two publishers send the same messages (the method of happ2016).
-    Drawn {
-        /// Length of an interval; the study's default is 15 minutes.
-        interval: Nanos,
-    },
-}
+pub use crate::units::{MAX_SIZE, MIN_SIZE};
 
 /// One message that is due.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,83 +5,22 @@
 //! Other CSV is converted while it is read, as a [`TraceFormat`] says. Gzip is recognised by its
 //! first bytes.
 
+mod builder;
 mod convert;
 mod format;
 mod read;
+mod source;
 mod time;
 
-use std::collections::HashMap;
-use std::fmt;
 use std::io::{self, Write};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use serde::{Deserialize, Serialize};
-
-use crate::{MAX_SIZE, MIN_SIZE, Nanos};
+use crate::units::{MIN_SIZE, Nanos, SECOND};
+pub use builder::Reading;
+use builder::{Builder, NONE, SHIFT};
 pub use format::{Column, OnChange, TraceFormat};
+pub use source::{TraceError, TraceSource};
 pub use time::TimeFormat;
-
-/// Where a trace comes from and how it is read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TraceSource {
-    /// Files, absolute; several are merged in order of time.
-    pub files: Vec<PathBuf>,
-    /// How to read them; absent: the plain format.
-    pub format: Option<TraceFormat>,
-    /// Sort readings that are out of order within a file, instead of refusing them.
-    pub sort: bool,
-}
-
-/// What is wrong with a trace, and where.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub struct TraceError {
-    /// The file.
-    pub file: PathBuf,
-    /// Line, from 1.
-    pub line: Option<u64>,
-    /// Column of text, from 1.
-    pub column: Option<u64>,
-    /// What was wrong and what was expected.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        if let Some(column) = self.column {
-            write!(f, ":{column}")?;
-        }
-        write!(f, ": {}", self.message)?;
-        if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
-        }
-        Ok(())
-    }
-}
-
-/// No topic, or no payload.
-const NONE: u32 = u32::MAX;
-
-/// One message of a trace: 24 bytes, of which a day of 37 meters has 1.6 million.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// Nanoseconds since the first reading of the trace.
-    pub at: Nanos,
-    /// Index into [`Trace::devices`].
-    pub device: u32,
-    /// Bytes as recorded; may be less than a message can be.
-    pub size: u32,
-    /// Index into [`Trace::topics`], or none.
-    topic: u32,
-    payload: u32,
-}
 
 /// A recorded trace in memory, in order of time.
 #[derive(Debug)]
@@ -157,7 +96,7 @@ impl Trace {
     pub fn period(&self) -> Nanos {
         let gaps = (self.readings.len() as u64).saturating_sub(1).max(1);
         match self.span() {
-            0 => crate::SECOND,
+            0 => SECOND,
             span => span + (span / gaps).max(1),
         }
     }
@@ -242,105 +181,8 @@ impl Trace {
     }
 }
 
-/// One reading on its way into a trace.
-struct Raw<'a> {
-    /// Nanoseconds since 1970.
-    time: i64,
-    device: &'a str,
-    topic: Option<&'a str>,
-    size: u32,
-    payload: Option<&'a [u8]>,
-}
-
-/// Names and their numbers, in the order of appearance.
-#[derive(Default)]
-struct Names {
-    names: Vec<String>,
-    numbers: HashMap<String, u32>,
-    bytes: usize,
-}
-
-impl Names {
-    fn number(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        let number = self.names.len() as u32;
-        self.bytes += name.len();
-        self.names.push(name.to_string());
-        self.numbers.insert(name.to_string(), number);
-        number
-    }
-}
-
-/// Most readings of a trace: 24 bytes each in memory, 2.4 GB.
-const MAX_READINGS: usize = 100_000_000;
-
-/// Most bytes of different payloads, devices and topics of a trace, which are held in memory.
-const MAX_TEXT_BYTES: usize = 1 << 30;
-
-/// A trace under construction.
-#[derive(Default)]
-struct Builder {
-    devices: Names,
-    topics: Names,
-    payloads: Vec<Arc<[u8]>>,
-    payload_numbers: HashMap<Arc<[u8]>, u32>,
-    payload_bytes: usize,
-    /// Times are nanoseconds since 1970 here, shifted to be unsigned.
-    readings: Vec<Reading>,
-    left_out: u64,
-}
-
-/// Shifts times since 1970 to unsigned ones and back.
-const SHIFT: i64 = i64::MIN;
-
 impl Builder {
-    /// Adds a reading; the error says which limit it is beyond.
-    fn push(&mut self, raw: &Raw<'_>) -> Result<(), String> {
-        if raw.size > MAX_SIZE {
-            return Err(format!(
-                "{} bytes are no possible message: the largest has {MAX_SIZE}",
-                raw.size
-            ));
-        }
-        if self.readings.len() >= MAX_READINGS {
-            return Err(format!(
-                "the trace has more than {MAX_READINGS} readings, the most that are held"
-            ));
-        }
-        let payload = raw.payload.map_or(NONE, |payload| {
-            if let Some(number) = self.payload_numbers.get(payload) {
-                return *number;
-            }
-            let shared: Arc<[u8]> = payload.into();
-            let number = self.payloads.len() as u32;
-            self.payload_bytes += shared.len();
-            self.payloads.push(shared.clone());
-            self.payload_numbers.insert(shared, number);
-            number
-        });
-        self.readings.push(Reading {
-            at: raw.time.wrapping_sub(SHIFT) as u64,
-            device: self.devices.number(raw.device),
-            size: raw.size,
-            topic: raw.topic.map_or(NONE, |topic| self.topics.number(topic)),
-            payload,
-        });
-        match self.payload_bytes + self.devices.bytes + self.topics.bytes > MAX_TEXT_BYTES {
-            true => Err(format!(
-                "payloads, devices and topics of the trace take more than {} MiB, the most that are held",
-                MAX_TEXT_BYTES >> 20
-            )),
-            false => Ok(()),
-        }
-    }
-
-    /// Sorts the readings from `range` on.
-    fn sort(&mut self, range: Range<usize>) {
-        self.readings[range].sort_by_key(|reading| reading.at);
-    }
-
+    /// The trace, in order of time.
     fn finish(mut self, source: &TraceSource) -> Result<Trace, TraceError> {
         let file = || source.files.first().cloned().unwrap_or_default();
         let wrong = |message: &str| TraceError {
@@ -373,48 +215,6 @@ impl Builder {
             by_device: OnceLock::new(),
         })
     }
-}
-
-/// The device that a file name stands for: `pattern` may contain `*` for anything and
-/// `{device}` (several are joined). `*` takes as little as it can, `{device}` as much.
-pub(crate) fn device_of_name(pattern: &str, path: &Path) -> Option<String> {
-    fn go(pattern: &str, name: &str, device: &mut String) -> bool {
-        const HOLE: &str = "{device}";
-        let (rest, capture) = match pattern.strip_prefix(HOLE) {
-            Some(rest) => (rest, true),
-            None => match pattern.strip_prefix('*') {
-                Some(rest) => (rest, false),
-                None => {
-                    let Some(first) = pattern.chars().next() else {
-                        return name.is_empty();
-                    };
-                    return name
-                        .strip_prefix(first)
-                        .is_some_and(|name| go(&pattern[first.len_utf8()..], name, device));
-                }
-            },
-        };
-        let kept = device.len();
-        let ends: Vec<usize> = name
-            .char_indices()
-            .map(|(i, _)| i)
-            .chain([name.len()])
-            .collect();
-        for n in 0..ends.len() {
-            let end = ends[if capture { ends.len() - 1 - n } else { n }];
-            if capture {
-                device.push_str(&name[..end]);
-            }
-            if go(rest, &name[end..], device) {
-                return true;
-            }
-            device.truncate(kept);
-        }
-        false
-    }
-    let name = path.file_name()?.to_str()?;
-    let mut device = String::new();
-    (go(pattern, name, &mut device) && !device.is_empty()).then_some(device)
 }
 
 #[cfg(test)]

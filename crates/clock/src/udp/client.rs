@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::key::{Key, random};
 use super::packet::{Kind, LEN, Packet, Refused};
-use super::{Key, Reading, random};
+use super::reading::Reading;
 use crate::Exchange;
 
 /// Questions whose answers are waited for; those before are lost.

@@ -13,7 +13,7 @@
 
 use ring::hmac;
 
-use super::Key;
+use super::key::Key;
 
 pub(super) const LEN: usize = 80;
 const MAC: usize = 48;

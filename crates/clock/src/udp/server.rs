@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
+use super::key::Key;
 use super::packet::{Kind, LEN, Packet, Refused};
-use super::{Key, Reading};
+use super::reading::Reading;
 
 /// Sessions that are kept, so that their questions are answered once. Only holders of the key open
 /// any.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Client, ClientCounts};
+use super::client::{Client, ClientCounts};
 use crate::Exchange;
 
 /// How often a [`Watch`] asks.

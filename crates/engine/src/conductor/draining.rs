@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use pubgauge_driver::Nanos;
 
 use super::{Conductor, Drain, DrainEnd, Observer};
-use crate::worker::Command;
+use crate::reports::Command;
 
 /// How long nothing must have come before streams are closed by sentinels, at least.
 const CLOSE_AFTER: Nanos = 250_000_000;

@@ -1,16 +1,17 @@
 //! The conductor's links to workers: the commands it sends and the reports it takes in.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use super::{Conductor, Link, Live, Nanos, Observer, Outcome, Phase, Role, TrialRecord};
-use crate::live::{Counters, ThreadOf};
-use crate::recording::Recording;
-use crate::worker::{Command, Positions, Report};
+use pubgauge_driver::Nanos;
 
-/// Where reports arrive, by the worker's number.
-pub(super) type Inbox = Receiver<(u32, Report)>;
+use super::handle::WorkerHandle;
+use super::{Conductor, Observer, Phase};
+use crate::assignment::Role;
+use crate::live::{Live, ThreadOf};
+use crate::record::{Outcome, TrialRecord};
+use crate::reports::{Command, Positions, Report};
 
 /// How long the conductor waits for reports before it looks at the time again.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -22,54 +23,6 @@ const LONGEST_LOOK: Duration = Duration::from_millis(100);
 /// A window is given up when it was full for more than this many times the longest silence of the
 /// trial.
 const PATIENCE_FACTOR: Nanos = 3;
-
-/// A worker, as the conductor knows it.
-pub(super) struct WorkerHandle {
-    link: Option<Box<dyn Link>>,
-    pub(super) role: Role,
-    pub(super) counters: Counters,
-    /// For how long the conductor has waited for reports since the worker's last.
-    silent: Duration,
-    pub(super) ready: bool,
-    pub(super) done: Option<Nanos>,
-    gone: bool,
-    closing: bool,
-    pub(super) recording: Option<Recording>,
-}
-
-impl WorkerHandle {
-    pub(super) fn new(link: Box<dyn Link>, role: Role) -> Self {
-        WorkerHandle {
-            link: Some(link),
-            ..WorkerHandle::missing(role)
-        }
-    }
-
-    /// A worker that could not be started.
-    pub(super) fn missing(role: Role) -> Self {
-        WorkerHandle {
-            link: None,
-            role,
-            counters: Counters::default(),
-            silent: Duration::ZERO,
-            ready: false,
-            done: None,
-            gone: false,
-            closing: false,
-            recording: None,
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.gone || self.link.is_none() || self.recording.is_some()
-    }
-
-    fn send(&mut self, command: Command) {
-        if let Some(link) = &mut self.link {
-            link.send(command);
-        }
-    }
-}
 
 impl Conductor<'_> {
     /// Tells the workers of one side, or all.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Attempt, Clock, Driver, DriverError, Secret};
 use serde::{Deserialize, Serialize};
 
-use super::{Link, Order, Outbox, PrepareThread, Secrets, Threads, VERSION, frames};
+use super::{Link, Order, PrepareThread, Secrets, Threads, VERSION, frames};
 use crate::assignment::Brief;
-use crate::worker::{Command, Report};
+use crate::reports::{Command, Outbox, Report};
 
 /// How long a worker that has given its recording may take to end by itself.
 const LAST_MOMENT: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Bound, PER_TURN, Pace, Sending};
 use crate::receiving::Reply;
-use crate::worker::Positions;
+use crate::reports::Positions;
 
 /// Flat-out messages that share one reading of the clock.
 const PER_STAMP: u32 = 64;

@@ -1,11 +1,9 @@
 //! Sentinels: messages that prove that a stream reaches its parties, and that close it at the end.
 
-use std::collections::VecDeque;
-
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Fleet, Kind, Nanos, Publish};
 
-use super::{PER_TURN, Sending};
+use super::{PER_TURN, Round, Sending};
 
 /// First pause between two rounds; each is twice as long as the one before.
 const FIRST_PAUSE: Nanos = 50_000_000;
@@ -13,16 +11,6 @@ const FIRST_PAUSE: Nanos = 50_000_000;
 const LONGEST_PAUSE: Nanos = 1_000_000_000;
 /// How soon a publisher that was held back is tried again.
 const AGAIN: Nanos = 1_000_000;
-
-/// One sentinel on every stream.
-#[derive(Default)]
-pub(super) struct Round {
-    /// Publishers with streams that have none yet in this round: (position in `Sending::locals`,
-    /// its next topic).
-    left: VecDeque<(u32, u32)>,
-    next: Nanos,
-    pause: Nanos,
-}
 
 impl Sending {
     /// Begins with a first round of sentinels.

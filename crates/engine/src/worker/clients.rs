@@ -5,7 +5,8 @@ use pubgauge_driver::{
 };
 use pubgauge_workload::{Exchange, Subscriber};
 
-use super::{ClientState, Phase, Report, Worker};
+use super::{ClientState, Phase, Worker};
+use crate::reports::Report;
 use crate::sending::reply_topic;
 use crate::usage::Reading;
 

@@ -5,8 +5,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::any_port;
-use super::throughput::waited;
+use super::throughput::{any_port, waited};
 use crate::lab::LabHost;
 use pubgauge_network::{Nanos, RoundTrip};
 

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use pubgauge_network::{DATAGRAM_BYTES, Throughput};
 
-use super::{GROUP, any_port};
 use crate::lab::LabHost;
 
 /// Time of traffic before counting begins: a quarter of the span, at least this. Meanwhile buckets and queues
@@ -17,6 +16,10 @@ const WARM_UP: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// The multicast group for the measurement, in the range for use within one organisation (RFC
+/// 2365).
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 77, 77);
 
 /// Counts of received bytes, and the flag that ends the threads.
 struct Account {
@@ -214,4 +217,9 @@ fn datagrams(
 /// Whether an error is a timeout.
 pub(super) fn waited(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// A host's address with port 0, for any port.
+pub(super) fn any_port(host: &LabHost) -> SocketAddrV4 {
+    SocketAddrV4::new(host.address(), 0)
 }

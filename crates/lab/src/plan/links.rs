@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Act, INTERFACE, Names, Place, SWITCH, Step};
+use super::step::{Act, INTERFACE, Names, Place, SWITCH, Step};
 use crate::address::{PREFIX, hardware};
 use pubgauge_network::Host;
 

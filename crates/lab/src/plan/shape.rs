@@ -2,33 +2,12 @@
 
 use std::fmt;
 
+use super::error::{PlanError, Refusal};
 use super::links::{All, run};
+use super::step::{INTERFACE, Place, Step};
 use super::wires::{MILLISECOND, percent};
-use super::{INTERFACE, Place, PlanError, Step};
 use crate::backends::{Backends, Found, hint};
 use pubgauge_network::{Link, Loss, Nanos, Network, Reordering, Role};
-
-/// A property of a network that this machine cannot make.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// What was asked for: `delay of links of subscriber hosts`.
-    pub wanted: String,
-    /// What it needs, and the error of trying that.
-    pub missing: String,
-    /// What adds it.
-    pub hint: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal {
-            wanted,
-            missing,
-            hint,
-        } = self;
-        write!(f, "{wanted} cannot be had here: {missing}\n  hint: {hint}")
-    }
-}
 
 /// A token bucket: the parameters of `tbf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

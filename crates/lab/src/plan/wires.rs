@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::links::All;
-use super::{Act, INTERFACE, Place, Ready, Step};
+use super::step::{Act, INTERFACE, Place, Ready, Step};
 use pubgauge_network::{Host, Link, Loss, Nanos, Network, Reordering};
 
 /// Nanoseconds in the unit of `wirefilter`'s delays.

@@ -6,7 +6,9 @@ use pubgauge_driver::{
     Acknowledgement, Change, ClientId, Delivery, Events, Failure, Secret, WireBytes,
 };
 
-use super::{Broken, Client, State, Tuning};
+use super::broken::Broken;
+use super::client::{Client, State};
+use super::tuning::Tuning;
 use crate::endpoint::Endpoint;
 use crate::event_loop::Reports;
 use crate::out::{Out, OutPool};

@@ -1,7 +1,6 @@
 //! The search for the largest burst of messages back to back that arrives whole.
 
 use pubgauge_results::bursts::BurstFigures;
-use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_results::model::{Status, Trial};
 use pubgauge_results::search::SearchStep;
 use pubgauge_search::{Finding, Found};
@@ -60,12 +59,11 @@ pub(super) fn at_limit(
     axis: &str,
     found: &Found,
     own: &[(&Trial, SearchStep)],
-    criteria: &[CriterionSpec],
+    told: impl Fn(&Trial) -> (Finding, Vec<String>),
 ) -> Option<BurstFigures> {
     let low = found.low.filter(|_| axis == BURST)?;
     let within = own.iter().filter(|(trial, step)| {
-        step.load.is_some_and(|load| load <= low)
-            && super::told(axis, trial, criteria).0 == Finding::Within
+        step.load.is_some_and(|load| load <= low) && told(trial).0 == Finding::Within
     });
     let at = within.max_by(|(a, at), (b, bt)| {
         let load = at.load.partial_cmp(&bt.load);
@@ -76,9 +74,12 @@ pub(super) fn at_limit(
 }
 
 /// Whether bursts took too long without a loss.
-pub(super) fn late(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) -> bool {
+pub(super) fn late(
+    own: &[(&Trial, SearchStep)],
+    told: impl Fn(&Trial) -> (Finding, Vec<String>),
+) -> bool {
     own.iter().any(|(trial, _)| {
-        let (finding, why) = super::told(axis, trial, criteria);
+        let (finding, why) = told(trial);
         finding == Finding::Nothing && why.iter().any(|why| why.ends_with(LATE))
     })
 }

@@ -2,9 +2,11 @@
 
 use pubgauge_claims::{Bounds, Judge, Steps};
 
-use super::At;
 use super::figures::{number, percent, quantity};
 use crate::file::{RuleFile, SlopeFile};
+
+/// What a rule has, or the key that is wrong, and a message.
+pub(super) type At<T> = Result<T, (&'static str, String)>;
 
 pub(super) fn judge(file: &RuleFile, figure: &str) -> At<Judge> {
     let mut found = read(file, figure).into_iter();

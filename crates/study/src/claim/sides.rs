@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use pubgauge_claims::rule::{quantity, range};
 use pubgauge_claims::{Filter, Side};
 
-use super::Sides;
 use crate::file::{Cells, Values};
 use crate::units::{did_you_mean, nearest};
+
+/// Cells, or implementations, by name.
+pub(super) type Sides = BTreeMap<String, Cells>;
 
 /// Cells with a name: for a filter, the values that distinguish it.
 pub(super) fn side(cells: &Cells, named: &Sides) -> Result<Side, String> {

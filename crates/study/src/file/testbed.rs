@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::NetworkFile;
+use super::network::NetworkFile;
 use crate::units::Size;
 
 /// Where systems run.

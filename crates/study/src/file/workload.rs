@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ClientFile, FlowFile, LimitsFile, PhasesFile, TestbedFile, TopologyFile};
+use super::client::ClientFile;
+use super::flow::FlowFile;
+use super::phases::PhasesFile;
+use super::testbed::{LimitsFile, TestbedFile};
+use super::topology::TopologyFile;
 
 /// What devices and applications do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 
-use super::{Clash, Clashes};
+use crate::clash::{Clash, Clashes};
 use crate::file::{ClientFile, LimitsFile, PhasesFile, TestbedFile, UntilFile, WorkloadFile};
 use crate::units::{Rate, Span};
 

@@ -3,9 +3,15 @@
 use pubgauge_workload::filter::{filter_fault, topic_fault};
 use pubgauge_workload::mark::DEFAULT_ROOT;
 
-use super::{Clashes, MAX_DEVICES, MAX_TOPICS, flow_pattern_name};
+use crate::clash::Clashes;
 use crate::file::{Dimension, FlowFile, FlowPattern};
 use crate::units::{did_you_mean, nearest};
+
+/// Most publishers or subscribers of a flow.
+const MAX_DEVICES: u32 = 1_000_000;
+
+/// Most topics of a flow; each is held in memory.
+const MAX_TOPICS: u64 = 5_000_000;
 
 /// Topics of each publisher; filters and group of each subscriber.
 #[derive(Default)]
@@ -543,5 +549,16 @@ pub(super) fn slug(name: &str) -> String {
         "flow".into()
     } else {
         slug.into()
+    }
+}
+
+/// The pattern in the file's own words.
+fn flow_pattern_name(pattern: FlowPattern) -> &'static str {
+    match pattern {
+        FlowPattern::Pairs => "1-1",
+        FlowPattern::OneToMany => "1-n",
+        FlowPattern::ManyToOne => "n-1",
+        FlowPattern::ManyToMany => "n-m",
+        FlowPattern::Shared => "shared",
     }
 }

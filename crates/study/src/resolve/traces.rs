@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pubgauge_workload::{Trace, TraceSource};
 
-use super::{Clash, Clashes};
+use crate::clash::{Clash, Clashes};
 use crate::file::TraceFile;
 
 /// The traces of a study.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
-use super::{Pair, pick};
+use super::pick::{self, Pair};
 use crate::file::Counters;
 
 /// The longest answer, head included. RabbitMQ's has 83 KB with nothing in it.

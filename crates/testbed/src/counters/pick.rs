@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::file::Counter;
 
+/// Both counts of one moment; `None` where there is none.
+pub(super) type Pair<T> = [Option<T>; 2];
+
 /// The greatest whole number below which a floating-point number has no gaps.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 

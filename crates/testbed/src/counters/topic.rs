@@ -7,7 +7,7 @@ use pubgauge_driver::{
     FleetConfig, Settings, Subscription, Target,
 };
 
-use super::Pair;
+use super::pick::Pair;
 use crate::file::{Counter, Counters};
 
 /// How long an orderly end may take, in nanoseconds.

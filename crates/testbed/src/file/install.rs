@@ -4,8 +4,8 @@ use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::ConfigFile;
-use super::check::Fault;
+use super::fault::Fault;
+use super::parts::ConfigFile;
 
 /// How a system is installed: per package manager, the exact commands (templates, in which
 /// `{cache}` is of use), executed by `/bin/sh`.

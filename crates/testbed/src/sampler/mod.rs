@@ -1,5 +1,6 @@
 //! CPU time, memory and context switches of processes and threads, from `/proc`.
 
+mod kernel;
 mod process;
 mod thread;
 
@@ -8,58 +9,7 @@ pub use thread::{
     ThreadFigures, ThreadInfo, ThreadSample, ThreadSampler, current_tid, list_threads,
 };
 
-use crate::procfs::ProcFile;
-
-/// Context switches of a thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Switches {
-    voluntary: u64,
-    involuntary: u64,
-}
-
-/// The files of one thread.
-#[derive(Debug)]
-struct ThreadFiles {
-    schedstat: ProcFile,
-    status: ProcFile,
-}
-
-impl ThreadFiles {
-    fn new(pid: i32, tid: i32, keep: bool) -> Self {
-        let folder = format!("/proc/{pid}/task/{tid}");
-        ThreadFiles {
-            schedstat: ProcFile::new(format!("{folder}/schedstat"), keep),
-            status: ProcFile::new(format!("{folder}/status"), keep),
-        }
-    }
-
-    /// Nanoseconds on a processor, and nanoseconds of waiting for one while ready. `None` if the
-    /// thread is gone or the kernel keeps no such figures.
-    fn run_and_wait(&mut self) -> Option<(u64, u64)> {
-        let mut buffer = [0; 128];
-        let mut fields = self
-            .schedstat
-            .read(&mut buffer)
-            .ok()?
-            .split_ascii_whitespace();
-        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-    }
-
-    fn switches(&mut self) -> Option<Switches> {
-        let mut buffer = [0; 4096];
-        let text = self.status.read(&mut buffer).ok()?;
-        Some(Switches {
-            voluntary: status_number(text, "voluntary_ctxt_switches:")?,
-            involuntary: status_number(text, "nonvoluntary_ctxt_switches:")?,
-        })
-    }
-}
-
-/// The number in a line of a `status` file.
-fn status_number(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
-}
+use kernel::tick_ns;
 
 /// Whether a folder is in memory (tmpfs): what is written there is not written to disk.
 pub fn lies_in_memory(folder: &std::path::Path) -> bool {
@@ -81,32 +31,4 @@ pub fn machine_cpu_ns() -> Option<u64> {
         sum += ticks.next()?.parse::<u64>().ok()?;
     }
     Some(sum * tick_ns())
-}
-
-/// Length of a clock tick, ns.
-fn tick_ns() -> u64 {
-    // SAFETY: sysconf of a known name.
-    let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-    1_000_000_000 / ticks_per_s
-}
-
-/// The CPU clock of a whole process (`CPUCLOCK_SCHED`), ns: of all its threads, also those that
-/// have ended.
-fn process_cpu_ns(pid: i32) -> Option<u64> {
-    clock_ns((!pid << 3) | 2)
-}
-
-/// The CPU clock of a thread of this process, ns, up to the moment of the call.
-fn thread_cpu_ns(tid: i32) -> Option<u64> {
-    clock_ns((!tid << 3) | 2 | 4)
-}
-
-fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is writable; a clock that does not exist is an error.
-    let read = unsafe { libc::clock_gettime(clock, &mut time) };
-    (read == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

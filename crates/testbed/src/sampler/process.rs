@@ -6,7 +6,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_driver::clock::monotonic_now;
 use serde::Serialize;
 
-use super::{Switches, ThreadFiles, process_cpu_ns, status_number, tick_ns};
+use super::kernel::{Switches, ThreadFiles, process_cpu_ns, status_number, tick_ns};
 use crate::limits::{kept_threads, max_open_files};
 use crate::procfs::{self, ProcFile};
 

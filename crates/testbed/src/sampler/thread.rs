@@ -6,7 +6,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_driver::clock::monotonic_now;
 use serde::Serialize;
 
-use super::{Switches, ThreadFiles, thread_cpu_ns};
+use super::kernel::{Switches, ThreadFiles, thread_cpu_ns};
 use crate::procfs;
 
 /// A thread of this process.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::{Held, PERIOD_US, Share};
+use super::share::{Held, PERIOD_US, Share};
 use crate::limits::cgroup_paths;
 use crate::owned::OwnedFolder;
 

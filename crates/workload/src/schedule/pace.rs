@@ -1,7 +1,7 @@
 //! Exact pacing: the k-th message of a rate is due at the whole nanosecond below k / rate, for
 //! every k, however it is reached.
 
-use crate::Nanos;
+use crate::units::Nanos;
 
 /// Nanoseconds per second times [`RESOLUTION`].
 const NUMERATOR: u128 = 1_000_000_000 * RESOLUTION;

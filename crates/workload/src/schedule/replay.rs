@@ -5,10 +5,11 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Nanos;
+use super::shard::Shard;
 use crate::draws::Draws;
-use crate::schedule::{MIN_SIZE, Replay, ReplayMode, Shard};
+use crate::model::{Replay, ReplayMode};
 use crate::trace::{Reading, Trace};
+use crate::units::{MIN_SIZE, Nanos};
 
 /// Keeps the draws of replays apart from other draws.
 const STREAM: u64 = 1 << 41;

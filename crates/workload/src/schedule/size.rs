@@ -2,9 +2,9 @@
 
 use rand_distr::{Distribution, LogNormal, Normal};
 
-use crate::Sizes;
 use crate::draws::Draws;
-use crate::schedule::MIN_SIZE;
+use crate::model::Sizes;
+use crate::units::MIN_SIZE;
 
 /// How often a draw beyond the bounds is drawn again before it is cut to the nearer bound.
 const REDRAWS: u32 = 64;

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use csv::ByteRecord;
 
-use super::{Builder, Column, Raw, TimeFormat, TraceFormat, device_of_name};
+use super::builder::{Builder, Raw};
+use super::format::{Column, TraceFormat};
+use super::time::TimeFormat;
 
 /// What is wrong with a row, and in which field of it.
 pub(super) struct Wrong {
@@ -392,6 +394,48 @@ fn json_value(field: &str) -> usize {
     let bare = field.starts_with(|c: char| c.is_ascii_digit() || "-tfn".contains(c))
         && serde_json::from_str::<serde_json::Value>(field).is_ok();
     if bare { field.len() } else { json_text(field) }
+}
+
+/// The device that a file name stands for: `pattern` may contain `*` for anything and
+/// `{device}` (several are joined). `*` takes as little as it can, `{device}` as much.
+pub(super) fn device_of_name(pattern: &str, path: &Path) -> Option<String> {
+    fn go(pattern: &str, name: &str, device: &mut String) -> bool {
+        const HOLE: &str = "{device}";
+        let (rest, capture) = match pattern.strip_prefix(HOLE) {
+            Some(rest) => (rest, true),
+            None => match pattern.strip_prefix('*') {
+                Some(rest) => (rest, false),
+                None => {
+                    let Some(first) = pattern.chars().next() else {
+                        return name.is_empty();
+                    };
+                    return name
+                        .strip_prefix(first)
+                        .is_some_and(|name| go(&pattern[first.len_utf8()..], name, device));
+                }
+            },
+        };
+        let kept = device.len();
+        let ends: Vec<usize> = name
+            .char_indices()
+            .map(|(i, _)| i)
+            .chain([name.len()])
+            .collect();
+        for n in 0..ends.len() {
+            let end = ends[if capture { ends.len() - 1 - n } else { n }];
+            if capture {
+                device.push_str(&name[..end]);
+            }
+            if go(rest, &name[end..], device) {
+                return true;
+            }
+            device.truncate(kept);
+        }
+        false
+    }
+    let name = path.file_name()?.to_str()?;
+    let mut device = String::new();
+    (go(pattern, name, &mut device) && !device.is_empty()).then_some(device)
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ use csv::{ByteRecord, ReaderBuilder};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
+use super::builder::{Builder, Raw};
 use super::convert::{Rows, Wrong};
-use super::{Builder, Raw, TimeFormat, TraceError, TraceSource, time};
+use super::source::{TraceError, TraceSource};
+use super::time::{self, TimeFormat};
 
 /// Longest line in bytes, and longest record of CSV; a file with a longer one is refused.
 const MAX_LINE: u64 = 16 << 20;

@@ -1,11 +1,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
+use super::convert::device_of_name;
 use super::*;
 use crate::schedule::{Replay, ReplayMode, Schedule};
 use crate::tests_support::flow;

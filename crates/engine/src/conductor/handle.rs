@@ -1,0 +1,63 @@
+//! A worker as the conductor knows it.
+
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use pubgauge_driver::Nanos;
+
+use crate::assignment::Role;
+use crate::link::Link;
+use crate::live::Counters;
+use crate::recording::Recording;
+use crate::reports::{Command, Report};
+
+/// Where reports arrive, by the worker's number.
+pub(super) type Inbox = Receiver<(u32, Report)>;
+
+/// A worker, as the conductor knows it.
+pub(super) struct WorkerHandle {
+    pub(super) link: Option<Box<dyn Link>>,
+    pub(super) role: Role,
+    pub(super) counters: Counters,
+    /// For how long the conductor has waited for reports since the worker's last.
+    pub(super) silent: Duration,
+    pub(super) ready: bool,
+    pub(super) done: Option<Nanos>,
+    pub(super) gone: bool,
+    pub(super) closing: bool,
+    pub(super) recording: Option<Recording>,
+}
+
+impl WorkerHandle {
+    pub(super) fn new(link: Box<dyn Link>, role: Role) -> Self {
+        WorkerHandle {
+            link: Some(link),
+            ..WorkerHandle::missing(role)
+        }
+    }
+
+    /// A worker that could not be started.
+    pub(super) fn missing(role: Role) -> Self {
+        WorkerHandle {
+            link: None,
+            role,
+            counters: Counters::default(),
+            silent: Duration::ZERO,
+            ready: false,
+            done: None,
+            gone: false,
+            closing: false,
+            recording: None,
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.gone || self.link.is_none() || self.recording.is_some()
+    }
+
+    pub(super) fn send(&mut self, command: Command) {
+        if let Some(link) = &mut self.link {
+            link.send(command);
+        }
+    }
+}

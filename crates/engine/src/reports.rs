@@ -1,0 +1,102 @@
+//! Commands of the conductor and reports of workers.
+
+use std::sync::mpsc::Sender;
+
+use pubgauge_driver::{Failure, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::live::Counters;
+use crate::recording::{Conversion, Recording};
+use crate::times::Interval;
+use crate::timetable::Timetable;
+
+/// How much was sent of some streams: (stream, [measured messages, warm-up messages]).
+pub type Positions = Vec<(u32, [u32; 2])>;
+
+/// A command of the conductor to a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// Connect all clients and subscribe. Subscribers of brokerless systems get the addresses of
+    /// the publishers: (device, address).
+    Connect(Vec<(u32, String)>),
+    /// Where every client can be reached, now that all are connected; for those that publish and
+    /// subscribe in a brokerless system: (device, address).
+    Peers(Vec<(u32, String)>),
+    /// Send sentinels until another command comes.
+    Prove,
+    /// Run by this timetable.
+    Run(Timetable),
+    /// The measurement ended: send nothing more.
+    Stop(Nanos),
+    /// Send sentinels from this time on, which close their streams.
+    CloseStreams(Nanos),
+    /// What was sent of these streams so far no longer counts as under way.
+    GiveUp(Positions),
+    /// More tokens of a flow's window, see [`crate::window`]: (flow, tokens).
+    Grant(u32, u64),
+    /// The next burst of a flow whose bursts wait for one another begins: (flow, when).
+    Burst(u32, Nanos),
+    /// Connections are about to be closed: after the answer ([`Report::Closing`]) one that ends does
+    /// not count as lost.
+    Closing,
+    /// End all connections by this time, and give the recording.
+    Finish(Nanos),
+}
+
+/// A report of a worker to the conductor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// It has started: its process, and the threads that work for it, library threads included.
+    Hello {
+        /// Its process.
+        process: u32,
+        /// Its threads.
+        threads: Vec<u32>,
+    },
+    /// What it has counted: some hundred times a second while it changes, and at least twice a second.
+    Counters(Box<Counters>),
+    /// Tokens of a window that come back: (flow, tokens).
+    Passed(u32, u64),
+    /// A burst is handed over, of a flow whose bursts wait for one another: (flow, tokens that it
+    /// took).
+    BurstSent(u32, u64),
+    /// A record's histogram.
+    Interval(Interval),
+    /// All clients are connected and subscribed; the addresses under which publishers can be
+    /// reached.
+    Ready(Vec<(u32, String)>),
+    /// Starting, connecting, subscribing or the fleet has failed for good.
+    Failed(Failure),
+    /// When the last of the measured messages that it may send was handed over.
+    Done(Nanos),
+    /// A flow's window has been full, or its next burst has waited, without anything coming back: (for
+    /// how long, ns; what was sent of the flow).
+    Stuck(Nanos, Positions),
+    /// It knows that connections are about to be closed.
+    Closing,
+    /// Everything it saw.
+    Recording(Box<Recording>),
+    /// How its clock was converted; the agent that started it reports this after the recording.
+    Clock(Conversion),
+    /// It is gone, and why; ignored after the recording.
+    Gone(String),
+}
+
+/// Where a worker's reports go. The conductor knows them by the worker's number.
+#[derive(Clone, Debug)]
+pub struct Outbox {
+    worker: u32,
+    sender: Sender<(u32, Report)>,
+}
+
+impl Outbox {
+    /// Reports of worker `worker` to `sender`.
+    pub fn new(worker: u32, sender: Sender<(u32, Report)>) -> Self {
+        Outbox { worker, sender }
+    }
+
+    /// Reports; false if the conductor no longer takes reports.
+    pub fn send(&self, report: Report) -> bool {
+        self.sender.send((self.worker, report)).is_ok()
+    }
+}

@@ -1,0 +1,43 @@
+//! What keeps a network from being planned.
+
+use std::fmt;
+
+use pubgauge_network::Problem;
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The network is wrong.
+    #[error("{}", lines(.0))]
+    Network(Vec<Problem>),
+    /// This machine cannot make it.
+    #[error("{}", lines(.0))]
+    Refused(Vec<Refusal>),
+}
+
+fn lines<T: fmt::Display>(list: &[T]) -> String {
+    let texts: Vec<String> = list.iter().map(T::to_string).collect();
+    texts.join("\n")
+}
+
+/// A property of a network that this machine cannot make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was asked for: `delay of links of subscriber hosts`.
+    pub wanted: String,
+    /// What it needs, and the error of trying that.
+    pub missing: String,
+    /// What adds it.
+    pub hint: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal {
+            wanted,
+            missing,
+            hint,
+        } = self;
+        write!(f, "{wanted} cannot be had here: {missing}\n  hint: {hint}")
+    }
+}

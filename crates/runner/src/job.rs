@@ -1,0 +1,111 @@
+//! A trial to run, and what all trials of a run have in common.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubgauge_driver::{Driver, Mapping, Nanos, Settings, Tls};
+use pubgauge_engine::assignment::Workers;
+use pubgauge_engine::conductor::Phase;
+use pubgauge_engine::live::Live;
+use pubgauge_testbed::shares::Share;
+use pubgauge_testbed::{SystemFile, Testbed};
+use pubgauge_workload::Workload;
+
+use crate::agents::Agents;
+use crate::network::TrialNetwork;
+use crate::processes::Processes;
+
+/// Receives the progress of a trial.
+pub trait Watch {
+    /// A phase has begun.
+    fn phase(&mut self, phase: Phase);
+    /// Called about twenty times a second.
+    fn tick(&mut self, live: &Live, now: Nanos);
+}
+
+/// A trial to run.
+pub struct Job<'a> {
+    /// Position in the plan.
+    pub id: u32,
+    /// The cell.
+    pub cell: &'a str,
+    /// Name under which the system is shown: its own, with the variant if one was chosen.
+    pub shown_as: &'a str,
+    /// The system.
+    pub system: &'a SystemFile,
+    /// Its variant.
+    pub variant: Option<&'a str>,
+    /// The driver.
+    pub driver: Arc<dyn Driver>,
+    /// What the application asks for.
+    pub settings: &'a Settings,
+    /// Settings of flows that have their own, with what they became; index n has the number n + 1
+    /// in [`pubgauge_workload::Flow::settings`].
+    pub of_flows: Vec<(Settings, Vec<Mapping>)>,
+    /// Name of the settings' variant.
+    pub settings_name: &'a str,
+    /// Values of the grid's axes: (axis, value).
+    pub axes: &'a [(String, String)],
+    /// What each setting became.
+    pub mappings: Vec<Mapping>,
+    /// The share of the machine that each instance of the system gets; absent parts: that in its
+    /// file.
+    pub share: Share,
+    /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
+    /// time.
+    pub pacing_within: Nanos,
+    /// What is counted beside it.
+    pub counts: Counts,
+    /// The workload.
+    pub workload: &'a Arc<Workload>,
+    /// Brokers side by side, over which the workload has been placed.
+    pub brokers: u32,
+    /// Repeat number, from 1.
+    pub repeat: u32,
+    /// The network that brokers and workers run on, the workers as processes ([`Client::processes`]); absent:
+    /// this host alone.
+    pub network: Option<TrialNetwork>,
+}
+
+/// How the client works.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    /// Threads on each side.
+    pub workers: Workers,
+    /// Real-time priority of the workers, 1 to 99.
+    pub realtime: Option<u8>,
+    /// Processors for the workers, in turn; empty: the scheduler chooses.
+    pub pin: Vec<usize>,
+    /// A process for each worker; threads of this program if absent.
+    pub processes: Option<Processes>,
+    /// The hosts whose agents start the workers, each in a process: as many hosts as `workers` gives for
+    /// both sides together, or one for both. This host if absent.
+    pub agents: Option<Arc<Agents>>,
+}
+
+/// What all trials of a run have in common.
+pub struct Bench<'a> {
+    /// Starts systems.
+    pub testbed: Testbed,
+    /// Folder of the systems' folders.
+    pub scratch: &'a Path,
+    /// How the client works.
+    pub client: Client,
+    /// Certificates given on the command line.
+    pub tls: Option<Tls>,
+    /// Set when the user wants to end.
+    pub stop: Arc<AtomicBool>,
+    /// Processors available.
+    pub cores: u32,
+}
+
+/// What is to be counted; by default nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// System calls of client and system.
+    pub system_calls: bool,
+    /// What crosses this interface: `lo`, or `NAMESPACE/INTERFACE` with a network namespace as `ip netns` names
+    /// it.
+    pub interface: Option<String>,
+}

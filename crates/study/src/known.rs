@@ -1,0 +1,50 @@
+//! The systems there are, and the caller's choices.
+
+use std::collections::BTreeMap;
+
+use crate::units::{did_you_mean, nearest};
+
+/// The systems there are, and the caller's choices.
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    /// The systems there are.
+    pub known: Known,
+    /// Run on these instead of the study's systems (`--on`); a name, or an address with `://`.
+    pub on: Vec<String>,
+    /// Repeats instead of the study's (`--repeats`).
+    pub repeats: Option<u32>,
+}
+
+/// The systems there are.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Names of all systems that pubgauge has a file for.
+    pub all: Vec<String>,
+    /// Those that are found on this machine, in the order in which they are to be run.
+    pub found: Vec<String>,
+    /// The systems found in every variant, as `NAME:VARIANT` where there are several.
+    pub found_variants: Vec<String>,
+    /// Those found that are part of the first look: they start at once and need little.
+    pub first_look: Vec<String>,
+    /// Number of brokers of systems that run already; 1 if absent. An address tells its own number.
+    pub brokers: BTreeMap<String, u32>,
+}
+
+/// Message and hint for a name that no system has.
+pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
+    let lists = "`pubgauge systems` lists them".to_owned();
+    if let Some((system, variant)) = name.split_once(':')
+        && known.iter().any(|k| k == system)
+    {
+        let own = known.iter().filter_map(|k| k.strip_prefix(system));
+        let own: Vec<_> = own.filter_map(|k| k.strip_prefix(':')).collect();
+        let message = format!("`{system}` has no variant `{variant}`");
+        return match own.is_empty() {
+            true => (format!("{message}: it has none"), lists),
+            false => (message, format!("its variants are `{}`", own.join("`, `"))),
+        };
+    }
+    let near = nearest(name, known.iter().map(String::as_str));
+    let message = format!("there is no system `{name}`{}", did_you_mean(near));
+    (message, lists)
+}

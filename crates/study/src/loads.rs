@@ -1,0 +1,192 @@
+//! The loads of a study that are not known before the run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cells::Cell;
+use crate::load::{OpenLoad, Share};
+use crate::places::{FIND, Place, places};
+use crate::planned::PlannedTrial;
+use crate::problem::{Problem, StudyError};
+use crate::study::Study;
+use crate::tree::Value;
+use crate::units::{did_you_mean, nearest};
+
+impl Study {
+    /// Whether a value of the study is searched for.
+    pub(crate) fn seeks(&self) -> bool {
+        places(&self.tree).iter().any(|place| place.text == FIND)
+    }
+
+    /// The unknown value of each workload, for each of these cells; and the indices of the
+    /// workloads that are searched, in the study's list.
+    pub(crate) fn open_loads(
+        &self,
+        cells: &[Cell],
+        seed: u64,
+        problems: &mut Vec<Problem>,
+    ) -> (Vec<BTreeMap<usize, Arc<OpenLoad>>>, Vec<usize>) {
+        let written = places(&self.tree);
+        let sought: Vec<&Place> = written.iter().filter(|p| p.text == FIND).collect();
+        let mut found = Vec::new();
+        let of_cell = |cell: &Cell| {
+            let here = |place: &&Place| cell.workloads.contains(&place.workload);
+            let open = places(&cell.tree);
+            for lost in sought.iter().copied().filter(here) {
+                if !open.iter().any(|p| p.path == lost.path && p.text == FIND) {
+                    found.push(self.varied_and_sought(cell, lost));
+                }
+            }
+            let mut loads = BTreeMap::new();
+            for place in open.iter().filter(here) {
+                let read = self.read(place, &sought);
+                let twice = loads.contains_key(&place.workload);
+                match read {
+                    _ if twice => found.push(self.sources.problem(
+                        Some(place.span.clone()),
+                        "one value of one flow can be searched for at a time, or be a share of a limit",
+                        Some("name the flow: --set workload.NAME.flow.NAME.rate=find".into()),
+                    )),
+                    Err((message, hint)) => {
+                        let at = Some(place.span.clone());
+                        found.push(self.sources.problem(at, message, hint));
+                    }
+                    Ok(share) => {
+                        let study = Study {
+                            tree: cell.tree.clone(),
+                            ..self.clone()
+                        };
+                        let load = OpenLoad {
+                            place: place.clone(),
+                            share,
+                            study,
+                            seed: seed.wrapping_add(place.workload as u64),
+                        };
+                        loads.insert(place.workload, Arc::new(load));
+                    }
+                }
+            }
+            loads
+        };
+        let loads = cells.iter().map(of_cell).collect();
+        // Cells have their flows in common.
+        for problem in found {
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        (loads, sought.iter().map(|place| place.workload).collect())
+    }
+
+    /// What a value is a share of; `None` if it is searched for. An error has a message and a hint.
+    fn read(
+        &self,
+        place: &Place,
+        sought: &[&Place],
+    ) -> Result<Option<Share>, (String, Option<String>)> {
+        let problem = |message: String, hint: Option<String>| Err((message, hint));
+        let key = place.axis.name();
+        if place.text == FIND {
+            // A value of a grid is not written in the flow.
+            return match sought.iter().any(|p| p.span == place.span) {
+                true => Ok(None),
+                false => problem(
+                    "a grid does not search".into(),
+                    Some(format!("write {key} = \"find\" in the flow")),
+                ),
+            };
+        }
+        let example = format!(
+            "write it as {key} = \"80% of NAME\", where NAME is a workload with {key} = \"find\""
+        );
+        let share: Share = match place.text.parse() {
+            Ok(share) => share,
+            Err(message) => return problem(message, Some(example)),
+        };
+        let names: Vec<&str> = match self.tree.get("workload").map(|entry| &entry.node.value) {
+            Some(Value::List(list)) => list.iter().map(|n| n.name().unwrap_or_default()).collect(),
+            _ => Vec::new(),
+        };
+        let Some(of) = names.iter().position(|name| *name == share.of) else {
+            let near = did_you_mean(nearest(&share.of, names.iter().copied()));
+            let message = format!(
+                "`{}` is no workload of this study{near}; there is {}",
+                share.of,
+                names.join(", ")
+            );
+            return problem(message, Some(example));
+        };
+        if of == place.workload {
+            let message = format!(
+                "`{}` is this workload: nothing can be a share of itself",
+                share.of
+            );
+            return problem(message, Some(example));
+        }
+        match sought.iter().find(|p| p.workload == of) {
+            None => problem(
+                format!(
+                    "`{}` is not searched: it has no limit to take a share of",
+                    share.of
+                ),
+                Some(format!(
+                    "write {key} = \"find\" in a flow of `{}`",
+                    share.of
+                )),
+            ),
+            Some(p) if p.axis != place.axis => problem(
+                format!(
+                    "`{}` is searched for its {}, and this is the {key}",
+                    share.of,
+                    p.axis.name()
+                ),
+                Some(format!("write {} = \"{share}\"", p.axis.name())),
+            ),
+            Some(_) => Ok(Some(share)),
+        }
+    }
+
+    /// Whether the limit of each share is searched for.
+    pub(crate) fn check_shares(&self, trials: &[PlannedTrial]) -> Result<(), StudyError> {
+        let searches: Vec<&PlannedTrial> = trials.iter().filter(|t| t.seeks().is_some()).collect();
+        let without = |trial: &&PlannedTrial| {
+            trial.share().is_some() && !searches.iter().any(|search| trial.is_share_of(search))
+        };
+        let mut problems: Vec<Problem> = Vec::new();
+        for trial in trials.iter().filter(without) {
+            let (Some(open), Some((share, _))) = (&trial.load, trial.share()) else {
+                continue;
+            };
+            let at = Some(open.place.span.clone());
+            let message = format!("no search of `{}` is made for {}", share.of, trial.cell);
+            let hint = "a share has the systems, settings and grid of the workload whose limit it is of, which is not left out";
+            let problem = self.sources.problem(at, message, Some(hint.into()));
+            let known = |p: &Problem| (p.line, p.column) == (problem.line, problem.column);
+            if !problems.iter().any(known) {
+                problems.push(problem);
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(StudyError { problems }),
+        }
+    }
+
+    /// A value that is searched for and varies over the grid.
+    fn varied_and_sought(&self, cell: &Cell, place: &Place) -> Problem {
+        let of_workload = match self.tree.get("workload").map(|entry| &entry.node.value) {
+            Some(Value::List(list)) => list.get(place.workload).and_then(|node| node.get("grid")),
+            _ => None,
+        };
+        let grid = of_workload.or(self.tree.get("grid"));
+        let last = |key: &str| key.rsplit('.').next() == Some(place.axis.name());
+        let axes = grid.map_or(&[][..], |grid| grid.node.entries());
+        let axis = axes.iter().find(|axis| last(&axis.key));
+        let axis = axis.filter(|axis| cell.axes.iter().any(|(name, _)| *name == axis.key));
+        self.sources.problem(
+            Some(axis.map_or(&place.span, |axis| &axis.span).clone()),
+            "this is searched for, and cannot vary over the grid too",
+            Some("take it out of the grid, or \"find\" out of the workload; `grid = {}` gives a workload none".into()),
+        )
+    }
+}

@@ -1,0 +1,54 @@
+//! Phases of a trial.
+
+use pubgauge_workload::{Phases, Until, Window};
+
+use crate::file::{PhasesFile, UntilFile};
+use crate::units::{Rate, Span};
+
+/// The study's phases, with the workload's own on top.
+pub(crate) fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
+    let default = Phases::default();
+    let span = |own: Option<Span>, study: Option<Span>, default: u64| {
+        own.or(study).map_or(default, |span| span.0)
+    };
+    let until = |own: &Option<UntilFile>, study: &Option<UntilFile>, default: Until| match own
+        .as_ref()
+        .or(study.as_ref())
+    {
+        None => default,
+        Some(UntilFile::Time(span)) => Until::Time(span.0),
+        Some(UntilFile::Count(count)) => Until::Count(count.messages, count.within.0),
+    };
+    Phases {
+        connect_per_s: match own.connect_rate.or(study.connect_rate) {
+            None | Some(Rate::Max) => None,
+            Some(Rate::All(per_s) | Rate::Each(per_s)) => Some(per_s),
+        },
+        ready_within: span(own.ready_within, study.ready_within, default.ready_within),
+        warm_up: until(&own.warm_up, &study.warm_up, default.warm_up),
+        measure: until(&own.measure, &study.measure, default.measure),
+        drain_quiet: span(own.drain_quiet, study.drain_quiet, default.drain_quiet),
+        drain_within: span(own.drain_within, study.drain_within, default.drain_within),
+        reconnect_after: own
+            .reconnect_after
+            .or(study.reconnect_after)
+            .map(|span| span.0),
+        disconnects_allowed: own.allow_disconnects.or(study.allow_disconnects) == Some(true),
+        losses_allowed: own.allow_losses.or(study.allow_losses) == Some(true),
+        windows: windows(study, own),
+    }
+}
+
+/// The windows of a workload: its own, or else the study's.
+fn windows(study: &PhasesFile, own: &PhasesFile) -> Vec<Window> {
+    let windows = match own.window.is_empty() {
+        true => &study.window,
+        false => &own.window,
+    };
+    let window = windows.iter().map(|window| Window {
+        name: window.name.clone(),
+        from: window.from.0,
+        to: window.to.0,
+    });
+    window.collect()
+}

@@ -1,0 +1,105 @@
+//! Places of a study with a load that is not known before the run: searched for, or a share of a limit.
+
+use std::ops::Range;
+
+use crate::axis::Axis;
+use crate::tree::{Node, Value};
+
+/// The text in place of a value that is searched for.
+pub(crate) const FIND: &str = "find";
+
+/// The position of such a value in the study.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) axis: Axis,
+    /// Index of its workload in the study's list.
+    pub(crate) workload: usize,
+    pub(crate) path: Vec<String>,
+    pub(crate) span: Range<usize>,
+    pub(crate) text: String,
+}
+
+/// Whether a text stands for a value that is not known before the run. No size and no rate has a
+/// percent sign.
+fn is_open(text: &str) -> bool {
+    text == FIND || text.contains('%')
+}
+
+/// All such values of a study's flows.
+pub(crate) fn places(tree: &Node) -> Vec<Place> {
+    let list = |node: &Node, key: &str| -> Vec<Node> {
+        match node.get(key).map(|entry| &entry.node.value) {
+            Some(Value::List(list)) => list.clone(),
+            _ => Vec::new(),
+        }
+    };
+    let mut places = Vec::new();
+    for (workload, node) in list(tree, "workload").iter().enumerate() {
+        for (flow, node) in list(node, "flow").iter().enumerate() {
+            for entry in node.entries() {
+                let (Some(axis), Value::Text(text)) = (Axis::named(&entry.key), &entry.node.value)
+                else {
+                    continue;
+                };
+                if is_open(text) {
+                    let (nth, number) = (workload.to_string(), flow.to_string());
+                    places.push(Place {
+                        axis,
+                        workload,
+                        path: ["workload", &nth, "flow", &number, &entry.key]
+                            .map(str::to_owned)
+                            .to_vec(),
+                        span: entry.node.span.clone(),
+                        text: text.clone(),
+                    });
+                }
+            }
+        }
+    }
+    places
+}
+
+/// Puts a value into a place.
+pub(crate) fn put(tree: &mut Node, place: &Place, value: Value) {
+    let span = place.span.clone();
+    let node = Node {
+        span: span.clone(),
+        value,
+    };
+    let steps: Vec<&str> = place.path.iter().map(String::as_str).collect();
+    // The path was found in this very tree.
+    let _ = tree.set(&steps, span, &node);
+}
+
+/// Replaces each value that is not known by the value that a search begins with.
+pub(crate) fn fill(tree: &mut Node) {
+    for place in places(tree) {
+        let value = match place.axis {
+            Axis::Rate => Value::Text("max".into()),
+            axis => axis.value(axis.range().0),
+        };
+        put(tree, &place, value);
+    }
+}
+
+/// Puts the study's own texts back into the places that [`fill`] has filled.
+pub(crate) fn restored(resolved: &str, tree: &Node) -> String {
+    let open = places(tree);
+    let study = toml::from_str::<toml::Value>(resolved).ok();
+    let Some(mut study) = study.filter(|_| !open.is_empty()) else {
+        return resolved.to_owned();
+    };
+    for place in open {
+        let mut at = Some(&mut study);
+        for step in &place.path {
+            at = at.and_then(|value| match step.parse::<usize>() {
+                Ok(nth) => value.get_mut(nth),
+                Err(_) => value.get_mut(step.as_str()),
+            });
+        }
+        if let Some(value) = at {
+            *value = toml::Value::String(place.text);
+        }
+    }
+    toml::to_string(&study).unwrap_or_else(|_| resolved.to_owned())
+}

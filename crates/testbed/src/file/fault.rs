@@ -1,0 +1,89 @@
+//! Errors in a system file, with line and column.
+
+use crate::spelling::spelling_hint;
+
+/// Where `near` is in `text`, preferably at the start of a line.
+fn place_of(near: &str, text: &str) -> Option<usize> {
+    let starts = text.match_indices(near).map(|(at, _)| at);
+    starts
+        .clone()
+        .find(|at| {
+            text[..*at]
+                .chars()
+                .next_back()
+                .is_none_or(|before| before == '\n')
+        })
+        .or_else(|| starts.clone().next())
+}
+
+/// An error in a system file, before its line and column are known.
+pub(super) struct Fault {
+    what: String,
+    hint: Option<String>,
+    near: Option<String>,
+}
+
+impl Fault {
+    pub(super) fn new(what: String, hint: Option<String>, near: Option<String>) -> Self {
+        Fault { what, hint, near }
+    }
+}
+
+/// A system file that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {what}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
+pub struct FileError {
+    /// The file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl FileError {
+    /// The error for a fault in `text`.
+    pub(super) fn of_fault(fault: Fault, text: &str, file: &str) -> Self {
+        let offset = fault.near.as_deref().and_then(|near| place_of(near, text));
+        FileError::at(file, text, offset.unwrap_or(0), fault.what, fault.hint)
+    }
+
+    fn at(file: &str, text: &str, offset: usize, what: String, hint: Option<String>) -> Self {
+        let mut offset = offset.min(text.len());
+        while !text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        FileError {
+            file: file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            what,
+            hint,
+        }
+    }
+
+    /// The error for what the TOML reader says.
+    pub(super) fn of_toml(error: &toml::de::Error, text: &str, file: &str) -> Self {
+        let message = error.message().trim();
+        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let offset = error.span().map_or(0, |span| span.start);
+        let unknown =
+            message.starts_with("unknown field") || message.starts_with("unknown variant");
+        match (unknown, quoted.as_slice()) {
+            (true, [wrong, known @ ..]) => {
+                let what = match message.starts_with("unknown field") {
+                    true => format!("there is no key `{wrong}` here"),
+                    false => format!("`{wrong}` is not possible here"),
+                };
+                Self::at(file, text, offset, what, Some(spelling_hint(wrong, known)))
+            }
+            _ => Self::at(file, text, offset, message.replace('\n', "; "), None),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Listing what is on this machine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::catalog::Catalog;
+use crate::file::{Kind, Origin, SystemFile};
+use crate::find;
+use crate::start::Testbed;
+
+/// A known system and whether it is on this machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Listing {
+    /// Its name.
+    pub name: String,
+    /// One sentence.
+    pub description: String,
+    /// The driver that speaks to it.
+    pub driver: String,
+    /// How it is started.
+    pub kind: Kind,
+    /// Its variants, the default one first.
+    pub variants: Vec<String>,
+    /// What it can do, in the driver's words.
+    pub features: Vec<String>,
+    /// Where it was measured not to keep a promise, by capability.
+    pub deviations: BTreeMap<String, String>,
+    /// What else was measured, by capability.
+    pub remarks: BTreeMap<String, String>,
+    /// Part of the first look, the study that runs where none is named.
+    pub first_look: bool,
+    /// Whether it can be started here.
+    pub found: bool,
+    /// Its version, where the system is found and reports one.
+    pub version: Option<String>,
+    /// Its executable.
+    pub path: Option<PathBuf>,
+    /// Why it is not found; `None` if it is.
+    pub reason: Option<String>,
+    /// Commands that install it, by package manager, the one of this machine first.
+    pub install: Vec<InstallCommands>,
+    /// What to know about the package, for example that it starts a service of its own.
+    pub notes: Vec<String>,
+    /// The file with its description; `None` for a system that is built in.
+    pub file: Option<PathBuf>,
+}
+
+/// The commands of one package manager.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InstallCommands {
+    /// The package manager.
+    pub manager: String,
+    /// The commands, to be executed in this order.
+    pub commands: Vec<String>,
+}
+
+impl Catalog {
+    /// Looks for each system on this machine. One whose driver lacks its library is not found.
+    pub fn list(&self, testbed: &Testbed) -> Vec<Listing> {
+        self.systems()
+            .map(|system| listing(system, testbed))
+            .collect()
+    }
+}
+
+fn listing(system: &SystemFile, testbed: &Testbed) -> Listing {
+    let mut variants: Vec<String> = system.variants.keys().cloned().collect();
+    variants.sort_by_key(|name| Some(name) != system.default_variant.as_ref());
+    let found = testbed.find(system);
+    let driver = testbed.driver_of(system);
+    let without = driver.as_ref().and_then(|driver| driver.missing());
+    let without = without.map(|how| format!("this pubgauge was built without it: {how}"));
+    let install = &system.install;
+    let service = install.starts_service.iter().map(|manager| {
+        let remedy = match &install.stop_service {
+            Some(command) => format!("; stop it with: {command}"),
+            None => String::new(),
+        };
+        format!("its {manager} package starts a service, which disturbs measurements{remedy}")
+    });
+    Listing {
+        name: system.name.clone(),
+        description: system.description.clone(),
+        driver: system.driver.clone(),
+        kind: system.kind,
+        variants,
+        features: system.features.clone(),
+        first_look: system.first_look,
+        deviations: system
+            .deviations
+            .iter()
+            .map(|(claim, deviation)| (claim.clone(), deviation.to_string()))
+            .collect(),
+        remarks: system.remarks.clone(),
+        found: found.is_ok() && without.is_none(),
+        version: found
+            .as_ref()
+            .ok()
+            .and_then(|found| find::version(system, found).or_else(|| driver.as_ref()?.library())),
+        path: found
+            .as_ref()
+            .ok()
+            .and_then(|found| found.executable.clone()),
+        reason: without.or(found.err().map(|missing| missing.reason)),
+        install: find::install_commands(system)
+            .into_iter()
+            .map(|(manager, commands)| InstallCommands { manager, commands })
+            .collect(),
+        notes: service.chain(install.note.clone()).collect(),
+        file: match &system.origin {
+            Origin::File(path) => Some(path.clone()),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,304 @@
+//! A workload as plain data: devices, flows, phases.
+
+use serde::{Deserialize, Serialize};
+
+use crate::trace::TraceSource;
+use crate::units::{Nanos, SECOND};
+
+/// What all devices and applications of one trial do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Name shown in tables.
+    pub name: String,
+    /// Connections. Publishers and subscribers of all flows refer to them by index; a device
+    /// that appears as both publishes and subscribes on one connection.
+    pub devices: Vec<Device>,
+    /// Traffic relations, running side by side.
+    pub flows: Vec<Flow>,
+    /// How the trial proceeds.
+    pub phases: Phases,
+    /// Seed of all random draws.
+    pub seed: u64,
+}
+
+/// One connection to the system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its name, unique in the workload; becomes the client identifier.
+    pub name: String,
+    /// The broker that it connects to, from 0; see [`Workload::over`].
+    #[serde(default)]
+    pub broker: u32,
+    /// The device that this is a further connection of, where a device has one to each of several
+    /// brokers: index into [`Workload::devices`].
+    #[serde(default)]
+    pub connection_of: Option<u32>,
+    /// Last will: topic, payload and whether it is retained.
+    pub will: Option<(String, Vec<u8>, bool)>,
+}
+
+/// One traffic relation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Name shown in tables.
+    pub name: String,
+    /// Who publishes, and to which topics. May be empty.
+    pub publishers: Vec<Publisher>,
+    /// Who subscribes, and to what. May be empty.
+    pub subscribers: Vec<Subscriber>,
+    /// When messages are due.
+    pub arrivals: Arrivals,
+    /// How big messages are, header included, in bytes.
+    pub size: Sizes,
+    /// Nanoseconds from the start of the measurement to that of the flow. 0: the flow starts with the
+    /// warm-up, or with the measurement if `active_for` is given.
+    pub start_offset: Nanos,
+    /// How long after its start the flow sends; absent: to the end of the measurement.
+    pub active_for: Option<Nanos>,
+    /// One way, or there and back.
+    pub exchange: Exchange,
+    /// Bound on messages under way (published, not yet delivered to all) for flat-out traffic;
+    /// absent: the engine's own bound where the system has no back-pressure, else none.
+    pub window: Option<u32>,
+    /// Which of the trial's settings it asks for: 0 is the trial's own, others are those of flows
+    /// with settings of their own. Connections belong to one of them.
+    pub settings: u32,
+}
+
+/// One publishing device of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Publisher {
+    /// Index into [`Workload::devices`].
+    pub device: u32,
+    /// Concrete topics, used in turn; at least one.
+    pub topics: Vec<String>,
+}
+
+/// One subscribing device of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subscriber {
+    /// Index into [`Workload::devices`].
+    pub device: u32,
+    /// Filters with `+` and `#`; at least one. They must not overlap within a subscriber.
+    pub filters: Vec<String>,
+    /// Members of one group share the messages.
+    pub group: Option<String>,
+}
+
+/// When the messages of a flow are due.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// As fast as the system takes them.
+    FlatOut,
+    /// Evenly spaced: `per_s` messages a second over all publishers, which take turns. A rate
+    /// per publisher is that rate times the number of publishers.
+    Periodic {
+        /// Messages per second over all publishers of the flow.
+        per_s: f64,
+    },
+    /// A Poisson process of `per_s` messages a second over all publishers.
+    Poisson {
+        /// Messages per second over all publishers of the flow, on average.
+        per_s: f64,
+    },
+    /// Periodic bursts: `per_s` for `on`, then silence for `off`.
+    OnOff {
+        /// Messages per second over all publishers of the flow while a burst lasts;
+        /// absent: flat out.
+        per_s: Option<f64>,
+        /// Length of a burst.
+        on: Nanos,
+        /// Silence between bursts.
+        off: Nanos,
+    },
+    /// Bursts of messages back to back: all messages of a burst are due at its beginning.
+    Bursts {
+        /// Messages of a burst, of each publisher of the flow; at least 1.
+        messages: u32,
+        /// From the beginning of a burst to that of the next; absent: a burst begins when the one before
+        /// has arrived whole, or was given up, at a multiple of [`crate::BURST_SLOT`].
+        every: Option<Nanos>,
+    },
+    /// A recorded trace, or draws from its distributions.
+    Replay(Box<Replay>),
+}
+
+/// How a recorded trace is replayed.
+///
+/// Device k of the trace is played by publisher k modulo the number of publishers. Where there
+/// are more publishers than devices, publisher p plays device p modulo the number of devices, and
+/// copies of a device are spread evenly over the tape. A recorded topic becomes one of the
+/// publisher's own topics, by its number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The trace.
+    pub source: TraceSource,
+    /// Recorded seconds per second; 1 is real speed.
+    pub speed: f64,
+    /// Begin again at the end.
+    pub looped: bool,
+    /// As recorded, or drawn.
+    pub mode: ReplayMode,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Replay {
+            source: TraceSource::default(),
+            speed: 1.0,
+            looped: true,
+            mode: ReplayMode::Tape,
+        }
+    }
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayMode {
+    /// As recorded.
+    Tape,
+    /// Sizes and gaps are drawn from those that the device had in the interval of the recording
+    /// that the publisher has reached, beginning at a random position: the day keeps its shape,
+    /// but no two publishers send the same messages (the method of happ2016).
+    Drawn {
+        /// Length of an interval; the study's default is 15 minutes.
+        interval: Nanos,
+    },
+}
+
+/// How big messages are, in bytes, header included. Never below 16.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Sizes {
+    /// Always the same.
+    Fixed {
+        /// Bytes.
+        bytes: u32,
+    },
+    /// Taken in turn.
+    List {
+        /// Bytes of each; at least one.
+        bytes: Vec<u32>,
+    },
+    /// Uniform between two sizes, both included.
+    Uniform {
+        /// Smallest, bytes.
+        min: u32,
+        /// Largest, bytes.
+        max: u32,
+    },
+    /// Normal, cut off at both ends.
+    Normal {
+        /// Mean, bytes.
+        mean: f64,
+        /// Standard deviation, bytes.
+        sd: f64,
+        /// Smallest, bytes.
+        min: u32,
+        /// Largest, bytes.
+        max: u32,
+    },
+    /// Log-normal, cut off at both ends.
+    LogNormal {
+        /// Median, bytes.
+        median: f64,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+        /// Smallest, bytes.
+        min: u32,
+        /// Largest, bytes.
+        max: u32,
+    },
+    /// As recorded; only with [`Arrivals::Replay`].
+    Recorded,
+}
+
+/// One way, or there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exchange {
+    /// Publisher to subscribers.
+    OneWay,
+    /// The flow's first subscriber answers each message at once on the topic `TOPIC/reply`, to
+    /// which the publisher subscribes; with [`Arrivals::FlatOut`] the next message is sent when
+    /// the answer is there (ping-pong), otherwise on schedule.
+    PingPong,
+}
+
+/// The end of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// After this many nanoseconds.
+    Time(Nanos),
+    /// After this many messages over all flows; at the latest after the second number of
+    /// nanoseconds.
+    Count(u64, Nanos),
+}
+
+impl Until {
+    /// When the phase ends at the latest, nanoseconds from its start.
+    pub fn latest(&self) -> Nanos {
+        match *self {
+            Until::Time(t) | Until::Count(_, t) => t,
+        }
+    }
+}
+
+/// How a trial proceeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phases {
+    /// Connections begun per second in all; absent: as fast as the system takes them, at
+    /// most 64 under way at a time in each worker.
+    pub connect_per_s: Option<f64>,
+    /// Longest time for connecting, subscribing and proving readiness.
+    pub ready_within: Nanos,
+    /// Traffic before the measurement.
+    pub warm_up: Until,
+    /// The measurement.
+    pub measure: Until,
+    /// How long nothing must come before messages that were passed over count as lost, and repeated
+    /// ones are no longer awaited.
+    pub drain_quiet: Nanos,
+    /// Longest drain.
+    pub drain_within: Nanos,
+    /// Reconnect a client that was lost, after this long; absent: a lost client stays lost.
+    pub reconnect_after: Option<Nanos>,
+    /// Connections are cut on purpose, from outside: lost ones do not break the trial.
+    pub disconnects_allowed: bool,
+    /// Losses are what is studied: they do not make the trial lossy.
+    pub losses_allowed: bool,
+    /// Named spans of the measurement, each with its own figures. They may overlap.
+    #[serde(default)]
+    pub windows: Vec<Window>,
+}
+
+/// A named span of the measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its name, unique among the windows.
+    pub name: String,
+    /// Its beginning, nanoseconds from the start of the measurement.
+    pub from: Nanos,
+    /// Its end, later than its beginning and no later than that of the measurement.
+    pub to: Nanos,
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Phases {
+            connect_per_s: None,
+            ready_within: 30 * SECOND,
+            warm_up: Until::Time(2 * SECOND),
+            measure: Until::Time(10 * SECOND),
+            drain_quiet: SECOND,
+            drain_within: 10 * SECOND,
+            reconnect_after: None,
+            disconnects_allowed: false,
+            losses_allowed: false,
+            windows: Vec::new(),
+        }
+    }
+}

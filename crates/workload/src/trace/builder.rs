@@ -1,0 +1,124 @@
+//! A trace under construction.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::units::{MAX_SIZE, Nanos};
+
+/// No topic, or no payload.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// One message of a trace: 24 bytes, of which a day of 37 meters has 1.6 million.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Nanoseconds since the first reading of the trace.
+    pub at: Nanos,
+    /// Index into [`super::Trace::devices`].
+    pub device: u32,
+    /// Bytes as recorded; may be less than a message can be.
+    pub size: u32,
+    /// Index into [`super::Trace::topics`], or none.
+    pub(super) topic: u32,
+    pub(super) payload: u32,
+}
+
+/// One reading on its way into a trace.
+pub(super) struct Raw<'a> {
+    /// Nanoseconds since 1970.
+    pub(super) time: i64,
+    pub(super) device: &'a str,
+    pub(super) topic: Option<&'a str>,
+    pub(super) size: u32,
+    pub(super) payload: Option<&'a [u8]>,
+}
+
+/// Names and their numbers, in the order of appearance.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    bytes: usize,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.names.len() as u32;
+        self.bytes += name.len();
+        self.names.push(name.to_string());
+        self.numbers.insert(name.to_string(), number);
+        number
+    }
+}
+
+/// Most readings of a trace: 24 bytes each in memory, 2.4 GB.
+const MAX_READINGS: usize = 100_000_000;
+
+/// Most bytes of different payloads, devices and topics of a trace, which are held in memory.
+const MAX_TEXT_BYTES: usize = 1 << 30;
+
+/// A trace under construction.
+#[derive(Default)]
+pub(super) struct Builder {
+    pub(super) devices: Names,
+    pub(super) topics: Names,
+    pub(super) payloads: Vec<Arc<[u8]>>,
+    payload_numbers: HashMap<Arc<[u8]>, u32>,
+    payload_bytes: usize,
+    /// Times are nanoseconds since 1970 here, shifted to be unsigned.
+    pub(super) readings: Vec<Reading>,
+    pub(super) left_out: u64,
+}
+
+/// Shifts times since 1970 to unsigned ones and back.
+pub(super) const SHIFT: i64 = i64::MIN;
+
+impl Builder {
+    /// Adds a reading; the error says which limit it is beyond.
+    pub(super) fn push(&mut self, raw: &Raw<'_>) -> Result<(), String> {
+        if raw.size > MAX_SIZE {
+            return Err(format!(
+                "{} bytes are no possible message: the largest has {MAX_SIZE}",
+                raw.size
+            ));
+        }
+        if self.readings.len() >= MAX_READINGS {
+            return Err(format!(
+                "the trace has more than {MAX_READINGS} readings, the most that are held"
+            ));
+        }
+        let payload = raw.payload.map_or(NONE, |payload| {
+            if let Some(number) = self.payload_numbers.get(payload) {
+                return *number;
+            }
+            let shared: Arc<[u8]> = payload.into();
+            let number = self.payloads.len() as u32;
+            self.payload_bytes += shared.len();
+            self.payloads.push(shared.clone());
+            self.payload_numbers.insert(shared, number);
+            number
+        });
+        self.readings.push(Reading {
+            at: raw.time.wrapping_sub(SHIFT) as u64,
+            device: self.devices.number(raw.device),
+            size: raw.size,
+            topic: raw.topic.map_or(NONE, |topic| self.topics.number(topic)),
+            payload,
+        });
+        match self.payload_bytes + self.devices.bytes + self.topics.bytes > MAX_TEXT_BYTES {
+            true => Err(format!(
+                "payloads, devices and topics of the trace take more than {} MiB, the most that are held",
+                MAX_TEXT_BYTES >> 20
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Sorts the readings from `range` on.
+    pub(super) fn sort(&mut self, range: Range<usize>) {
+        self.readings[range].sort_by_key(|reading| reading.at);
+    }
+}
