@@ -18,7 +18,7 @@ use pubgauge_results::search::Search;
 use pubgauge_results::store::RunFolder;
 use pubgauge_runner::agents::Agents;
 use pubgauge_runner::searching::settling_s;
-use pubgauge_runner::{Bench, Client, Counts, Job, perform};
+use pubgauge_runner::{Bench, Client, Counts, Job, Kept, perform};
 use pubgauge_testbed::{Catalog, Kind, Testbed, machine_facts, raise_nofile};
 
 use crate::args::{ClientArgs, Login, RunArgs};
@@ -225,6 +225,7 @@ fn trials(
         tls,
         stop: stop.clone(),
         cores: machine_facts().cores,
+        kept: Kept::default(),
     };
     // When a system that keeps running has nothing left of its last trial, by system.
     let mut settled = BTreeMap::<String, Instant>::new();
@@ -292,6 +293,7 @@ fn trials(
                 system_calls: trial.count_system_calls,
                 interface: trial.count_interface.clone(),
             },
+            keep_running: trial.keep_running,
             workload: &trial.workload,
             brokers: trial.brokers,
             repeat: trial.repeat,
@@ -311,7 +313,7 @@ fn trials(
                 progress.say(&why);
             }
         }
-        if chosen.file.kind == Kind::External {
+        if chosen.file.kind == Kind::External || trial.keep_running {
             let left = Duration::from_secs_f64(settling_s(&done));
             settled.insert(trial.system.clone(), Instant::now() + left);
         }
@@ -356,6 +358,9 @@ fn trials(
         for cell in &folder.results().not_measured {
             progress.say(&format!("not measured: {}: {}", cell.cell, cell.reason));
         }
+    }
+    for words in bench.kept.stop() {
+        progress.say(&words);
     }
     progress.finish();
     Ok(())

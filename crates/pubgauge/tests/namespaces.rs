@@ -18,7 +18,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_runner::{Bench, Client, Job, Processes, Watch, perform};
+use pubgauge_runner::{Bench, Client, Job, Kept, Processes, Watch, perform};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Testbed, from_address, procfs};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -138,6 +138,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         share: Share::default(),
         pacing_within: 0,
         counts: Default::default(),
+        keep_running: false,
         workload: &Arc::new(workload),
         brokers: 1,
         repeat: 1,
@@ -163,6 +164,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
+        kept: Kept::default(),
     };
     perform(&job, &bench, seen).0
 }

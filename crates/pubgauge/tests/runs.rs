@@ -5,6 +5,7 @@ mod common;
 use std::path::Path;
 
 use common::*;
+use pubgauge_results::processors::shares;
 use serde_json::Value;
 
 const SYSTEMS: [&str; 5] = [
@@ -830,6 +831,40 @@ fn gathered_messages_say_so() {
     assert!(study.contains("pacing-within = \"5ms\""), "{study}");
 }
 
+/// A system that stays up serves one trial after the other, each is counted alone, and nothing is left at the end.
+/// Counts over HTTP (NATS) are read before and after each trial; those on topics begin with the system.
+#[test]
+fn a_system_stays_up_from_trial_to_trial() {
+    for (system, keep, earlier, counted) in [
+        ("nats", true, [0, 1, 2], [true, true, true]),
+        ("reference-broker", true, [0, 1, 2], [true, false, false]),
+        ("reference-broker", false, [0, 0, 0], [true, true, true]),
+    ] {
+        let place = Place::new();
+        let keep = format!("testbed.keep-running={keep}");
+        let mut args = vec!["run", "--on", system, "--rate", "200/s", "--out", "run"];
+        args.extend(["--duration", "1s", "--warm-up", "100ms", "--repeats", "3"]);
+        args.extend(["--set", &keep]);
+        place.run(&args).ran_to_its_end();
+        place.has_no_process_soon();
+        place.is_clean();
+        let results = place.results("run");
+        let trials = results["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 3);
+        for (trial, (earlier, counted)) in trials.iter().zip(earlier.into_iter().zip(counted)) {
+            adds_up(trial);
+            let before = &trial["circumstances"]["earlier_trials"];
+            assert_eq!(before.as_u64().unwrap_or(0), earlier, "{system}, {keep}");
+            let served = |check: &Value| {
+                let why = check["not_compared"].as_str().unwrap_or_default();
+                why.contains("has served a trial already")
+            };
+            let left_out = trial["checks"].as_array().unwrap().iter().any(served);
+            assert_eq!(!left_out, counted, "{system}, {keep}: {}", trial["checks"]);
+        }
+    }
+}
+
 /// A share of the machine holds while a system has more to do than it can; what could not be held is
 /// told.
 #[test]
@@ -853,6 +888,12 @@ fn a_system_gets_no_more_than_its_share() {
             let most = 0.22 * trial["duration_s"].as_f64().unwrap() + 0.02;
             let used = trial["system_cpu_s"].as_f64().unwrap();
             assert!(used <= most, "{system}: {used} s, {most} s at most");
+            // Flat out it uses all of it.
+            let parsed = serde_json::from_value(trial.clone()).expect("a trial");
+            let of_share = shares(&parsed).and_then(|shares| shares.system);
+            let of_share = of_share.expect("the system is in sight");
+            assert!(of_share <= 1.15, "{system}: {of_share}");
+            assert!(of_share > 0.8 || crowded(trial), "{system}: {of_share}");
         } else {
             assert!(
                 not_held

@@ -1,65 +1,8 @@
 //! What a study may have counted during a measurement: system calls and interface traffic.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::model::Trial;
-
-/// System calls of the measurement, of the client and of the system apart. Counting slowed every system
-/// call of the machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct SystemCalls {
-    /// Of the workers and their libraries' threads, and so of a system that is a library of theirs.
-    pub client: Option<SyscallCounts>,
-    /// Of the system's processes.
-    pub system: Option<SyscallCounts>,
-    /// Why a side is absent.
-    pub not_counted: Vec<String>,
-}
-
-/// Numbers of system calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct SyscallCounts {
-    /// All of them.
-    pub all: u64,
-    /// Writes of bytes to a socket, by any call; absent before Linux 6.3.
-    pub sends: Option<u64>,
-    /// Reads of bytes from a socket, by any call; absent before Linux 6.3.
-    pub receives: Option<u64>,
-    /// Calls of `fsync`, `fdatasync`, `msync`, `sync`, `syncfs`, `sync_file_range`.
-    pub syncs: u64,
-}
-
-/// What crossed a network interface during the measurement, headers included, whoever sent it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct InterfaceTraffic {
-    /// The interface.
-    pub interface: String,
-    /// Its network namespace, as `ip netns` names it; absent: that of pubgauge.
-    pub namespace: Option<String>,
-    /// Bytes, with the headers that the interface counts; on loopback sent ones only, else in
-    /// both directions.
-    pub bytes: u64,
-    /// Packets as the interface takes them, up to 64 KiB each.
-    pub packets: u64,
-    /// Payload bytes of the first deliveries that came in that time.
-    pub payload_bytes: Option<u64>,
-    /// Bytes that others sent over it in that time. Estimated as the larger of two: the traffic at the higher of the
-    /// rates before the first client connected and after the last one closed; and what exceeds the traffic that the
-    /// clients can have caused.
-    pub foreign_bytes: u64,
-    /// Why bytes and packets do not describe the trial's messages; absent: they do.
-    pub not_told: Option<String>,
-}
-
-impl InterfaceTraffic {
-    /// The largest share of foreign bytes, of the bytes that crossed or of the payload bytes if these are more,
-    /// with which the figures are given: their error.
-    pub const MOST_FOREIGN: f64 = 0.01;
-}
+pub use crate::syscalls::{SyscallCounts, SystemCalls};
+pub use crate::traffic::InterfaceTraffic;
 
 /// Names of this module's figures in `results.json`.
 pub const FIGURES: [&str; 9] = [

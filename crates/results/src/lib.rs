@@ -39,6 +39,7 @@ pub mod search;
 pub mod shell;
 pub mod store;
 pub mod studies;
+mod syscalls;
 mod traffic;
 pub mod verdict;
 pub mod window;

@@ -1,4 +1,4 @@
-//! Emulated networks of a run, and what crossed the links of their hosts.
+//! Emulated networks of a run, what crossed the links of their hosts, and what crossed an interface.
 
 use pubgauge_network::{Baseline, Network};
 use schemars::JsonSchema;
@@ -59,4 +59,33 @@ impl NetworkTraffic {
             (bytes + own.sent_bytes, packets + own.sent_packets)
         })
     }
+}
+
+/// What crossed a network interface during the measurement, headers included, whoever sent it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct InterfaceTraffic {
+    /// The interface.
+    pub interface: String,
+    /// Its network namespace, as `ip netns` names it; absent: that of pubgauge.
+    pub namespace: Option<String>,
+    /// Bytes, with the headers that the interface counts; on loopback sent ones only, else in
+    /// both directions.
+    pub bytes: u64,
+    /// Packets as the interface takes them, up to 64 KiB each.
+    pub packets: u64,
+    /// Payload bytes of the first deliveries that came in that time.
+    pub payload_bytes: Option<u64>,
+    /// Bytes that others sent over it in that time. Estimated as the larger of two: the traffic at the higher of the
+    /// rates before the first client connected and after the last one closed; and what exceeds the traffic that the
+    /// clients can have caused.
+    pub foreign_bytes: u64,
+    /// Why bytes and packets do not describe the trial's messages; absent: they do.
+    pub not_told: Option<String>,
+}
+
+impl InterfaceTraffic {
+    /// The largest share of foreign bytes, of the bytes that crossed or of the payload bytes if these are more,
+    /// with which the figures are given: their error.
+    pub const MOST_FOREIGN: f64 = 0.01;
 }

@@ -14,6 +14,8 @@ use crate::job::{Bench, Job};
 /// folders removed, when this is dropped.
 pub struct Instances {
     all: Vec<Running>,
+    /// Trials that they have served before this one.
+    pub earlier_trials: u32,
 }
 
 impl Instances {
@@ -50,7 +52,19 @@ impl Instances {
             running.target.shared = job.driver.shared(job.settings, mark);
             all.push(running);
         }
-        Ok(Instances { all })
+        Ok(Instances {
+            all,
+            earlier_trials: 0,
+        })
+    }
+
+    /// The same for another trial.
+    pub fn again(mut self, job: &Job<'_>, mark: Mark) -> Instances {
+        for running in &mut self.all {
+            running.target.shared = job.driver.shared(job.settings, mark);
+        }
+        self.earlier_trials += 1;
+        self
     }
 
     /// The target of each.

@@ -13,6 +13,7 @@ use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_workload::Workload;
 
 use crate::agents::Agents;
+use crate::kept::Kept;
 use crate::network::TrialNetwork;
 use crate::processes::Processes;
 
@@ -57,6 +58,8 @@ pub struct Job<'a> {
     pub pacing_within: Nanos,
     /// What is counted beside it.
     pub counts: Counts,
+    /// The system stays up after the trial, and serves the next one if that would start it in the same way.
+    pub keep_running: bool,
     /// The workload.
     pub workload: &'a Arc<Workload>,
     /// Brokers side by side, over which the workload has been placed.
@@ -98,6 +101,8 @@ pub struct Bench<'a> {
     pub stop: Arc<AtomicBool>,
     /// Processors available.
     pub cores: u32,
+    /// The system that the last trial has left running.
+    pub kept: Kept,
 }
 
 /// What is to be counted; by default nothing.

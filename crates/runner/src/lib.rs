@@ -11,6 +11,7 @@ mod counters;
 mod groups;
 mod instances;
 mod job;
+mod kept;
 pub mod limits;
 pub mod network;
 pub mod observe;
@@ -23,5 +24,6 @@ pub mod trial;
 mod windows;
 
 pub use job::{Bench, Client, Counts, Job, Watch};
+pub use kept::Kept;
 pub use processes::{ProcessPlace, Processes};
 pub use trial::perform;

@@ -20,6 +20,7 @@ use crate::convert::{self, Asked};
 use crate::counted::Counter;
 use crate::instances::Instances;
 use crate::job::{Bench, Job, Watch};
+use crate::kept::How;
 use crate::limits;
 use crate::observe::{Observed, Steps, Watcher};
 use crate::processes::ProcessPlace;
@@ -62,7 +63,14 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     };
     let instances = job.brokers.max(1) as usize;
     let shared = limits::Shared::new(&mut system, job.share, instances, &bench.client);
-    let running = match Instances::start(job, &system, bench, mark) {
+    let how = How::of(job, &system);
+    let mut not_in_order = Vec::new();
+    let running = bench.kept.take(how.as_ref(), &mut not_in_order);
+    let running = running.and_then(|kept| match kept {
+        Some(kept) => Ok(kept.again(job, mark)),
+        None => Instances::start(job, &system, bench, mark),
+    });
+    let running = match running {
         Ok(running) => running,
         Err(why) => return (broken(asked(None), why), TrialFiles::default()),
     };
@@ -147,6 +155,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         system_in_client: brokerless,
         cores: bench.cores,
         pacing_within_ns: job.pacing_within,
+        earlier_trials: running.earlier_trials,
         ..circumstances(job.workload)
     };
     let ours = (&*spec.brief, &record);
@@ -162,18 +171,23 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         }),
         configs: running.configs(),
     };
-    tell_end(&mut trial, &running.stop());
+    trial.not_in_order = not_in_order;
+    let as_planned = trial.circumstances.not_run.is_none();
+    let undisturbed = as_planned && trial.circumstances.system_died.is_empty();
+    match how.filter(|_| undisturbed) {
+        Some(how) => bench.kept.put(job, running, how),
+        None => tell_end(&mut trial, &running.stop()),
+    }
     (trial, files)
 }
 
 /// Records how systems ended. One that is still running breaks the trial: it would disturb all later ones.
 fn tell_end(trial: &mut Trial, ends: &[Stopped]) {
     let words = ends.iter().filter_map(|end| end.in_words());
-    trial.not_in_order = words
-        .map(|words| format!("{} {words}", trial.system.name))
-        .collect();
+    let words = words.map(|words| format!("{} {words}", trial.system.name));
+    trial.not_in_order.extend(words);
     if ends.contains(&Stopped::Stuck) {
-        trial.circumstances.not_run = trial.not_in_order.first().cloned();
+        trial.circumstances.not_run = trial.not_in_order.last().cloned();
         trial.verdict = verdict(trial);
     }
 }

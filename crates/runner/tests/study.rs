@@ -10,7 +10,7 @@ use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Machine, Status, StudyInfo};
 use pubgauge_results::store::{NewRun, RunFolder, load};
-use pubgauge_runner::{Bench, Client, Job, Watch, perform};
+use pubgauge_runner::{Bench, Client, Job, Kept, Watch, perform};
 use pubgauge_study::{Known, PlanOptions, Study};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Catalog, Testbed};
@@ -71,6 +71,7 @@ fn a_study_without_the_program() {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
+        kept: Kept::default(),
     };
     let run = NewRun {
         invocation: String::new(),
@@ -102,6 +103,7 @@ fn a_study_without_the_program() {
             share: Share::default(),
             pacing_within: trial.pacing_within,
             counts: Default::default(),
+            keep_running: trial.keep_running,
             workload: &trial.workload,
             brokers: trial.brokers,
             repeat: trial.repeat,

@@ -287,6 +287,7 @@ pub(crate) fn add_trials<'a>(
                     limits: testbed.limits.clone(),
                     count_system_calls: testbed.count_system_calls.unwrap_or(false),
                     count_interface: testbed.count_interface.clone(),
+                    keep_running: testbed.keep_running.unwrap_or(false),
                     network: network.clone(),
                     client_limits: client.limits.clone(),
                     pacing_within: client.pacing_within.map_or(0, |span| span.0),

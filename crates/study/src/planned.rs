@@ -89,6 +89,8 @@ pub struct PlannedTrial {
     pub count_system_calls: bool,
     /// The interface whose traffic is counted: `lo`, or `NAMESPACE/INTERFACE`.
     pub count_interface: Option<String>,
+    /// Whether the system stays up after the trial and may serve the next one.
+    pub keep_running: bool,
     /// The network that brokers and devices are on; all on this host if absent.
     pub network: Option<Arc<Network>>,
     /// What each worker process gets of the machine at most.

@@ -14,7 +14,7 @@ use super::windows;
 use crate::summary::Workload;
 use crate::units;
 
-const OF_TRIALS: [Column<Trial>; 38] = [
+const OF_TRIALS: [Column<Trial>; 39] = [
     ("repeat", |t| t.repeat.to_string()),
     ("measured", |t| format!("{:.1} s", t.duration_s)),
     ("offered", |t| t.offered.to_string()),
@@ -78,6 +78,9 @@ const OF_TRIALS: [Column<Trial>; 38] = [
         t.system_rss_bytes.map_or("–".into(), units::bytes)
     }),
     ("noise p99", |t| at(&t.noise_ns, 0.99)),
+    ("earlier trials of its system", |t| {
+        t.circumstances.earlier_trials.to_string()
+    }),
 ];
 
 const OF_FLOWS: [Column<FlowFigures>; 21] = [

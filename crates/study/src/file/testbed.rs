@@ -23,6 +23,10 @@ pub struct TestbedFile {
     /// interface. None if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count_interface: Option<String>,
+    /// A system stays up after a trial and serves the next one, if that trial would start it in the same way; false if
+    /// absent: each trial starts its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_running: Option<bool>,
     /// Brokers, publishing devices and the others run on hosts of an emulated network; all on this host if
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -80,6 +80,7 @@ impl WorkloadFile {
             limits: own.limits.over(&study.limits),
             count_system_calls: own.count_system_calls.or(study.count_system_calls),
             count_interface: interface.or(study.count_interface.as_ref()).cloned(),
+            keep_running: own.keep_running.or(study.keep_running),
             network: own.network.as_ref().or(study.network.as_ref()).cloned(),
         }
     }

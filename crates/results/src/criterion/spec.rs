@@ -1,0 +1,76 @@
+//! What a criterion asks for, as plain data.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a figure is compared with a criterion's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+    /// `=`
+    Equal,
+}
+
+impl Comparison {
+    /// Whether `figure` stands in this relation to `value`.
+    pub fn holds(self, figure: f64, value: f64) -> bool {
+        match self {
+            Comparison::Less => figure < value,
+            Comparison::AtMost => figure <= value,
+            Comparison::Greater => figure > value,
+            Comparison::AtLeast => figure >= value,
+            Comparison::Equal => figure == value,
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Comparison::Less => "<",
+            Comparison::AtMost => "<=",
+            Comparison::Greater => ">",
+            Comparison::AtLeast => ">=",
+            Comparison::Equal => "=",
+        })
+    }
+}
+
+/// One criterion, ready to be evaluated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CriterionSpec {
+    /// As the study states it; shown to the reader.
+    pub text: String,
+    /// Name of the figure as in `results.json`, for example `latency_ns.p99`; see [`super::figure`].
+    pub figure: String,
+    /// How it is compared.
+    pub comparison: Comparison,
+    /// With what, in the figure's own unit.
+    pub value: f64,
+    /// The trials it applies to; empty means all.
+    pub filter: Filter,
+}
+
+/// The trials that a criterion applies to. An absent part restricts nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Filter {
+    /// Names of systems.
+    pub systems: Vec<String>,
+    /// Names of workloads.
+    pub workloads: Vec<String>,
+    /// Cells.
+    pub cells: Vec<String>,
+    /// A flow: its figures are taken instead of the trial's.
+    pub flow: Option<String>,
+}

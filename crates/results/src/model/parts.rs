@@ -1,0 +1,318 @@
+//! The parts of a trial that are not figures of its traffic: system, client, circumstances, verdict, checks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One of several brokers side by side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Broker {
+    /// Where its clients connect.
+    pub address: String,
+    /// Its clients.
+    pub connections: u64,
+    /// Processor seconds of its processes during the measurement; absent where they are out of sight.
+    pub cpu_s: Option<f64>,
+    /// Largest resident memory of its processes during the measurement.
+    pub rss_bytes: Option<u64>,
+    /// Processor share of its busiest thread over the measurement, 1 = one core.
+    pub busiest_thread_cpu: Option<f64>,
+    /// Messages that it says it received from publishers during the trial, sentinels and warm-up
+    /// included; absent where it was not read.
+    pub published: Option<u64>,
+    /// Messages that it says it sent to subscribers.
+    pub delivered: Option<u64>,
+}
+
+/// Facts about a trial that its figures do not contain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Circumstances {
+    /// Why the trial could not be run to its end: not ready in time, interrupted. Completes the
+    /// sentence "not run as planned: ...".
+    pub not_run: Option<String>,
+    /// The client's own resource that was used up, where that is why connections or the whole trial
+    /// failed: file descriptors, memory, ports.
+    pub exhausted: Option<String>,
+    /// Processes of the system that ended during the trial, each with how.
+    pub system_died: Vec<String>,
+    /// The study cuts connections on purpose: lost connections are no fault.
+    pub disconnects_allowed: bool,
+    /// Loss is the study's subject. Settings that permit loss (`on-full = "drop"`, `conflate`,
+    /// `lifespan-ms`) say so by themselves.
+    pub losses_allowed: bool,
+    /// The system works inside the client's own threads or processes (brokerless libraries): a
+    /// busy worker is then a busy system.
+    pub system_in_client: bool,
+    /// The arrivals vary by design (bursts, replayed traces): a rate that varies is no fault.
+    pub rate_varies_by_design: bool,
+    /// Processors available; 0 if not known.
+    pub cores: u32,
+    /// How much later than due the study lets scheduled messages leave, ns, so that several leave
+    /// in one wake-up (`pacing-within`). 0: each leaves at its own time.
+    pub pacing_within_ns: u64,
+    /// Trials that the system had served since it was started, where it stays up from trial to trial
+    /// (`keep-running`). 0: it was started for this one.
+    #[serde(skip_serializing_if = "none")]
+    pub earlier_trials: u32,
+}
+
+fn none(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The most of the machine that each instance of a system, or each worker process, may use, and how
+/// that was held.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldLimits {
+    /// Instances or worker processes, each with these limits.
+    #[serde(default)]
+    pub instances: u32,
+    /// Processor time in processors; absent: not limited.
+    pub cores: Option<f64>,
+    /// How they were held, in words; absent: they were not.
+    pub cores_by: Option<String>,
+    /// Whether the kernel held them as a quota of time: none of them can have had more.
+    #[serde(default)]
+    pub cores_by_quota: bool,
+    /// Memory in bytes; absent: not limited.
+    pub memory_bytes: Option<u64>,
+    /// How it was held, in words; absent: it was not.
+    pub memory_by: Option<String>,
+    /// The client's workers were kept off the system's processors; set in the system's limits only.
+    #[serde(default)]
+    pub clients_apart: bool,
+    /// What could not be held as asked for, each with the reason.
+    pub not_held: Vec<String>,
+}
+
+/// One figure, determined in two independent ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountCheck {
+    /// What was counted.
+    pub what: String,
+    /// Who counted, and what each found; a count that could not be read is absent, see
+    /// `not_compared`.
+    pub counts: Vec<(String, u64)>,
+    /// The largest difference that is no disagreement: messages sent while clients closed, which
+    /// may or may not be counted.
+    #[serde(default)]
+    pub tolerance: u64,
+    /// Why the other count could not be read or compared; the check then has no result.
+    #[serde(default)]
+    pub not_compared: Option<String>,
+}
+
+impl CountCheck {
+    /// Whether the counts differ.
+    pub fn disagrees(&self) -> bool {
+        let differ = |pair: &[(String, u64)]| pair[0].1.abs_diff(pair[1].1) > self.tolerance;
+        self.not_compared.is_none() && self.counts.windows(2).any(differ)
+    }
+}
+
+/// How a drain went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Drain {
+    /// Its length, s.
+    pub seconds: f64,
+    /// Its time was over while messages were still coming or might be.
+    pub cut_short: bool,
+}
+
+/// The state at the start of the measurement, after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AtStart {
+    /// Messages published.
+    pub published: u64,
+    /// First deliveries.
+    pub delivered: u64,
+    /// Deliveries due that had not come.
+    pub backlog: u64,
+}
+
+/// A system and its version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct System {
+    /// Name of its file in `systems/`, or the address of an external one.
+    pub name: String,
+    /// Its version as it reports it; `unknown` where it does not.
+    pub version: String,
+}
+
+/// What was run, in short.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadInfo {
+    /// Name.
+    pub name: String,
+    /// Publishing devices.
+    pub publishers: u32,
+    /// Subscribing devices.
+    pub subscribers: u32,
+    /// Distinct topics.
+    pub topics: u32,
+    /// Payload in words, for example `64 B`.
+    pub payload: String,
+    /// Arrivals in words, for example `100/s` or `flat out`.
+    pub arrivals: String,
+    /// Flat-out traffic among the flows: throughput is the figure to look at.
+    pub flat_out: bool,
+}
+
+/// Whether the figures of a trial can be trusted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The verdict.
+    pub status: Status,
+    /// The rules that led to it, each with the figures that decided it.
+    pub reasons: Vec<String>,
+}
+
+/// The verdicts.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// The figures describe the system.
+    Valid,
+    /// No steady state.
+    Unsteady,
+    /// The client or the machine was the limit.
+    ClientBound,
+    /// More was offered than the system could carry: the backlog grew.
+    Overloaded,
+    /// Messages were lost.
+    Lossy,
+    /// The trial did not run as planned.
+    #[default]
+    Broken,
+}
+
+impl Status {
+    /// All of them, mildest first.
+    pub const ALL: [Status; 6] = [
+        Status::Valid,
+        Status::Unsteady,
+        Status::ClientBound,
+        Status::Overloaded,
+        Status::Lossy,
+        Status::Broken,
+    ];
+
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Valid => "valid",
+            Status::Unsteady => "unsteady",
+            Status::ClientBound => "client-bound",
+            Status::Overloaded => "overloaded",
+            Status::Lossy => "lossy",
+            Status::Broken => "broken",
+        }
+    }
+}
+
+/// Messages of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseCounts {
+    /// Taken by the system.
+    pub published: u64,
+    /// Delivered over all subscribers.
+    pub delivered: u64,
+}
+
+/// Deliveries that are unusual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OddCounts {
+    /// Not of this trial, or for another subscriber.
+    pub foreign: u64,
+    /// Of this trial, with a damaged body.
+    pub corrupt: u64,
+    /// Arrived before their intended send time; recorded as 1 ns, never left out.
+    pub negative: u64,
+    /// Above the histogram's range of one hour; recorded as one hour.
+    pub overflowed: u64,
+    /// Last values that the system kept from before the trial.
+    pub retained: u64,
+    /// Marked by the system as possibly a second delivery.
+    pub redelivered: u64,
+}
+
+/// Processor seconds of the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientCpu {
+    /// Of the workers that publish, with their libraries' threads.
+    pub publishers: f64,
+    /// Of the workers that subscribe, with their libraries' threads.
+    pub subscribers: f64,
+}
+
+/// How busy the workers were; shares of the measurement, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerLoad {
+    /// Busiest publishing worker: running.
+    pub publishers_running: f64,
+    /// Busiest publishing worker: ready, but waiting for a processor.
+    pub publishers_waiting: f64,
+    /// Busiest subscribing worker: running.
+    pub subscribers_running: f64,
+    /// Busiest subscribing worker: ready, but waiting for a processor.
+    pub subscribers_waiting: f64,
+    /// Publishing worker that was stalled longest: neither running nor waiting for a processor
+    /// though its sleep was over, in stretches of 5 ms and more.
+    #[serde(default)]
+    pub publishers_stalled: f64,
+    /// The same of the subscribing workers.
+    #[serde(default)]
+    pub subscribers_stalled: f64,
+    /// The whole machine: a thread that only sleeps 1 ms at a time woke up 10 ms and more too late.
+    #[serde(default)]
+    pub machine_stalled: f64,
+    /// Processors that programs other than client and system kept busy, on average, 1 = one; absent where
+    /// the system's own use is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_others: Option<f64>,
+    /// The longest stall of any of these, ns.
+    #[serde(default)]
+    pub longest_stall_ns: u64,
+}
+
+/// Context switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextSwitches {
+    /// The thread went to sleep.
+    pub voluntary: u64,
+    /// The thread was preempted: a sign of a crowded machine.
+    pub involuntary: u64,
+}
+
+/// Connections of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Connections {
+    /// Planned.
+    pub planned: u64,
+    /// Made.
+    pub made: u64,
+    /// Lost before the end.
+    pub lost: u64,
+    /// Made again.
+    pub remade: u64,
+    /// Seconds from the first attempt until all were connected.
+    pub connect_s: f64,
+    /// Seconds from all connected until every subscriber was proven to receive.
+    pub ready_s: f64,
+    /// Client processor seconds spent on connecting.
+    pub connect_cpu_s: f64,
+}

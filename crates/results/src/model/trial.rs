@@ -1,0 +1,351 @@
+//! One trial, as `results.json` has it.
+
+use std::collections::BTreeMap;
+
+use pubgauge_driver::{Mapping, Settings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::parts::{
+    AtStart, Broker, Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Drain,
+    HeldLimits, OddCounts, PhaseCounts, System, Verdict, WorkerLoad, WorkloadInfo,
+};
+use crate::axis::Axis;
+use crate::bursts::BurstFigures;
+use crate::distribution::Distribution;
+use crate::group::GroupFigures;
+use crate::host::{OneWay, WorkerHost};
+use crate::search::{LimitShare, SearchStep};
+use crate::syscalls::SystemCalls;
+use crate::traffic::{InterfaceTraffic, NetworkTraffic};
+use crate::window_figures::WindowFigures;
+
+/// One trial.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Position in the plan; names the trial's files (`trials/0007/`).
+    pub id: u32,
+    /// Identifies the cell: equal for all repeats of it.
+    pub cell: String,
+    /// The system under test.
+    pub system: System,
+    /// What the application asked for.
+    pub settings: Settings,
+    /// Name of the variant of the settings, where the study names several.
+    #[serde(default)]
+    pub settings_name: String,
+    /// Values of the grid's axes.
+    #[serde(default)]
+    pub axes: Vec<Axis>,
+    /// Its place in the search that it is a part of; absent in a trial of a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchStep>,
+    /// The limit that its load is a share of; absent where the study states the load itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_share: Option<LimitShare>,
+    /// What the driver made of each setting.
+    pub mappings: Vec<Mapping>,
+    /// What was run.
+    pub workload: WorkloadInfo,
+    /// Repeat number, from 1.
+    pub repeat: u32,
+    /// Whether the figures can be trusted.
+    pub verdict: Verdict,
+    /// Start of the trial, RFC 3339.
+    pub started: String,
+    /// Seconds from the end of the trial before to the end of this one: its system's start and end, and the
+    /// wait for what the last trial left in a system, are included. 0 if not known, as in simulated time.
+    #[serde(default)]
+    pub took_s: f64,
+    /// Length of the measurement in seconds.
+    pub duration_s: f64,
+    /// Messages due in the measurement.
+    pub offered: u64,
+    /// Measured messages that the system took.
+    pub published: u64,
+    /// Measured messages that the system or its client library refused.
+    pub refused: u64,
+    /// Measured messages that were due but could not be handed over before the end.
+    pub not_sent: u64,
+    /// Deliveries of measured messages over all subscribers, duplicates included.
+    pub delivered: u64,
+    /// Deliveries expected: over all published messages, the subscribers (or groups) entitled.
+    pub expected: u64,
+    /// Expected deliveries that never come: something later of the same stream has come to the same
+    /// subscriber, or nothing has come for longer than the trial was ever silent.
+    pub lost: u64,
+    /// Expected deliveries that were still on their way when the drain was cut short: neither
+    /// delivered nor lost. `expected = delivered - duplicated + under_way + lost`.
+    #[serde(default)]
+    pub under_way: u64,
+    /// Deliveries of a message that the same subscriber (or group) had already got.
+    pub duplicated: u64,
+    /// Deliveries overtaken by a later message of the same stream (RFC 4737).
+    pub reordered: u64,
+    /// Sentinel messages published to prove readiness.
+    pub sentinels: u64,
+    /// Traffic of the warm-up.
+    pub warm_up: PhaseCounts,
+    /// Deliveries of another trial, with a damaged body, before their sending time, or above the
+    /// histogram's range, among others.
+    pub odd: OddCounts,
+    /// Messages due per second of the measurement.
+    pub offered_msgs_per_s: f64,
+    /// Messages taken by the system per second of the measurement.
+    pub published_msgs_per_s: f64,
+    /// First deliveries that arrived during the measurement, per second; repeated ones count once.
+    pub delivered_msgs_per_s: f64,
+    /// From the intended send time to arrival.
+    pub latency_ns: Distribution,
+    /// From the actual send time to arrival.
+    pub latency_from_send_ns: Distribution,
+    /// From the intended to the actual send time.
+    pub send_lag_ns: Distribution,
+    /// From the actual send time to the system's acknowledgement, where it acknowledges.
+    pub acknowledgement_ns: Option<Distribution>,
+    /// Round trip of ping-pong flows, from the intended send time of the question.
+    pub round_trip_ns: Option<Distribution>,
+    /// Half of each round trip, (T2 - T1) / 2: the one-way time where both ways are alike.
+    #[serde(default)]
+    pub half_round_trip_ns: Option<Distribution>,
+    /// Processor seconds of the client during the measurement.
+    pub client_cpu_s: ClientCpu,
+    /// Processor seconds of the system's processes during the measurement; absent where the
+    /// system is no process of its own or out of sight.
+    pub system_cpu_s: Option<f64>,
+    /// Each of several brokers side by side; empty where there is one. The figures of the system are
+    /// of all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brokers: Vec<Broker>,
+    /// Processes of the client on the host of the run, that of the run among them: 1 where all workers
+    /// are its threads, or on other hosts. Absent where nothing was measured.
+    #[serde(default)]
+    pub client_processes: Option<u32>,
+    /// Largest resident memory of these processes during the measurement.
+    pub client_rss_bytes: u64,
+    /// Largest resident memory of the system's processes during the measurement.
+    pub system_rss_bytes: Option<u64>,
+    /// Share of the measurement in which the busiest publisher / subscriber worker ran on a
+    /// processor, and in which it was ready but had to wait for one; 0 to 1.
+    pub worker_load: WorkerLoad,
+    /// Context switches of the client during the measurement.
+    pub client_context_switches: ContextSwitches,
+    /// Context switches of the system's processes during the measurement.
+    #[serde(default)]
+    pub system_context_switches: Option<ContextSwitches>,
+    /// Processor share of the system's busiest thread over the measurement, 1 = one core: a
+    /// server with one thread is at its end when this is 1.
+    #[serde(default)]
+    pub system_busiest_thread_cpu: Option<f64>,
+    /// Processes of the system at the end of the measurement.
+    #[serde(default)]
+    pub system_processes: Option<u32>,
+    /// Bytes that the kernel was to write to disk for the system's processes during the measurement (`write_bytes`
+    /// of `/proc/PID/io`), of those still alive at its end; absent where they are out of sight.
+    #[serde(default)]
+    pub system_written_bytes: Option<u64>,
+    /// System calls of the measurement, where the study has them counted. Counting changes the rates and
+    /// times of such a trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_calls: Option<SystemCalls>,
+    /// What crossed a network interface during the measurement, where the study has it counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<InterfaceTraffic>,
+    /// What crossed the links of a network's hosts during the measurement; absent: all ran on one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkTraffic>,
+    /// Hosts that the workers ran on, by rank; empty: they ran on the host of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<WorkerHost>,
+    /// How exactly one-way times between hosts with different clocks are known; absent: all times are of one clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way: Option<OneWay>,
+    /// Bytes on the wire during the trial, as the client sees them.
+    pub wire_bytes_sent: u64,
+    /// Bytes on the wire during the trial, as the client sees them.
+    pub wire_bytes_received: u64,
+    /// Connections: asked for, made, lost on the way, made again; and time to connect all.
+    pub connections: Connections,
+    /// How the drain went.
+    #[serde(default)]
+    pub drain: Drain,
+    /// Longest time, from the start of the measurement on, for which nothing came to a subscribing
+    /// worker although a message was under way to it, ns.
+    #[serde(default)]
+    pub longest_silence_ns: u64,
+    /// Facts about the trial beside its figures, as the verdict used them.
+    #[serde(default)]
+    pub circumstances: Circumstances,
+    /// What the study limits each instance of the system to, and how that was held; absent without
+    /// limits.
+    #[serde(default)]
+    pub limits: Option<HeldLimits>,
+    /// What the study limits each worker process to, and how that was held; absent without limits.
+    #[serde(default)]
+    pub client_limits: Option<HeldLimits>,
+    /// Figures that were determined in two independent ways.
+    #[serde(default)]
+    pub checks: Vec<CountCheck>,
+    /// The same figures flow by flow.
+    pub flows: Vec<FlowFigures>,
+    /// Groups that share messages, with what each member got; empty where no subscribers share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupFigures>,
+    /// Named spans of the measurement, in the order of the study, each with its own figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowFigures>,
+    /// The state at the start of the measurement, after the warm-up.
+    #[serde(default)]
+    pub at_start: AtStart,
+    /// The series, record by record.
+    pub series: Vec<SeriesRecord>,
+    /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
+    pub noise_ns: Distribution,
+    /// Points of the latency's distribution function for the page: (ns, share at or below).
+    pub latency_ecdf: Vec<(u64, f64)>,
+    /// The same for the machine's noise.
+    pub noise_ecdf: Vec<(u64, f64)>,
+    /// What went wrong, in order.
+    pub errors: Vec<String>,
+    /// Systems that did not end in order when the trial was over, each with what it did instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_in_order: Vec<String>,
+    /// Empty: no version writes figures here since format 2.
+    pub extra: BTreeMap<String, serde_json::Value>,
+}
+
+impl Trial {
+    /// First deliveries of measured messages.
+    pub fn unique(&self) -> u64 {
+        self.delivered.saturating_sub(self.duplicated)
+    }
+
+    /// Whether the system works inside the client's own threads or processes (a brokerless
+    /// library), so that its processor time is part of the client's. Tells a system without
+    /// processor time of its own from one that is merely out of sight.
+    pub fn system_in_client(&self) -> bool {
+        self.circumstances.system_in_client
+    }
+}
+
+/// The figures of one flow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FlowFigures {
+    /// Its name.
+    pub name: String,
+    /// As in [`Trial`].
+    pub offered: u64,
+    /// As in [`Trial`].
+    pub published: u64,
+    /// As in [`Trial`].
+    pub refused: u64,
+    /// As in [`Trial`].
+    pub not_sent: u64,
+    /// As in [`Trial`].
+    pub delivered: u64,
+    /// As in [`Trial`].
+    pub expected: u64,
+    /// As in [`Trial`].
+    pub lost: u64,
+    /// As in [`Trial`].
+    #[serde(default)]
+    pub under_way: u64,
+    /// As in [`Trial`].
+    pub duplicated: u64,
+    /// As in [`Trial`].
+    pub reordered: u64,
+    /// As in [`Trial`].
+    pub delivered_msgs_per_s: f64,
+    /// As in [`Trial`].
+    pub latency_ns: Distribution,
+    /// As in [`Trial`].
+    pub latency_from_send_ns: Distribution,
+    /// As in [`Trial`].
+    pub send_lag_ns: Distribution,
+    /// As in [`Trial`].
+    pub round_trip_ns: Option<Distribution>,
+    /// What was asked for, where the flow has settings of its own.
+    #[serde(default)]
+    pub settings: Option<Settings>,
+    /// What each of these became.
+    #[serde(default)]
+    pub mappings: Vec<Mapping>,
+    /// Whether it sends as fast as the system takes messages.
+    #[serde(default)]
+    pub flat_out: bool,
+    /// Its bursts, where it sends messages back to back in bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<BurstFigures>,
+    /// Its series, where the workload has several flows.
+    #[serde(default)]
+    pub series: Vec<FlowSeriesRecord>,
+    /// Its figures in the windows of the measurement, where the workload has several flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowFigures>,
+}
+
+/// One record of the series of one flow; as in [`SeriesRecord`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSeriesRecord {
+    /// As in [`SeriesRecord`].
+    pub t_s: f64,
+    /// As in [`SeriesRecord`].
+    pub published: u64,
+    /// As in [`SeriesRecord`].
+    pub due: u64,
+    /// As in [`SeriesRecord`].
+    pub delivered: u64,
+    /// As in [`SeriesRecord`].
+    pub backlog: u64,
+    /// As in [`SeriesRecord`].
+    pub waiting: u64,
+}
+
+/// One record of the series: a second or a shorter interval of the measurement (and of the drain,
+/// where `t_s` is beyond the duration). Counts are of all messages, those of the warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesRecord {
+    /// Its end, seconds from the start of the measurement.
+    pub t_s: f64,
+    /// Messages taken by the system.
+    pub published: u64,
+    /// Deliveries that these messages should cause.
+    #[serde(default)]
+    pub due: u64,
+    /// First deliveries.
+    pub delivered: u64,
+    /// Deliveries of messages that the subscriber already had.
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Deliveries due that had not come by its end, without those that are known to be lost. Never
+    /// negative.
+    pub backlog: i64,
+    /// Deliveries of messages that were due at its end but held back before the system.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Median latency of the deliveries in it.
+    pub latency_p50_ns: u64,
+    /// 99th percentile of the latency of the deliveries in it.
+    pub latency_p99_ns: u64,
+    /// Largest latency of the deliveries in it.
+    pub latency_max_ns: u64,
+    /// Processor share of the publishing workers, 1 = one core; where they were on other hosts, that of the
+    /// whole measurement.
+    pub publishers_cpu: f64,
+    /// The same of the subscribing workers.
+    pub subscribers_cpu: f64,
+    /// Processor share of the system, 1 = one core.
+    pub system_cpu: Option<f64>,
+    /// Resident memory of the client.
+    pub client_rss_bytes: u64,
+    /// Resident memory of the system.
+    pub system_rss_bytes: Option<u64>,
+    /// Context switches of the client.
+    #[serde(default)]
+    pub client_context_switches: ContextSwitches,
+    /// Context switches of the system.
+    #[serde(default)]
+    pub system_context_switches: Option<ContextSwitches>,
+    /// Longest stall of the machine in it, measured by the noise thread.
+    pub noise_max_ns: u64,
+}

@@ -1,0 +1,103 @@
+//! A system that stays up from one trial to the next.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pubgauge_testbed::{Kind, Stopped, SystemFile};
+
+use crate::instances::Instances;
+use crate::job::Job;
+use crate::network::TrialNetwork;
+
+/// The system that the last trial has left running, if any. There is one at a time, so that no other takes from the
+/// machine what a trial measures. It is stopped when this is dropped.
+#[derive(Default)]
+pub struct Kept {
+    up: Mutex<Option<Up>>,
+}
+
+struct Up {
+    name: String,
+    instances: Instances,
+    how: How,
+    /// Outlives the system that runs on it.
+    _network: Option<TrialNetwork>,
+}
+
+/// How a system was started: it serves another trial only if that trial would have started it in the same way.
+#[derive(PartialEq)]
+pub(crate) struct How {
+    system: SystemFile,
+    variant: Option<String>,
+    brokers: u32,
+    network: Option<u32>,
+}
+
+impl How {
+    /// How the trial of a job starts its system, if it may stay up after it; `None` also where there is no process.
+    pub(crate) fn of(job: &Job<'_>, system: &SystemFile) -> Option<How> {
+        let started = matches!(system.kind, Kind::Process | Kind::Builtin);
+        (job.keep_running && started).then(|| How {
+            system: system.clone(),
+            variant: job.variant.map(str::to_owned),
+            brokers: job.brokers,
+            network: job.network.as_ref().map(|network| network.number),
+        })
+    }
+}
+
+impl Kept {
+    /// The system that is up, if it was started in this way and still runs; any other one is stopped. `not_in_order`
+    /// gets what is to be said of its end.
+    ///
+    /// # Errors
+    /// If one could not be ended: it would disturb the trial.
+    pub(crate) fn take(
+        &self,
+        how: Option<&How>,
+        not_in_order: &mut Vec<String>,
+    ) -> Result<Option<Instances>, String> {
+        let Some(up) = self.lock().take() else {
+            return Ok(None);
+        };
+        if how == Some(&up.how) && up.instances.check().is_ok() {
+            return Ok(Some(up.instances));
+        }
+        let (ends, words) = up.stop();
+        let stuck = ends.contains(&Stopped::Stuck);
+        let why = words.first().filter(|_| stuck).cloned();
+        not_in_order.extend(words);
+        why.map_or(Ok(None), Err)
+    }
+
+    /// Leaves a system running for the next trial.
+    pub(crate) fn put(&self, job: &Job<'_>, instances: Instances, how: How) {
+        *self.lock() = Some(Up {
+            name: job.shown_as.to_owned(),
+            instances,
+            how,
+            _network: job.network.clone(),
+        });
+    }
+
+    /// Stops the system that is up, if any; what is to be said of its end.
+    pub fn stop(&self) -> Vec<String> {
+        let up = self.lock().take();
+        up.map_or_else(Vec::new, |up| up.stop().1)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Up>> {
+        self.up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Up {
+    /// How each instance ended, and what is to be said of those that did not end in order.
+    fn stop(self) -> (Vec<Stopped>, Vec<String>) {
+        let ends = self.instances.stop();
+        let words = ends.iter().filter_map(|end| end.in_words());
+        let words = words
+            .map(|words| format!("{} {words}", self.name))
+            .collect();
+        (ends, words)
+    }
+}
