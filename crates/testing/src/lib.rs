@@ -1,6 +1,6 @@
 //! What the tests of drivers share: a fleet whose events are recorded and that is polled until
 //! something has happened, free ports, counts of connections, a proxy that injects known faults,
-//! and what benches do alike ([`bench`]).
+//! and what benches do alike ([`mod@bench`]).
 //!
 //! It is for tests and benches only, and panics where a condition does not hold.
 
