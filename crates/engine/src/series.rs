@@ -14,6 +14,10 @@ use crate::timetable::Timetable;
 /// way.
 const SLOW: Nanos = 5_000_000;
 
+/// How long before a message of a seldom sending flow a cut lies: counters of interfaces, system calls and processor time
+/// are read by another thread, which wakes up at the cut.
+const LEAD: Nanos = 10_000_000;
+
 /// Messages of one flow, of warm-up and measurement together, up to one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
@@ -80,8 +84,8 @@ pub fn add_up(sum: &mut Vec<Totals>, part: &[Totals]) {
 /// measurement, and the end of each interval of the drain.
 ///
 /// A cut lies where no message is due: where a flow sends seldom, up to a quarter of an interval
-/// earlier, just before a message is due, so that each message and its deliveries fall into one
-/// record.
+/// earlier, 10 ms before a message is due (or a quarter of the time between two), so that each message and its
+/// deliveries fall into one record, and what others read at a cut, a moment late, does not lack a message.
 #[derive(Clone, Debug)]
 pub struct Cuts {
     table: Timetable,
@@ -235,27 +239,30 @@ impl Cuts {
     }
 
     /// The moment at or shortly before `nominal` for which the last message of a seldom sending
-    /// flow was due longest ago.
+    /// flow was due longest ago, and none is due right after it.
     fn quiet(&self, nominal: Nanos) -> Nanos {
         let earliest = nominal - self.table.interval / 4;
-        // When the last message up to `t` was due; none was before the flow begins.
-        let last_due = |(origin, period): &(Nanos, f64), t: Nanos| {
-            let since = t.checked_sub(*origin)? as f64;
-            Some(*origin + ((since / period).floor() * period) as Nanos)
+        // When the last message up to `t` was due, and when the next one is; none was before the flow begins.
+        let due = |(origin, period): &(Nanos, f64), t: Nanos| {
+            let number = (t.checked_sub(*origin)? as f64 / period).floor();
+            let at = |number: f64| *origin + (number * period) as Nanos;
+            Some([at(number), at(number + 1.0)])
         };
+        let lead = |(_, period): &(Nanos, f64)| LEAD.min((period / 4.0) as Nanos);
         let rest = |t: Nanos| {
-            let since = self
-                .slow
-                .iter()
-                .filter_map(|flow| Some(t - last_due(flow, t)?));
+            let since = self.slow.iter().filter_map(|flow| {
+                let [last, next] = due(flow, t)?;
+                Some(if next - t < lead(flow) { 0 } else { t - last })
+            });
             since.min().unwrap_or(Nanos::MAX)
         };
-        let before = self
-            .slow
-            .iter()
-            .filter_map(|flow| last_due(flow, nominal)?.checked_sub(1_000));
+        let before = self.slow.iter().filter_map(|flow| {
+            let around = due(flow, nominal)?;
+            Some(around.map(|due| due.saturating_sub(lead(flow))))
+        });
         before
-            .filter(|t| *t >= earliest)
+            .flatten()
+            .filter(|t| (earliest..=nominal).contains(t))
             .chain([nominal])
             .max_by_key(|t| (rest(*t), *t))
             .unwrap_or(nominal)
@@ -323,10 +330,13 @@ mod tests {
         // Messages are due 0.1 ms before each full second.
         let due = 8 * SECOND - 100_000;
         let slow = cuts(&[1.0], due);
-        assert_eq!(slow.at(1), due + 3 * SECOND - 1_000);
-        // Messages on the full second: each falls into the record that begins there.
-        let on_the_second = cuts(&[1.0], 8 * SECOND).at(1);
-        assert!((11 * SECOND - 1_000..=11 * SECOND).contains(&on_the_second));
+        assert_eq!(slow.at(1), due + 3 * SECOND - LEAD);
+        // Messages on the full second, or right after it: each falls into the record that begins there, and what is
+        // read a moment after the cut is read before them.
+        for after in [0, 1_000, LEAD / 2] {
+            let on_the_second = cuts(&[1.0], 8 * SECOND + after).at(1);
+            assert_eq!(on_the_second, 11 * SECOND + after - LEAD);
+        }
         // Two flows, half a second apart: the cut is never right after either.
         let cuts = cuts(&[1.0, 2.0], 8 * SECOND - 200_000);
         for n in 1..3 {

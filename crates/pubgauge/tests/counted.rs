@@ -81,8 +81,8 @@ impl Drop for Loopback {
 }
 
 /// A trial whose counters were read in time, which a busy machine does not always do: five tries.
-fn measured(place: &Place, there: &Loopback) -> Value {
-    let study = place.write("study.toml", STUDY);
+fn measured(place: &Place, there: &Loopback, study: &str) -> Value {
+    let study = place.write("study.toml", study);
     let args = ["run", study.to_str().unwrap(), "--out", "run"];
     let mut tries = (0..5).map(|_| {
         let _ = std::fs::remove_dir_all(place.at("run"));
@@ -101,7 +101,7 @@ fn measured(place: &Place, there: &Loopback) -> Value {
 #[test]
 fn bytes_and_calls_are_those_of_the_messages() {
     let (place, there) = (Place::new(), Loopback::make("own"));
-    let trial = measured(&place, &there);
+    let trial = measured(&place, &there, STUDY);
     place.is_clean();
     adds_up(&trial);
     let (interface, calls) = (&trial["interface"], &trial["system_calls"]);
@@ -137,6 +137,26 @@ fn bytes_and_calls_are_those_of_the_messages() {
         assert_eq!(number(side, "syncs"), 0.0);
     }
     assert!(calls["not_counted"].as_array().unwrap().is_empty());
+}
+
+/// One of 40 messages more or less shows: each is counted although the counters are read a moment after the measurement
+/// has begun.
+#[test]
+fn no_message_of_a_seldom_sending_flow_is_left_out() {
+    let (place, there) = (Place::new(), Loopback::make("seldom"));
+    let study = STUDY.replace("100B", "1000B").replace("400/s", "20/s");
+    let trial = measured(&place, &there, &study.replace("= \"5s\"", "= \"2s\""));
+    adds_up(&trial);
+    let interface = &trial["interface"];
+    assert!(interface["not_told"].is_null(), "{interface}");
+    assert_eq!(interface["payload_bytes"], 40_000);
+    // As above: 12 B of PUBLISH, 52 B for each packet.
+    let (bytes, packets) = (count(interface, "bytes"), count(interface, "packets"));
+    let by_hand = 2 * 1012 * 40 + 52 * packets;
+    assert!(
+        bytes.abs_diff(by_hand) < 1000,
+        "{bytes} B, by hand {by_hand} B"
+    );
 }
 
 /// What is counted while somebody else sends 100 kB a second over the interface: always, or only while the trial's
