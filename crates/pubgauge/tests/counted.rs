@@ -185,7 +185,7 @@ fn beside_others(always: bool) -> Value {
             last = lo.read().unwrap();
         }
     });
-    let trial = measured(&place, &there);
+    let trial = measured(&place, &there, STUDY);
     over.store(true, Relaxed);
     others.join().unwrap();
     trial["interface"].clone()
